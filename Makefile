@@ -1,0 +1,53 @@
+# Every target makes what it needs first: on a machine with Python and make, `make demo` and
+# `make test` work on a fresh clone. `make envtest` also needs Go.
+
+PYTHON  ?= python3
+VENV    := .venv
+BIN     := $(VENV)/bin
+RUNTIME := $(VENV)/.runtime
+DEV     := $(VENV)/.dev
+VECTORS ?= tests/conformance/vectors
+
+.PHONY: demo test lint format bench envtest conformance clean
+
+$(RUNTIME): pyproject.toml
+	@echo "installing kubesched into $(VENV)"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable .
+	@touch $@
+
+$(DEV): pyproject.toml $(RUNTIME)
+	@echo "installing development tools into $(VENV)"
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
+	@touch $@
+
+demo: $(RUNTIME)
+	@$(BIN)/kubesched demo $(ARGS)
+
+test: $(DEV)
+	$(BIN)/python -m pytest tests/unit tests/conformance --numprocesses 2 --quiet $(ARGS)
+	$(BIN)/python -m pytest tests/integration --quiet $(ARGS)
+
+lint: $(DEV)
+	$(BIN)/ruff format --check src tests tools benchmarks
+	$(BIN)/ruff check src tests tools benchmarks
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+format: $(DEV)
+	$(BIN)/ruff format src tests tools benchmarks
+	$(BIN)/ruff check --fix src tests tools benchmarks
+
+# The real etcd, kube-apiserver, kube-scheduler and kubectl, built once into a cache folder.
+envtest:
+	@$(PYTHON) tools/envtest/install.py
+
+# What kube-scheduler answered for thousands of clusters, and what we answer.
+conformance: $(DEV)
+	@$(BIN)/python -m tests.conformance $(VECTORS)
+
+bench: $(DEV)
+	@$(BIN)/python benchmarks/decisions.py $(ARGS)
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

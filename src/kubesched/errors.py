@@ -1,0 +1,138 @@
+"""Every exception that kubesched raises on purpose.
+
+KubeschedError
+├── UsageError            a command line that cannot mean anything
+├── ConfigError           a configuration file that is refused
+├── ObjectError           an API object that cannot be used
+│   ├── QuantityError     … because a quantity is malformed or out of range
+│   └── SelectorError     … because a selector is malformed
+├── PluginError           a plugin that broke its contract
+├── InvariantError        a structure that contradicts itself: a bug of ours
+├── KubeconfigError       a kubeconfig, or credentials it names, that cannot be used
+└── ClientError           talking to the API server
+    ├── ConnectionFailedError     no connection, or it broke before an answer came
+    ├── RequestTimeoutError       no answer in time
+    └── ApiError          the API server answered with a failure
+        ├── UnauthorizedError     401
+        ├── ForbiddenError        403
+        ├── NotFoundError         404
+        ├── ConflictError         409
+        │   └── AlreadyExistsError
+        ├── GoneError             410, the resource version is too old: list again
+        ├── InvalidError          422
+        └── TooManyRequestsError  429
+
+What is expected in scheduling (a node that does not fit, a plugin that says wait) is a value,
+``framework.status.Status``, and never an exception.
+
+The text of each of these is one line that says what, where and, if it helps, what to do: it is
+shown to users as it is.
+"""
+
+from __future__ import annotations
+
+
+class KubeschedError(Exception):
+    """Base of all exceptions raised on purpose."""
+
+
+class UsageError(KubeschedError):
+    """A command line that cannot mean anything."""
+
+
+class ConfigError(KubeschedError):
+    """A configuration that is refused; the text names the field."""
+
+
+class ObjectError(KubeschedError):
+    """An API object that cannot be used; scheduling goes on without it."""
+
+
+class QuantityError(ObjectError):
+    """A resource quantity that is malformed or out of range."""
+
+
+class SelectorError(ObjectError):
+    """A label, field or node selector that is malformed."""
+
+
+class PluginError(KubeschedError):
+    """A plugin that cannot be built, or that broke the contract of its extension point."""
+
+
+class InvariantError(KubeschedError):
+    """A structure that contradicts itself, found by its ``validate()``: a bug of ours."""
+
+
+def require(holds: object, what: str) -> None:
+    """Raise InvariantError unless `holds`; the building block of every ``validate()``."""
+    if not holds:
+        raise InvariantError(what)
+
+
+class KubeconfigError(KubeschedError):
+    """A kubeconfig, or credentials it names, that cannot be used."""
+
+
+class ClientError(KubeschedError):
+    """Talking to the API server failed."""
+
+
+class ConnectionFailedError(ClientError):
+    """No connection could be made, or it broke before an answer came."""
+
+
+class RequestTimeoutError(ClientError):
+    """The API server did not answer in time."""
+
+
+class ApiError(ClientError):
+    """The API server answered with a failure, a ``Status`` object or plain text."""
+
+    def __init__(
+        self,
+        message: str,
+        *,
+        code: int,
+        reason: str = "",
+        retry_after_s: float | None = None,
+    ) -> None:
+        super().__init__(message)
+        #: HTTP status code
+        self.code = code
+        #: Kubernetes' machine-readable reason, "" if the answer had none
+        self.reason = reason
+        #: what the server asked to wait before the next try
+        self.retry_after_s = retry_after_s
+
+
+class UnauthorizedError(ApiError):
+    """401: the credentials are missing, wrong or expired."""
+
+
+class ForbiddenError(ApiError):
+    """403: the credentials are good, but not for this."""
+
+
+class NotFoundError(ApiError):
+    """404."""
+
+
+class ConflictError(ApiError):
+    """409: the object was changed meanwhile, or does not allow this now."""
+
+
+class AlreadyExistsError(ConflictError):
+    """409 with the reason AlreadyExists."""
+
+
+class GoneError(ApiError):
+    """410: the resource version is too old, list again."""
+
+
+class InvalidError(ApiError):
+    """422: the object does not pass validation."""
+
+
+class TooManyRequestsError(ApiError):
+    """429: asked to come back later."""
