@@ -1,0 +1,6 @@
+"""Kubernetes objects as the scheduler reads them: typed, frozen, decoded straight from JSON.
+
+Only fields that scheduling reads are named; everything else on the wire is skipped by the
+decoder. The structs hold what the API server sent and compute nothing. Values that need parsing
+(quantities, selectors) stay text here and are parsed once, where a pod is compiled into a shape.
+"""

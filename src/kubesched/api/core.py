@@ -1,0 +1,295 @@
+"""The objects of the core group that placement reads: pods, nodes, namespaces."""
+
+from __future__ import annotations
+
+from msgspec import field
+
+from kubesched.api.meta import ApiStruct, LabelSelector, ObjectMeta
+
+#: A quantity as it stands on the wire; ``api.quantity`` reads it.
+QuantityText = str | int | float
+ResourceList = dict[str, QuantityText]
+
+
+# --- pod spec ---------------------------------------------------------------------------------
+
+
+class ResourceClaimRef(ApiStruct, frozen=True):
+    """A container's use of one of its pod's resource claims."""
+
+    name: str
+    request: str = ""
+
+
+class ResourceRequirements(ApiStruct, frozen=True):
+    """What a container or a pod asks for."""
+
+    requests: ResourceList | None = None
+    limits: ResourceList | None = None
+    claims: tuple[ResourceClaimRef, ...] = ()
+
+
+class ContainerPort(ApiStruct, frozen=True):
+    """A port; only those with a host port concern the scheduler."""
+
+    container_port: int = 0
+    host_port: int = 0
+    host_ip: str = field(default="", name="hostIP")
+    protocol: str = ""
+
+
+class ContainerRestartRule(ApiStruct, frozen=True):
+    """What to do when a container exits in a certain way."""
+
+    action: str = ""
+
+
+class Container(ApiStruct, frozen=True):
+    """A container, or an init container, which ``restartPolicy: Always`` makes a sidecar."""
+
+    name: str = ""
+    image: str = ""
+    ports: tuple[ContainerPort, ...] = ()
+    resources: ResourceRequirements | None = None
+    restart_policy: str | None = None
+    restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+
+
+class NodeSelectorRequirement(ApiStruct, frozen=True):
+    """A condition on one node label or field."""
+
+    key: str
+    operator: str
+    values: tuple[str, ...] = ()
+
+
+class NodeSelectorTerm(ApiStruct, frozen=True):
+    """Conditions that must all hold; a term without any matches no node."""
+
+    match_expressions: tuple[NodeSelectorRequirement, ...] = ()
+    match_fields: tuple[NodeSelectorRequirement, ...] = ()
+
+
+class NodeSelector(ApiStruct, frozen=True):
+    """Terms of which at least one must hold."""
+
+    node_selector_terms: tuple[NodeSelectorTerm, ...] = ()
+
+
+class PreferredSchedulingTerm(ApiStruct, frozen=True):
+    """A term that adds its weight to the score of the nodes it matches."""
+
+    weight: int
+    preference: NodeSelectorTerm
+
+
+class NodeAffinity(ApiStruct, frozen=True):
+    """Nodes a pod must, or would rather, run on."""
+
+    required_during_scheduling_ignored_during_execution: NodeSelector | None = None
+    preferred_during_scheduling_ignored_during_execution: (
+        tuple[PreferredSchedulingTerm, ...] | None
+    ) = None
+
+
+class PodAffinityTerm(ApiStruct, frozen=True):
+    """Pods to be near to, or away from, and how near."""
+
+    topology_key: str
+    label_selector: LabelSelector | None = None
+    namespaces: tuple[str, ...] = ()
+    namespace_selector: LabelSelector | None = None
+    match_label_keys: tuple[str, ...] = ()
+    mismatch_label_keys: tuple[str, ...] = ()
+
+
+class WeightedPodAffinityTerm(ApiStruct, frozen=True):
+    """A preferred affinity term with its weight."""
+
+    weight: int
+    pod_affinity_term: PodAffinityTerm
+
+
+class PodAffinity(ApiStruct, frozen=True):
+    """Required and preferred terms; anti-affinity has the same form."""
+
+    required_during_scheduling_ignored_during_execution: tuple[PodAffinityTerm, ...] = ()
+    preferred_during_scheduling_ignored_during_execution: tuple[WeightedPodAffinityTerm, ...] = ()
+
+
+class Affinity(ApiStruct, frozen=True):
+    """All affinity of a pod."""
+
+    node_affinity: NodeAffinity | None = None
+    pod_affinity: PodAffinity | None = None
+    pod_anti_affinity: PodAffinity | None = None
+
+
+class Toleration(ApiStruct, frozen=True):
+    """Taints that a pod accepts."""
+
+    key: str = ""
+    operator: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class TopologySpreadConstraint(ApiStruct, frozen=True):
+    """How evenly a group of pods is to be spread over domains."""
+
+    max_skew: int
+    topology_key: str
+    when_unsatisfiable: str
+    label_selector: LabelSelector | None = None
+    min_domains: int | None = None
+    node_affinity_policy: str | None = None
+    node_taints_policy: str | None = None
+    match_label_keys: tuple[str, ...] = ()
+
+
+class PodSchedulingGate(ApiStruct, frozen=True):
+    """A reason, given by somebody else, to leave the pod alone for now."""
+
+    name: str
+
+
+class ImageVolumeSource(ApiStruct, frozen=True):
+    """A volume made of an OCI image."""
+
+    reference: str = ""
+
+
+class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True):
+    """A volume by its claim."""
+
+    claim_name: str
+    read_only: bool = False
+
+
+class Volume(ApiStruct, frozen=True):
+    """A volume of a pod."""
+
+    name: str = ""
+    image: ImageVolumeSource | None = None
+    persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+
+
+class PodSpec(ApiStruct, frozen=True):
+    """What the pod's author wants."""
+
+    scheduler_name: str = ""
+    node_name: str = ""
+    priority: int | None = None
+    preemption_policy: str | None = None
+    scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    node_selector: dict[str, str] | None = None
+    affinity: Affinity | None = None
+    tolerations: tuple[Toleration, ...] = ()
+    topology_spread_constraints: tuple[TopologySpreadConstraint, ...] = ()
+    overhead: ResourceList | None = None
+    resources: ResourceRequirements | None = None
+    containers: tuple[Container, ...] = ()
+    init_containers: tuple[Container, ...] = ()
+    volumes: tuple[Volume, ...] = ()
+    host_network: bool = False
+    host_users: bool | None = None
+    termination_grace_period_seconds: int | None = None
+
+
+# --- pod status -------------------------------------------------------------------------------
+
+
+class PodCondition(ApiStruct, frozen=True):
+    """One aspect of a pod's state."""
+
+    type: str
+    status: str
+    reason: str = ""
+    message: str = ""
+    observed_generation: int = 0
+    last_probe_time: str | None = None
+    last_transition_time: str | None = None
+
+
+class ContainerStatus(ApiStruct, frozen=True):
+    """Resources that the kubelet reports for a container, which a resize may have changed."""
+
+    name: str = ""
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
+class PodStatus(ApiStruct, frozen=True):
+    """What the cluster made of it."""
+
+    phase: str = ""
+    conditions: tuple[PodCondition, ...] = ()
+    nominated_node_name: str = ""
+    start_time: str | None = None
+    container_statuses: tuple[ContainerStatus, ...] = ()
+    init_container_statuses: tuple[ContainerStatus, ...] = ()
+    resources: ResourceRequirements | None = None
+    allocated_resources: ResourceList | None = None
+
+
+class Pod(ApiStruct, frozen=True):
+    """A pod."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: PodSpec = PodSpec()
+    status: PodStatus = PodStatus()
+
+
+# --- nodes and namespaces ---------------------------------------------------------------------
+
+
+class Taint(ApiStruct, frozen=True):
+    """What keeps pods off a node unless they tolerate it."""
+
+    key: str = ""
+    value: str = ""
+    effect: str = ""
+
+
+class NodeSpec(ApiStruct, frozen=True):
+    """What an administrator set."""
+
+    unschedulable: bool = False
+    taints: tuple[Taint, ...] = ()
+
+
+class ContainerImage(ApiStruct, frozen=True):
+    """An image that the node has already; the kubelet may report one without names."""
+
+    names: tuple[str, ...] | None = None
+    size_bytes: int = 0
+
+
+class NodeCondition(ApiStruct, frozen=True):
+    """One aspect of a node's health."""
+
+    type: str
+    status: str
+
+
+class NodeStatus(ApiStruct, frozen=True):
+    """What the kubelet reported."""
+
+    allocatable: ResourceList | None = None
+    images: tuple[ContainerImage, ...] = ()
+    conditions: tuple[NodeCondition, ...] = ()
+    declared_features: tuple[str, ...] = ()
+
+
+class Node(ApiStruct, frozen=True):
+    """A node."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: NodeSpec = NodeSpec()
+    status: NodeStatus = NodeStatus()
+
+
+class Namespace(ApiStruct, frozen=True):
+    """A namespace, of which only the labels matter here."""
+
+    metadata: ObjectMeta = ObjectMeta()

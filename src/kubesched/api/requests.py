@@ -1,0 +1,301 @@
+"""What a pod requests and what a node offers, in the units the scheduler counts in.
+
+    containers · init containers · sidecars · pod-level resources · overhead
+        ── exact_requests ──▶ {resource: billionths} ── rounded up once ──▶ {resource: units}
+
+CPU is counted in thousandths, everything else in whole units. A pod runs its containers and its
+sidecars (init containers with ``restartPolicy: Always``) together, and before them its other init
+containers one after the other, each beside the sidecars started so far; it needs the larger of the
+two. Pod-level requests replace the sum for the resources they name; overhead comes on top.
+
+Which rules apply depends on who asks:
+
+==================  ==========  ===============  =============  =================================
+asked for           use_status  pod_level        missing        by
+==================  ==========  ===============  =============  =================================
+fitting             no          its gate         nothing        ``pod_requests``
+balancing           its gate    its gate         nothing        ``pod_requests``
+a bound pod's use   its gate    its gate         nothing        ``pod_requests``
+… for scores        its gate    its gate         100m, 200Mi    ``non_zero_requests``
+a pod's own score   no          never            100m, 200Mi    ``scoring_requests``
+==================  ==========  ===============  =============  =================================
+
+``missing`` is what a container counts for that does not say. The last row is how kube-scheduler
+is, not how it was meant: its scorer never learns of the pod-level gate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import lru_cache
+from types import MappingProxyType
+from typing import Final
+
+from kubesched.api import names, quantity
+from kubesched.api.core import Container, ContainerStatus, Node, Pod, ResourceList
+from kubesched.api.labels import label_key_errors
+from kubesched.errors import QuantityError
+
+#: What a container that requests no CPU or no memory counts for when nodes are scored.
+DEFAULT_CPU_MILLI: Final = 100
+DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024
+
+_NATIVE: Final = "kubernetes.io/"
+_QUOTA_PREFIX: Final = "requests."
+_SIDECAR: Final = "Always"
+_RESIZE_PENDING: Final = "PodResizePending"
+_INFEASIBLE: Final = "Infeasible"
+
+#: Amounts of resources in billionths, exact.
+Nanos = dict[str, int]
+
+_NONE: Final[Mapping[str, int]] = MappingProxyType({})
+_DEFAULTS: Final[Mapping[str, int]] = MappingProxyType(
+    {names.CPU: DEFAULT_CPU_MILLI * 10**6, names.MEMORY: DEFAULT_MEMORY_BYTES * 10**9}
+)
+
+
+# --- resource names ---------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=4096)
+def is_extended_resource(name: str) -> bool:
+    """Say whether the name is one that somebody outside of Kubernetes gave, such as a device's."""
+    if "/" not in name or _NATIVE in name or name.startswith(_QUOTA_PREFIX):
+        return False
+    return not label_key_errors(_QUOTA_PREFIX + name)
+
+
+@lru_cache(maxsize=4096)
+def is_scalar_resource(name: str) -> bool:
+    """Say whether the scheduler counts the resource besides cpu, memory and ephemeral storage."""
+    return (
+        _NATIVE in name
+        or name.startswith((names.HUGEPAGES_PREFIX, names.ATTACHABLE_VOLUMES_PREFIX))
+        or is_extended_resource(name)
+    )
+
+
+def is_pod_level_resource(name: str) -> bool:
+    """Say whether a pod as a whole may request the resource."""
+    return name in (names.CPU, names.MEMORY) or name.startswith(names.HUGEPAGES_PREFIX)
+
+
+def is_counted_resource(name: str) -> bool:
+    """Say whether the scheduler keeps an account of the resource, per node."""
+    return name in (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE) or is_scalar_resource(name)
+
+
+# --- what is asked for and offered ------------------------------------------------------------
+
+
+def pod_requests(
+    pod: Pod, *, use_status: bool = False, pod_level: bool = True, pod_level_status: bool = True
+) -> dict[str, int]:
+    """Return what the pod requests of each counted resource, CPU in thousandths.
+
+    ``use_status`` is for pods on a node (gate InPlacePodVerticalScaling), ``pod_level`` the gate
+    PodLevelResources, ``pod_level_status`` InPlacePodLevelResourcesVerticalScaling.
+    """
+    exact = exact_requests(
+        pod, use_status=use_status, pod_level=pod_level, pod_level_status=pod_level_status
+    )
+    return _in_units(exact, pod)
+
+
+def non_zero_requests(
+    pod: Pod, *, use_status: bool = False, pod_level: bool = True, pod_level_status: bool = True
+) -> tuple[int, int]:
+    """Return (CPU in thousandths, memory in bytes) that a pod on a node counts for in scores.
+
+    If the pod as a whole requests something, a default stands in only for a resource that neither
+    the pod nor any of its containers requests.
+    """
+    missing = _DEFAULTS
+    if pod_level and _requests_as_a_whole(pod):
+        exact = exact_requests(
+            pod, use_status=use_status, pod_level=True, pod_level_status=pod_level_status
+        )
+        missing = {name: amount for name, amount in _DEFAULTS.items() if name not in exact}
+    counted = exact_requests(
+        pod,
+        use_status=use_status,
+        pod_level=pod_level,
+        pod_level_status=pod_level_status,
+        missing=missing,
+    )
+    units = _in_units({name: counted.get(name, 0) for name in _DEFAULTS}, pod)
+    return units[names.CPU], units[names.MEMORY]
+
+
+def scoring_requests(pod: Pod) -> dict[str, int]:
+    """Return what NodeResourcesFit adds to a node for the pod it scores: no pod-level resources."""
+    return _in_units(exact_requests(pod, pod_level=False, missing=_DEFAULTS), pod)
+
+
+def node_allocatable(node: Node) -> dict[str, int]:
+    """Return what a node offers of each counted resource, CPU in thousandths, and of pods.
+
+    More than can be counted is 0, as in kube-scheduler; QuantityError if a text is malformed.
+    """
+    offered = {}
+    for name, text in (node.status.allocatable or {}).items():
+        if name == names.PODS or is_counted_resource(name):
+            try:
+                offered[name] = quantity.capacity(text, milli=name == names.CPU)
+            except QuantityError as error:
+                at = f"node {node.metadata.name}: allocatable: {name}"
+                raise QuantityError(f"{at}: {error}") from None
+    return offered
+
+
+# --- the computation --------------------------------------------------------------------------
+
+
+def exact_requests(
+    pod: Pod,
+    *,
+    use_status: bool = False,
+    pod_level: bool = True,
+    pod_level_status: bool = True,
+    missing: Mapping[str, int] = _NONE,
+) -> Nanos:
+    """Return what the pod requests in billionths, of all resources it names.
+
+    ``missing`` is added for each container that does not request a resource; a request of zero
+    is a request. Raises QuantityError, naming the pod, if a quantity cannot be used.
+    """
+    try:
+        total = _container_requests(pod, use_status=use_status, missing=missing)
+        if pod_level:
+            total.update(_pod_level_requests(pod, use_status=use_status and pod_level_status))
+        if pod.spec.overhead:
+            _add(total, _nanos(pod.spec.overhead))
+    except QuantityError as error:
+        raise _of_pod(pod, error) from None
+    return total
+
+
+def _container_requests(pod: Pod, *, use_status: bool, missing: Mapping[str, int]) -> Nanos:
+    statuses: dict[str, ContainerStatus] = {}
+    if use_status:
+        for status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
+            statuses[status.name] = status
+    infeasible = bool(statuses) and _resize_is_infeasible(pod)
+
+    total: Nanos = {}
+    for container in pod.spec.containers:
+        _add(total, _of_container(container, statuses.get(container.name), infeasible, missing))
+    sidecars: Nanos = {}
+    largest_start: Nanos = {}
+    for container in pod.spec.init_containers:
+        if container.restart_policy == _SIDECAR:
+            own = _of_container(container, statuses.get(container.name), infeasible, missing)
+            _add(total, own)
+            _add(sidecars, own)
+            _raise_to(largest_start, sidecars)
+        else:
+            # It ends before the pod runs, so nobody resizes it: its status does not matter.
+            own = _of_container(container, None, infeasible, missing)
+            _add(own, sidecars)
+            _raise_to(largest_start, own)
+    _raise_to(total, largest_start)
+    return total
+
+
+def _of_container(
+    container: Container,
+    status: ContainerStatus | None,
+    infeasible: bool,
+    missing: Mapping[str, int],
+) -> Nanos:
+    """Return a fresh dict, which the caller may add to."""
+    requests = _nanos(container.resources.requests if container.resources else None)
+    if status is not None and status.resources is not None:
+        requests = _resized(
+            requests, status.resources.requests, status.allocated_resources, infeasible=infeasible
+        )
+    for name, amount in missing.items():
+        requests.setdefault(name, amount)
+    return requests
+
+
+def _requests_as_a_whole(pod: Pod) -> bool:
+    resources = pod.spec.resources
+    return resources is not None and any(map(is_pod_level_resource, resources.requests or ()))
+
+
+def _pod_level_requests(pod: Pod, *, use_status: bool) -> Nanos:
+    if pod.spec.resources is None:
+        return {}
+    wanted = _nanos(pod.spec.resources.requests)
+    named = [name for name in wanted if is_pod_level_resource(name)]
+    actual = pod.status.resources if use_status else None
+    if actual is not None and named:
+        allocated, infeasible = pod.status.allocated_resources, _resize_is_infeasible(pod)
+        wanted = _resized(wanted, actual.requests, allocated, infeasible=infeasible)
+    return {name: wanted.get(name, 0) for name in named}
+
+
+def _resized(
+    wanted: Nanos,
+    actual: ResourceList | None,
+    allocated: ResourceList | None,
+    *,
+    infeasible: bool,
+) -> Nanos:
+    """Return what is taken while a resize may be under way: the most of what is and will be.
+
+    A resize that the kubelet called infeasible will not be, so what it wanted does not count.
+    ``wanted`` may be changed.
+    """
+    taken = {} if infeasible else wanted
+    _raise_to(taken, _nanos(actual))
+    _raise_to(taken, _nanos(allocated))
+    return taken
+
+
+def _resize_is_infeasible(pod: Pod) -> bool:
+    for condition in pod.status.conditions:
+        if condition.type == _RESIZE_PENDING:
+            return condition.reason == _INFEASIBLE
+    return False
+
+
+def _nanos(resources: ResourceList | None) -> Nanos:
+    if not resources:
+        return {}
+    parsed = {}
+    for name, text in resources.items():
+        try:
+            parsed[name] = quantity.nano(text)
+        except QuantityError as error:
+            raise QuantityError(f"{name}: {error}") from None
+    return parsed
+
+
+def _add(total: Nanos, more: Nanos) -> None:
+    for name, amount in more.items():
+        total[name] = total.get(name, 0) + amount
+
+
+def _raise_to(total: Nanos, least: Nanos) -> None:
+    for name, amount in least.items():
+        if name not in total or amount > total[name]:
+            total[name] = amount
+
+
+def _in_units(exact: Nanos, pod: Pod) -> dict[str, int]:
+    units = {}
+    for name, amount in exact.items():
+        if is_counted_resource(name):
+            try:
+                to_units = quantity.milli_of_nano if name == names.CPU else quantity.value_of_nano
+                units[name] = to_units(amount)
+            except QuantityError as error:
+                raise _of_pod(pod, QuantityError(f"{name}: {error}")) from None
+    return units
+
+
+def _of_pod(pod: Pod, error: QuantityError) -> QuantityError:
+    return QuantityError(f"pod {pod.metadata.namespace}/{pod.metadata.name}: requests: {error}")
