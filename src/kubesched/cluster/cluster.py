@@ -1,0 +1,154 @@
+"""The state of the cluster: nodes, the pods on them, and what was decided but not yet seen.
+
+    informer: node, pod events ──┐
+    scheduling cycle: assume ────┼──> NodeTable
+    binding cycle: forget ───────┘
+
+A pod that the scheduler has placed is *assumed*: it counts on its node at once, long before the
+API server's watch confirms it. Events may come in any order, twice, or after a gap as the
+difference of two lists; each leads to the state that the newest object describes:
+
+    pending ── assume ──> assumed ── pod added (bound) ──> placed ── pod removed ──> gone
+                             └────── forget ──> pending
+
+A pod may be seen before its node. It waits in `homeless` until the node comes, and goes back there
+when the node is deleted first.
+"""
+
+from __future__ import annotations
+
+from kubesched.api.core import Node, Pod
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.nominator import Nominator
+from kubesched.cluster.pod_info import PodCompiler, PodInfo, RequestRules
+from kubesched.errors import InvariantError, require
+
+
+class Cluster:
+    """Everything the scheduling cycle reads."""
+
+    def __init__(self, rules: RequestRules | None = None) -> None:
+        self.table = NodeTable()
+        self.nominator = Nominator()
+        self.compiler = PodCompiler(rules or RequestRules())
+        #: uid → (pod, name of its node), for pods that are on a node or assumed to be
+        self._placed: dict[str, tuple[PodInfo, str]] = {}
+        #: uids of pods that we placed and have not seen bound
+        self._assumed: set[str] = set()
+        #: node name → uid → pod, for pods whose node is not there
+        self._homeless: dict[str, dict[str, PodInfo]] = {}
+
+    # --- nodes ------------------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        """Add a node, or take over its new version; raises ObjectError if it cannot be read."""
+        row = self.table.put_node(node)
+        for pod in self._homeless.pop(node.metadata.name, {}).values():
+            self.table.add_pod(row, pod)
+
+    def remove_node(self, node_name: str) -> None:
+        """Remove a node, if it is there."""
+        if self.table.row_of(node_name) is None:
+            return
+        orphans = self.table.remove_node(node_name)
+        if orphans:
+            self._homeless[node_name] = {pod.uid: pod for pod in orphans}
+
+    # --- pods on nodes ----------------------------------------------------------------------
+
+    def put_pod(self, pod: Pod) -> PodInfo:
+        """Add a pod that is on a node, or take over its new version, wherever it was before.
+
+        Raises ObjectError if it cannot be read; what was known of it before then stays.
+        """
+        info = self.compiler.placed(pod)
+        self._assumed.discard(info.uid)
+        if info.uid in self._placed:
+            self._take_off(info.uid)
+        self._put_on(info, pod.spec.node_name)
+        return info
+
+    def remove_pod(self, uid: str) -> None:
+        """Remove a pod, if it is on a node."""
+        if uid in self._placed:
+            self._assumed.discard(uid)
+            self._take_off(uid)
+
+    def pod(self, uid: str) -> PodInfo | None:
+        """Return a pod that is on a node or assumed to be."""
+        found = self._placed.get(uid)
+        return found and found[0]
+
+    def node_of(self, uid: str) -> str | None:
+        """Return the name of the node that a pod is on, or assumed to be on."""
+        found = self._placed.get(uid)
+        return found and found[1]
+
+    @property
+    def pod_count(self) -> int:
+        """The number of pods on nodes, assumed ones included."""
+        return len(self._placed)
+
+    @property
+    def assumed_count(self) -> int:
+        """The number of pods that we placed and have not seen bound."""
+        return len(self._assumed)
+
+    # --- decisions --------------------------------------------------------------------------
+
+    def assume(self, pod: PodInfo, node_name: str) -> None:
+        """Count a pod on the node chosen for it."""
+        if pod.uid in self._placed:
+            raise InvariantError(f"pod {pod.full_name} is on a node and cannot be assumed")
+        self._put_on(pod, node_name)
+        self._assumed.add(pod.uid)
+
+    def is_assumed(self, uid: str) -> bool:
+        """Tell whether a pod was placed by us and not yet seen bound."""
+        return uid in self._assumed
+
+    def forget(self, uid: str) -> None:
+        """Take an assumption back; does nothing for a pod that was seen bound meanwhile."""
+        if uid in self._assumed:
+            self._assumed.discard(uid)
+            self._take_off(uid)
+
+    # --- both -------------------------------------------------------------------------------
+
+    def _put_on(self, pod: PodInfo, node_name: str) -> None:
+        self._placed[pod.uid] = (pod, node_name)
+        row = self.table.row_of(node_name)
+        if row is None:
+            self._homeless.setdefault(node_name, {})[pod.uid] = pod
+        else:
+            self.table.add_pod(row, pod)
+
+    def _take_off(self, uid: str) -> None:
+        pod, node_name = self._placed.pop(uid)
+        row = self.table.row_of(node_name)
+        if row is not None:
+            self.table.remove_pod(row, pod)
+            return
+        homeless = self._homeless[node_name]
+        del homeless[uid]
+        if not homeless:
+            del self._homeless[node_name]
+
+    def validate(self) -> None:
+        """Check that every pod is in exactly one place, and that all columns add up."""
+        self.table.validate()
+        self.nominator.validate()
+        seen: dict[str, str] = {}
+        for row, pods in enumerate(self.table.pods):
+            for uid in pods:
+                require(uid not in seen, f"pod {uid} is in two places")
+                seen[uid] = self.table.name_at(row)
+        for node_name, waiting in self._homeless.items():
+            require(waiting, f"nobody waits for node {node_name}")
+            require(self.table.row_of(node_name) is None, f"node {node_name} is there")
+            for uid in waiting:
+                require(uid not in seen, f"pod {uid} is in two places")
+                seen[uid] = node_name
+        placed = {uid: node_name for uid, (_, node_name) in self._placed.items()}
+        require(seen == placed, "pods in the table are the pods that are placed")
+        require(self._assumed <= placed.keys(), "assumed pods are placed")

@@ -1,0 +1,77 @@
+"""Which nodes have which container images, and how large they are."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.api.core import Node
+from kubesched.cluster.arrays import IndexArray
+
+
+class ImageState:
+    """One image name, cluster-wide."""
+
+    __slots__ = ("_rows_array", "rows", "size_bytes")
+
+    def __init__(self, size_bytes: int) -> None:
+        #: as reported by the node that was the first to have it
+        self.size_bytes = size_bytes
+        self.rows: set[int] = set()
+        self._rows_array: IndexArray | None = None
+
+    def add(self, row: int) -> None:
+        """Note that the node at `row` has the image."""
+        self.rows.add(row)
+        self._rows_array = None
+
+    def discard(self, row: int) -> None:
+        """Note that the node at `row` no longer has the image."""
+        self.rows.discard(row)
+        self._rows_array = None
+
+    def rows_array(self) -> IndexArray:
+        """Return the rows that have the image."""
+        if self._rows_array is None:
+            self._rows_array = np.fromiter(self.rows, dtype=np.intp, count=len(self.rows))
+        return self._rows_array
+
+
+class Images:
+    """All image names known to the cluster."""
+
+    def __init__(self) -> None:
+        self._states: dict[str, ImageState] = {}
+        #: grows with every change of any image's nodes
+        self.version = 0
+
+    def find(self, name: str) -> ImageState | None:
+        """Return the state of an image, or None if no node has it."""
+        return self._states.get(name)
+
+    def replace(self, row: int, old: Node | None, new: Node | None) -> None:
+        """Move from the images of `old` to those of `new` at `row`."""
+        if old is not None and new is not None and old.status.images == new.status.images:
+            return
+        before = image_sizes(old)
+        after = image_sizes(new)
+        self.version += 1
+        # All old ones go first, so that an image which only this node has takes its new size.
+        for name in before:
+            state = self._states[name]
+            state.discard(row)
+            if not state.rows:
+                del self._states[name]
+        for name, size_bytes in after.items():
+            if name not in self._states:
+                self._states[name] = ImageState(size_bytes)
+            self._states[name].add(row)
+
+
+def image_sizes(node: Node | None) -> dict[str, int]:
+    """Return the size of each image name that the node reports, the first one if it repeats."""
+    sizes: dict[str, int] = {}
+    if node is not None:
+        for image in node.status.images:
+            for name in image.names or ():
+                sizes.setdefault(name, image.size_bytes)
+    return sizes

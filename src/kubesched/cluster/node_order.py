@@ -1,0 +1,62 @@
+"""The order in which kube-scheduler looks at nodes: one of each zone in turn.
+
+Zones come in the order in which they first appeared, nodes of a zone in the order in which they
+were added; a node that changes zone goes to the end of its new one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.api import names
+from kubesched.api.core import Node
+from kubesched.cluster.arrays import IndexArray
+
+Zone = tuple[str, str]
+
+
+class NodeOrder:
+    """Rows by zone, and their interleaved order."""
+
+    def __init__(self) -> None:
+        #: zone → rows, both in order of arrival (a dict is an ordered set)
+        self._zones: dict[Zone, dict[int, None]] = {}
+        self._zone_of: dict[int, Zone] = {}
+        self._order: IndexArray | None = None
+
+    def place(self, row: int, node: Node) -> None:
+        """Add a row, or move it if its zone changed."""
+        zone = zone_of(node)
+        if self._zone_of.get(row) == zone:
+            return
+        self.remove(row)
+        self._zones.setdefault(zone, {})[row] = None
+        self._zone_of[row] = zone
+
+    def remove(self, row: int) -> None:
+        """Take a row out, if it is in."""
+        self._order = None
+        zone = self._zone_of.pop(row, None)
+        if zone is not None:
+            del self._zones[zone][row]
+            if not self._zones[zone]:
+                del self._zones[zone]
+
+    def rows(self) -> IndexArray:
+        """Return all rows in order."""
+        if self._order is None:
+            turns = sorted(
+                (turn, zone_number, row)
+                for zone_number, rows in enumerate(self._zones.values())
+                for turn, row in enumerate(rows)
+            )
+            self._order = np.array([row for _, _, row in turns], dtype=np.intp)
+        return self._order
+
+
+def zone_of(node: Node) -> Zone:
+    """Return region and zone of a node; the deprecated labels win where both are set."""
+    labels = node.metadata.labels or {}
+    region = labels.get(names.LABEL_REGION_BETA, labels.get(names.LABEL_REGION, ""))
+    zone = labels.get(names.LABEL_ZONE_BETA, labels.get(names.LABEL_ZONE, ""))
+    return region, zone

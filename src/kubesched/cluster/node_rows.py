@@ -1,0 +1,89 @@
+"""The rows that an expression is evaluated for: all of the table, or just the changed ones."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.api.core import Taint
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, Rows
+from kubesched.cluster.vocabulary import Lookup
+
+if TYPE_CHECKING:
+    from kubesched.cluster.node_table import NodeTable
+
+D = TypeVar("D", bound=np.generic)
+
+
+class NodeRows:
+    """A view of the node table; every property is an array with one element a row asked about."""
+
+    __slots__ = ("count", "rows", "table")
+
+    def __init__(self, table: NodeTable, rows: Rows) -> None:
+        self.table = table
+        self.rows = rows
+        self.count = table.size if isinstance(rows, slice) else len(rows)
+
+    @classmethod
+    def all_of(cls, table: NodeTable) -> NodeRows:
+        """Return all rows, those that are free included."""
+        return cls(table, slice(0, table.size))
+
+    def __len__(self) -> int:
+        return self.count
+
+    def row_numbers(self) -> IndexArray:
+        """Return the row of each element."""
+        if isinstance(self.rows, slice):
+            return np.arange(self.count, dtype=np.intp)
+        return self.rows
+
+    def none(self) -> BoolArray:
+        """Return False for every row, to be filled in."""
+        return np.zeros(self.count, dtype=np.bool_)
+
+    @property
+    def unschedulable(self) -> BoolArray:
+        """Whether the node is cordoned."""
+        return self.table.unschedulable[self.rows]
+
+    @property
+    def allowed_pods(self) -> Int64Array:
+        """How many pods the node takes."""
+        return self.table.allowed_pods[self.rows]
+
+    @property
+    def pod_count(self) -> Int64Array:
+        """How many pods the node has."""
+        return self.table.pod_count[self.rows]
+
+    def allocatable(self, resource: int) -> Int64Array:
+        """How much of a resource, by its number, the node offers."""
+        return self.table.allocatable[resource, self.rows]
+
+    def requested(self, resource: int) -> Int64Array:
+        """How much of a resource the node's pods request."""
+        return self.table.requested[resource, self.rows]
+
+    def non_zero_requested(self, resource: int) -> Int64Array:
+        """The same for cpu and memory, with a default for pods that request none."""
+        return self.table.non_zero_requested[resource, self.rows]
+
+    def by_taints(self, lookup: Lookup[tuple[Taint, ...], D]) -> npt.NDArray[D]:
+        """A function of the node's taints."""
+        return lookup(self.table.taint_ids[self.rows])
+
+    def by_features(self, lookup: Lookup[frozenset[str], D]) -> npt.NDArray[D]:
+        """A function of the features that the node declares."""
+        return lookup(self.table.feature_ids[self.rows])
+
+    def among(self, rows: IndexArray | set[int]) -> BoolArray:
+        """Whether the row is one of `rows`."""
+        if isinstance(rows, set):
+            rows = np.fromiter(rows, dtype=np.intp, count=len(rows))
+        marked = np.zeros(self.table.size, dtype=np.bool_)
+        marked[rows] = True
+        return marked[self.rows]

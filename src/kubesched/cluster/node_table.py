@@ -1,0 +1,299 @@
+"""The node table: one row a node, one array a property.
+
+Arrays are indexed by row. A row belongs to one node from its addition to its removal and is then
+given to another; `valid` tells which rows are in use. Two logs say what changed: `node_changes`
+lists rows whose node object changed, `row_changes` those and also the rows whose pods changed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+
+import numpy as np
+
+from kubesched.api import names
+from kubesched.api.core import Node, Taint
+from kubesched.api.requests import node_allocatable
+from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown
+from kubesched.cluster.changes import ChangeLog
+from kubesched.cluster.images import Images, image_sizes
+from kubesched.cluster.node_order import NodeOrder
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.ports import HostPorts
+from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
+from kubesched.cluster.vocabulary import Vocabulary
+from kubesched.errors import require
+
+FIRST_CAPACITY = 64
+#: A label column is rebuilt when it has seen this many times more values than there are rows.
+STALE_VALUES_FACTOR = 4
+
+
+class LabelColumn:
+    """One label key: the id of each row's value, 0 where the label is absent."""
+
+    def __init__(self, capacity: int) -> None:
+        self.vocabulary: Vocabulary[str | None] = Vocabulary(None)
+        self.ids: Int32Array = np.zeros(capacity, dtype=np.int32)
+
+
+class NodeTable:
+    """All nodes as columns."""
+
+    def __init__(self) -> None:
+        #: number of rows ever in use at once; every column is valid up to here
+        self.size = 0
+        self._capacity = FIRST_CAPACITY
+        self._free: list[int] = []
+        self._row_of: dict[str, int] = {}
+        #: row → node, None for rows that are free
+        self.nodes: list[Node | None] = []
+        #: row → pods on it by uid, in order of arrival
+        self.pods: list[dict[str, PodInfo]] = []
+
+        self.resources = ResourceIndex()
+        #: [resource, row], cpu in milli
+        self.allocatable: Int64Array = np.zeros((len(self.resources), FIRST_CAPACITY), np.int64)
+        #: [resource, row]: sum over the row's pods
+        self.requested: Int64Array = np.zeros((len(self.resources), FIRST_CAPACITY), np.int64)
+        #: [cpu and memory, row]: the same with a default for pods that request nothing
+        self.non_zero_requested: Int64Array = np.zeros((2, FIRST_CAPACITY), np.int64)
+        #: how many pods the node takes, and has
+        self.allowed_pods: Int64Array = np.zeros(FIRST_CAPACITY, np.int64)
+        self.pod_count: Int64Array = np.zeros(FIRST_CAPACITY, np.int64)
+        self.valid: BoolArray = np.zeros(FIRST_CAPACITY, np.bool_)
+        self.unschedulable: BoolArray = np.zeros(FIRST_CAPACITY, np.bool_)
+        #: ids into `taint_sets` and `feature_sets`
+        self.taint_ids: Int32Array = np.zeros(FIRST_CAPACITY, np.int32)
+        self.feature_ids: Int32Array = np.zeros(FIRST_CAPACITY, np.int32)
+        self.taint_sets: Vocabulary[tuple[Taint, ...]] = Vocabulary(())
+        self.feature_sets: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
+        self._labels: dict[str, LabelColumn] = {}
+
+        self.ports = HostPorts()
+        self.images = Images()
+        self.order = NodeOrder()
+        self.node_changes = ChangeLog()
+        self.row_changes = ChangeLog()
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return len(self._row_of)
+
+    def row_of(self, node_name: str) -> int | None:
+        """Return the row of a node, or None if there is no such node."""
+        return self._row_of.get(node_name)
+
+    def node_at(self, row: int) -> Node:
+        """Return the node at a row that is in use."""
+        node = self.nodes[row]
+        if node is None:
+            raise LookupError(f"row {row} has no node")
+        return node
+
+    def name_at(self, row: int) -> str:
+        """Return the name of the node at a row that is in use."""
+        return self.node_at(row).metadata.name
+
+    def names(self) -> Iterator[str]:
+        """Return the names of all nodes."""
+        return iter(self._row_of)
+
+    # --- nodes ------------------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> int:
+        """Add a node or replace its object; return its row.
+
+        Raises ObjectError, and changes nothing, if the node's resources cannot be read.
+        """
+        allocatable = node_allocatable(node)
+        row = self._row_of.get(node.metadata.name)
+        old = None
+        if row is None:
+            row = self._take_row(node.metadata.name)
+        else:
+            old = self.nodes[row]
+        self.nodes[row] = node
+        self.valid[row] = True
+        self.unschedulable[row] = node.spec.unschedulable
+        self.taint_ids[row] = self.taint_sets.id_of(node.spec.taints)
+        self.feature_ids[row] = self.feature_sets.id_of(frozenset(node.status.declared_features))
+        self._set_allocatable(row, allocatable)
+        self._set_labels(row, node.metadata.labels or {})
+        self.images.replace(row, old, node)
+        self.order.place(row, node)
+        self._record_node_change(row)
+        return row
+
+    def remove_node(self, node_name: str) -> list[PodInfo]:
+        """Remove a node; return the pods that were on it, which are on no row any more."""
+        row = self._row_of.pop(node_name)
+        pods = list(self.pods[row].values())
+        for pod in pods:
+            self.remove_pod(row, pod)
+        self.images.replace(row, self.nodes[row], None)
+        self.order.remove(row)
+        self.nodes[row] = None
+        self.valid[row] = False
+        self._set_labels(row, {})
+        self._free.append(row)
+        self._record_node_change(row)
+        return pods
+
+    # --- pods -------------------------------------------------------------------------------
+
+    def add_pod(self, row: int, pod: PodInfo) -> None:
+        """Count a pod on its row."""
+        self.pods[row][pod.uid] = pod
+        self._account(row, pod.requests, 1)
+        if pod.shape.host_ports:
+            self.ports.add(row, pod.shape.host_ports)
+        self.row_changes.record(row)
+
+    def remove_pod(self, row: int, pod: PodInfo) -> None:
+        """Stop counting a pod on its row."""
+        del self.pods[row][pod.uid]
+        self._account(row, pod.requests, -1)
+        if pod.shape.host_ports:
+            self.ports.remove(row, pod.shape.host_ports)
+        self.row_changes.record(row)
+
+    @contextmanager
+    def supposing(
+        self, row: int, *, with_pods: Iterable[PodInfo] = (), without_pods: Iterable[PodInfo] = ()
+    ) -> Iterator[None]:
+        """Pretend for a while that a row has other pods than it has; nobody is told."""
+        added, removed = list(with_pods), list(without_pods)
+        self.row_changes.paused = True
+        try:
+            for pod in added:
+                self.add_pod(row, pod)
+            for pod in removed:
+                self.remove_pod(row, pod)
+            yield
+        finally:
+            for pod in removed:
+                self.add_pod(row, pod)
+            for pod in added:
+                self.remove_pod(row, pod)
+            self.row_changes.paused = False
+
+    def _account(self, row: int, requests: Requests, sign: int) -> None:
+        requests.resolve(self.resources)
+        if sign > 0:
+            self.requested[requests.numbers, row] += requests.vector
+            self.non_zero_requested[:, row] += requests.non_zero
+        else:
+            self.requested[requests.numbers, row] -= requests.vector
+            self.non_zero_requested[:, row] -= requests.non_zero
+        self.pod_count[row] += sign
+
+    # --- columns ----------------------------------------------------------------------------
+
+    def label_column(self, key: str) -> LabelColumn:
+        """Return the column of a label, made the first time somebody asks for it."""
+        column = self._labels.get(key)
+        if column is None or len(column.vocabulary) > STALE_VALUES_FACTOR * self._capacity:
+            column = self._labels[key] = LabelColumn(self._capacity)
+            for row, node in enumerate(self.nodes):
+                if node is not None and node.metadata.labels is not None:
+                    value = node.metadata.labels.get(key)
+                    column.ids[row] = column.vocabulary.id_of(value)
+        return column
+
+    def _set_labels(self, row: int, labels: dict[str, str]) -> None:
+        for key, column in self._labels.items():
+            column.ids[row] = column.vocabulary.id_of(labels.get(key))
+
+    def _set_allocatable(self, row: int, allocatable: dict[str, int]) -> None:
+        for name in allocatable:
+            if name != names.PODS and self.resources.find(name) is None:
+                self._add_resource(name)
+        self.allowed_pods[row] = allocatable.get(names.PODS, 0)
+        self.allocatable[:, row] = [allocatable.get(name, 0) for name in self.resources.names]
+
+    def _add_resource(self, name: str) -> None:
+        number = self.resources.add(name)
+        shape = (len(self.resources), self._capacity)
+        self.allocatable = grown(self.allocatable, shape)
+        self.requested = grown(self.requested, shape)
+        # Pods may have requested it before any node offered it.
+        for row, pods in enumerate(self.pods):
+            for pod in pods.values():
+                self.requested[number, row] += pod.requests.amounts.get(name, 0)
+
+    def _record_node_change(self, row: int) -> None:
+        self.node_changes.record(row)
+        self.row_changes.record(row)
+
+    def _take_row(self, node_name: str) -> int:
+        if self._free:
+            row = self._free.pop()
+        else:
+            row = self.size
+            if row == self._capacity:
+                self._grow(self._capacity * 2)
+            self.size += 1
+            self.nodes.append(None)
+            self.pods.append({})
+        self._row_of[node_name] = row
+        return row
+
+    def _grow(self, capacity: int) -> None:
+        resources = len(self.resources)
+        self.allocatable = grown(self.allocatable, (resources, capacity))
+        self.requested = grown(self.requested, (resources, capacity))
+        self.non_zero_requested = grown(self.non_zero_requested, (2, capacity))
+        self.allowed_pods = grown(self.allowed_pods, (capacity,))
+        self.pod_count = grown(self.pod_count, (capacity,))
+        self.valid = grown(self.valid, (capacity,), fill=False)
+        self.unschedulable = grown(self.unschedulable, (capacity,), fill=False)
+        self.taint_ids = grown(self.taint_ids, (capacity,))
+        self.feature_ids = grown(self.feature_ids, (capacity,))
+        for column in self._labels.values():
+            column.ids = grown(column.ids, (capacity,))
+        self._capacity = capacity
+
+    # --- checks -----------------------------------------------------------------------------
+
+    def validate(self) -> None:
+        """Recount everything from the objects; raise InvariantError if a column disagrees."""
+        require(len(self._row_of) + len(self._free) == self.size, "rows in use or free")
+        require(all(self.name_at(row) == name for name, row in self._row_of.items()), "row names")
+        ports = HostPorts()
+        for row, node in enumerate(self.nodes):
+            require(self.valid[row] == (node is not None), f"valid[{row}]")
+            self._validate_pods(row)
+            for pod in self.pods[row].values():
+                ports.add(row, pod.shape.host_ports)
+            if node is not None:
+                self._validate_node(row, node)
+        require(self.ports.snapshot() == ports.snapshot(), "host ports in use")
+        require(sorted(self.order.rows()) == sorted(self._row_of.values()), "rows in order")
+
+    def _validate_node(self, row: int, node: Node) -> None:
+        allocatable = node_allocatable(node)
+        require(self.allowed_pods[row] == allocatable.get(names.PODS, 0), f"allowed_pods[{row}]")
+        for number, name in enumerate(self.resources.names):
+            what = f"allocatable {name} in row {row}"
+            require(self.allocatable[number, row] == allocatable.get(name, 0), what)
+        require(self.unschedulable[row] == node.spec.unschedulable, f"unschedulable[{row}]")
+        taints = self.taint_sets.values[self.taint_ids[row]]
+        require(taints == node.spec.taints, f"taints in row {row}")
+        for key, column in self._labels.items():
+            value = column.vocabulary.values[column.ids[row]]
+            require(value == (node.metadata.labels or {}).get(key), f"label {key} in row {row}")
+        for image_name in image_sizes(node):
+            state = self.images.find(image_name)
+            require(state is not None and row in state.rows, f"image {image_name} in row {row}")
+
+    def _validate_pods(self, row: int) -> None:
+        pods = self.pods[row].values()
+        require(self.pod_count[row] == len(pods), f"pod_count[{row}]")
+        for number, name in enumerate(self.resources.names):
+            total = sum(pod.requests.amounts.get(name, 0) for pod in pods)
+            require(self.requested[number, row] == total, f"{name} requested in row {row}")
+        for number in (CPU, MEMORY):
+            total = sum(int(pod.requests.non_zero[number]) for pod in pods)
+            require(self.non_zero_requested[number, row] == total, f"non-zero in row {row}")

@@ -1,0 +1,64 @@
+"""Pods that were promised a place on a node which is not free yet.
+
+A pod for which others were evicted is *nominated* to their node and tried again when they are
+gone. Until then, pods of the same or lower priority must leave that room to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.errors import require
+
+
+class Nominator:
+    """Who is nominated where."""
+
+    def __init__(self) -> None:
+        #: node name → uid → pod
+        self._by_node: dict[str, dict[str, PodInfo]] = {}
+        #: uid → node name
+        self._node_of: dict[str, str] = {}
+
+    def __len__(self) -> int:
+        return len(self._node_of)
+
+    def nominate(self, pod: PodInfo, node_name: str) -> None:
+        """Promise a pod a place, instead of any that it was promised before."""
+        self.clear(pod.uid)
+        self._by_node.setdefault(node_name, {})[pod.uid] = pod
+        self._node_of[pod.uid] = node_name
+
+    def clear(self, uid: str) -> None:
+        """Take the promise back, if there is one."""
+        node_name = self._node_of.pop(uid, None)
+        if node_name is not None:
+            pods = self._by_node[node_name]
+            del pods[uid]
+            if not pods:
+                del self._by_node[node_name]
+
+    def node_of(self, uid: str) -> str | None:
+        """Return the node that a pod is nominated to."""
+        return self._node_of.get(uid)
+
+    def nodes_to_leave_room_on(self, pod: PodInfo) -> Mapping[str, list[PodInfo]]:
+        """Return the nodes where a pod has to leave room, and for whom."""
+        if not self._by_node:
+            return {}
+        found = {
+            node_name: [
+                other
+                for other in pods.values()
+                if other.priority >= pod.priority and other.uid != pod.uid
+            ]
+            for node_name, pods in self._by_node.items()
+        }
+        return {node_name: others for node_name, others in found.items() if others}
+
+    def validate(self) -> None:
+        """Check that both directions agree."""
+        listed = {uid: node for node, pods in self._by_node.items() for uid in pods}
+        require(listed == self._node_of, "nominated pods by node and by uid")
+        require(all(self._by_node.values()), "no node without nominated pods")

@@ -1,0 +1,115 @@
+"""Pods as the scheduler holds them: the object, and what was compiled from it."""
+
+from __future__ import annotations
+
+from weakref import WeakValueDictionary
+
+from msgspec import Struct
+
+from kubesched.api import requests as api_requests
+from kubesched.api.core import Pod
+from kubesched.cluster.resources import Requests
+from kubesched.cluster.shape import Shape, shape_key
+from kubesched.config.features import FeatureGates
+
+
+class RequestRules(Struct, frozen=True):
+    """Feature gates that decide what counts as requested."""
+
+    #: PodLevelResources
+    pod_level: bool = True
+    #: InPlacePodLevelResourcesVerticalScaling
+    pod_level_status: bool = True
+
+    @classmethod
+    def of(cls, gates: FeatureGates) -> RequestRules:
+        """Read them off the gates."""
+        return cls(
+            pod_level=gates.enabled("PodLevelResources"),
+            pod_level_status=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+        )
+
+
+class PodInfo:
+    """A pod with its shape and with what it takes from a node."""
+
+    __slots__ = ("pod", "requests", "shape")
+
+    def __init__(self, pod: Pod, shape: Shape, requests: Requests) -> None:
+        self.pod = pod
+        self.shape = shape
+        #: what it takes while it runs; a resize in place makes that differ from its shape's
+        self.requests = requests
+
+    def __repr__(self) -> str:
+        return f"PodInfo({self.full_name})"
+
+    @property
+    def uid(self) -> str:
+        """The identity of the pod: a name may be used again, a uid is not."""
+        return self.pod.metadata.uid
+
+    @property
+    def full_name(self) -> str:
+        """The pod's namespace and name, as messages show it."""
+        return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"
+
+    @property
+    def priority(self) -> int:
+        """The pod's priority; 0 if it has none."""
+        return self.pod.spec.priority or 0
+
+
+class PodCompiler:
+    """Turns pods into PodInfos, sharing whatever is equal."""
+
+    def __init__(self, rules: RequestRules = RequestRules()) -> None:  # noqa: B008 (immutable)
+        self._rules = rules
+        self._shapes: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
+        self._requests: WeakValueDictionary[object, Requests] = WeakValueDictionary()
+
+    def pending(self, pod: Pod) -> PodInfo:
+        """Compile a pod that is to be placed; raises ObjectError if it cannot be read."""
+        shape = self._shape(pod, pod.spec.node_name)
+        return PodInfo(pod, shape, shape.requests)
+
+    def placed(self, pod: Pod) -> PodInfo:
+        """Compile a pod that is on a node; raises ObjectError if it cannot be read."""
+        shape = self._shape(pod, "")
+        if not _reports_resources(pod):
+            return PodInfo(pod, shape, shape.requests)
+        return PodInfo(pod, shape, self._interned(pod, use_status=True))
+
+    def _shape(self, pod: Pod, node_name: str) -> Shape:
+        key = shape_key(pod, node_name)
+        shape = self._shapes.get(key)
+        if shape is None:
+            shape = self._shapes[key] = Shape(
+                pod.spec,
+                node_name=node_name,
+                requests=self._interned(pod, use_status=False),
+                scoring_requests=api_requests.scoring_requests(pod),
+            )
+        return shape
+
+    def _interned(self, pod: Pod, *, use_status: bool) -> Requests:
+        gates = {
+            "pod_level": self._rules.pod_level,
+            "pod_level_status": self._rules.pod_level_status,
+        }
+        amounts = api_requests.pod_requests(pod, use_status=use_status, **gates)
+        non_zero = api_requests.non_zero_requests(pod, use_status=use_status, **gates)
+        key = (tuple(sorted(amounts.items())), non_zero)
+        requests = self._requests.get(key)
+        if requests is None:
+            requests = self._requests[key] = Requests(amounts, non_zero)
+        return requests
+
+
+def _reports_resources(pod: Pod) -> bool:
+    """Tell whether the kubelet reports resources that may differ from the spec's."""
+    status = pod.status
+    return status.resources is not None or any(
+        each.resources is not None
+        for each in (*status.container_statuses, *status.init_container_statuses)
+    )

@@ -1,0 +1,77 @@
+"""What pods request, as interned vectors over the resource columns.
+
+Resources are numbered in the order in which nodes offer them; cpu, memory and ephemeral storage
+always come first. A resource that no node offers has no number: nothing can be requested of it,
+so it needs no column, and pods that name resources at will cannot make the table grow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+import numpy as np
+
+from kubesched.api import names
+from kubesched.cluster.arrays import IndexArray, Int64Array
+
+CPU: Final = 0
+MEMORY: Final = 1
+EPHEMERAL_STORAGE: Final = 2
+
+
+class ResourceIndex:
+    """Numbers of the resources that nodes offer."""
+
+    def __init__(self) -> None:
+        self.names: list[str] = [names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE]
+        self._numbers = {name: number for number, name in enumerate(self.names)}
+
+    def __len__(self) -> int:
+        return len(self.names)
+
+    def find(self, name: str) -> int | None:
+        """Return the number of a resource, or None if no node ever offered it."""
+        return self._numbers.get(name)
+
+    def add(self, name: str) -> int:
+        """Number a resource that a node offers for the first time."""
+        number = self._numbers[name] = len(self.names)
+        self.names.append(name)
+        return number
+
+
+class Requests:
+    """What a pod takes from its node; shared by all pods that take the same."""
+
+    __slots__ = (
+        "__weakref__",
+        "_resolved_for",
+        "amounts",
+        "non_zero",
+        "numbers",
+        "vector",
+    )
+
+    def __init__(self, amounts: Mapping[str, int], non_zero: tuple[int, int]) -> None:
+        #: resource → amount, in milli for cpu
+        self.amounts = dict(amounts)
+        #: cpu and memory as scoring counts them: pods that say nothing count a little
+        self.non_zero = np.array(non_zero, dtype=np.int64)
+        #: numbers of the requested resources, and their amounts; see `resolve`
+        self.numbers: IndexArray = np.zeros(0, dtype=np.intp)
+        self.vector: Int64Array = np.zeros(0, dtype=np.int64)
+        self._resolved_for = -1
+
+    def resolve(self, index: ResourceIndex) -> None:
+        """Bring `numbers` and `vector` up to date with the resources that nodes offer now."""
+        if self._resolved_for == len(index):
+            return
+        found = [
+            (number, amount)
+            for name, amount in self.amounts.items()
+            if amount and (number := index.find(name)) is not None
+        ]
+        self.numbers = np.array([number for number, _ in found], dtype=np.intp)
+        self.vector = np.array([amount for _, amount in found], dtype=np.int64)
+        self._resolved_for = len(index)

@@ -1,0 +1,143 @@
+"""What a pod asks of a node, compiled once and shared by all pods that ask the same.
+
+The pods of one workload differ in name and identity, not in what they need. Whatever a row-local
+plugin may look at is in the shape; nothing else about the pod is, so a result for one pod holds
+for all pods of its shape.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cached_property
+
+import msgspec
+
+from kubesched.api import names
+from kubesched.api.core import Container, Pod, PodSpec, Taint, Toleration
+from kubesched.api.labels import parse_int64
+from kubesched.cluster.node_selector import SelectorMatch
+from kubesched.cluster.ports import ANY_ADDRESS, HostPort
+from kubesched.cluster.resources import Requests
+
+#: The only spelling of a number that taints and tolerations compare.
+_DECIMAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
+_encode_key = msgspec.json.Encoder().encode
+
+
+class Shape:
+    """The scheduling-relevant part of a pod's spec."""
+
+    def __init__(
+        self,
+        spec: PodSpec,
+        *,
+        node_name: str,
+        requests: Requests,
+        scoring_requests: dict[str, int],
+    ) -> None:
+        #: of whichever pod of the shape came first: its ``nodeName`` is not part of the shape
+        self.spec = spec
+        #: the only node that the pod may go to, "" if it did not name one
+        self.node_name = node_name
+        #: what the pod takes from a node
+        self.requests = requests
+        #: what scoring takes it to request, with a default where containers say nothing
+        self.scoring_requests = scoring_requests
+        self.host_ports = host_ports(spec)
+
+    @cached_property
+    def node_selector(self) -> SelectorMatch:
+        """The pod's ``nodeSelector`` and required node affinity."""
+        affinity = self.spec.affinity and self.spec.affinity.node_affinity
+        required = affinity and affinity.required_during_scheduling_ignored_during_execution
+        return SelectorMatch(self.spec.node_selector, required or None)
+
+    @cached_property
+    def images(self) -> tuple[str, ...]:
+        """Every image that a node would have to fetch, in the form in which nodes report them."""
+        containers = (*self.spec.init_containers, *self.spec.containers)
+        wanted = [container.image for container in containers]
+        wanted += [volume.image.reference for volume in self.spec.volumes if volume.image]
+        return tuple(normalized_image_name(image) for image in wanted)
+
+    def tolerates(self, taint: Taint, *, comparisons: bool = False) -> bool:
+        """Tell whether the pod accepts a taint."""
+        return any(
+            tolerates(toleration, taint, comparisons=comparisons)
+            for toleration in self.spec.tolerations
+        )
+
+
+def shape_key(pod: Pod, node_name: str) -> bytes:
+    """Return what two pods must have in common to be of one shape."""
+    spec = pod.spec
+    return _encode_key(
+        (
+            node_name,
+            spec.node_selector,
+            spec.affinity,
+            spec.tolerations,
+            spec.topology_spread_constraints,
+            spec.overhead,
+            spec.resources,
+            spec.containers,
+            spec.init_containers,
+            [volume.image for volume in spec.volumes if volume.image],
+            spec.host_network,
+            spec.host_users,
+        )
+    )
+
+
+def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
+    """Return the host ports of all containers that run beside each other."""
+    sidecars = (each for each in spec.init_containers if is_sidecar(each))
+    return tuple(
+        HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
+        for container in (*spec.containers, *sidecars)
+        for port in container.ports
+        if port.host_port > 0
+    )
+
+
+def is_sidecar(init_container: Container) -> bool:
+    """Tell whether an init container keeps running beside the others."""
+    return init_container.restart_policy == "Always"
+
+
+def normalized_image_name(image: str) -> str:
+    """Add the tag that is meant where none is given."""
+    if image.rfind(":") <= image.rfind("/"):
+        return image + ":latest"
+    return image
+
+
+def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:
+    """Tell whether a toleration covers a taint; `comparisons` allows the operators Lt and Gt."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case "Lt" | "Gt" if comparisons:
+            return _compares(toleration, taint)
+        case _:
+            return False
+
+
+def _compares(toleration: Toleration, taint: Taint) -> bool:
+    wanted, actual = _canonical_int64(toleration.value), _canonical_int64(taint.value)
+    if wanted is None or actual is None:
+        return False
+    return actual < wanted if toleration.operator == "Lt" else actual > wanted
+
+
+def _canonical_int64(text: str) -> int | None:
+    return parse_int64(text) if _DECIMAL_INTEGER.fullmatch(text) else None
+
+
+UNSCHEDULABLE_TAINT = Taint(key=names.TAINT_UNSCHEDULABLE, effect=names.NO_SCHEDULE)
