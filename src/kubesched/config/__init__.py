@@ -1,0 +1,1 @@
+"""KubeSchedulerConfiguration v1 and feature gates: decode strictly, default, validate."""

@@ -1,0 +1,283 @@
+"""Feature gates: which of Kubernetes' optional behaviours are on.
+
+``--feature-gates`` and ``--emulated-version`` go in, an immutable value comes out that everything
+else asks: ``gates.enabled("NodeDeclaredFeatures")``. The table of gates, with their stages since
+they exist, is in ``config.gate_table``; the stage that counts is the one at the emulated version.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterator, Mapping
+from functools import cache
+from typing import Final, NamedTuple, Self
+
+import msgspec
+
+from kubesched.config.gate_table import DEPENDENCIES, GATES
+from kubesched.errors import ConfigError
+
+#: major and minor
+Version = tuple[int, int]
+
+BINARY_VERSION: Final[Version] = (1, 36)
+#: the oldest version that can be emulated: three minor versions back
+OLDEST_EMULATED_VERSION: Final[Version] = (1, 33)
+
+ALL_ALPHA: Final = "AllAlpha"
+ALL_BETA: Final = "AllBeta"
+
+_COMPONENT: Final = "kube"
+_TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
+_FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_VERSION: Final = re.compile(r"v?(?P<major>[0-9]+)(?:\.(?P<minor>[0-9]+))?(?:\.(?P<patch>[0-9]+))?")
+
+
+class Stage(enum.Enum):
+    """Maturity of a gate; the value is what metrics and help texts print."""
+
+    PRE_ALPHA = "PRE-ALPHA"
+    ALPHA = "ALPHA"
+    BETA = "BETA"
+    GA = ""
+    DEPRECATED = "DEPRECATED"
+
+
+class GateSpec(NamedTuple):
+    """What a gate is, from one version on."""
+
+    since: Version
+    stage: Stage
+    default: bool
+    locked: bool = False
+
+
+class GateState(NamedTuple):
+    """What a gate is now."""
+
+    name: str
+    stage: Stage
+    enabled: bool
+
+
+_UNBORN: Final = GateSpec((0, 0), Stage.PRE_ALPHA, default=False)
+
+
+class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
+    """The state of all feature gates; it never changes after it is made."""
+
+    #: what was asked for, special gates included
+    explicit: Mapping[str, bool]
+    #: every known gate, and whether it is on
+    values: Mapping[str, bool]
+    emulated_version: Version = BINARY_VERSION
+
+    @classmethod
+    def parse(
+        cls, text: str = "", *, emulated_version: str = "", min_compatibility_version: str = ""
+    ) -> Self:
+        """Read ``--feature-gates`` ("A=true,kube:B=false"; join repeated flags with commas)."""
+        return cls.of(
+            _parse_pairs(text),
+            emulated_version=_parse_version(emulated_version),
+            min_compatibility_version=_parse_version(min_compatibility_version),
+        )
+
+    @classmethod
+    def of(
+        cls,
+        explicit: Mapping[str, bool] | None = None,
+        *,
+        emulated_version: Version | None = None,
+        min_compatibility_version: Version | None = None,
+    ) -> Self:
+        """Make gates from a mapping of names to values, relative to the defaults."""
+        asked = dict(explicit or {})
+        emulated = emulated_version or BINARY_VERSION
+        oldest_peer = min_compatibility_version or _previous(emulated)
+        _check_versions(emulated, oldest_peer)
+        specs = {name: spec_at(name, emulated) for name in _known_gates()}
+        _check_settable(asked, specs, versions=(emulated, oldest_peer))
+        values = _resolve(asked, specs)
+        _check_dependencies(values)
+        return cls(explicit=asked, values=values, emulated_version=emulated)
+
+    def enabled(self, name: str) -> bool:
+        """Tell whether a gate is on; a name that does not exist is a mistake in the program."""
+        return self.values[name]
+
+    def replace(self, **changes: bool) -> Self:
+        """Make gates that differ in the named ones."""
+        return self.of({**self.explicit, **changes}, emulated_version=self.emulated_version)
+
+    def states(self) -> Iterator[GateState]:
+        """Give name, stage and value of every gate that exists at the emulated version."""
+        for name, value in self.values.items():
+            stage = spec_at(name, self.emulated_version).stage
+            if stage is not Stage.PRE_ALPHA:
+                yield GateState(name, stage, value)
+
+    def help_lines(self) -> list[str]:
+        """Describe the gates worth setting, as ``--help`` lists them."""
+        lines = []
+        for name, stage, _ in self.states():
+            if stage in {Stage.ALPHA, Stage.BETA}:
+                default = _go_bool(spec_at(name, self.emulated_version).default)
+                lines.append(f"{_COMPONENT}:{name}=true|false ({stage.value} - default={default})")
+        return sorted(lines)
+
+
+def spec_at(name: str, version: Version) -> GateSpec:
+    """Find what a gate is at a version."""
+    current = _UNBORN
+    for spec in _known_gates()[name]:
+        if spec.since <= version:
+            current = spec
+    return current
+
+
+@cache
+def _known_gates() -> Mapping[str, tuple[GateSpec, ...]]:
+    special = {
+        ALL_ALPHA: (GateSpec((0, 0), Stage.ALPHA, default=False),),
+        ALL_BETA: (GateSpec((0, 0), Stage.BETA, default=False),),
+    }
+    table = {
+        name: tuple(_parse_spec(text) for text in stages.split("; "))
+        for name, stages in GATES.items()
+    }
+    return dict(sorted({**special, **table}.items()))
+
+
+def _parse_spec(text: str) -> GateSpec:
+    version, stage, default, *locked = text.split()
+    major, minor = version.split(".")
+    return GateSpec((int(major), int(minor)), Stage[stage.upper()], default == "on", bool(locked))
+
+
+def _parse_pairs(text: str) -> dict[str, bool]:
+    pairs: dict[str, bool] = {}
+    prefixes = set()
+    for item in filter(None, text.split(",")):
+        component, colon, pair = (part.strip() for part in item.partition(":"))
+        if not colon:
+            component, pair = "", component
+        prefixes.add(component)
+        if component not in {"", _COMPONENT}:
+            raise ConfigError(f"component not registered: {component}")
+        name, equals, value = (part.strip() for part in pair.partition("="))
+        if not equals:
+            raise ConfigError(f"missing bool value for {name}")
+        if value not in _TRUE | _FALSE:
+            raise ConfigError(
+                f"invalid value of {name}={value}, "
+                f'err: strconv.ParseBool: parsing "{value}": invalid syntax'
+            )
+        pairs[name] = value in _TRUE
+    if len(prefixes) > 1:
+        raise ConfigError(
+            "set kube feature gates with default empty prefix or kube: prefix consistently, "
+            "do not mix use"
+        )
+    return pairs
+
+
+def _parse_version(text: str) -> Version | None:
+    """Read ``[kube=]major.minor``; the empty text means not given."""
+    if not text:
+        return None
+    component, equals, version = text.rpartition("=")
+    if equals and component.strip() != _COMPONENT:
+        raise ConfigError(f"component not registered: {component.strip()}")
+    number = version.strip()
+    match = _VERSION.match(number)
+    if match is None:
+        raise ConfigError(f'could not parse "{number}" as version')
+    if match["minor"] is None:
+        raise ConfigError(f'illegal version string "{number}"')
+    if int(match["patch"] or 0):
+        raise ConfigError(f"patch version not allowed, got: {_COMPONENT}={number.lstrip('v')}")
+    return int(match["major"]), int(match["minor"])
+
+
+def _check_versions(emulated: Version, oldest_peer: Version) -> None:
+    floor = _dotted(OLDEST_EMULATED_VERSION)
+    errors = []
+    if not OLDEST_EMULATED_VERSION <= emulated <= BINARY_VERSION:
+        errors.append(
+            f"emulation version {_dotted(emulated)} is not between "
+            f"[{floor}, {_dotted(BINARY_VERSION)}.0]"
+        )
+    if not OLDEST_EMULATED_VERSION <= oldest_peer <= emulated:
+        errors.append(
+            f"minCompatibilityVersion version {_dotted(oldest_peer)} is not between "
+            f"[{floor}, {_dotted(emulated)}]"
+        )
+    _raise_all(errors)
+
+
+def _check_settable(
+    asked: Mapping[str, bool], specs: Mapping[str, GateSpec], *, versions: tuple[Version, Version]
+) -> None:
+    errors = []
+    for name, value in sorted(asked.items()):
+        spec = specs.get(name)
+        if spec is None:
+            raise ConfigError(f"unrecognized feature gate: {name}")
+        refusal = f"cannot set feature gate {name} to {_go_bool(value)}, feature is "
+        if spec.locked and spec.default != value:
+            errors.append(f"{refusal}locked to {_go_bool(spec.default)}")
+        elif spec.stage is Stage.PRE_ALPHA:
+            emulated, oldest_peer = (_dotted(version) for version in versions)
+            errors.append(
+                f"{refusal}PreAlpha at emulated version {emulated}, "
+                f"min compatibility version {oldest_peer}"
+            )
+    _raise_all(errors)
+
+
+def _resolve(asked: Mapping[str, bool], specs: Mapping[str, GateSpec]) -> dict[str, bool]:
+    """Give every gate its value: asked for, else by AllAlpha or AllBeta, else the default."""
+    of_stage = {
+        stage: asked[special]
+        for stage, special in ((Stage.ALPHA, ALL_ALPHA), (Stage.BETA, ALL_BETA))
+        if special in asked
+    }
+    return {
+        name: asked[name]
+        if name in asked
+        else spec.default
+        if name in {ALL_ALPHA, ALL_BETA}
+        else of_stage.get(spec.stage, spec.default)
+        for name, spec in specs.items()
+    }
+
+
+def _check_dependencies(values: Mapping[str, bool]) -> None:
+    errors = []
+    for name, needed in DEPENDENCIES.items():
+        disabled = [other for other in needed if not values[other]]
+        if values[name] and disabled:
+            errors.append(
+                f"{name} is enabled, but depends on features that are disabled: "
+                f"[{' '.join(disabled)}]"
+            )
+    _raise_all(errors)
+
+
+def _raise_all(errors: list[str]) -> None:
+    if errors:
+        raise ConfigError(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+
+
+def _previous(version: Version) -> Version:
+    return max((version[0], version[1] - 1), OLDEST_EMULATED_VERSION)
+
+
+def _dotted(version: Version) -> str:
+    return f"{version[0]}.{version[1]}"
+
+
+def _go_bool(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,114 @@
+"""The tables of this folder against kube-scheduler itself.
+
+The other tests compare this program with answers that kube-scheduler once gave. Here it is asked
+again: set KUBESCHED_KUBE_SCHEDULER to the path of a kube-scheduler v1.36 to run these.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from .tables import rows
+
+KUBE_SCHEDULER = os.environ.get("KUBESCHED_KUBE_SCHEDULER", "")
+
+if not KUBE_SCHEDULER:
+    pytest.skip("KUBESCHED_KUBE_SCHEDULER names no kube-scheduler", allow_module_level=True)
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
+contexts: [{name: none, context: {cluster: none}}]
+current-context: none
+"""
+STARTED = re.compile(r'work with those plugins" Plugins=(\{.*\})$', re.MULTILINE)
+
+
+class KubeScheduler:
+    """Runs kube-scheduler on a configuration, up to where it would write it."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        (folder / "kubeconfig.yaml").write_text(KUBECONFIG)
+        self.written = ""
+        self.log = ""
+
+    def run(self, config: str, gates: str = "") -> None:
+        (self._folder / "config.yaml").write_text(config)
+        command = [KUBE_SCHEDULER, "--secure-port=0", "-v=2", "--config=config.yaml"]
+        command += ["--write-config-to=out.yaml", f"--feature-gates={gates}"]
+        done = subprocess.run(
+            command, cwd=self._folder, capture_output=True, text=True, timeout=60, check=False
+        )
+        out = self._folder / "out.yaml"
+        self.written = out.read_text() if out.exists() else ""
+        self.log = done.stderr
+
+    @property
+    def error(self) -> str:
+        """What made it give up, on one line."""
+        if match := re.search(r'"command failed" err=("(?:[^"\\]|\\.)*")$', self.log, re.MULTILINE):
+            return str(json.loads(match[1]))
+        match = re.search(r'"command failed" err=<\n(.*?)\n >', self.log, re.DOTALL)
+        return " ".join(line.strip() for line in match[1].split("\n")) if match else ""
+
+    def points(self) -> list[dict[str, str]]:
+        """The plugins of each point of each profile, as it logs them."""
+        return [
+            {
+                point[0].lower() + point[1:]: " ".join(
+                    f"{ref['Name']}={ref['Weight']}" if ref["Weight"] else ref["Name"]
+                    for ref in plugin_set["Enabled"] or ()
+                )
+                for point, plugin_set in json.loads(plugins).items()
+                if point != "MultiPoint"
+            }
+            for plugins in STARTED.findall(self.log)
+        ]
+
+
+@pytest.fixture
+def kube_scheduler(tmp_path: Path) -> KubeScheduler:
+    return KubeScheduler(tmp_path)
+
+
+def connected(config: str) -> str:
+    """Add a kubeconfig, so that kube-scheduler goes on to build the profiles."""
+    line = "clientConnection: {kubeconfig: kubeconfig.yaml}\n"
+    return config if "kubeconfig" in config else config + line
+
+
+@pytest.mark.parametrize("row", rows("undecodable") + rows("invalid"))
+def test_refused(row: dict[str, str], kube_scheduler: KubeScheduler) -> None:
+    kube_scheduler.run(row["config"])
+
+    assert kube_scheduler.error == row["error"]
+
+
+@pytest.mark.parametrize("row", rows("unbuildable") + rows("unfit"))
+def test_unbuildable(row: dict[str, str], kube_scheduler: KubeScheduler) -> None:
+    kube_scheduler.run(connected(row["config"]))
+
+    assert kube_scheduler.error == row["error"]
+
+
+@pytest.mark.parametrize("row", rows("expanded"))
+def test_expanded(row: dict[str, Any], kube_scheduler: KubeScheduler) -> None:
+    kube_scheduler.run(connected(row["config"]))
+
+    assert kube_scheduler.points() == row["points"]
+
+
+@pytest.mark.parametrize("row", rows("written"))
+def test_written(row: dict[str, str], kube_scheduler: KubeScheduler) -> None:
+    kube_scheduler.run(row["config"], row["gates"])
+
+    assert kube_scheduler.written == row["written"]
