@@ -17,10 +17,11 @@ when the node is deleted first.
 
 from __future__ import annotations
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Namespace, Node, Pod
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodCompiler, PodInfo, RequestRules
+from kubesched.cluster.workloads import Workloads
 from kubesched.errors import InvariantError, require
 
 
@@ -30,6 +31,7 @@ class Cluster:
     def __init__(self, rules: RequestRules | None = None) -> None:
         self.table = NodeTable()
         self.nominator = Nominator()
+        self.workloads = Workloads()
         self.compiler = PodCompiler(rules or RequestRules())
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
@@ -53,6 +55,17 @@ class Cluster:
         orphans = self.table.remove_node(node_name)
         if orphans:
             self._homeless[node_name] = {pod.uid: pod for pod in orphans}
+
+    # --- namespaces -------------------------------------------------------------------------
+
+    def put_namespace(self, namespace: Namespace) -> None:
+        """Take over the labels of a namespace."""
+        meta = namespace.metadata
+        self.table.term_counters.put_namespace(meta.name, meta.labels or {})
+
+    def remove_namespace(self, name: str) -> None:
+        """Forget a namespace."""
+        self.table.term_counters.remove_namespace(name)
 
     # --- pods on nodes ----------------------------------------------------------------------
 

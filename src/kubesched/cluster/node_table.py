@@ -19,9 +19,11 @@ from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown
 from kubesched.cluster.changes import ChangeLog
 from kubesched.cluster.images import Images, image_sizes
 from kubesched.cluster.node_order import NodeOrder
+from kubesched.cluster.pod_counters import PodCounter, PodCounters, Selection
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.ports import HostPorts
 from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
+from kubesched.cluster.term_counters import TermCounters
 from kubesched.cluster.vocabulary import Vocabulary
 from kubesched.errors import require
 
@@ -71,6 +73,9 @@ class NodeTable:
         self.feature_sets: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
         self._labels: dict[str, LabelColumn] = {}
 
+        #: pods by selector, and the affinity terms that pods carry
+        self.pod_counters = PodCounters()
+        self.term_counters = TermCounters()
         self.ports = HostPorts()
         self.images = Images()
         self.order = NodeOrder()
@@ -149,6 +154,9 @@ class NodeTable:
         self._account(row, pod.requests, 1)
         if pod.shape.host_ports:
             self.ports.add(row, pod.shape.host_ports)
+        self.pod_counters.add(row, pod.labels)
+        if pod.terms.any:
+            self.term_counters.add(row, pod.terms, capacity=self._capacity)
         self.row_changes.record(row)
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:
@@ -157,6 +165,9 @@ class NodeTable:
         self._account(row, pod.requests, -1)
         if pod.shape.host_ports:
             self.ports.remove(row, pod.shape.host_ports)
+        self.pod_counters.remove(row, pod.labels)
+        if pod.terms.any:
+            self.term_counters.remove(row, pod.terms)
         self.row_changes.record(row)
 
     @contextmanager
@@ -188,6 +199,10 @@ class NodeTable:
             self.requested[requests.numbers, row] -= requests.vector
             self.non_zero_requested[:, row] -= requests.non_zero
         self.pod_count[row] += sign
+
+    def pod_counter(self, selection: Selection) -> PodCounter:
+        """Return how many selected pods each row has, now and from now on."""
+        return self.pod_counters.counter(selection, self._capacity)
 
     # --- columns ----------------------------------------------------------------------------
 
@@ -270,6 +285,11 @@ class NodeTable:
             if node is not None:
                 self._validate_node(row, node)
         require(self.ports.snapshot() == ports.snapshot(), "host ports in use")
+        self.pod_counters.validate(self.size)
+        self.term_counters.validate(
+            self.size,
+            [(row, pod.terms) for row, pods in enumerate(self.pods) for pod in pods.values()],
+        )
         require(sorted(self.order.rows()) == sorted(self._row_of.values()), "rows in order")
 
     def _validate_node(self, row: int, node: Node) -> None:

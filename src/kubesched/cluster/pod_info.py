@@ -8,6 +8,8 @@ from msgspec import Struct
 
 from kubesched.api import requests as api_requests
 from kubesched.api.core import Pod
+from kubesched.cluster.affinity_terms import PodTerms
+from kubesched.cluster.label_sets import LabelSet, LabelSets
 from kubesched.cluster.resources import Requests
 from kubesched.cluster.shape import Shape, shape_key
 from kubesched.config.features import FeatureGates
@@ -33,11 +35,17 @@ class RequestRules(Struct, frozen=True):
 class PodInfo:
     """A pod with its shape and with what it takes from a node."""
 
-    __slots__ = ("pod", "requests", "shape")
+    __slots__ = ("labels", "pod", "requests", "shape", "terms")
 
-    def __init__(self, pod: Pod, shape: Shape, requests: Requests) -> None:
+    def __init__(
+        self, pod: Pod, shape: Shape, *, requests: Requests, labels: LabelSet, terms: PodTerms
+    ) -> None:
         self.pod = pod
         self.shape = shape
+        #: namespace and labels, shared by all pods that have the same
+        self.labels = labels
+        #: affinity to other pods, shared by all pods of the shape in the namespace
+        self.terms = terms
         #: what it takes while it runs; a resize in place makes that differ from its shape's
         self.requests = requests
 
@@ -65,20 +73,26 @@ class PodCompiler:
 
     def __init__(self, rules: RequestRules = RequestRules()) -> None:  # noqa: B008 (immutable)
         self._rules = rules
+        self._label_sets = LabelSets()
         self._shapes: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
         self._requests: WeakValueDictionary[object, Requests] = WeakValueDictionary()
 
     def pending(self, pod: Pod) -> PodInfo:
         """Compile a pod that is to be placed; raises ObjectError if it cannot be read."""
         shape = self._shape(pod, pod.spec.node_name)
-        return PodInfo(pod, shape, shape.requests)
+        return self._info(pod, shape, shape.requests)
 
     def placed(self, pod: Pod) -> PodInfo:
         """Compile a pod that is on a node; raises ObjectError if it cannot be read."""
         shape = self._shape(pod, "")
         if not _reports_resources(pod):
-            return PodInfo(pod, shape, shape.requests)
-        return PodInfo(pod, shape, self._interned(pod, use_status=True))
+            return self._info(pod, shape, shape.requests)
+        return self._info(pod, shape, self._interned(pod, use_status=True))
+
+    def _info(self, pod: Pod, shape: Shape, requests: Requests) -> PodInfo:
+        meta = pod.metadata
+        labels, terms = self._label_sets.of(meta), shape.terms_in(meta.namespace)
+        return PodInfo(pod, shape, requests=requests, labels=labels, terms=terms)
 
     def _shape(self, pod: Pod, node_name: str) -> Shape:
         key = shape_key(pod, node_name)

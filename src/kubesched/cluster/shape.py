@@ -15,6 +15,7 @@ import msgspec
 from kubesched.api import names
 from kubesched.api.core import Container, Pod, PodSpec, Taint, Toleration
 from kubesched.api.labels import parse_int64
+from kubesched.cluster.affinity_terms import PodTerms, compile_terms
 from kubesched.cluster.node_selector import SelectorMatch
 from kubesched.cluster.ports import ANY_ADDRESS, HostPort
 from kubesched.cluster.resources import Requests
@@ -44,6 +45,8 @@ class Shape:
         #: what scoring takes it to request, with a default where containers say nothing
         self.scoring_requests = scoring_requests
         self.host_ports = host_ports(spec)
+        #: namespace → terms, which by default are about pods of their own namespace
+        self._terms: dict[str, PodTerms] = {}
 
     @cached_property
     def node_selector(self) -> SelectorMatch:
@@ -59,6 +62,13 @@ class Shape:
         wanted = [container.image for container in containers]
         wanted += [volume.image.reference for volume in self.spec.volumes if volume.image]
         return tuple(normalized_image_name(image) for image in wanted)
+
+    def terms_in(self, namespace: str) -> PodTerms:
+        """Return the affinity terms of a pod of this shape in a namespace."""
+        terms = self._terms.get(namespace)
+        if terms is None:
+            terms = self._terms[namespace] = compile_terms(self.spec.affinity, namespace)
+        return terms
 
     def tolerates(self, taint: Taint, *, comparisons: bool = False) -> bool:
         """Tell whether the pod accepts a taint."""

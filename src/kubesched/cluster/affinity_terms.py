@@ -1,0 +1,104 @@
+"""Affinity and anti-affinity terms between pods, compiled.
+
+A term says which pods it is about (namespaces and a label selector) and how near is near (a node
+label). A pod has its own terms, about others; and there are the terms of others that are about it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from kubesched.api import labels
+from kubesched.api.core import Affinity, PodAffinity, PodAffinityTerm
+from kubesched.api.labels import Selector
+from kubesched.errors import SelectorError
+
+
+class AffinityTerm(Struct, frozen=True, cache_hash=True):
+    """One term of a pod."""
+
+    topology_key: str
+    selector: Selector
+    namespaces: frozenset[str]
+    namespace_selector: Selector
+
+    def is_about(
+        self, pod_labels: Mapping[str, str], *, namespace: str, namespace_labels: Mapping[str, str]
+    ) -> bool:
+        """Tell whether a pod is one of those that the term is about."""
+        in_namespace = namespace in self.namespaces or self.namespace_selector.matches(
+            namespace_labels
+        )
+        return in_namespace and self.selector.matches(pod_labels)
+
+
+class WeightedTerm(Struct, frozen=True, cache_hash=True):
+    """A preferred term; the weight of anti-affinity is negative."""
+
+    term: AffinityTerm
+    weight: int
+
+
+class PodTerms(Struct, frozen=True):
+    """All terms of a pod."""
+
+    required: tuple[AffinityTerm, ...] = ()
+    required_anti: tuple[AffinityTerm, ...] = ()
+    preferred: tuple[WeightedTerm, ...] = ()
+    #: what is malformed; there are no terms then
+    error: str = ""
+
+    @property
+    def any(self) -> bool:
+        """Whether there is any."""
+        return bool(self.required or self.required_anti or self.preferred)
+
+
+NO_TERMS = PodTerms()
+
+
+def compile_terms(affinity: Affinity | None, namespace: str) -> PodTerms:
+    """Compile the terms of a pod in a namespace."""
+    if affinity is None or not (affinity.pod_affinity or affinity.pod_anti_affinity):
+        return NO_TERMS
+    try:
+        return _compile_affinity(affinity, namespace)
+    except SelectorError as malformed:
+        return PodTerms(error=str(malformed))
+
+
+def _compile_affinity(affinity: Affinity, namespace: str) -> PodTerms:
+    near, away = affinity.pod_affinity or PodAffinity(), affinity.pod_anti_affinity or PodAffinity()
+    return PodTerms(
+        required=_compile_all(near.required_during_scheduling_ignored_during_execution, namespace),
+        required_anti=_compile_all(
+            away.required_during_scheduling_ignored_during_execution, namespace
+        ),
+        preferred=(
+            *_compile_weighted(near, namespace, sign=1),
+            *_compile_weighted(away, namespace, sign=-1),
+        ),
+    )
+
+
+def _compile_all(terms: Iterable[PodAffinityTerm], namespace: str) -> tuple[AffinityTerm, ...]:
+    return tuple(_compile(term, namespace) for term in terms)
+
+
+def _compile_weighted(
+    affinity: PodAffinity, namespace: str, *, sign: int
+) -> Iterable[WeightedTerm]:
+    for each in affinity.preferred_during_scheduling_ignored_during_execution:
+        yield WeightedTerm(_compile(each.pod_affinity_term, namespace), sign * each.weight)
+
+
+def _compile(term: PodAffinityTerm, namespace: str) -> AffinityTerm:
+    own_namespace_only = not term.namespaces and term.namespace_selector is None
+    return AffinityTerm(
+        topology_key=term.topology_key,
+        selector=labels.from_label_selector(term.label_selector),
+        namespaces=frozenset((namespace,) if own_namespace_only else term.namespaces),
+        namespace_selector=labels.from_label_selector(term.namespace_selector),
+    )

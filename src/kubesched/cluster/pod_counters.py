@@ -1,0 +1,157 @@
+"""How many pods that a selector selects are on each row, kept up to date as pods come and go.
+
+Topology spread and inter-pod affinity ask for such counts. A counter is made the first time one
+asks for it, from the label sets, and from then on follows every pod that is added or removed; it is
+never recounted. Those longest unused are dropped when there are too many.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.api.labels import Selector
+from kubesched.cluster.arrays import Int32Array, grown
+from kubesched.cluster.label_sets import LabelSet
+from kubesched.errors import require
+
+#: How much memory all counters may take.
+LIMIT_BYTES = 256 << 20
+
+
+class Selection(Struct, frozen=True, cache_hash=True):
+    """Which pods are counted."""
+
+    selector: Selector
+    #: None means all
+    namespaces: frozenset[str] | None
+    #: whether pods that are being deleted count
+    with_terminating: bool
+
+    def matches(self, labels: LabelSet) -> bool:
+        """Tell whether pods with these labels are counted."""
+        if labels.terminating and not self.with_terminating:
+            return False
+        if self.namespaces is not None and labels.namespace not in self.namespaces:
+            return False
+        return self.selector.matches(labels.labels)
+
+
+class PodCounter:
+    """The number of selected pods on each row."""
+
+    __slots__ = ("_counts", "selection", "total")
+
+    def __init__(self, selection: Selection, capacity: int) -> None:
+        self.selection = selection
+        self._counts: Int32Array = np.zeros(capacity, dtype=np.int32)
+        self.total = 0
+
+    def add(self, row: int, pods: int) -> None:
+        """Change the count of a row."""
+        if row >= len(self._counts):
+            self._counts = grown(self._counts, (max(2 * len(self._counts), row + 1),))
+        self._counts[row] += pods
+        self.total += pods
+
+    def counts(self, size: int) -> Int32Array:
+        """Return the counts of the first `size` rows."""
+        if len(self._counts) < size:
+            self._counts = grown(self._counts, (size,))
+        return self._counts[:size]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that the counts take."""
+        return self._counts.nbytes
+
+
+class PodCounters:
+    """All counters, and the label sets they are made from."""
+
+    def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
+        self._limit_bytes = limit_bytes
+        #: least recently used first
+        self._counters: OrderedDict[Selection, PodCounter] = OrderedDict()
+        #: namespace → label sets that have pods on some row
+        self._label_sets: dict[str, dict[LabelSet, None]] = {}
+
+    def __len__(self) -> int:
+        return len(self._counters)
+
+    def counter(self, selection: Selection, capacity: int) -> PodCounter:
+        """Return the counter of a selection, made now if nobody asked for it before."""
+        counter = self._counters.get(selection)
+        if counter is not None:
+            self._counters.move_to_end(selection)
+            return counter
+        counter = PodCounter(selection, max(capacity, 1))
+        self._make_room(counter.nbytes)
+        self._counters[selection] = counter
+        for labels in self._in_scope(selection):
+            if selection.matches(labels):
+                labels.counters.append(counter)
+                for row, pods in labels.rows.items():
+                    counter.add(row, pods)
+        return counter
+
+    def add(self, row: int, labels: LabelSet) -> None:
+        """Count a pod with these labels on a row."""
+        if not labels.rows:
+            self._begin(labels)
+        labels.rows[row] += 1
+        for counter in labels.counters:
+            counter.add(row, 1)
+
+    def remove(self, row: int, labels: LabelSet) -> None:
+        """Stop counting a pod with these labels on a row."""
+        labels.rows[row] -= 1
+        if not labels.rows[row]:
+            del labels.rows[row]
+        for counter in labels.counters:
+            counter.add(row, -1)
+        if not labels.rows:
+            self._end(labels)
+
+    def _begin(self, labels: LabelSet) -> None:
+        self._label_sets.setdefault(labels.namespace, {})[labels] = None
+        labels.counters = [
+            counter for counter in self._counters.values() if counter.selection.matches(labels)
+        ]
+
+    def _end(self, labels: LabelSet) -> None:
+        labels.counters = []
+        in_namespace = self._label_sets[labels.namespace]
+        del in_namespace[labels]
+        if not in_namespace:
+            del self._label_sets[labels.namespace]
+
+    def _in_scope(self, selection: Selection) -> Iterator[LabelSet]:
+        namespaces = self._label_sets if selection.namespaces is None else selection.namespaces
+        for namespace in namespaces:
+            yield from self._label_sets.get(namespace, ())
+
+    def _make_room(self, nbytes: int) -> None:
+        while self._counters and (len(self._counters) + 1) * nbytes > self._limit_bytes:
+            _, dropped = self._counters.popitem(last=False)
+            for labels in self._in_scope(dropped.selection):
+                if dropped in labels.counters:
+                    labels.counters.remove(dropped)
+
+    def validate(self, size: int) -> None:
+        """Recount every counter from the label sets."""
+        for selection, counter in self._counters.items():
+            counted = np.zeros(size, dtype=np.int32)
+            for labels in self._in_scope(selection):
+                require(
+                    selection.matches(labels) == (counter in labels.counters),
+                    f"{labels} knows whether {selection} counts it",
+                )
+                if selection.matches(labels):
+                    for row, pods in labels.rows.items():
+                        counted[row] += pods
+            require(np.array_equal(counter.counts(size), counted), f"counts of {selection}")
+            require(counter.total == counted.sum(), f"total of {selection}")
