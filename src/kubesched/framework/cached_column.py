@@ -1,0 +1,62 @@
+"""One value a row, computed again only where the row changed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable
+from typing import Generic, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.cluster.arrays import grown
+from kubesched.cluster.changes import ChangeLog
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+
+D = TypeVar("D", bound=np.generic)
+
+#: With more than one changed row in so many, evaluating all rows at once is cheaper.
+SPARSE = 4
+
+
+class CachedColumn(Generic[D]):
+    """The results of a row-local function, kept up to date from a change log."""
+
+    __slots__ = ("_epoch", "_evaluate", "_log", "_position", "_table", "_values")
+
+    def __init__(
+        self,
+        table: NodeTable,
+        *,
+        log: ChangeLog,
+        evaluate: Callable[[NodeRows], npt.NDArray[D]],
+    ) -> None:
+        self._table = table
+        self._log = log
+        self._evaluate = evaluate
+        #: None until somebody asks
+        self._values: npt.NDArray[D] | None = None
+        self._position = 0
+        self._epoch: Hashable = None
+
+    def current(self, epoch: Hashable = None) -> npt.NDArray[D]:
+        """Return the value of each row of the table; a new `epoch` makes all rows stale."""
+        values = self._values
+        changed = None
+        if values is not None and epoch == self._epoch:
+            if self._position == self._log.position and len(values) == self._table.size:
+                return values
+            changed = self._log.rows_since(self._position)
+        self._position = self._log.position
+        self._epoch = epoch
+        if values is None or changed is None or len(changed) * SPARSE > self._table.size:
+            self._values = self._evaluate(NodeRows.all_of(self._table))
+            return self._values
+        if len(values) < self._table.size:
+            values = self._values = grown(values, (self._table.size,))
+        values[changed] = self._evaluate(NodeRows(self._table, changed))
+        return values
+
+    def nbytes(self) -> int:
+        """Return the memory that the values take."""
+        return 0 if self._values is None else self._values.nbytes

@@ -1,0 +1,28 @@
+"""What plugins remember from one extension point to the next, for one attempt at one pod."""
+
+from __future__ import annotations
+
+from kubesched.cluster.pod_info import PodInfo
+
+
+class CycleState:
+    """A plugin's data under the plugin's own keys, and what the runtime notes for one attempt."""
+
+    __slots__ = ("_data", "pods_to_activate", "skip_filter", "skip_pre_bind", "skip_score")
+
+    def __init__(self) -> None:
+        self._data: dict[object, object] = {}
+        #: names of plugins that have nothing to do for this pod
+        self.skip_filter: set[str] = set()
+        self.skip_score: set[str] = set()
+        self.skip_pre_bind: set[str] = set()
+        #: pods that a plugin wants to be tried again, by uid
+        self.pods_to_activate: dict[str, PodInfo] = {}
+
+    def write(self, key: object, value: object) -> None:
+        """Remember something."""
+        self._data[key] = value
+
+    def read(self, key: object) -> object:
+        """Return what was remembered; KeyError if nothing was."""
+        return self._data[key]

@@ -1,0 +1,82 @@
+"""Why a pod fits nowhere, and the message that tells people.
+
+The message is interface: autoscalers and people read it. It counts reasons over all nodes and
+sorts them as text, counts included, as kube-scheduler does.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+
+from kubesched.cluster.arrays import Int32Array
+from kubesched.cluster.node_table import NodeTable
+from kubesched.framework.status import Status, unresolvable
+
+NO_NODES_AVAILABLE = "no nodes available to schedule pods"
+
+
+class Diagnosis:
+    """What became of every node in an attempt that found none."""
+
+    def __init__(
+        self,
+        table: NodeTable,
+        *,
+        numbers: Int32Array | None = None,
+        statuses: list[Status] | None = None,
+        absent: Status | None = None,
+        pre_filter: Status | None = None,
+    ) -> None:
+        self._table = table
+        #: row → index into `_statuses`; 0 for nodes that were not looked at
+        self._numbers = numbers
+        self._statuses = statuses or []
+        #: what counts for nodes that were not looked at
+        self._absent = absent or unresolvable()
+        #: set if PreFilter turned the pod away before any node was looked at
+        self.pre_filter = pre_filter
+        self.post_filter_message = ""
+        #: who turned the pod away
+        self.unschedulable_plugins: set[str] = set()
+        self.pending_plugins: set[str] = set()
+
+    def status_of(self, row: int) -> Status:
+        """Return what a node answered."""
+        if self.pre_filter is not None:
+            return self.pre_filter
+        if self._numbers is None or not self._numbers[row]:
+            return self._absent
+        return self._statuses[self._numbers[row]]
+
+    def message(self) -> str:
+        """Return the text of the pod's condition and event."""
+        total = len(self._table)
+        if total == 0:
+            return NO_NODES_AVAILABLE
+        text = f"0/{total} nodes are available:"
+        if self.pre_filter is not None:
+            text += f" {self.pre_filter.message}."
+        else:
+            counts = self._reason_counts()
+            listed = sorted(f"{count} {reason}" for reason, count in counts.items())
+            if listed:
+                text += f" {', '.join(listed)}."
+        if self.post_filter_message:
+            text += f" {self.post_filter_message}"
+        return text
+
+    def _reason_counts(self) -> Counter[str]:
+        counts: Counter[str] = Counter()
+        rows = np.flatnonzero(self._table.valid[: self._table.size])
+        if self._numbers is None:
+            per_status = {0: len(rows)}
+        else:
+            found, how_many = np.unique(self._numbers[rows], return_counts=True)
+            per_status = dict(zip(found.tolist(), how_many.tolist(), strict=True))
+        for number, count in per_status.items():
+            status = self._statuses[number] if number else self._absent
+            for reason in status.reasons:
+                counts[reason] += count
+        return counts

@@ -1,0 +1,329 @@
+"""Finding a node for a pod: PreFilter, Filter, PreScore, Score over all nodes at once.
+
+    pod ─> plan of its shape ─> feasible rows ─> total scores ─> Decision
+                                     └─ none ─> Diagnosis
+
+Row-local plugins answer from the plan's cached columns; cluster-wide ones are asked for the rows
+that are still in the race. Nothing here changes the cluster.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.errors import PluginError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plan import Plans, ShapePlan
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    Filter,
+    Normalize,
+    PreFilter,
+    PreScore,
+    RowFilter,
+    RowScore,
+    Score,
+)
+from kubesched.framework.profile import ProfilePlugins
+from kubesched.framework.status import Code, Status, error, unresolvable
+from kubesched.framework.status_book import StatusBook
+
+
+class AttemptError(PluginError):
+    """An attempt that ended with an error instead of a verdict; carries the status."""
+
+    def __init__(self, status: Status) -> None:
+        super().__init__(status.message)
+        self.status = status
+
+
+class PluginScores(Struct, frozen=True):
+    """One plugin's scores of the feasible nodes."""
+
+    plugin: str
+    weight: int
+    raw: Int64Array
+    normalized: Int64Array
+
+
+class Evaluator:
+    """The vectorised part of a profile's framework."""
+
+    def __init__(self, plugins: ProfilePlugins, cluster: Cluster) -> None:
+        self._plugins = plugins
+        self._cluster = cluster
+        self._table = cluster.table
+        self.book = StatusBook()
+        self.plans = Plans(plugins, cluster.table, self.book)
+
+    # --- feasibility ------------------------------------------------------------------------
+
+    def find_feasible(self, state: CycleState, pod: PodInfo) -> IndexArray | Diagnosis:
+        """Return the rows that the pod fits on, in node order, or why there are none.
+
+        Raises AttemptError if a plugin reports an error.
+        """
+        plan = self.plans.plan(pod.shape)
+        restricted = self._pre_filter(state, pod, plan)
+        if isinstance(restricted, Diagnosis):
+            return restricted
+        node_names, restricting = restricted
+        nominated = self._nominated_row(pod)
+        if nominated is not None:
+            row = np.array([nominated], dtype=np.intp)
+            if not self._rejections_at(state, pod, NodeRows(self._table, row)).any():
+                return row
+        if node_names is not None:
+            return self._filter_named(state, pod, node_names, restricting)
+        return self._filter_all(state, pod, plan)
+
+    def _nominated_row(self, pod: PodInfo) -> int | None:
+        name = pod.pod.status.nominated_node_name
+        return self._table.row_of(name) if name else None
+
+    def _pre_filter(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan
+    ) -> tuple[frozenset[str] | None, set[str]] | Diagnosis:
+        """Run PreFilter; return the nodes to look at, None for all, and who restricted them."""
+        node_names: frozenset[str] | None = None
+        restricting: list[str] = []
+        rejection: Status | None = None
+        for plugin in self._plugins.pre_filter:
+            if isinstance(plugin, PreFilter):
+                result = plugin.pre_filter(state, pod, NodeRows.all_of(self._table))
+            else:
+                result = plan.pre_filter[plugin.name]
+            status = result.status.by(plugin.name)
+            if status.code is Code.SKIP:
+                state.skip_filter.add(plugin.name)
+                continue
+            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return self._turned_away(status, [])
+            if status.code is Code.UNSCHEDULABLE:
+                rejection = status
+                continue
+            if not status.ok:
+                text = f'running PreFilter plugin "{plugin.name}": {status.message}'
+                raise AttemptError(error(text).by(plugin.name))
+            if result.node_names is not None:
+                restricting.append(plugin.name)
+                known = result.node_names
+                node_names = known if node_names is None else node_names & known
+                if not node_names:
+                    return self._turned_away(_no_node_in_common(restricting), restricting)
+        if rejection is not None:
+            return self._turned_away(rejection, restricting)
+        return node_names, set(restricting)
+
+    def _turned_away(self, status: Status, restricting: list[str]) -> Diagnosis:
+        diagnosis = Diagnosis(self._table, pre_filter=status)
+        diagnosis.unschedulable_plugins.update(restricting)
+        _blame(diagnosis, status)
+        return diagnosis
+
+    def _filter_all(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan
+    ) -> IndexArray | Diagnosis:
+        table = self._table
+        passing = plan.feasible()
+        global_rejections = self._cluster_wide(state, pod, NodeRows.all_of(table))
+        for numbers in global_rejections:
+            passing &= numbers == 0
+        crowded = self._leaving_room(state, pod)
+        for row in crowded:
+            passing[row] = False
+        if self.book.errors:
+            self._raise_error(self._merged(plan.rejections(), global_rejections, crowded))
+        order = table.order.rows()
+        feasible = order[passing[order]]
+        if len(feasible):
+            return feasible
+        rejections = self._merged(plan.rejections(), global_rejections, crowded)
+        return self._diagnose(rejections, absent=None)
+
+    def _filter_named(
+        self, state: CycleState, pod: PodInfo, node_names: frozenset[str], restricting: set[str]
+    ) -> IndexArray | Diagnosis:
+        """Look at a few nodes only: cheaper without the plan, which would cover all of them."""
+        table = self._table
+        wanted = [row for name in node_names if (row := table.row_of(name)) is not None]
+        named = np.zeros(table.size, dtype=np.bool_)
+        named[wanted] = True
+        order = table.order.rows()
+        rows = order[named[order]]
+        rejections = self._rejections_at(state, pod, NodeRows(table, rows))
+        feasible = rows[rejections == 0]
+        if len(feasible):
+            return feasible
+        numbers = np.zeros(table.size, dtype=np.int32)
+        numbers[rows] = rejections
+        plugins = " ".join(sorted(restricting))
+        absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugins}]")
+        diagnosis = self._diagnose(numbers, absent=absent)
+        diagnosis.unschedulable_plugins.update(restricting)
+        return diagnosis
+
+    def _leaving_room(self, state: CycleState, pod: PodInfo) -> dict[int, int]:
+        """Return the rows that are out of the question once pods nominated to them are there.
+
+        A row must pass both with and without those pods: they may come, or may not.
+        """
+        crowded = {}
+        leave_room = self._cluster.nominator.nodes_to_leave_room_on(pod)
+        for node_name, others in leave_room.items():
+            row = self._table.row_of(node_name)
+            if row is None:
+                continue
+            with self._table.supposing(row, with_pods=others):
+                nodes = NodeRows(self._table, np.array([row], dtype=np.intp))
+                number = int(self._all_filters(state, pod, nodes)[0])
+            if number:
+                crowded[row] = number
+        return crowded
+
+    def _rejections_at(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
+        """Run every filter on some rows, without the plan; raise AttemptError on an error."""
+        result = self._all_filters(state, pod, nodes)
+        crowded = self._leaving_room(state, pod)
+        for element, row in enumerate(nodes.row_numbers().tolist() if crowded else ()):
+            result[element] = crowded.get(row, result[element])
+        self._raise_error(result)
+        return result
+
+    def _all_filters(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
+        result = np.zeros(len(nodes), dtype=np.int32)
+        for order, plugin in reversed(list(enumerate(self._plugins.filter))):
+            if plugin.name in state.skip_filter:
+                continue
+            numbers = self._run_filter(order, plugin, state, pod, nodes)
+            if numbers is not None:
+                np.copyto(result, numbers, where=numbers > 0)
+        return result
+
+    def _run_filter(
+        self,
+        order: int,
+        plugin: RowFilter | Filter,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: NodeRows,
+    ) -> Int32Array | None:
+        if isinstance(plugin, RowFilter):
+            verdict = plugin.filter(pod.shape, nodes)
+        else:
+            verdict = plugin.filter(state, pod, nodes)
+        return self.book.numbers_of(verdict, order=order, plugin=plugin.name)
+
+    def _cluster_wide(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> list[Int32Array]:
+        results = []
+        for order, plugin in enumerate(self._plugins.filter):
+            if isinstance(plugin, Filter) and plugin.name not in state.skip_filter:
+                numbers = self._run_filter(order, plugin, state, pod, nodes)
+                if numbers is not None:
+                    results.append(numbers)
+        return results
+
+    def _merged(
+        self, local: Int32Array, others: list[Int32Array], crowded: dict[int, int]
+    ) -> Int32Array:
+        result = local.copy()  # the plan's column goes on changing
+        for numbers in others:
+            result = self.book.first(result, numbers)
+        for row, number in crowded.items():
+            result[row] = number
+        return result
+
+    def _raise_error(self, numbers: Int32Array) -> None:
+        for number in np.unique(numbers).tolist() if self.book.errors else ():
+            if number in self.book.errors:
+                status = self.book.statuses[number]
+                text = f'running "{status.plugin}" filter plugin: {status.message}'
+                raise AttemptError(error(text).by(status.plugin))
+
+    def _diagnose(self, numbers: Int32Array, *, absent: Status | None) -> Diagnosis:
+        diagnosis = Diagnosis(
+            self._table, numbers=numbers, statuses=self.book.statuses, absent=absent
+        )
+        valid: BoolArray = self._table.valid[: self._table.size]
+        for number in np.unique(numbers[valid]).tolist():
+            if number:
+                _blame(diagnosis, self.book.statuses[number])
+        return diagnosis
+
+    # --- scores -----------------------------------------------------------------------------
+
+    def total_scores(self, state: CycleState, pod: PodInfo, rows: IndexArray) -> Int64Array:
+        """Return the weighted sum of all scores for each of `rows`, which are feasible."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for scores in self.plugin_scores(state, pod, rows):
+            total += scores.normalized * scores.weight
+        if not self._plugins.score:
+            total += 1
+        return total
+
+    def plugin_scores(
+        self, state: CycleState, pod: PodInfo, rows: IndexArray
+    ) -> list[PluginScores]:
+        """Return each plugin's scores for each of `rows`; plugins that skip are left out."""
+        plan = self.plans.plan(pod.shape)
+        nodes = NodeRows(self._table, rows)
+        self._pre_score(state, pod, plan, nodes)
+        results = []
+        for plugin, weight in self._plugins.score:
+            if plugin.name in state.skip_score:
+                continue
+            if isinstance(plugin, RowScore):
+                column = plan.scores(plugin.name)
+                if column is None:
+                    continue
+                raw = column[rows]
+            else:
+                raw = plugin.score(state, pod, nodes)
+            normalized = plugin.normalize(state, raw) if isinstance(plugin, Normalize) else raw
+            if not plugin.proven_range:
+                _check_range(plugin, normalized)
+            results.append(PluginScores(plugin.name, weight, raw, normalized))
+        return results
+
+    def _pre_score(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
+        for plugin in self._plugins.pre_score:
+            if isinstance(plugin, PreScore):
+                status = plugin.pre_score(state, pod, nodes)
+            else:
+                status = plan.pre_score[plugin.name]
+            if status.code is Code.SKIP:
+                state.skip_score.add(plugin.name)
+            elif not status.ok:
+                text = f'running PreScore plugin "{plugin.name}": {status.message}'
+                raise AttemptError(error(text).by(plugin.name))
+
+
+def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:
+    if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
+        wrong = scores.min() if scores.min() < 0 else scores.max()
+        text = (
+            f'running Score plugins: plugin "{plugin.name}" returns an invalid score {wrong}, '
+            f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+        )
+        raise AttemptError(error(text).by(plugin.name))
+
+
+def _no_node_in_common(plugins: list[str]) -> Status:
+    if len(plugins) == 1:
+        return unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}")
+    listed = " ".join(sorted(plugins))
+    return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
+
+
+def _blame(diagnosis: Diagnosis, status: Status) -> None:
+    if not status.plugin:
+        return
+    diagnosis.unschedulable_plugins.add(status.plugin)
+    if status.code is Code.PENDING:
+        diagnosis.pending_plugins.add(status.plugin)

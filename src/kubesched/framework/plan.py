@@ -1,0 +1,167 @@
+"""What a profile has to do for pods of one shape, and what it already knows about them.
+
+A plan is made when a shape is first seen by a profile. It holds the answers of PreFilter and
+PreScore of row-local plugins, which depend on the shape alone, and the cached columns of their
+filters and scores.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.cluster.arrays import Int32Array, Int64Array
+from kubesched.cluster.changes import ChangeLog
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.shape import Shape
+from kubesched.framework.cached_column import CachedColumn
+from kubesched.framework.plugin import (
+    PreFilterResult,
+    RowFilter,
+    RowScore,
+    ShapePreFilter,
+    ShapePreScore,
+)
+from kubesched.framework.profile import ProfilePlugins
+from kubesched.framework.status import Code, Status
+from kubesched.framework.status_book import StatusBook
+
+#: How much memory the plans of one profile may take.
+PLAN_BYTES = 256 << 20
+
+
+class ShapePlan:
+    """One profile's knowledge of one shape."""
+
+    def __init__(
+        self, shape: Shape, plugins: ProfilePlugins, table: NodeTable, book: StatusBook
+    ) -> None:
+        self.shape = shape
+        self._table = table
+        self._book = book
+        #: plugin → what PreFilter answered
+        self.pre_filter: dict[str, PreFilterResult] = {
+            plugin.name: plugin.pre_filter(shape)
+            for plugin in plugins.pre_filter
+            if isinstance(plugin, ShapePreFilter)
+        }
+        self.pre_score: dict[str, Status] = {
+            plugin.name: plugin.pre_score(shape)
+            for plugin in plugins.pre_score
+            if isinstance(plugin, ShapePreScore)
+        }
+        filters = [
+            (order, plugin)
+            for order, plugin in enumerate(plugins.filter)
+            if isinstance(plugin, RowFilter) and not self._skips_filter(plugin.name)
+        ]
+        on_nodes = [(order, each) for order, each in filters if not each.reads_pods]
+        on_pods = [(order, each) for order, each in filters if each.reads_pods]
+        self._node_filters = self._filter_column(on_nodes, table.node_changes)
+        self._pod_filters = self._filter_column(on_pods, table.row_changes)
+        #: plugin → its scores
+        self._scores: dict[str, tuple[RowScore, CachedColumn[np.int64]]] = {
+            plugin.name: (plugin, self._score_column(plugin))
+            for plugin, _ in plugins.score
+            if isinstance(plugin, RowScore) and not self._skips_score(plugin.name)
+        }
+
+    def rejections(self) -> Int32Array:
+        """Return, for each row, the number of the first row-local rejection; 0 for none."""
+        on_node, on_pods = self._node_filters.current(), self._pod_filters.current()
+        if not on_node.any():
+            return on_pods
+        if not on_pods.any():
+            return on_node
+        return self._book.first(on_node, on_pods)
+
+    def feasible(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+        """Return which rows pass all row-local filters."""
+        on_node, on_pods = self._node_filters.current(), self._pod_filters.current()
+        passing: np.ndarray[tuple[int], np.dtype[np.bool_]] = (on_node | on_pods) == 0
+        passing &= self._table.valid[: self._table.size]
+        return passing
+
+    def scores(self, plugin: str) -> Int64Array | None:
+        """Return a row-local plugin's score of each row; None if it skips this shape."""
+        found = self._scores.get(plugin)
+        if found is None:
+            return None
+        row_score, column = found
+        return column.current(row_score.epoch(self.shape, self._table))
+
+    def nbytes(self) -> int:
+        """Return the memory that the plan's columns take."""
+        columns = [self._node_filters, self._pod_filters]
+        scores = sum(column.nbytes() for _, column in self._scores.values())
+        return scores + sum(column.nbytes() for column in columns)
+
+    def _skips_filter(self, plugin: str) -> bool:
+        result = self.pre_filter.get(plugin)
+        return result is not None and result.status.code is Code.SKIP
+
+    def _skips_score(self, plugin: str) -> bool:
+        status = self.pre_score.get(plugin)
+        return status is not None and status.code is Code.SKIP
+
+    def _filter_column(
+        self, filters: Sequence[tuple[int, RowFilter]], log: ChangeLog
+    ) -> CachedColumn[np.int32]:
+        def evaluate(nodes: NodeRows) -> Int32Array:
+            result = np.zeros(len(nodes), dtype=np.int32)
+            # Backwards, so that of several rejections the first one stays.
+            for order, plugin in reversed(filters):
+                verdict = plugin.filter(self.shape, nodes)
+                numbers = self._book.numbers_of(verdict, order=order, plugin=plugin.name)
+                if numbers is not None:
+                    np.copyto(result, numbers, where=numbers > 0)
+            return result
+
+        return CachedColumn(self._table, log=log, evaluate=evaluate)
+
+    def _score_column(self, plugin: RowScore) -> CachedColumn[np.int64]:
+        table = self._table
+        log = table.row_changes if plugin.reads_pods else table.node_changes
+        return CachedColumn(table, log=log, evaluate=lambda nodes: plugin.score(self.shape, nodes))
+
+
+class Plans:
+    """The plans of one profile, those longest unused given up when memory runs short."""
+
+    def __init__(
+        self,
+        plugins: ProfilePlugins,
+        table: NodeTable,
+        book: StatusBook,
+        *,
+        limit_bytes: int = PLAN_BYTES,
+    ) -> None:
+        self._plugins = plugins
+        self._table = table
+        self._book = book
+        self._limit_bytes = limit_bytes
+        self._plans: OrderedDict[Shape, ShapePlan] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def plan(self, shape: Shape) -> ShapePlan:
+        """Return the plan for a shape."""
+        plan = self._plans.get(shape)
+        if plan is None:
+            self._make_room()
+            plan = self._plans[shape] = ShapePlan(shape, self._plugins, self._table, self._book)
+        else:
+            self._plans.move_to_end(shape)
+        return plan
+
+    def _make_room(self) -> None:
+        # All plans of a table are about as large as the most recent one.
+        if self._plans:
+            newest = next(reversed(self._plans.values()))
+            per_plan = max(newest.nbytes(), 1 << 12)
+            while len(self._plans) > max(self._limit_bytes // per_plan, 1):
+                self._plans.popitem(last=False)

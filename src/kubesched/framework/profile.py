@@ -1,0 +1,50 @@
+"""The plugins of one profile, in the order of each extension point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from kubesched.config.profiles import PluginRef
+from kubesched.framework import plugin as points
+from kubesched.framework.plugin import Plugin
+from kubesched.queue.events import ClusterEvent
+
+
+class ProfilePlugins:
+    """A profile's plugin instances by extension point."""
+
+    def __init__(
+        self, enabled: Mapping[str, Sequence[PluginRef]], instances: Mapping[str, Plugin]
+    ) -> None:
+        def at(point: str) -> list[Any]:
+            # The configuration was checked: each of them implements the point it is enabled at.
+            return [instances[ref.name] for ref in enabled.get(point, ())]
+
+        self.instances = instances
+        self.pre_enqueue: list[points.PreEnqueue] = at("preEnqueue")
+        self.queue_sort: list[points.QueueSort] = at("queueSort")
+        self.pre_filter: list[points.ShapePreFilter | points.PreFilter] = at("preFilter")
+        self.filter: list[points.RowFilter | points.Filter] = at("filter")
+        self.post_filter: list[points.PostFilter] = at("postFilter")
+        self.pre_score: list[points.ShapePreScore | points.PreScore] = at("preScore")
+        #: with the weight of each
+        self.score: list[tuple[points.RowScore | points.Score, int]] = list(
+            zip(at("score"), (ref.weight for ref in enabled.get("score", ())), strict=True)
+        )
+        self.reserve: list[points.Reserve] = at("reserve")
+        self.permit: list[points.Permit] = at("permit")
+        self.pre_bind: list[points.PreBind] = at("preBind")
+        self.bind: list[points.Bind] = at("bind")
+        self.post_bind: list[points.PostBind] = at("postBind")
+
+    def events(self) -> dict[str, Sequence[ClusterEvent] | None]:
+        """Return what each plugin that can turn pods away wants to hear of; None is anything."""
+        rejecting = (
+            *self.pre_enqueue,
+            *self.pre_filter,
+            *self.filter,
+            *self.reserve,
+            *self.permit,
+        )
+        return {plugin.name: plugin.events_to_register() for plugin in rejecting}

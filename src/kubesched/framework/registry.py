@@ -1,0 +1,63 @@
+"""Which plugins there are, and how one is made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Protocol
+
+from msgspec import Struct
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.features import FeatureGates
+from kubesched.config.profiles import Profile
+from kubesched.errors import PluginError
+from kubesched.framework.plugin import Plugin, extension_points
+from kubesched.framework.waiting import WaitingPods
+
+
+class PodBinder(Protocol):
+    """Whoever tells the API server where a pod goes."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """Bind the pod; raises ClientError if that fails."""
+
+
+class PluginContext(Struct, frozen=True):
+    """What a plugin may use; it takes what it needs when it is made."""
+
+    profile: Profile
+    gates: FeatureGates
+    cluster: Cluster
+    binder: PodBinder
+    #: pods that Permit plugins keep waiting
+    waiting: WaitingPods
+
+
+class Registry(Mapping[str, type[Plugin]]):
+    """Plugin classes by name."""
+
+    def __init__(self, plugins: Iterable[type[Plugin]]) -> None:
+        self._classes: dict[str, type[Plugin]] = {}
+        for plugin in plugins:
+            if plugin.name in self._classes:
+                raise PluginError(f"a plugin named {plugin.name} already exists")
+            self._classes[plugin.name] = plugin
+
+    def __getitem__(self, name: str) -> type[Plugin]:
+        return self._classes[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+    def with_plugins(self, plugins: Iterable[type[Plugin]]) -> Registry:
+        """Return a registry that has these plugins as well."""
+        return Registry([*self._classes.values(), *plugins])
+
+    def points_of(self, name: str) -> frozenset[str] | None:
+        """Return the extension points that a plugin implements, None if there is no such plugin."""
+        plugin = self._classes.get(name)
+        return None if plugin is None else extension_points(plugin)

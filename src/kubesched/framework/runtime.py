@@ -1,0 +1,169 @@
+"""The framework of one profile: its plugins, asked in order, with kube-scheduler's rules.
+
+What needs all nodes at once is in `evaluation`; here are the points that concern one pod, or one
+pod and one node.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.plugins import Expansion
+from kubesched.config.profiles import Profile
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import Evaluator
+from kubesched.framework.plugin import Plugin, PostFilterResult, PreBind
+from kubesched.framework.profile import ProfilePlugins
+from kubesched.framework.status import SUCCESS, Code, Status, error, unschedulable
+
+#: The longest that a Permit plugin may let a pod wait.
+MAX_PERMIT_WAIT_S = 15 * 60.0
+
+
+class Framework:
+    """One profile, ready to schedule."""
+
+    def __init__(
+        self,
+        profile: Profile,
+        *,
+        expansion: Expansion,
+        instances: Mapping[str, Plugin],
+        cluster: Cluster,
+    ) -> None:
+        self.profile = profile
+        self.plugins = ProfilePlugins(expansion.points, instances)
+        #: in-tree plugins that the profile enables and this version does not have
+        self.left_out = expansion.left_out
+        self.evaluator = Evaluator(self.plugins, cluster)
+
+    @property
+    def scheduler_name(self) -> str:
+        """The ``schedulerName`` of the pods this profile is for."""
+        return self.profile.scheduler_name
+
+    # --- queue ------------------------------------------------------------------------------
+
+    def gate(self, pod: PodInfo, last_gate: str = "") -> Status:
+        """Ask PreEnqueue, the plugin that gated the pod before first; the first refusal counts."""
+        ordered = sorted(self.plugins.pre_enqueue, key=lambda plugin: plugin.name != last_gate)
+        for plugin in ordered:
+            status = plugin.pre_enqueue(pod)
+            if not status.ok:
+                return status.by(plugin.name)
+        return SUCCESS
+
+    # --- after a failure --------------------------------------------------------------------
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> PostFilterResult:
+        """Ask each plugin to make room, until one does or one says that nothing helps."""
+        reasons: list[str] = []
+        nominated: str | None = None
+        rejected_by = ""
+        for plugin in self.plugins.post_filter:
+            result = plugin.post_filter(state, pod, diagnosis)
+            status = result.status.by(plugin.name)
+            if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return PostFilterResult(status, result.nominated_node)
+            if status.code is not Code.UNSCHEDULABLE:
+                return PostFilterResult(error(*status.reasons).by(plugin.name))
+            if result.nominated_node is not None:
+                nominated = result.nominated_node
+            reasons += status.reasons
+            rejected_by = rejected_by or plugin.name
+        return PostFilterResult(unschedulable(*reasons).by(rejected_by), nominated)
+
+    # --- one pod and its node ---------------------------------------------------------------
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Let each plugin take what the pod was promised; the caller undoes a failure."""
+        for plugin in self.plugins.reserve:
+            status = plugin.reserve(state, pod, node_name)
+            if not status.ok:
+                return _refused(status, "Reserve", plugin.name)
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Let every plugin give back what it took, the last one first."""
+        for plugin in reversed(self.plugins.reserve):
+            plugin.unreserve(state, pod, node_name)
+
+    def permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
+        """Ask for permission; return who wants the pod to wait, and how long at most."""
+        waits: dict[str, float] = {}
+        for plugin in self.plugins.permit:
+            status, wait_s = plugin.permit(state, pod, node_name)
+            if status.code is Code.WAIT:
+                waits[plugin.name] = min(wait_s, MAX_PERMIT_WAIT_S)
+            elif not status.ok:
+                return _refused(status, "Permit", plugin.name), {}
+        return SUCCESS, waits
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Find out which PreBind plugins have work to do; Skip if none has."""
+        busy = False
+        for plugin in self.plugins.pre_bind:
+            status = plugin.pre_bind_pre_flight(state, pod, node_name)
+            if status.code is Code.SKIP:
+                state.skip_pre_bind.add(plugin.name)
+            elif status.ok:
+                busy = True
+            else:
+                return _refused(status, "PreBindPreFlight", plugin.name)
+        return SUCCESS if busy else Status(Code.SKIP)
+
+    def pre_bind_groups(self, state: CycleState) -> list[list[PreBind]]:
+        """Return the PreBind plugins with work to do, those that may run together in one group."""
+        groups: list[list[PreBind]] = []
+        extend = False
+        for plugin in self.plugins.pre_bind:
+            skipped = plugin.name in state.skip_pre_bind
+            if not plugin.parallel:
+                extend = False
+                if not skipped:
+                    groups.append([plugin])
+            elif not skipped:
+                if extend:
+                    groups[-1].append(plugin)
+                else:
+                    groups.append([plugin])
+                    extend = True
+        return groups
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        """Let the first plugin bind that wants to."""
+        for plugin in self.plugins.bind:
+            status = await plugin.bind(state, pod, node_name)
+            if status.code is Code.SKIP:
+                continue
+            return status if status.ok else refused_bind(status, plugin.name)
+        return Status(Code.SKIP)
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        """Tell everybody that the pod is bound."""
+        for plugin in self.plugins.post_bind:
+            plugin.post_bind(state, pod, node_name)
+
+
+def _refused(status: Status, point: str, plugin: str) -> Status:
+    """Pass a rejection on as it is; wrap anything else as an error of the plugin."""
+    if status.rejected:
+        return status.by(plugin)
+    return error(f'running {point} plugin "{plugin}": {status.message}').by(plugin)
+
+
+def refused_pre_bind(status: Status, plugin: str) -> Status:
+    """Return what a PreBind plugin's failure means for the pod."""
+    return _refused(status, "PreBind", plugin)
+
+
+def refused_bind(status: Status, plugin: str) -> Status:
+    """Return what a Bind plugin's failure means for the pod."""
+    return _refused(status, "Bind", plugin)

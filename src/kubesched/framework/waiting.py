@@ -1,0 +1,69 @@
+"""Pods that Permit plugins keep waiting, between their placement and their binding."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.status import SUCCESS, Status, unschedulable
+
+
+class WaitingPod:
+    """A pod that waits until every plugin which made it wait allows it, or one rejects it."""
+
+    def __init__(
+        self, pod: PodInfo, plugins: set[str], on_decided: Callable[[Status], None]
+    ) -> None:
+        self.pod = pod
+        self._pending = set(plugins)
+        self._on_decided = on_decided
+        self._decided = False
+
+    @property
+    def pending_plugins(self) -> list[str]:
+        """Who has not allowed it yet."""
+        return sorted(self._pending)
+
+    def allow(self, plugin: str) -> None:
+        """Allow the pod on behalf of a plugin; the last one decides."""
+        self._pending.discard(plugin)
+        if not self._pending:
+            self._decide(SUCCESS)
+
+    def reject(self, plugin: str, reason: str) -> None:
+        """Reject the pod on behalf of a plugin."""
+        self._decide(unschedulable(reason).by(plugin))
+
+    def fail(self, status: Status) -> None:
+        """End the wait with another status."""
+        self._decide(status)
+
+    def _decide(self, status: Status) -> None:
+        if not self._decided:
+            self._decided = True
+            self._on_decided(status)
+
+
+class WaitingPods:
+    """All pods that wait, by uid; plugins may look them up, allow and reject them."""
+
+    def __init__(self) -> None:
+        self._pods: dict[str, WaitingPod] = {}
+
+    def __iter__(self) -> Iterator[WaitingPod]:
+        return iter(list(self._pods.values()))
+
+    def __len__(self) -> int:
+        return len(self._pods)
+
+    def get(self, uid: str) -> WaitingPod | None:
+        """Return a pod that waits."""
+        return self._pods.get(uid)
+
+    def add(self, waiting: WaitingPod) -> None:
+        """Note that a pod waits."""
+        self._pods[waiting.pod.uid] = waiting
+
+    def remove(self, uid: str) -> None:
+        """Note that a pod waits no longer."""
+        self._pods.pop(uid, None)

@@ -1,0 +1,62 @@
+"""Which nodes a pod could use as far as its own wishes and the nodes' taints go.
+
+Asked in every cycle, by shape, and true for long: kept as cached columns.
+"""
+
+from __future__ import annotations
+
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kubesched.api import names
+from kubesched.api.core import Taint
+from kubesched.cluster.arrays import BoolArray
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.shape import Shape
+from kubesched.cluster.vocabulary import Lookup
+from kubesched.framework.cached_column import CachedColumn
+
+
+class Eligibility:
+    """Cached answers for the shapes in use."""
+
+    def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
+        self._table = table
+        self._comparisons = comparisons
+        self._matching: WeakKeyDictionary[Shape, CachedColumn[np.bool_]] = WeakKeyDictionary()
+        self._tolerated: WeakKeyDictionary[Shape, CachedColumn[np.bool_]] = WeakKeyDictionary()
+
+    def matches_affinity(self, shape: Shape) -> BoolArray | None:
+        """Return which rows match the pod's node selector and affinity; None if it has none."""
+        spec = shape.spec
+        if not spec.node_selector and not (spec.affinity and spec.affinity.node_affinity):
+            return None
+        column = self._matching.get(shape)
+        if column is None:
+            selector = shape.node_selector
+            column = CachedColumn(self._table, log=self._table.node_changes, evaluate=selector)
+            self._matching[shape] = column
+        return column.current()
+
+    def tolerated(self, shape: Shape) -> BoolArray:
+        """Return which rows have no forbidding taint that the pod does not tolerate."""
+        column = self._tolerated.get(shape)
+        if column is None:
+            tolerates, comparisons = shape.tolerates, self._comparisons
+
+            def all_tolerated(taints: tuple[Taint, ...]) -> bool:
+                return all(
+                    taint.effect not in (names.NO_SCHEDULE, names.NO_EXECUTE)
+                    or tolerates(taint, comparisons=comparisons)
+                    for taint in taints
+                )
+
+            lookup = Lookup(self._table.taint_sets, all_tolerated, np.bool_)
+            column = CachedColumn(
+                self._table,
+                log=self._table.node_changes,
+                evaluate=lambda nodes: nodes.by_taints(lookup),
+            )
+            self._tolerated[shape] = column
+        return column.current()

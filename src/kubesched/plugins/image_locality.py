@@ -1,0 +1,57 @@
+"""ImageLocality: prefers nodes that already have the pod's images.
+
+Each image that a node has counts with its size, scaled down by how few nodes have it, so that one
+node which happens to have a large image does not attract everything. The sum is clamped and scaled:
+
+    score = 100 · (clamp(sum, min, max) - min) / (max - min),  max = 1000 Mi · containers
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable
+
+import numpy as np
+
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.shape import Shape
+from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
+
+MIN_BYTES = 23 << 20
+MAX_BYTES_PER_CONTAINER = 1000 << 20
+
+
+class ImageLocality(RowScore):
+    """Scores nodes by the images they have."""
+
+    name = "ImageLocality"
+    reads_pods = False
+    proven_range = True
+
+    def epoch(self, shape: Shape, table: NodeTable) -> Hashable:
+        """How widely an image is spread over how many nodes matters to all nodes that have it."""
+        return tuple(
+            (state.size_bytes, len(state.rows), len(table))
+            for image in shape.images
+            if (state := table.images.find(image)) is not None
+        )
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        """Score by the clamped sum of the sizes."""
+        containers = len(shape.spec.init_containers) + len(shape.spec.containers)
+        most = MAX_BYTES_PER_CONTAINER * containers
+        total = np.clip(self._bytes_present(shape, nodes), MIN_BYTES, max(most, MIN_BYTES))
+        if most <= MIN_BYTES:
+            return np.zeros_like(total)
+        return MAX_NODE_SCORE * (total - MIN_BYTES) // (most - MIN_BYTES)
+
+    def _bytes_present(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        present = np.zeros(nodes.table.size, dtype=np.int64)
+        for image, times in Counter(shape.images).items():
+            state = nodes.table.images.find(image)
+            if state is not None:
+                spread = len(state.rows) / len(nodes.table)
+                present[state.rows_array()] += times * int(state.size_bytes * spread)
+        return present[nodes.rows]

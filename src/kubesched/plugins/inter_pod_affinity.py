@@ -1,0 +1,214 @@
+"""InterPodAffinity: near to some pods, away from others.
+
+Three rules filter, in this order: the pod's own affinity (some pod that matches *all* terms in each
+term's domain), its own anti-affinity, and the anti-affinity of pods that are there already. The
+first pod of a group that wants to be near itself is let in anywhere.
+
+The raw score of a node sums, over all terms about pods in the node's domains, the weights of the
+pod's own preferences, of the preferences of others about it, and a fixed weight for the required
+affinity of others to it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.api.labels import Selector
+from kubesched.cluster.affinity_terms import AffinityTerm
+from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_counters import Selection
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.term_counters import Role, TermCounter
+from kubesched.config.args import InterPodAffinityArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    Filter,
+    Normalize,
+    PreFilter,
+    PreFilterResult,
+    PreScore,
+    Score,
+)
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from kubesched.framework.verdict import Verdict, first_of, reject
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+NOT_NEAR = unresolvable("node(s) didn't match pod affinity rules")
+NOT_AWAY = unschedulable("node(s) didn't match pod anti-affinity rules")
+KEPT_AWAY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+
+
+class RawScores(Struct, frozen=True):
+    """The raw score of each feasible node."""
+
+    scores: Int64Array
+
+
+class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
+    """Compares pods with pods, by domain."""
+
+    name = "InterPodAffinity"
+    proven_range = True
+
+    def __init__(self, args: InterPodAffinityArgs, cluster: Cluster) -> None:
+        self._hard_weight = args.hard_pod_affinity_weight
+        self._ignore_others = args.ignore_preferred_terms_of_existing_pods
+        self._table = cluster.table
+
+    @classmethod
+    def create(cls, context: PluginContext) -> InterPodAffinity:
+        """Make the plugin."""
+        return cls(context.profile.args(cls.name, InterPodAffinityArgs), context.cluster)
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """Pods that come, go or change labels; nodes that come or change labels."""
+        return [
+            ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
+            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+        ]
+
+    # --- filter -----------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
+        """Skip pods that no required term concerns."""
+        if pod.terms.error:
+            return PreFilterResult(unresolvable(f"parsing pod: {pod.terms.error}"))
+        if pod.terms.required or pod.terms.required_anti:
+            return PreFilterResult()
+        concerned = any(
+            (self._in_domain(each.carried.term.topology_key) & (self._carriers(each) > 0)).any()
+            for each in self._anti_terms_about(pod)
+        )
+        return PreFilterResult() if concerned else PreFilterResult(SKIP)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
+        """Apply the three rules."""
+        verdicts = []
+        if pod.terms.required:
+            verdicts.append(reject(~self._near(pod, nodes), NOT_NEAR))
+        away = nodes.none()
+        for term in pod.terms.required_anti:
+            selection = self._selection(term)
+            away |= self._domains_with(term.topology_key, self._counts(selection) > 0)[nodes.rows]
+        verdicts.append(reject(away, NOT_AWAY))
+        kept_away = nodes.none()
+        for counter in self._anti_terms_about(pod):
+            key = counter.carried.term.topology_key
+            kept_away |= self._domains_with(key, self._carriers(counter) > 0)[nodes.rows]
+        verdicts.append(reject(kept_away, KEPT_AWAY))
+        return first_of(*verdicts)
+
+    def _near(self, pod: PodInfo, nodes: NodeRows) -> BoolArray:
+        """Return which rows have, in each term's domain, a pod that all terms are about."""
+        selection = self._selection_of_all(pod.terms.required)
+        matching = self._counts(selection) > 0
+        labelled = np.ones(len(nodes), dtype=np.bool_)
+        near = np.ones(len(nodes), dtype=np.bool_)
+        nobody = True
+        for term in pod.terms.required:
+            in_domain = self._in_domain(term.topology_key)
+            nobody &= not (in_domain & matching).any()
+            labelled &= in_domain[nodes.rows]
+            near &= self._domains_with(term.topology_key, matching)[nodes.rows]
+        if nobody and selection.matches(pod.labels):
+            return labelled
+        return labelled & near
+
+    def _anti_terms_about(self, pod: PodInfo) -> list[TermCounter]:
+        about = self._table.term_counters.about(pod.labels)
+        return [each for each in about if each.carried.role is Role.REQUIRED_ANTI]
+
+    # --- score ------------------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
+        """Sum up all weights by domain; skip pods that no term concerns."""
+        if pod.terms.error:
+            return error(f"failed to parse pod: {pod.terms.error}")
+        if self._ignore_others and not pod.terms.preferred:
+            return SKIP
+        #: topology key → weight on each row
+        weights: dict[str, Int64Array] = {}
+        for key, of_rows in self._weighted_rows(pod):
+            if not (self._in_domain(key) & (of_rows != 0)).any():
+                continue
+            weights[key] = weights[key] + of_rows if key in weights else of_rows
+        if not weights:
+            return SKIP
+        scores = np.zeros(len(nodes), dtype=np.int64)
+        for key, of_rows in weights.items():
+            ids = self._table.label_column(key).ids[: self._table.size]
+            by_domain = np.bincount(ids, weights=of_rows).astype(np.int64)
+            by_domain[0] = 0
+            scores += by_domain[ids[nodes.rows]]
+        state.write(self.name, RawScores(scores))
+        return SUCCESS
+
+    def _weighted_rows(self, pod: PodInfo) -> Iterable[tuple[str, Int64Array]]:
+        """Return, for each term that matters, its key and its weight on each row."""
+        for each in pod.terms.preferred:
+            counts = self._counts(self._selection(each.term))
+            yield each.term.topology_key, counts * np.int64(each.weight)
+        for counter in self._table.term_counters.about(pod.labels):
+            carried = counter.carried
+            if carried.role is Role.REQUIRED_ANTI:
+                continue
+            weight = carried.weight if carried.role is Role.PREFERRED else self._hard_weight
+            if weight:
+                yield carried.term.topology_key, self._carriers(counter) * np.int64(weight)
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
+        """Return what PreScore found out."""
+        found = state.read(self.name)
+        return found.scores if isinstance(found, RawScores) else np.zeros(len(nodes), np.int64)
+
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+        """Stretch the scores over the whole range."""
+        least, most = int(scores.min()), int(scores.max())
+        if most == least:
+            return np.zeros_like(scores)
+        return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
+
+    # --- both -------------------------------------------------------------------------------
+
+    def _selection(self, term: AffinityTerm) -> Selection:
+        """Return the existing pods that one of the pod's own terms is about."""
+        namespaces = self._table.term_counters.namespaces_of(term)
+        return Selection(term.selector, namespaces, with_terminating=True)
+
+    def _selection_of_all(self, terms: Sequence[AffinityTerm]) -> Selection:
+        """Return the existing pods that all of some terms are about."""
+        selections = [self._selection(term) for term in terms]
+        if any(each.selector.nothing for each in selections):
+            return Selection(Selector(nothing=True), None, with_terminating=True)
+        selector = Selector.of(
+            requirement for each in selections for requirement in each.selector.requirements
+        )
+        limited = [each.namespaces for each in selections if each.namespaces is not None]
+        namespaces = frozenset.intersection(*limited) if limited else None
+        return Selection(selector, namespaces, with_terminating=True)
+
+    def _counts(self, selection: Selection) -> Int32Array:
+        return self._table.pod_counter(selection).counts(self._table.size)
+
+    def _carriers(self, counter: TermCounter) -> Int32Array:
+        return counter.counts(self._table.size)
+
+    def _in_domain(self, key: str) -> BoolArray:
+        """Return which rows have the label."""
+        return self._table.label_column(key).ids[: self._table.size] > 0
+
+    def _domains_with(self, key: str, rows: BoolArray) -> BoolArray:
+        """Return which rows are in a domain that has at least one of `rows`."""
+        column = self._table.label_column(key)
+        ids = column.ids[: self._table.size]
+        hit = np.zeros(len(column.vocabulary), dtype=np.bool_)
+        hit[ids[rows]] = True
+        hit[0] = False
+        return hit[ids]

@@ -1,0 +1,155 @@
+"""NodeAffinity: node selectors, required and preferred node affinity.
+
+The raw score of a node is the sum of the weights of the preferred terms that match it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kubesched.api import labels, names
+from kubesched.api.core import NodeAffinity as NodeAffinitySpec
+from kubesched.api.core import NodeSelectorTerm, PreferredSchedulingTerm
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_selector import SelectorMatch, TermMatch
+from kubesched.cluster.shape import Shape
+from kubesched.config.args import NodeAffinityArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    Normalize,
+    PreFilterResult,
+    RowFilter,
+    RowScore,
+    ShapePreFilter,
+    ShapePreScore,
+)
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable
+from kubesched.framework.verdict import Verdict, first_of, reject
+from kubesched.plugins.normalize import scale_to_best
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+NO_MATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")
+NO_MATCH_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
+CONFLICT = unresolvable("pod affinity terms conflict")
+
+
+class PreferredTerms:
+    """Preferred terms, compiled."""
+
+    def __init__(self, terms: Iterable[PreferredSchedulingTerm]) -> None:
+        self._terms: list[tuple[int, TermMatch]] = []
+        #: what is malformed, in Kubernetes' words
+        self.errors: list[str] = []
+        for index, each in enumerate(terms):
+            if each.weight == 0 or _is_empty(each.preference):
+                continue
+            term = labels.node_term(each.preference, path=f"[{index}]")
+            self.errors += term.errors
+            self._terms.append((each.weight, TermMatch(term)))
+
+    def __call__(self, nodes: NodeRows) -> Int64Array:
+        """Return the sum of the weights of the terms that match each row."""
+        result = np.zeros(len(nodes), dtype=np.int64)
+        for weight, term in self._terms:
+            result += weight * term(nodes)
+        return result
+
+
+class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize):
+    """Matches nodes against what the pod, or the profile for all its pods, asks of them."""
+
+    name = "NodeAffinity"
+    reads_pods = False
+    proven_range = True
+
+    def __init__(self, args: NodeAffinityArgs) -> None:
+        added = args.added_affinity or NodeAffinitySpec()
+        required = added.required_during_scheduling_ignored_during_execution
+        preferred = added.preferred_during_scheduling_ignored_during_execution
+        self._added = SelectorMatch(None, required) if required is not None else None
+        self._added_preferred = PreferredTerms(preferred) if preferred else None
+        self._preferred: WeakKeyDictionary[Shape, PreferredTerms] = WeakKeyDictionary()
+
+    @classmethod
+    def create(cls, context: PluginContext) -> NodeAffinity:
+        """Make the plugin."""
+        return cls(context.profile.args(cls.name, NodeAffinityArgs))
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """A node that comes or changes its labels."""
+        return [ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)]
+
+    def pre_filter(self, shape: Shape) -> PreFilterResult:
+        """Skip pods that ask nothing; find the nodes of pods that name them."""
+        affinity = _node_affinity(shape)
+        required = affinity.required_during_scheduling_ignored_during_execution
+        if required is None and self._added is None and shape.spec.node_selector is None:
+            return PreFilterResult(SKIP)
+        if required is None or not required.node_selector_terms:
+            return PreFilterResult()
+        named: frozenset[str] = frozenset()
+        for term in required.node_selector_terms:
+            of_term = _named_nodes(term)
+            if of_term is None:
+                return PreFilterResult()
+            named |= of_term
+        return PreFilterResult(node_names=named) if named else PreFilterResult(CONFLICT)
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        """Turn nodes away that do not match."""
+        own = reject(~shape.node_selector(nodes), NO_MATCH)
+        if self._added is None:
+            return own
+        return first_of(reject(~self._added(nodes), NO_MATCH_ENFORCED), own)
+
+    def pre_score(self, shape: Shape) -> Status:
+        """Skip pods that prefer nothing."""
+        preferred = _node_affinity(shape).preferred_during_scheduling_ignored_during_execution
+        if preferred is None:
+            return SUCCESS if self._added_preferred is not None else SKIP
+        errors = self._terms(shape).errors
+        if errors:
+            return error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
+        return SUCCESS
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        """Sum up the weights of matching terms."""
+        scores = self._terms(shape)(nodes)
+        if self._added_preferred is not None:
+            scores += self._added_preferred(nodes)
+        return scores
+
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+        """More is better."""
+        return scale_to_best(scores)
+
+    def _terms(self, shape: Shape) -> PreferredTerms:
+        terms = self._preferred.get(shape)
+        if terms is None:
+            preferred = _node_affinity(shape).preferred_during_scheduling_ignored_during_execution
+            terms = self._preferred[shape] = PreferredTerms(preferred or ())
+        return terms
+
+
+def _node_affinity(shape: Shape) -> NodeAffinitySpec:
+    affinity = shape.spec.affinity
+    return (affinity and affinity.node_affinity) or NodeAffinitySpec()
+
+
+def _is_empty(term: NodeSelectorTerm) -> bool:
+    return not term.match_expressions and not term.match_fields
+
+
+def _named_nodes(term: NodeSelectorTerm) -> frozenset[str] | None:
+    """Return the only nodes that a term can match by their name; None if it names none."""
+    named: frozenset[str] | None = None
+    for each in term.match_fields:
+        if each.key == names.FIELD_NODE_NAME and each.operator == labels.IN:
+            values = frozenset(each.values)
+            named = values if named is None else named & values
+    return named

@@ -1,0 +1,81 @@
+"""NodeDeclaredFeatures: a pod that needs a kubelet feature goes where it is declared."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kubesched.api.core import PodSpec
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.shape import Shape
+from kubesched.cluster.vocabulary import Lookup
+from kubesched.framework.plugin import PreFilterResult, RowFilter, ShapePreFilter
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import SKIP, unresolvable
+from kubesched.framework.verdict import Verdict, reject
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+UNSATISFIED = unresolvable("node(s) didn't match Pod's required features")
+
+RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
+USER_NAMESPACES_ON_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+
+
+class NodeDeclaredFeatures(ShapePreFilter, RowFilter):
+    """Compares the features a pod needs with those its node declares."""
+
+    name = "NodeDeclaredFeatures"
+    reads_pods = False
+
+    def __init__(self, table: NodeTable, *, enabled: bool) -> None:
+        self._table = table
+        self._enabled = enabled
+        self._lacking: WeakKeyDictionary[Shape, Lookup[frozenset[str], np.bool_]]
+        self._lacking = WeakKeyDictionary()
+
+    @classmethod
+    def create(cls, context: PluginContext) -> NodeDeclaredFeatures:
+        """Make the plugin."""
+        return cls(context.cluster.table, enabled=context.gates.enabled("NodeDeclaredFeatures"))
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """A node that comes or declares more, or a change of our own needs."""
+        if not self._enabled:
+            return []
+        return [
+            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE),
+            ClusterEvent(Resource.POD, Action.UPDATE),
+        ]
+
+    def pre_filter(self, shape: Shape) -> PreFilterResult:
+        """Skip pods that need nothing special."""
+        needed = self._enabled and required_features(shape.spec)
+        return PreFilterResult() if needed else PreFilterResult(SKIP)
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        """Turn nodes away that lack a feature."""
+        lookup = self._lacking.get(shape)
+        if lookup is None:
+            needed = required_features(shape.spec)
+            lookup = self._lacking[shape] = Lookup(
+                self._table.feature_sets, lambda declared: not needed <= declared, np.bool_
+            )
+        return reject(nodes.by_features(lookup), UNSATISFIED)
+
+
+def required_features(spec: PodSpec) -> frozenset[str]:
+    """Infer from a pod's spec which features its node must have."""
+    needed = set()
+    rules = (
+        rule
+        for container in (*spec.containers, *spec.init_containers)
+        for rule in container.restart_policy_rules
+    )
+    if any(rule.action == "RestartAllContainers" for rule in rules):
+        needed.add(RESTART_ALL_CONTAINERS)
+    if spec.host_network and spec.host_users is False:
+        needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
+    return frozenset(needed)

@@ -1,0 +1,37 @@
+"""NodeName: a pod that names its node goes there or nowhere."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.shape import Shape
+from kubesched.framework.plugin import RowFilter
+from kubesched.framework.status import unresolvable
+from kubesched.framework.verdict import ALL_PASS, Verdict, reject
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
+
+
+class NodeName(RowFilter):
+    """Checks the node against ``spec.nodeName``."""
+
+    name = "NodeName"
+    reads_pods = False
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """The node may come."""
+        return [ClusterEvent(Resource.NODE, Action.ADD)]
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        """Turn every other node away."""
+        wanted = shape.node_name
+        if not wanted:
+            return ALL_PASS
+        row = nodes.table.row_of(wanted)
+        if row is None:
+            return reject(np.ones(len(nodes), dtype=np.bool_), OTHER_NAME)
+        return reject(nodes.row_numbers() != row, OTHER_NAME)

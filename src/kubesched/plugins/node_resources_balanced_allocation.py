@@ -1,0 +1,48 @@
+"""NodeResourcesBalancedAllocation: prefers nodes whose resources a pod makes more evenly used.
+
+    score = 50 + (50 + balance(with the pod) - balance(without it)) / 2
+
+About 75 means that the pod changes nothing.
+"""
+
+from __future__ import annotations
+
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.shape import Shape
+from kubesched.config.args import NodeResourcesBalancedAllocationArgs
+from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore, ShapePreScore
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import SKIP, SUCCESS, Status
+from kubesched.plugins.resource_scoring import balance, usages
+
+HALF = MAX_NODE_SCORE // 2
+
+
+class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
+    """Scores the change in balance."""
+
+    name = "NodeResourcesBalancedAllocation"
+    reads_pods = True
+    proven_range = True
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
+        self._resources = args.resources
+
+    @classmethod
+    def create(cls, context: PluginContext) -> NodeResourcesBalancedAllocation:
+        """Make the plugin."""
+        return cls(context.profile.args(cls.name, NodeResourcesBalancedAllocationArgs))
+
+    def pre_score(self, shape: Shape) -> Status:
+        """Skip pods that request none of the resources: they would all go to the same node."""
+        amounts = shape.requests.amounts
+        requested = any(amounts.get(each.name, 0) for each in self._resources)
+        return SUCCESS if requested else SKIP
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        """Score the change in balance."""
+        used = usages(self._resources, shape.requests.amounts, nodes, non_zero=False)
+        after = balance(used, len(nodes), with_pod=True)
+        before = balance(used, len(nodes), with_pod=False)
+        return HALF + (HALF + after - before) // 2

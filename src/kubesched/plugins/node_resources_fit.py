@@ -1,0 +1,135 @@
+"""NodeResourcesFit: a pod's requests must fit into what its node has left.
+
+All that is lacking is reported, as one answer a node. It is unresolvable if some request exceeds
+what the node could offer even when empty. Nodes are scored by one of three strategies, see
+`resource_scoring`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.api import names
+from kubesched.api.requests import is_extended_resource
+from kubesched.cluster.arrays import BoolArray, Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.shape import Shape
+from kubesched.config.args import NodeResourcesFitArgs
+from kubesched.config.validation_args import check_node_resources_fit_args
+from kubesched.framework.plugin import (
+    PreFilterResult,
+    RowFilter,
+    RowScore,
+    ShapePreFilter,
+    ShapePreScore,
+)
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import SUCCESS, Code, Status
+from kubesched.framework.verdict import ALL_PASS, Verdict
+from kubesched.plugins.resource_scoring import strategy_scorer, usages
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+TOO_MANY_PODS = "Too many pods"
+
+
+class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
+    """Compares requests with what is free."""
+
+    name = "NodeResourcesFit"
+    reads_pods = True
+    proven_range = True
+
+    def __init__(self, args: NodeResourcesFitArgs) -> None:
+        self._ignored = frozenset(args.ignored_resources)
+        self._ignored_groups = frozenset(args.ignored_resource_groups)
+        self._resources = args.scoring_strategy.resources
+        self._scorer = strategy_scorer(args.scoring_strategy)
+
+    @classmethod
+    def create(cls, context: PluginContext) -> NodeResourcesFit:
+        """Make the plugin."""
+        args = context.profile.args(cls.name, NodeResourcesFitArgs)
+        check_node_resources_fit_args(args)
+        return cls(args)
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """A pod that goes or shrinks, a node that comes or grows."""
+        return [
+            ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
+            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
+        ]
+
+    def pre_filter(self, shape: Shape) -> PreFilterResult:  # noqa: ARG002 (every pod takes a place)
+        """Filter every pod."""
+        return PreFilterResult()
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        """Turn nodes away that lack something, naming all that is lacking."""
+        full = nodes.pod_count >= nodes.allowed_pods
+        lacking: list[tuple[str, BoolArray]] = [(TOO_MANY_PODS, full)] if full.any() else []
+        impossible: BoolArray | None = None
+        for name, amount in self._checked_requests(shape):
+            number = nodes.table.resources.find(name)
+            if number is None:
+                short = too_large = np.ones(len(nodes), dtype=np.bool_)
+            else:
+                allocatable = nodes.allocatable(number)
+                short = amount > allocatable - nodes.requested(number)
+                if not short.any():
+                    continue
+                too_large = short & (amount > allocatable)
+            lacking.append((f"Insufficient {name}", short))
+            impossible = too_large if impossible is None else impossible | too_large
+        return _combine(lacking, impossible)
+
+    def pre_score(self, shape: Shape) -> Status:  # noqa: ARG002 (pods without requests count too)
+        """Score every pod."""
+        return SUCCESS
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        """Score by the configured strategy."""
+        used = usages(self._resources, shape.scoring_requests, nodes, non_zero=True)
+        return self._scorer(used, len(nodes))
+
+    def _checked_requests(self, shape: Shape) -> list[tuple[str, int]]:
+        """Return what must fit: cpu, memory, ephemeral storage first, as in all messages."""
+        amounts = shape.requests.amounts
+        first = [name for name in BASIC_RESOURCES if amounts.get(name, 0) > 0]
+        others = [
+            name
+            for name, amount in amounts.items()
+            if amount and name not in BASIC_RESOURCES and not self._is_ignored(name)
+        ]
+        return [(name, amounts[name]) for name in (*first, *others)]
+
+    def _is_ignored(self, name: str) -> bool:
+        return is_extended_resource(name) and (
+            name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
+        )
+
+
+BASIC_RESOURCES = (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE)
+
+
+def _combine(lacking: Sequence[tuple[str, BoolArray]], impossible: BoolArray | None) -> Verdict:
+    """Make one answer a row out of several lacks: bit k of a row's key stands for lack k."""
+    if not lacking:
+        return ALL_PASS
+    keys = np.zeros(len(lacking[0][1]), dtype=np.int64)
+    for bit, (_, short) in enumerate(lacking):
+        keys |= short.astype(np.int64) << bit
+    if impossible is not None:
+        keys |= impossible.astype(np.int64) << len(lacking)
+    distinct, answers = np.unique(keys, return_inverse=True)
+    passes = int(distinct[0] == 0)
+    statuses = tuple(_status(key, lacking) for key in distinct[passes:].tolist())
+    return Verdict(answers + (1 - passes), statuses)
+
+
+def _status(key: int, lacking: Sequence[tuple[str, BoolArray]]) -> Status:
+    reasons = tuple(reason for bit, (reason, _) in enumerate(lacking) if key >> bit & 1)
+    unresolvable = bool(key >> len(lacking))
+    code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
+    return Status(code, reasons)

@@ -1,0 +1,295 @@
+"""PodTopologySpread: spreads pods of a kind over zones, nodes, or whatever a label tells apart.
+
+A *domain* is the set of nodes with the same value of the constraint's label. For a hard constraint,
+with the counts of the domains that the pod could use:
+
+    count of the node's domain + 1 if the pod is of the kind - smallest count  <=  maxSkew
+
+For soft constraints, fewer pods in the node's domain are better; a constraint with many domains
+weighs more, as a difference of one pod means more there:
+
+    raw = Σ count · ln(domains + 2) + maxSkew - 1,  score = 100 · (max + min - raw) / max
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.api import names
+from kubesched.api.core import TopologySpreadConstraint
+from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import Shape
+from kubesched.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from kubesched.errors import SelectorError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    Filter,
+    Normalize,
+    PreFilter,
+    PreFilterResult,
+    PreScore,
+    Score,
+)
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
+from kubesched.framework.verdict import Verdict, first_of, reject
+from kubesched.plugins.eligibility import Eligibility
+from kubesched.plugins.recent import Recent
+from kubesched.plugins.spread_constraints import (
+    DO_NOT_SCHEDULE,
+    SCHEDULE_ANYWAY,
+    Constraint,
+    compile_constraints,
+)
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+TOO_UNEVEN = unschedulable("node(s) didn't match pod topology spread constraints")
+NO_DOMAIN = unresolvable(
+    "node(s) didn't match pod topology spread constraints (missing required label)"
+)
+
+SYSTEM_CONSTRAINTS = (
+    TopologySpreadConstraint(
+        max_skew=3, topology_key=names.LABEL_HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY
+    ),
+    TopologySpreadConstraint(
+        max_skew=5, topology_key=names.LABEL_ZONE, when_unsatisfiable=SCHEDULE_ANYWAY
+    ),
+)
+
+
+class PodConstraints(Struct, frozen=True):
+    """What is asked of a pod's placement."""
+
+    hard: tuple[Constraint, ...]
+    soft: tuple[Constraint, ...]
+    #: whether nodes that lack one of the labels are left out altogether
+    need_all_labels: bool
+
+
+class SoftScores(Struct, frozen=True):
+    """What PreScore found out, for each feasible node."""
+
+    scores: Int64Array
+    ignored: BoolArray
+
+
+class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
+    """Counts pods of a kind by domain."""
+
+    name = "PodTopologySpread"
+    proven_range = True
+
+    def __init__(
+        self,
+        args: PodTopologySpreadArgs,
+        cluster: Cluster,
+        *,
+        match_label_keys: bool,
+        comparisons: bool,
+    ) -> None:
+        self._system_defaults = args.defaulting_type == SYSTEM_DEFAULTING
+        self._defaults = SYSTEM_CONSTRAINTS if self._system_defaults else args.default_constraints
+        self._match_label_keys = match_label_keys
+        self._cluster = cluster
+        self._table = cluster.table
+        self._eligibility = Eligibility(cluster.table, comparisons=comparisons)
+        self._constraints: Recent[tuple[Shape, LabelSet], PodConstraints] = Recent()
+
+    @classmethod
+    def create(cls, context: PluginContext) -> PodTopologySpread:
+        """Make the plugin."""
+        gates = context.gates
+        return cls(
+            context.profile.args(cls.name, PodTopologySpreadArgs),
+            context.cluster,
+            match_label_keys=gates.enabled("MatchLabelKeysInPodTopologySpread"),
+            comparisons=gates.enabled("TaintTolerationComparisonOperators"),
+        )
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """Pods that come, go or change labels; nodes that come, go or change labels or taints."""
+        return [
+            ClusterEvent(
+                Resource.POD,
+                Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE,
+            ),
+            ClusterEvent(
+                Resource.NODE,
+                Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
+            ),
+        ]
+
+    # --- hard constraints -------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
+        """Skip pods without hard constraints."""
+        try:
+            constraints = self._constraints_of(pod)
+        except SelectorError as malformed:
+            text = f"obtaining pod's hard topology spread constraints: {malformed}"
+            return PreFilterResult(error(f"get constraints from pod: {text}"))
+        return PreFilterResult() if constraints.hard else PreFilterResult(SKIP)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
+        """Turn nodes away that would make a domain too full, or that are in none."""
+        constraints = self._constraints_of(pod).hard
+        everywhere = NodeRows.all_of(self._table)
+        labelled = self._labelled(constraints, everywhere)
+        verdicts = []
+        for constraint in constraints:
+            ids = self._ids(constraint, everywhere)
+            eligible = self._eligible(pod.shape, constraint, labelled)
+            counts = self._domain_counts(constraint, ids, eligible)
+            there = np.bincount(ids[eligible], minlength=len(counts)) > 0
+            domains = int(np.count_nonzero(there))
+            smallest = 0
+            if domains and domains >= constraint.min_domains:
+                smallest = int(counts[there].min())
+            too_full = counts + constraint.counts_itself - smallest > constraint.max_skew
+            of_nodes = ids[nodes.rows]
+            verdicts.append(reject(of_nodes == 0, NO_DOMAIN))
+            verdicts.append(reject(too_full[of_nodes], TOO_UNEVEN))
+        return first_of(*verdicts)
+
+    # --- soft constraints -------------------------------------------------------------------
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
+        """Count pods by domain; skip pods without soft constraints."""
+        constraints = self._constraints_of(pod)
+        if not constraints.soft:
+            return SKIP
+        everywhere = NodeRows.all_of(self._table)
+        labelled = self._table.valid[: self._table.size]
+        ignored = nodes.none()
+        if constraints.need_all_labels:
+            labelled = self._labelled(constraints.soft, everywhere)
+            ignored = ~labelled[nodes.rows]
+        total = np.zeros(len(nodes))
+        for constraint in constraints.soft:
+            ids = self._ids(constraint, everywhere)
+            of_nodes = ids[nodes.rows]
+            if constraint.topology_key == names.LABEL_HOSTNAME:
+                domains = int(np.count_nonzero(~ignored))
+                count = self._counts(constraint)[nodes.rows].astype(np.int64)
+            else:
+                domains = len(np.unique(of_nodes[~ignored]))
+                eligible = self._eligible(pod.shape, constraint, labelled)
+                count = self._domain_counts(constraint, ids, eligible)[of_nodes]
+            weight = math.log(domains + 2)
+            total += np.where(of_nodes > 0, count * weight + (constraint.max_skew - 1), 0.0)
+        scores = np.where(ignored, 0, _rounded(total))
+        state.write(self.name, SoftScores(scores, ignored))
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
+        """Return what PreScore found out."""
+        found = state.read(self.name)
+        return found.scores if isinstance(found, SoftScores) else np.zeros(len(nodes), np.int64)
+
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
+        """Fewer is better; nodes that are in no domain get nothing."""
+        found = state.read(self.name)
+        ignored = found.ignored if isinstance(found, SoftScores) else np.zeros(len(scores), bool)
+        counted = scores[~ignored]
+        most, least = counted.max(initial=0), counted.min() if len(counted) else 0
+        if most == 0:
+            return np.where(ignored, 0, MAX_NODE_SCORE)
+        return np.where(ignored, 0, MAX_NODE_SCORE * (most + least - scores) // most)
+
+    # --- both -------------------------------------------------------------------------------
+
+    def _constraints_of(self, pod: PodInfo) -> PodConstraints:
+        key = (pod.shape, pod.labels)
+        if pod.shape.spec.topology_spread_constraints:
+            constraints = self._constraints.get(key)
+            if constraints is None:
+                constraints = self._constraints[key] = self._compile(pod)
+            return constraints
+        return self._default_constraints(pod)
+
+    def _compile(self, pod: PodInfo) -> PodConstraints:
+        own = pod.shape.spec.topology_spread_constraints
+        hard, soft = (
+            compile_constraints(
+                own,
+                when_unsatisfiable=kind,
+                namespace=pod.labels.namespace,
+                pod_labels=pod.labels.labels,
+                match_label_keys=self._match_label_keys,
+            )
+            for kind in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+        )
+        return PodConstraints(hard, soft, need_all_labels=True)
+
+    def _default_constraints(self, pod: PodInfo) -> PodConstraints:
+        if not self._defaults:
+            return NO_CONSTRAINTS
+        selector = self._cluster.workloads.selector_of(pod.pod)
+        if not selector.requirements:
+            return NO_CONSTRAINTS
+        hard, soft = (
+            compile_constraints(
+                self._defaults,
+                when_unsatisfiable=kind,
+                namespace=pod.labels.namespace,
+                pod_labels=pod.labels.labels,
+                match_label_keys=False,
+                selector=selector,
+            )
+            for kind in (DO_NOT_SCHEDULE, SCHEDULE_ANYWAY)
+        )
+        return PodConstraints(hard, soft, need_all_labels=not self._system_defaults)
+
+    def _ids(self, constraint: Constraint, nodes: NodeRows) -> Int32Array:
+        """Return the domain of each row, 0 for none."""
+        return self._table.label_column(constraint.topology_key).ids[nodes.rows]
+
+    def _labelled(self, constraints: Sequence[Constraint], nodes: NodeRows) -> BoolArray:
+        """Return which rows have the labels of all constraints."""
+        labelled = self._table.valid[nodes.rows].copy()
+        for constraint in constraints:
+            labelled &= self._ids(constraint, nodes) > 0
+        return labelled
+
+    def _eligible(self, shape: Shape, constraint: Constraint, labelled: BoolArray) -> BoolArray:
+        """Return which rows count: those that the pod could use, as far as it is asked to care."""
+        eligible = labelled
+        if constraint.honor_affinity:
+            matching = self._eligibility.matches_affinity(shape)
+            eligible = eligible if matching is None else eligible & matching
+        if constraint.honor_taints:
+            eligible = eligible & self._eligibility.tolerated(shape)
+        return eligible
+
+    def _counts(self, constraint: Constraint) -> Int32Array:
+        """Return the number of counted pods on each row."""
+        if constraint.selection is None:
+            return np.zeros(self._table.size, dtype=np.int32)
+        return self._table.pod_counter(constraint.selection).counts(self._table.size)
+
+    def _domain_counts(
+        self, constraint: Constraint, ids: Int32Array, eligible: BoolArray
+    ) -> Int64Array:
+        """Return the number of counted pods in each domain."""
+        domains = len(self._table.label_column(constraint.topology_key).vocabulary)
+        counts = self._counts(constraint)[eligible]
+        return np.bincount(ids[eligible], weights=counts, minlength=domains).astype(np.int64)
+
+
+NO_CONSTRAINTS = PodConstraints((), (), need_all_labels=False)
+
+
+def _rounded(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Int64Array:
+    """Round half away from zero; nothing here is negative."""
+    whole = np.floor(values)
+    return (whole + (values - whole >= 0.5)).astype(np.int64)

@@ -1,0 +1,28 @@
+"""SchedulingGates: leaves pods alone until whoever gated them lifts the gates."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.plugin import PreEnqueue
+from kubesched.framework.status import SUCCESS, Status, unresolvable
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+
+class SchedulingGates(PreEnqueue):
+    """Keeps gated pods out of the queue."""
+
+    name = "SchedulingGates"
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """Only the last gate's removal helps."""
+        return [ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)]
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Refuse pods that have a gate."""
+        gates = pod.pod.spec.scheduling_gates
+        if not gates:
+            return SUCCESS
+        listed = " ".join(gate.name for gate in gates)
+        return unresolvable(f"waiting for scheduling gates: [{listed}]")

@@ -1,0 +1,85 @@
+"""Topology spread constraints, compiled for a pod."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from msgspec import Struct
+
+from kubesched.api import labels
+from kubesched.api.core import TopologySpreadConstraint
+from kubesched.api.labels import IN, Requirement, Selector
+from kubesched.cluster.pod_counters import Selection
+
+DO_NOT_SCHEDULE = "DoNotSchedule"
+SCHEDULE_ANYWAY = "ScheduleAnyway"
+HONOR = "Honor"
+
+
+class Constraint(Struct, frozen=True):
+    """How evenly pods of a kind must, or should, be spread over the values of a node label."""
+
+    max_skew: int
+    topology_key: str
+    selector: Selector
+    #: whether the pod itself is of that kind
+    counts_itself: bool
+    min_domains: int
+    honor_affinity: bool
+    honor_taints: bool
+    #: the existing pods that count; None if none do
+    selection: Selection | None
+
+
+def compile_constraints(
+    constraints: Iterable[TopologySpreadConstraint],
+    *,
+    when_unsatisfiable: str,
+    namespace: str,
+    pod_labels: Mapping[str, str],
+    match_label_keys: bool,
+    selector: Selector | None = None,
+) -> tuple[Constraint, ...]:
+    """Compile the constraints of one kind; `selector` replaces their own, which defaults lack.
+
+    Raises SelectorError if a selector is malformed.
+    """
+    result = []
+    for each in constraints:
+        if each.when_unsatisfiable != when_unsatisfiable:
+            continue
+        own = selector or _selector(each, pod_labels, match_label_keys=match_label_keys)
+        # A selector without requirements counts no pods, yet does match the pod itself.
+        counting = bool(own.requirements)
+        result.append(
+            Constraint(
+                max_skew=each.max_skew,
+                topology_key=each.topology_key,
+                selector=own,
+                counts_itself=own.matches(pod_labels),
+                min_domains=1 if each.min_domains is None else each.min_domains,
+                honor_affinity=(each.node_affinity_policy or HONOR) == HONOR,
+                honor_taints=each.node_taints_policy == HONOR,
+                selection=Selection(own, frozenset((namespace,)), with_terminating=False)
+                if counting
+                else None,
+            )
+        )
+    return tuple(result)
+
+
+def _selector(
+    constraint: TopologySpreadConstraint,
+    pod_labels: Mapping[str, str],
+    *,
+    match_label_keys: bool,
+) -> Selector:
+    selector = labels.from_label_selector(constraint.label_selector)
+    if not match_label_keys:
+        return selector
+    same = [
+        Requirement(key, IN, (pod_labels[key],))
+        for key in constraint.match_label_keys
+        if key in pod_labels
+    ]
+    return selector.plus(*same)

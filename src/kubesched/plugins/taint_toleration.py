@@ -1,0 +1,104 @@
+"""TaintToleration: keeps pods off nodes whose taints they do not tolerate.
+
+Taints with the effect PreferNoSchedule do not forbid, they cost: the raw score of a node is the
+number of such taints that the pod does not tolerate, and fewer is better.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from kubesched.api import names
+from kubesched.api.core import Taint
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.shape import Shape, tolerates
+from kubesched.cluster.vocabulary import Lookup
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Normalize, RowFilter, RowScore, ShapePreScore
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import SUCCESS, Status, unresolvable
+from kubesched.framework.verdict import Verdict, reject
+from kubesched.plugins.normalize import scale_to_worst
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
+
+TaintSet = tuple[Taint, ...]
+
+
+class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
+    """Compares a node's taints with the pod's tolerations."""
+
+    name = "TaintToleration"
+    reads_pods = False
+    proven_range = True
+
+    def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
+        self._table = table
+        self._comparisons = comparisons
+        #: shape → whether a set of taints forbids, and how many of them are only disliked
+        self._forbidden: WeakKeyDictionary[Shape, Lookup[TaintSet, np.bool_]] = WeakKeyDictionary()
+        self._disliked: WeakKeyDictionary[Shape, Lookup[TaintSet, np.int64]] = WeakKeyDictionary()
+
+    @classmethod
+    def create(cls, context: PluginContext) -> TaintToleration:
+        """Make the plugin."""
+        comparisons = context.gates.enabled("TaintTolerationComparisonOperators")
+        return cls(context.cluster.table, comparisons=comparisons)
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """A node that comes or changes its taints, or a toleration of our own."""
+        return [
+            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
+            ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+        ]
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        """Turn nodes away that have a forbidding taint which the pod does not tolerate."""
+        lookup = self._forbidden.get(shape)
+        if lookup is None:
+
+            def forbidden(taints: TaintSet) -> bool:
+                return any(
+                    taint.effect in (names.NO_SCHEDULE, names.NO_EXECUTE)
+                    and not shape.tolerates(taint, comparisons=self._comparisons)
+                    for taint in taints
+                )
+
+            lookup = self._forbidden[shape] = Lookup(self._table.taint_sets, forbidden, np.bool_)
+        return reject(nodes.by_taints(lookup), UNTOLERATED)
+
+    def pre_score(self, shape: Shape) -> Status:  # noqa: ARG002 (taints count for every pod)
+        """Score every pod."""
+        return SUCCESS
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        """Count the disliked taints that the pod does not tolerate."""
+        lookup = self._disliked.get(shape)
+        if lookup is None:
+            applicable = [
+                each
+                for each in shape.spec.tolerations
+                if each.effect in ("", names.PREFER_NO_SCHEDULE)
+            ]
+
+            def disliked(taints: TaintSet) -> int:
+                return sum(
+                    taint.effect == names.PREFER_NO_SCHEDULE
+                    and not any(
+                        tolerates(each, taint, comparisons=self._comparisons) for each in applicable
+                    )
+                    for taint in taints
+                )
+
+            lookup = self._disliked[shape] = Lookup(self._table.taint_sets, disliked, np.int64)
+        return nodes.by_taints(lookup)
+
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+        """Fewer is better."""
+        return scale_to_worst(scores)

@@ -1,0 +1,1 @@
+"""Pods that wait for a node: in order, backing off, or parked until something changes."""

@@ -1,0 +1,40 @@
+"""How long a pod waits after a failure before it is tried again."""
+
+from __future__ import annotations
+
+import math
+
+from msgspec import Struct
+
+from kubesched.queue.queued_pod import QueuedPod
+
+
+class Backoff(Struct, frozen=True):
+    """Doubling with each failure in a row, between a first and a longest wait.
+
+    Expiry is cut to whole seconds, so that pods which failed in the same second come back together
+    and are then ordered by priority, not by who failed first.
+    """
+
+    initial_s: float = 1.0
+    max_s: float = 10.0
+
+    def duration_s(self, pod: QueuedPod) -> float:
+        """Return how long the pod has to wait after its last failure."""
+        failures = pod.consecutive_errors or pod.unschedulable_count
+        if failures == 0 or self.max_s == 0:
+            return 0.0
+        # The exponent is bounded: a pod may fail for months.
+        return min(self.initial_s * 2 ** min(failures - 1, 62), self.max_s)
+
+    def expires_at(self, pod: QueuedPod) -> float:
+        """Return when the pod may be tried again."""
+        duration_s = self.duration_s(pod)
+        if duration_s == 0.0:
+            return 0.0
+        return float(math.floor(pod.queued_at + duration_s))
+
+    def is_waiting(self, pod: QueuedPod, now: float) -> bool:
+        """Tell whether the pod still has to wait."""
+        expires_at = self.expires_at(pod)
+        return expires_at != 0.0 and expires_at >= math.floor(now)

@@ -1,0 +1,68 @@
+"""Which events an update of an object amounts to.
+
+Kubelets rewrite nodes and pods all the time without changing anything that matters here; such an
+update amounts to no event on a node, and to a general one on a pod.
+"""
+
+from __future__ import annotations
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.requests import exact_requests
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+
+def node_events(old: Node, new: Node) -> list[ClusterEvent]:
+    """Return the events that an updated node amounts to."""
+    changed = {
+        Action.UPDATE_NODE_ALLOCATABLE: old.status.allocatable != new.status.allocatable,
+        Action.UPDATE_NODE_LABEL: (old.metadata.labels or {}) != (new.metadata.labels or {}),
+        Action.UPDATE_NODE_TAINT: old.spec.taints != new.spec.taints,
+        Action.UPDATE_NODE_CONDITION: _conditions(old) != _conditions(new),
+        Action.UPDATE_NODE_ANNOTATION: old.metadata.annotations != new.metadata.annotations,
+        Action.UPDATE_NODE_DECLARED_FEATURE: (
+            old.status.declared_features != new.status.declared_features
+        ),
+    }
+    actions = [action for action, is_changed in changed.items() if is_changed]
+    if old.spec.unschedulable and not new.spec.unschedulable:
+        actions.insert(0, Action.UPDATE_NODE_TAINT)
+    return [ClusterEvent(Resource.NODE, action) for action in actions]
+
+
+def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
+    """Return the events that an updated pod amounts to, a general update if nothing specific."""
+    resource = Resource.ASSIGNED_POD if new.spec.node_name else Resource.UNSCHEDULABLE_POD
+    gates_gone = bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
+    tolerations = len(old.spec.tolerations), len(new.spec.tolerations)
+    changed = {
+        Action.UPDATE_POD_LABEL: (old.metadata.labels or {}) != (new.metadata.labels or {}),
+        Action.UPDATE_POD_SCALE_DOWN: _shrunk(old, new),
+        Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: gates_gone,
+        Action.UPDATE_POD_TOLERATION: tolerations[0] != tolerations[1],
+    }
+    actions = [action for action, is_changed in changed.items() if is_changed]
+    return [ClusterEvent(resource, action) for action in actions or [Action.UPDATE]]
+
+
+def _conditions(node: Node) -> dict[str, str]:
+    return {condition.type: condition.status for condition in node.status.conditions}
+
+
+def _shrunk(old: Pod, new: Pod) -> bool:
+    if _resources(old) == _resources(new):
+        return False
+    before, after = exact_requests(old, use_status=True), exact_requests(new, use_status=True)
+    return any(amount > after.get(name, -1) for name, amount in before.items())
+
+
+def _resources(pod: Pod) -> tuple[object, ...]:
+    return (
+        pod.spec.containers,
+        pod.spec.init_containers,
+        pod.spec.resources,
+        pod.status.container_statuses,
+        pod.status.init_container_statuses,
+        pod.status.resources,
+        pod.status.allocated_resources,
+        pod.status.conditions,
+    )

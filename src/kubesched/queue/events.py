@@ -1,0 +1,111 @@
+"""What can happen in a cluster that may help a waiting pod, and who wants to hear of it."""
+
+from __future__ import annotations
+
+from enum import IntFlag, StrEnum
+from typing import Final
+
+from msgspec import Struct
+
+
+class Resource(StrEnum):
+    """Kinds of objects whose changes matter; values are part of metric labels."""
+
+    POD = "Pod"
+    ASSIGNED_POD = "AssignedPod"
+    UNSCHEDULABLE_POD = "UnschedulablePod"
+    NODE = "Node"
+    ANY = "*"
+
+
+class Action(IntFlag):
+    """What happened to an object. The order of the bits is part of the matching rule."""
+
+    ADD = 1 << 0
+    DELETE = 1 << 1
+    UPDATE_NODE_ALLOCATABLE = 1 << 2
+    UPDATE_NODE_LABEL = 1 << 3
+    UPDATE_NODE_TAINT = 1 << 4
+    UPDATE_NODE_CONDITION = 1 << 5
+    UPDATE_NODE_ANNOTATION = 1 << 6
+    UPDATE_NODE_DECLARED_FEATURE = 1 << 7
+    UPDATE_POD_LABEL = 1 << 8
+    UPDATE_POD_SCALE_DOWN = 1 << 9
+    UPDATE_POD_TOLERATION = 1 << 10
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
+    UPDATE = (1 << 13) - (1 << 2)
+    ALL = (1 << 13) - 1
+
+
+class ClusterEvent(Struct, frozen=True):
+    """Something that happened, or that a plugin wants to hear of."""
+
+    resource: Resource
+    action: Action
+    #: set for events that are not an action on a resource
+    custom_label: str = ""
+
+    @property
+    def label(self) -> str:
+        """The event's name in metrics and logs."""
+        return self.custom_label or f"{self.resource}{_ACTION_LABELS.get(self.action, '')}"
+
+    @property
+    def is_wildcard(self) -> bool:
+        """Whether it concerns every pod, whatever it waits for."""
+        return self.resource is Resource.ANY and self.action == Action.ALL
+
+    def matches(self, registered: ClusterEvent) -> bool:
+        """Tell whether a plugin that registered `registered` wants to hear of this."""
+        if registered.is_wildcard:
+            return True
+        same_resource = registered.resource in (self.resource, Resource.ANY) or (
+            registered.resource is Resource.POD and self.resource in _POD_RESOURCES
+        )
+        # A specific update matches a general registration, never the other way round.
+        return (
+            same_resource
+            and bool(registered.action & self.action)
+            and self.action <= registered.action
+        )
+
+
+_POD_RESOURCES: Final = (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
+_ACTION_LABELS: Final = {
+    Action.ADD: "Add",
+    Action.DELETE: "Delete",
+    Action.UPDATE_NODE_ALLOCATABLE: "UpdateNodeAllocatable",
+    Action.UPDATE_NODE_LABEL: "UpdateNodeLabel",
+    Action.UPDATE_NODE_TAINT: "UpdateNodeTaint",
+    Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
+    Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
+    Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_POD_LABEL: "UpdatePodLabel",
+    Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
+    Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
+    Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
+    Action.UPDATE: "Update",
+    Action.ALL: "All",
+}
+
+
+def custom(label: str) -> ClusterEvent:
+    """Return an event that is not an action on a resource."""
+    return ClusterEvent(Resource.ANY, Action.ALL, label)
+
+
+#: The pod went through PreEnqueue and every queue again, whatever it waited for.
+UNSCHEDULABLE_TIMEOUT: Final = custom("UnschedulableTimeout")
+FORCE_ACTIVATE: Final = custom("ForceActivate")
+SCHEDULE_ATTEMPT_FAILURE: Final = custom("ScheduleAttemptFailure")
+BACKOFF_COMPLETE: Final = custom("BackoffComplete")
+POP_FROM_BACKOFF: Final = custom("PopFromBackoffQ")
+
+NODE_ADD: Final = ClusterEvent(Resource.NODE, Action.ADD)
+NODE_DELETE: Final = ClusterEvent(Resource.NODE, Action.DELETE)
+ASSIGNED_POD_ADD: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
+ASSIGNED_POD_DELETE: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
+UNSCHEDULABLE_POD_ADD: Final = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD)
+UNSCHEDULABLE_POD_UPDATE: Final = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE)

@@ -1,0 +1,62 @@
+"""What happened while a pod was being scheduled.
+
+An event that comes between the moment a pod is popped and the moment it turns out not to fit wakes
+nobody: the pod is in no queue. Such events are kept until every pod that was in flight when they
+came is done, and a pod that fails is compared with those that came since it was popped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubesched.queue.events import ClusterEvent
+
+
+class InFlight:
+    """Pods that were popped and are not done, and the events since."""
+
+    def __init__(self) -> None:
+        #: uid → position of the first event that came after the pod was popped
+        self._since: dict[str, int] = {}
+        self._events: list[ClusterEvent] = []
+        #: position of the first event that is kept
+        self._start = 0
+
+    def __len__(self) -> int:
+        return len(self._since)
+
+    def __contains__(self, uid: object) -> bool:
+        return uid in self._since
+
+    @property
+    def event_count(self) -> int:
+        """The number of events that are kept."""
+        return len(self._events)
+
+    def begin(self, uid: str) -> None:
+        """Note that a pod was popped."""
+        self._since[uid] = self._start + len(self._events)
+
+    def record(self, event: ClusterEvent) -> None:
+        """Keep an event, if there is a pod that it may concern."""
+        if self._since:
+            self._events.append(event)
+
+    def events_since(self, uid: str) -> Iterator[ClusterEvent]:
+        """Return the events that came while the pod was in flight."""
+        since = self._since.get(uid)
+        return iter(() if since is None else self._events[since - self._start :])
+
+    def end(self, uid: str) -> None:
+        """Note that a pod is done; drop events that nobody needs any more."""
+        if self._since.pop(uid, None) is None:
+            return
+        if not self._since:
+            self._start += len(self._events)
+            self._events.clear()
+            return
+        # Pods are popped in order, so the first of them needs the oldest event.
+        oldest = next(iter(self._since.values()))
+        if oldest > self._start:
+            del self._events[: oldest - self._start]
+            self._start = oldest

@@ -1,0 +1,49 @@
+"""A pod in the queue, with the history of the attempts to place it."""
+
+from __future__ import annotations
+
+from kubesched.cluster.pod_info import PodInfo
+
+
+class QueuedPod:
+    """A pod that waits, and what happened to it so far."""
+
+    __slots__ = (
+        "attempts",
+        "consecutive_errors",
+        "flushed",
+        "gated_by",
+        "info",
+        "initial_attempt_at",
+        "pending_plugins",
+        "queued_at",
+        "unschedulable_count",
+        "unschedulable_plugins",
+    )
+
+    def __init__(self, info: PodInfo, *, queued_at: float) -> None:
+        self.info = info
+        #: when it was last put into the queue; seconds since the epoch
+        self.queued_at = queued_at
+        #: how often it was tried
+        self.attempts = 0
+        #: failures in a row that were rejections, or errors: they decide how long it backs off
+        self.unschedulable_count = 0
+        self.consecutive_errors = 0
+        #: when it first became active: waiting at a gate does not count as waiting
+        self.initial_attempt_at: float | None = None
+        #: who turned it away in the last attempt; both empty after an error
+        self.unschedulable_plugins: set[str] = set()
+        self.pending_plugins: set[str] = set()
+        #: the PreEnqueue plugin that keeps it out, "" if none does
+        self.gated_by = ""
+        #: whether the last wake-up was the timeout, which means that an event was missed
+        self.flushed = False
+
+    def __repr__(self) -> str:
+        return f"QueuedPod({self.info.full_name}, attempts={self.attempts})"
+
+    @property
+    def rejectors(self) -> set[str]:
+        """Everybody who turned it away in the last attempt."""
+        return self.unschedulable_plugins | self.pending_plugins
