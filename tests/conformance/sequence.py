@@ -1,0 +1,99 @@
+"""Cases with a list of pods, placed one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from kubesched.framework.evaluation import AttemptError
+
+from .answers import CaseCluster, as_status
+from .comparison import Difference
+
+Json = Any
+
+
+def answer_sequence(case: dict[str, Json]) -> dict[str, Json]:
+    """Place the pods of a case in order; among equally good nodes the lowest name counts."""
+    here = CaseCluster(case)
+    return {
+        "id": case["id"],
+        "nodeOrder": here.names(here.cluster.table.order.rows()),
+        "results": [
+            _place(here, here.pending(manifest), index)
+            for index, manifest in enumerate(case["pending"])
+        ],
+    }
+
+
+def _place(here: CaseCluster, pod: PodInfo, index: int) -> dict[str, Json]:
+    result: dict[str, Json] = {"pod": pod.full_name, "node": None}
+    gated = here.framework.gate(pod)
+    if not gated.ok:
+        result["preenqueue"] = {gated.plugin: as_status(gated)}
+        return result
+    result["feasible"] = 0
+    if len(here.cluster.table) == 0:
+        result["message"] = NO_NODES_AVAILABLE
+        return result
+    state = CycleState()
+    try:
+        found = here.framework.evaluator.find_feasible(state, pod)
+        if isinstance(found, Diagnosis):
+            result["message"] = found.message()
+            return result
+        total = here.framework.evaluator.total_scores(state, pod, found)
+    except AttemptError as failed:
+        result["scheduleError"] = failed.status.message
+        return result
+    names = here.names(found)
+    result["feasible"] = len(names)
+    best = sorted(name for name, score in zip(names, total, strict=True) if score == total.max())
+    result["node"] = best[0]
+    if len(names) > 1:
+        result["score"] = int(total.max())
+    if len(best) > 1:
+        result["ties"] = len(best)
+    _settle(here, pod, best[0], index)
+    return result
+
+
+def _settle(here: CaseCluster, pod: PodInfo, node_name: str, index: int) -> None:
+    """Count the pod as placed, as its binding will."""
+    bound = replace(
+        pod.pod,
+        spec=replace(pod.pod.spec, node_name=node_name),
+        status=replace(
+            pod.pod.status, start_time=f"2025-06-01T00:{index // 60:02}:{index % 60:02}Z"
+        ),
+    )
+    here.cluster.nominator.clear(pod.uid)
+    here.cluster.put_pod(bound)
+
+
+def sequence_differences(expect: dict[str, Json], actual: dict[str, Json]) -> list[Difference]:
+    """Compare pod by pod, up to the first one that was placed differently."""
+    if expect["nodeOrder"] != actual["nodeOrder"]:
+        return [Difference("nodeOrder", "", expect["nodeOrder"], actual["nodeOrder"])]
+    return list(_first_difference(expect["results"], actual["results"]))
+
+
+def _first_difference(expected: list[Json], actual: list[Json]) -> Iterator[Difference]:
+    for want, have in zip(expected, actual, strict=True):
+        if _comparable(want) != _comparable(have):
+            yield Difference("results", want["pod"], want, have)
+            return
+
+
+def _comparable(result: dict[str, Json]) -> dict[str, Json]:
+    """Leave out what PostFilter adds to a message: it is not built yet."""
+    kept = {key: value for key, value in result.items() if value is not None}
+    message = kept.get("message")
+    if message:
+        kept["message"] = message.partition(" no new claims to deallocate")[0]
+    return kept
