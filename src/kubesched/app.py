@@ -1,0 +1,266 @@
+"""Puts it all together: who owns which task, in which order things start and stop.
+
+start: reach the API server ──> informers ──> synced ──> scheduling loop
+stop:  scheduling loop ──> bindings under way ──> reports and events ──> connections
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import socket
+import ssl
+from collections.abc import Callable
+from typing import Any
+
+from kubesched import __version__
+from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kubesched.client import resources
+from kubesched.client.access import ClusterAccess
+from kubesched.client.events import EventRecorder
+from kubesched.client.informer import Informer
+from kubesched.client.rest import ApiClient
+from kubesched.clock import Clock, RealClock
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutError
+from kubesched.framework.building import build_framework
+from kubesched.framework.registry import Registry
+from kubesched.framework.runtime import Framework
+from kubesched.framework.waiting import WaitingPods
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.queue.backoff import Backoff
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.scheduling_queue import Registrations, SchedulingQueue
+from kubesched.scheduler.api_calls import ApiCalls
+from kubesched.scheduler.binding import Bindings
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.handlers import (
+    NamespaceHandler,
+    NodeHandler,
+    PodHandler,
+    WorkloadHandler,
+)
+from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.scheduler import Scheduler
+
+_log = logging.getLogger(__name__)
+
+#: Pods that are over take nothing from their node.
+RUNNING_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+#: Events wait for the API server, not for our memory; beyond this they are dropped.
+EVENT_QUEUE_SIZE = 100_000
+DRAIN_TIMEOUT_S = 10.0
+RECONNECT_PAUSE_S = 1.0
+
+
+class App:
+    """One scheduler process."""
+
+    def __init__(
+        self,
+        config: SchedulerConfiguration,
+        gates: FeatureGates,
+        access: ClusterAccess,
+        *,
+        registry: Registry = IN_TREE,
+        clock: Clock | None = None,
+        seed: int | None = None,
+        max_unschedulable_s: float = 300.0,
+        on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
+    ) -> None:
+        clock = clock or RealClock()
+        connection = config.client_connection
+        user_agent = f"kube-scheduler/kubesched-{__version__}/scheduler"
+        self._client = ApiClient(
+            access, qps=connection.qps, burst=connection.burst, user_agent=user_agent
+        )
+        # Events have a rate limit of their own: they must not hold up bindings.
+        self._event_client = ApiClient(
+            access, qps=connection.qps, burst=connection.burst, user_agent=user_agent
+        )
+        self.cluster = Cluster(RequestRules.of(gates))
+        api_calls = ApiCalls(self._client, clock)
+        waiting = WaitingPods()
+        self.frameworks: dict[str, Framework] = {
+            profile.scheduler_name: build_framework(
+                profile,
+                registry=registry,
+                gates=gates,
+                cluster=self.cluster,
+                binder=api_calls,
+                waiting=waiting,
+            )
+            for profile in config.profiles
+        }
+        self._recorders = {name: self._recorder(name, clock) for name in self.frameworks}
+        recorders = Recorders(self._recorders)
+        #: set whenever there may be a pod to schedule
+        self._ready = asyncio.Event()
+        self.queue = self._make_queue(config, clock, max_unschedulable_s)
+        self._pods = Informer(
+            self._client,
+            resources.PODS,
+            Pod,
+            handler=PodHandler(self.cluster, self.queue, waiting=waiting, is_ours=self._is_ours),
+            field_selector=RUNNING_PODS,
+        )
+        self._informers: list[Informer[Any]] = [*self._informers_of_state(), self._pods]
+        self._failures = FailureHandler(
+            cluster=self.cluster,
+            queue=self.queue,
+            api_calls=api_calls,
+            recorders=recorders,
+            find_pod=lambda namespace, name: self._pods.get(name, namespace=namespace),
+        )
+        self._bindings = Bindings(
+            cluster=self.cluster,
+            queue=self.queue,
+            waiting=waiting,
+            failures=self._failures,
+            recorders=recorders,
+            on_bound=on_bound,
+        )
+        self._scheduler = Scheduler(
+            frameworks=self.frameworks,
+            cluster=self.cluster,
+            queue=self.queue,
+            cycle=SchedulingCycle(self.cluster, seed=seed),
+            bindings=self._bindings,
+            failures=self._failures,
+            recorders=recorders,
+            ready=self._ready,
+        )
+        #: set once pods are being scheduled
+        self.started = asyncio.Event()
+
+    async def run(self) -> None:
+        """Schedule until cancelled; then finish what is under way.
+
+        Raises ClientError if the API server cannot be used with these credentials at all.
+        """
+        async with self._client, self._event_client:
+            await self._reach_server()
+            async with asyncio.TaskGroup() as tasks:
+                background = [
+                    tasks.create_task(recorder.run()) for recorder in self._recorders.values()
+                ]
+                background += [tasks.create_task(each.run()) for each in self._informers]
+                try:
+                    await self._schedule(tasks)
+                finally:
+                    await self._drain()
+                    for task in background:
+                        task.cancel()
+
+    async def _schedule(self, tasks: asyncio.TaskGroup) -> None:
+        for informer in self._informers:
+            await informer.synced.wait()
+        # What the first lists brought stays: the garbage collector need not look at it again.
+        gc.collect()
+        gc.freeze()
+        for framework in self.frameworks.values():
+            if framework.left_out:
+                _log.warning(
+                    "profile %s runs without %s: not available in this version",
+                    framework.scheduler_name,
+                    ", ".join(framework.left_out),
+                )
+        _log.info(
+            "scheduling: nodes=%d pods=%d pending=%d",
+            len(self.cluster.table),
+            self.cluster.pod_count,
+            len(self.queue),
+        )
+        self.started.set()
+        flush = tasks.create_task(self._scheduler.flush())
+        try:
+            await self._scheduler.run()
+        finally:
+            flush.cancel()
+
+    async def _drain(self) -> None:
+        """Finish what is under way, as far as that does not take long."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await self._bindings.drain(DRAIN_TIMEOUT_S)
+            await self._failures.drain()
+            for recorder in self._recorders.values():
+                await recorder.flush(DRAIN_TIMEOUT_S)
+
+    async def _reach_server(self) -> None:
+        """Wait for the API server; give up if waiting cannot help."""
+        while True:
+            try:
+                await self._client.request("GET", "/version")
+            except (ConnectionFailedError, RequestTimeoutError) as failed:
+                if isinstance(failed.__cause__, ssl.SSLCertVerificationError):
+                    raise
+                _log.warning("waiting for the API server: %s", failed)
+                await asyncio.sleep(RECONNECT_PAUSE_S)
+            except ClientError:
+                raise
+            else:
+                return
+
+    # --- parts ------------------------------------------------------------------------------
+
+    def _informers_of_state(self) -> list[Informer[Any]]:
+        """Return the informers of everything but pods."""
+        client, cluster = self._client, self.cluster
+        workloads = WorkloadHandler(cluster)
+        return [
+            Informer(client, resources.NODES, Node, handler=NodeHandler(cluster, self.queue)),
+            Informer(client, resources.NAMESPACES, Namespace, handler=NamespaceHandler(cluster)),
+            Informer(client, resources.SERVICES, Service, handler=workloads),
+            Informer(
+                client, resources.REPLICATION_CONTROLLERS, ReplicationController, handler=workloads
+            ),
+            Informer(client, resources.REPLICA_SETS, ReplicaSet, handler=workloads),
+            Informer(client, resources.STATEFUL_SETS, StatefulSet, handler=workloads),
+        ]
+
+    def _recorder(self, scheduler_name: str, clock: Clock) -> EventRecorder:
+        return EventRecorder(
+            self._event_client,
+            controller=scheduler_name,
+            instance=f"{scheduler_name}-{socket.gethostname()}",
+            clock=clock,
+            queue_size=EVENT_QUEUE_SIZE,
+        )
+
+    def _make_queue(
+        self, config: SchedulerConfiguration, clock: Clock, max_unschedulable_s: float
+    ) -> SchedulingQueue:
+        registrations: dict[str, Registrations] = {
+            name: framework.plugins.events() for name, framework in self.frameworks.items()
+        }
+        first = next(iter(self.frameworks.values()))
+
+        def gate(pod: QueuedPod) -> str:
+            framework = self.frameworks[pod.info.pod.spec.scheduler_name]
+            return framework.gate(pod.info, pod.gated_by).plugin
+
+        def registered(info: PodInfo) -> Registrations:
+            return registrations[info.pod.spec.scheduler_name]
+
+        return SchedulingQueue(
+            clock=clock,
+            sort_key=first.plugins.queue_sort[0].sort_key,
+            gate=gate,
+            registrations=registered,
+            backoff=Backoff(
+                initial_s=config.pod_initial_backoff_seconds,
+                max_s=config.pod_max_backoff_seconds,
+            ),
+            max_unschedulable_s=max_unschedulable_s,
+            on_ready=self._ready.set,
+        )
+
+    def _is_ours(self, pod: Pod) -> bool:
+        return pod.spec.scheduler_name in self.frameworks

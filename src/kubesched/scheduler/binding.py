@@ -1,0 +1,181 @@
+"""The binding cycle: what happens between a decision and a bound pod. Many at once.
+
+    reserve · permit ──> wait for permission ──> pre-bind ──> bind ──> post-bind
+                                └──────────────────┴──────────┴─ failed ──> unreserve · forget
+
+Reserving and asking for permission belong to the scheduling cycle: they happen before the next pod
+is looked at. Everything after runs as a task of its own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.config.durations import Duration
+from kubesched.framework.plugin import PreBind
+from kubesched.framework.runtime import Framework, refused_pre_bind
+from kubesched.framework.status import SUCCESS, Code, Status, error
+from kubesched.framework.waiting import WaitingPod, WaitingPods
+from kubesched.queue import events
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.cycle import Decision
+from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.recorders import Recorders
+
+_log = logging.getLogger(__name__)
+
+
+class Bindings:
+    """Binds pods that have a node."""
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        waiting: WaitingPods,
+        failures: FailureHandler,
+        recorders: Recorders,
+        on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._waiting = waiting
+        self._failures = failures
+        self._recorders = recorders
+        self._on_bound = on_bound
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._tasks)
+
+    def start(self, framework: Framework, pod: QueuedPod, decision: Decision) -> None:
+        """Assume the pod, reserve, ask for permission, and leave the rest to a task."""
+        node_name = decision.node_name
+        self._cluster.assume(pod.info, node_name)
+        status = framework.reserve(decision.state, pod.info, node_name)
+        waits: dict[str, float] = {}
+        if status.ok:
+            status, waits = framework.permit(decision.state, pod.info, node_name)
+        if not status.ok:
+            self._undo(framework, pod, decision, status)
+            return
+        self._activate(decision)
+        permission = self._ask_to_wait(pod, waits) if waits else None
+        task = asyncio.create_task(self._bind(framework, pod, decision, permission))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait for bindings that are under way; give up the rest."""
+        if self._tasks:
+            _, late = await asyncio.wait(list(self._tasks), timeout=timeout_s)
+            for task in late:
+                task.cancel()
+            if late:
+                await asyncio.wait(late)
+
+    # --- the cycle --------------------------------------------------------------------------
+
+    async def _bind(
+        self,
+        framework: Framework,
+        pod: QueuedPod,
+        decision: Decision,
+        permission: asyncio.Future[Status] | None,
+    ) -> None:
+        try:
+            status = await self._run(framework, pod, decision, permission)
+        except Exception as failed:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
+            _log.exception("binding pod %s failed unexpectedly", pod.info.full_name)
+            status = error(f"{type(failed).__name__}: {failed}")
+        finally:
+            self._waiting.remove(pod.info.uid)
+        if status.ok:
+            self._bound(framework, pod, decision)
+        else:
+            self._undo(framework, pod, decision, status)
+
+    async def _run(
+        self,
+        framework: Framework,
+        pod: QueuedPod,
+        decision: Decision,
+        permission: asyncio.Future[Status] | None,
+    ) -> Status:
+        state, info, node_name = decision.state, pod.info, decision.node_name
+        status = framework.pre_bind_pre_flight(state, info, node_name)
+        if not status.ok and status.code is not Code.SKIP:
+            return status
+        has_pre_bind = status.ok
+        if permission is not None:
+            status = await permission
+            if not status.ok:
+                return status
+        # From here on, whatever goes wrong is an error: no event in the cluster would help.
+        self._queue.done(info.uid)
+        if has_pre_bind:
+            for group in framework.pre_bind_groups(state):
+                status = await self._pre_bind(group, decision, pod)
+                if not status.ok:
+                    return status
+        return await framework.bind(state, info, node_name)
+
+    async def _pre_bind(self, group: list[PreBind], decision: Decision, pod: QueuedPod) -> Status:
+        results = await asyncio.gather(
+            *(plugin.pre_bind(decision.state, pod.info, decision.node_name) for plugin in group)
+        )
+        for plugin, status in zip(group, results, strict=True):
+            if not status.ok:
+                return refused_pre_bind(status, plugin.name)
+        return SUCCESS
+
+    def _bound(self, framework: Framework, pod: QueuedPod, decision: Decision) -> None:
+        info, node_name = pod.info, decision.node_name
+        _log.debug("Successfully bound pod to node: pod=%s node=%s", info.full_name, node_name)
+        self._queue.done(info.uid)
+        note = f"Successfully assigned {info.full_name} to {node_name}"
+        self._recorders.normal(info.pod, reason="Scheduled", action="Binding", note=note)
+        framework.post_bind(decision.state, info, node_name)
+        self._activate(decision)
+        self._on_bound(pod, node_name)
+
+    def _undo(
+        self, framework: Framework, pod: QueuedPod, decision: Decision, status: Status
+    ) -> None:
+        """Give back what was taken for the pod, and try it again later."""
+        framework.unreserve(decision.state, pod.info, decision.node_name)
+        self._cluster.forget(pod.info.uid)
+        self._failures.handle(framework, pod, status, nominated_node="")
+        # The room that it held is free again: for others, not for itself.
+        freed = pod.info.uid
+        self._queue.move(events.ASSIGNED_POD_DELETE, only=lambda other: other.uid != freed)
+
+    # --- waiting for permission -------------------------------------------------------------
+
+    def _ask_to_wait(self, pod: QueuedPod, waits: dict[str, float]) -> asyncio.Future[Status]:
+        loop = asyncio.get_running_loop()
+        permission: asyncio.Future[Status] = loop.create_future()
+        waiting = WaitingPod(pod.info, set(waits), permission.set_result)
+        self._waiting.add(waiting)
+        timers: list[asyncio.TimerHandle] = []
+        for plugin, wait_s in waits.items():
+            wait = Duration.of_seconds(wait_s)
+            reason = f"rejected due to timeout after waiting {wait} at plugin {plugin}"
+            timers.append(loop.call_later(wait_s, waiting.reject, plugin, reason))
+
+        def stop_timers(_: asyncio.Future[Status]) -> None:
+            for timer in timers:
+                timer.cancel()
+
+        permission.add_done_callback(stop_timers)
+        return permission
+
+    def _activate(self, decision: Decision) -> None:
+        if decision.state.pods_to_activate:
+            self._queue.activate(decision.state.pods_to_activate)
+            decision.state.pods_to_activate = {}

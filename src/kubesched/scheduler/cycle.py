@@ -1,0 +1,86 @@
+"""The scheduling cycle: one pod, all nodes, one decision. Synchronous, and reads only columns."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
+
+
+class Decision(Struct):
+    """What became of one attempt at one pod."""
+
+    status: Status
+    state: CycleState
+    #: the node chosen, "" if there is none
+    node_name: str = ""
+    #: why there is none, if nodes were looked at
+    diagnosis: Diagnosis | None = None
+    #: node to nominate the pod to, "" to take a nomination back, None to leave it
+    nominated_node: str | None = None
+    evaluated_nodes: int = 0
+    feasible_nodes: int = 0
+
+
+class SchedulingCycle:
+    """Finds nodes for pods."""
+
+    def __init__(self, cluster: Cluster, *, seed: int | None = None) -> None:
+        self._cluster = cluster
+        #: settles ties between equally good nodes; the same seed gives the same placements
+        self._rng = random.Random(seed)  # noqa: S311 (spreads pods, hides nothing)
+
+    def schedule(self, framework: Framework, pod: PodInfo) -> Decision:
+        """Choose a node for a pod, or say why there is none."""
+        state = CycleState()
+        if len(self._cluster.table) == 0:
+            return Decision(unresolvable(NO_NODES_AVAILABLE), state, nominated_node="")
+        try:
+            found = framework.evaluator.find_feasible(state, pod)
+            if isinstance(found, Diagnosis):
+                return self._explain(framework, state, pod, found)
+            row = self._select(framework, state, pod, found)
+        except AttemptError as failed:
+            return Decision(failed.status, state, nominated_node="")
+        return Decision(
+            SUCCESS,
+            state,
+            node_name=self._cluster.table.name_at(row),
+            evaluated_nodes=len(self._cluster.table),
+            feasible_nodes=len(found),
+        )
+
+    def _select(
+        self, framework: Framework, state: CycleState, pod: PodInfo, rows: IndexArray
+    ) -> int:
+        if len(rows) == 1:
+            return int(rows[0])
+        total = framework.evaluator.total_scores(state, pod, rows)
+        best = np.flatnonzero(total == total.max())
+        return int(rows[best[self._rng.randrange(len(best))]])
+
+    def _explain(
+        self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> Decision:
+        nominated: str | None = ""
+        if framework.plugins.post_filter:
+            result = framework.post_filter(state, pod, diagnosis)
+            diagnosis.post_filter_message = result.status.message
+            nominated = result.nominated_node
+        return Decision(
+            unschedulable(diagnosis.message()),
+            state,
+            diagnosis=diagnosis,
+            nominated_node=nominated,
+            evaluated_nodes=len(self._cluster.table),
+        )

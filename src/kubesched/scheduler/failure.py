@@ -1,0 +1,128 @@
+"""What happens to a pod that could not be placed: it is told, and it is tried again."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+
+from kubesched.api import names
+from kubesched.api.core import Pod
+from kubesched.cluster.cluster import Cluster
+from kubesched.errors import ClientError, NotFoundError, ObjectError
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Status
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.api_calls import ApiCalls
+from kubesched.scheduler.recorders import Recorders
+
+_log = logging.getLogger(__name__)
+
+
+class FailureHandler:
+    """Requeues pods, and tells their owners why they have no node."""
+
+    def __init__(
+        self,
+        *,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        api_calls: ApiCalls,
+        recorders: Recorders,
+        find_pod: Callable[[str, str], Pod | None],
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._api_calls = api_calls
+        self._recorders = recorders
+        #: returns the newest version of a pod, by namespace and name
+        self._find_pod = find_pod
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    def handle(
+        self,
+        framework: Framework,
+        pod: QueuedPod,
+        status: Status,
+        *,
+        diagnosis: Diagnosis | None = None,
+        nominated_node: str | None,
+    ) -> None:
+        """Put the pod back into the queue and report the failure."""
+        self._note_rejectors(pod, status, diagnosis)
+        if not status.rejected:
+            _log.error(
+                "Error scheduling pod; retrying: pod=%s err=%s", pod.info.full_name, status.message
+            )
+        else:
+            _log.debug(
+                "Unable to schedule pod; no fit; waiting: pod=%s profile=%s err=%s",
+                pod.info.full_name,
+                framework.scheduler_name,
+                status.message,
+            )
+        newest = self._requeue(pod)
+        if newest is None:
+            return
+        self._nominate(pod, nominated_node)
+        note = status.message
+        self._recorders.warning(newest, reason="FailedScheduling", action="Scheduling", note=note)
+        self._report(newest, status, nominated_node)
+
+    async def drain(self) -> None:
+        """Wait for reports that are under way."""
+        if self._tasks:
+            await asyncio.wait(list(self._tasks))
+
+    def _note_rejectors(self, pod: QueuedPod, status: Status, diagnosis: Diagnosis | None) -> None:
+        pod.unschedulable_plugins, pod.pending_plugins = set(), set()
+        if diagnosis is not None:
+            pod.unschedulable_plugins |= diagnosis.unschedulable_plugins
+            pod.pending_plugins |= diagnosis.pending_plugins
+        elif status.rejected and status.plugin:
+            pod.unschedulable_plugins.add(status.plugin)
+
+    def _requeue(self, pod: QueuedPod) -> Pod | None:
+        """Put the newest version of the pod back; None if it is gone, bound or another one."""
+        meta = pod.info.pod.metadata
+        newest = self._find_pod(meta.namespace, meta.name)
+        if newest is None or newest.spec.node_name or newest.metadata.uid != meta.uid:
+            _log.info("Pod is gone or bound, not trying it again: pod=%s", pod.info.full_name)
+            self._queue.done(meta.uid)
+            return None
+        try:
+            pod.info = self._cluster.compiler.pending(newest)
+        except ObjectError as unreadable:
+            _log.warning("keeping the version of a pod that can be read: %s", unreadable)
+        self._queue.requeue(pod)
+        return newest
+
+    def _nominate(self, pod: QueuedPod, nominated_node: str | None) -> None:
+        if nominated_node:
+            self._cluster.nominator.nominate(pod.info, nominated_node)
+        elif nominated_node is not None:
+            self._cluster.nominator.clear(pod.info.uid)
+
+    def _report(self, pod: Pod, status: Status, nominated_node: str | None) -> None:
+        task = asyncio.create_task(self._write_status(pod, status, nominated_node))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _write_status(self, pod: Pod, status: Status, nominated_node: str | None) -> None:
+        unschedulable = names.POD_REASON_UNSCHEDULABLE
+        reason = unschedulable if status.rejected else names.POD_REASON_SCHEDULER_ERROR
+        try:
+            await self._api_calls.report_unschedulable(
+                pod, reason=reason, message=status.message, nominated_node=nominated_node
+            )
+        except NotFoundError:
+            _log.debug("pod %s/%s is gone", pod.metadata.namespace, pod.metadata.name)
+        except ClientError as failed:
+            _log.error(
+                "Error updating pod: pod=%s/%s err=%s",
+                pod.metadata.namespace,
+                pod.metadata.name,
+                failed,
+            )

@@ -1,0 +1,208 @@
+"""What informers report, applied: first to the state, then to the queue.
+
+The order matters: a pod that an event wakes must see the state that woke it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from kubesched.api.core import Namespace, Node, Pod
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.workloads import Workload
+from kubesched.errors import ObjectError
+from kubesched.framework.status import error
+from kubesched.framework.waiting import WaitingPods
+from kubesched.queue import events
+from kubesched.queue.differences import node_events, pod_events
+from kubesched.queue.scheduling_queue import SchedulingQueue
+
+_log = logging.getLogger(__name__)
+
+
+class NodeHandler:
+    """Applies what happens to nodes."""
+
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue) -> None:
+        self._cluster = cluster
+        self._queue = queue
+
+    def on_add(self, obj: Node, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
+        """A node came."""
+        if self._put(obj):
+            self._queue.move(events.NODE_ADD)
+
+    def on_update(self, old: Node, new: Node) -> None:
+        """A node changed; most updates are heartbeats, which change nothing here."""
+        happened = node_events(old, new)
+        if not happened and _same_to_us(old, new):
+            return
+        if self._put(new):
+            for event in happened:
+                self._queue.move(event)
+
+    def on_delete(self, obj: Node) -> None:
+        """A node went."""
+        self._queue.move(events.NODE_DELETE)
+        self._cluster.remove_node(obj.metadata.name)
+
+    def _put(self, node: Node) -> bool:
+        try:
+            self._cluster.put_node(node)
+        except ObjectError as unreadable:
+            _log.warning("node left as it was known before: %s", unreadable)
+            return False
+        return True
+
+
+def _same_to_us(old: Node, new: Node) -> bool:
+    return old.spec == new.spec and old.status.images == new.status.images
+
+
+class NamespaceHandler:
+    """Applies what happens to namespaces: their labels decide what affinity terms are about."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+
+    def on_add(self, obj: Namespace, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
+        """A namespace came."""
+        self._cluster.put_namespace(obj)
+
+    def on_update(self, old: Namespace, new: Namespace) -> None:  # noqa: ARG002
+        """A namespace changed."""
+        self._cluster.put_namespace(new)
+
+    def on_delete(self, obj: Namespace) -> None:
+        """A namespace went."""
+        self._cluster.remove_namespace(obj.metadata.name)
+
+
+class WorkloadHandler:
+    """Applies what happens to services and to owners of pods: they say which pods are of a kind."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._workloads = cluster.workloads
+
+    def on_add(self, obj: Workload, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
+        """One came."""
+        self._workloads.put(obj)
+
+    def on_update(self, old: Workload, new: Workload) -> None:  # noqa: ARG002
+        """One changed."""
+        self._workloads.put(new)
+
+    def on_delete(self, obj: Workload) -> None:
+        """One went."""
+        self._workloads.remove(obj)
+
+
+class PodHandler:
+    """Applies what happens to pods."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        *,
+        waiting: WaitingPods,
+        is_ours: Callable[[Pod], bool],
+    ) -> None:
+        self._cluster = cluster
+        self._queue = queue
+        self._waiting = waiting
+        #: tells whether one of our profiles is to schedule a pod
+        self._is_ours = is_ours
+
+    def on_add(self, obj: Pod, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
+        """A pod came."""
+        if obj.spec.node_name:
+            self._assigned(obj)
+        elif self._is_ours(obj):
+            self._enqueue(obj)
+
+    def on_update(self, old: Pod, new: Pod) -> None:
+        """A pod changed."""
+        if old.spec.node_name:
+            self._put(new)
+            for event in pod_events(old, new):
+                self._queue.move(event)
+        elif new.spec.node_name:
+            self._queue.delete(new.metadata.uid)
+            self._assigned(new)
+        elif self._is_ours(new):
+            self._update_pending(old, new)
+
+    def on_delete(self, obj: Pod) -> None:
+        """A pod went."""
+        uid = obj.metadata.uid
+        self._cluster.nominator.clear(uid)
+        if obj.spec.node_name:
+            self._cluster.remove_pod(uid)
+            self._queue.move(events.ASSIGNED_POD_DELETE)
+            return
+        self._queue.delete(uid)
+        if self._cluster.is_assumed(uid):
+            self._assumed_is_going(obj)
+        elif obj.status.nominated_node_name:
+            self._nomination_ended(obj)
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _assigned(self, pod: Pod) -> None:
+        self._cluster.nominator.clear(pod.metadata.uid)
+        if self._put(pod):
+            self._queue.move(events.ASSIGNED_POD_ADD)
+
+    def _put(self, pod: Pod) -> bool:
+        try:
+            self._cluster.put_pod(pod)
+        except ObjectError as unreadable:
+            _log.warning("pod left as it was known before: %s", unreadable)
+            return False
+        return True
+
+    def _enqueue(self, pod: Pod) -> None:
+        try:
+            info = self._cluster.compiler.pending(pod)
+        except ObjectError as unreadable:
+            _log.warning("pod cannot be scheduled: %s", unreadable)
+            return
+        self._queue.add(info)
+        if pod.status.nominated_node_name:
+            self._cluster.nominator.nominate(info, pod.status.nominated_node_name)
+
+    def _update_pending(self, old: Pod, new: Pod) -> None:
+        uid = new.metadata.uid
+        if self._cluster.is_assumed(uid):
+            if new.metadata.deletion_timestamp and not old.metadata.deletion_timestamp:
+                self._assumed_is_going(new)
+            return
+        try:
+            info = self._cluster.compiler.pending(new)
+        except ObjectError as unreadable:
+            _log.warning("pod left as it was known before: %s", unreadable)
+            return
+        self._queue.update(old, info)
+        nominated = new.status.nominated_node_name
+        if nominated:
+            self._cluster.nominator.nominate(info, nominated)
+        elif old.status.nominated_node_name:
+            self._cluster.nominator.clear(uid)
+        if old.status.nominated_node_name and old.status.nominated_node_name != nominated:
+            self._nomination_ended(old)
+
+    def _assumed_is_going(self, pod: Pod) -> None:
+        """A pod is deleted between its placement and its binding."""
+        waiting = self._waiting.get(pod.metadata.uid)
+        if waiting is not None:
+            waiting.fail(error("pod was deleted while it waited for permission"))
+            return
+        self._cluster.forget(pod.metadata.uid)
+        self._queue.move(events.ASSIGNED_POD_DELETE)
+
+    def _nomination_ended(self, pod: Pod) -> None:
+        """Room that was kept for a pod is free for others that had to leave it."""
+        priority = pod.spec.priority or 0
+        self._queue.move(events.ASSIGNED_POD_DELETE, only=lambda other: other.priority <= priority)

@@ -1,0 +1,99 @@
+"""The loop: one pod after the other, as long as there are any."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.framework.runtime import Framework
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.binding import Bindings
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.recorders import Recorders
+
+_log = logging.getLogger(__name__)
+
+#: How often the queue is asked to let pods go whose time has come.
+FLUSH_PERIOD_S = 1.0
+
+
+class Scheduler:
+    """Takes pods from the queue, finds nodes for them and has them bound."""
+
+    def __init__(
+        self,
+        *,
+        frameworks: Mapping[str, Framework],
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        cycle: SchedulingCycle,
+        bindings: Bindings,
+        failures: FailureHandler,
+        recorders: Recorders,
+        ready: asyncio.Event,
+    ) -> None:
+        self._frameworks = frameworks
+        self._cluster = cluster
+        self._queue = queue
+        self._cycle = cycle
+        self._bindings = bindings
+        self._failures = failures
+        self._recorders = recorders
+        #: set by the queue whenever there may be a pod to schedule
+        self._ready = ready
+
+    async def run(self) -> None:
+        """Schedule for ever; ends by being cancelled."""
+        while True:
+            pod = await self._next_pod()
+            try:
+                self._schedule_one(pod)
+            except Exception:  # noqa: BLE001 (a bug costs this attempt at this pod, nothing else)
+                _log.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
+                self._cluster.forget(pod.info.uid)
+                pod.unschedulable_plugins, pod.pending_plugins = set(), set()
+                self._queue.requeue(pod)
+
+    async def flush(self) -> None:
+        """Let pods go whose time has come, for ever, once every second of the wall clock."""
+        while True:
+            await asyncio.sleep(FLUSH_PERIOD_S)
+            self._queue.flush()
+
+    async def _next_pod(self) -> QueuedPod:
+        # Informers and bindings get their turn after every pod.
+        await asyncio.sleep(0)
+        while (pod := self._queue.pop()) is None:
+            self._ready.clear()
+            await self._ready.wait()
+        return pod
+
+    def _schedule_one(self, pod: QueuedPod) -> None:
+        framework = self._frameworks.get(pod.info.pod.spec.scheduler_name)
+        if framework is None or self._skips(pod):
+            self._queue.done(pod.info.uid)
+            return
+        decision = self._cycle.schedule(framework, pod.info)
+        if decision.node_name:
+            self._bindings.start(framework, pod, decision)
+        else:
+            self._failures.handle(
+                framework,
+                pod,
+                decision.status,
+                diagnosis=decision.diagnosis,
+                nominated_node=decision.nominated_node,
+            )
+
+    def _skips(self, pod: QueuedPod) -> bool:
+        if pod.info.pod.metadata.deletion_timestamp:
+            note = f"skip schedule deleting pod: {pod.info.full_name}"
+            self._recorders.warning(
+                pod.info.pod, reason="FailedScheduling", action="Scheduling", note=note
+            )
+            return True
+        return self._cluster.is_assumed(pod.info.uid)
