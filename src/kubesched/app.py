@@ -96,6 +96,7 @@ class App:
                 cluster=self.cluster,
                 binder=api_calls,
                 waiting=waiting,
+                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             )
             for profile in config.profiles
         }

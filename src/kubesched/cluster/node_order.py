@@ -23,6 +23,7 @@ class NodeOrder:
         self._zones: dict[Zone, dict[int, None]] = {}
         self._zone_of: dict[int, Zone] = {}
         self._order: IndexArray | None = None
+        self._positions: IndexArray | None = None
 
     def place(self, row: int, node: Node) -> None:
         """Add a row, or move it if its zone changed."""
@@ -51,7 +52,16 @@ class NodeOrder:
                 for turn, row in enumerate(rows)
             )
             self._order = np.array([row for _, _, row in turns], dtype=np.intp)
+            self._positions = None
         return self._order
+
+    def positions(self) -> IndexArray:
+        """Return the place of each row in the order; rows that are free have none."""
+        order = self.rows()
+        if self._positions is None:
+            self._positions = np.full(order.max(initial=-1) + 1, -1, dtype=np.intp)
+            self._positions[order] = np.arange(len(order))
+        return self._positions
 
 
 def zone_of(node: Node) -> Zone:

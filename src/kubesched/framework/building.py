@@ -20,6 +20,7 @@ def build_framework(
     cluster: Cluster,
     binder: PodBinder,
     waiting: WaitingPods | None = None,
+    percentage_of_nodes_to_score: int = 0,
 ) -> Framework:
     """Make every plugin that the profile enables; raises ConfigError if that is not possible.
 
@@ -41,4 +42,10 @@ def build_framework(
             instances[name] = registry[name].create(context)
         except ConfigError as refused:
             raise ConfigError(f'initializing plugin "{name}": {refused}') from None
-    return Framework(profile, expansion=expansion, instances=instances, cluster=cluster)
+    return Framework(
+        profile,
+        expansion=expansion,
+        instances=instances,
+        cluster=cluster,
+        percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+    )

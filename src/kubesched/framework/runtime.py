@@ -33,8 +33,14 @@ class Framework:
         expansion: Expansion,
         instances: Mapping[str, Plugin],
         cluster: Cluster,
+        percentage_of_nodes_to_score: int = 0,
     ) -> None:
         self.profile = profile
+        own_percentage = profile.percentage_of_nodes_to_score
+        #: 0 means all
+        self.percentage_of_nodes_to_score = (
+            percentage_of_nodes_to_score if own_percentage is None else own_percentage
+        )
         self.plugins = ProfilePlugins(expansion.points, instances)
         #: in-tree plugins that the profile enables and this version does not have
         self.left_out = expansion.left_out

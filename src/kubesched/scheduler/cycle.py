@@ -15,6 +15,7 @@ from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from kubesched.scheduler.sampling import NodeSampler, enough_nodes
 
 
 class Decision(Struct):
@@ -37,6 +38,7 @@ class SchedulingCycle:
 
     def __init__(self, cluster: Cluster, *, seed: int | None = None) -> None:
         self._cluster = cluster
+        self._sampler = NodeSampler(cluster.table)
         #: settles ties between equally good nodes; the same seed gives the same placements
         self._rng = random.Random(seed)  # noqa: S311 (spreads pods, hides nothing)
 
@@ -49,6 +51,10 @@ class SchedulingCycle:
             found = framework.evaluator.find_feasible(state, pod)
             if isinstance(found, Diagnosis):
                 return self._explain(framework, state, pod, found)
+            enough = enough_nodes(len(self._cluster.table), framework.percentage_of_nodes_to_score)
+            if not framework.plugins.score:
+                enough = 1
+            found, evaluated = self._sampler.sample(found, enough)
             row = self._select(framework, state, pod, found)
         except AttemptError as failed:
             return Decision(failed.status, state, nominated_node="")
@@ -56,7 +62,7 @@ class SchedulingCycle:
             SUCCESS,
             state,
             node_name=self._cluster.table.name_at(row),
-            evaluated_nodes=len(self._cluster.table),
+            evaluated_nodes=evaluated,
             feasible_nodes=len(found),
         )
 
