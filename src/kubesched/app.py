@@ -128,11 +128,12 @@ class App:
             recorders=recorders,
             on_bound=on_bound,
         )
+        self._cycle = SchedulingCycle(self.cluster, seed=seed)
         self._scheduler = Scheduler(
             frameworks=self.frameworks,
             cluster=self.cluster,
             queue=self.queue,
-            cycle=SchedulingCycle(self.cluster, seed=seed),
+            cycle=self._cycle,
             bindings=self._bindings,
             failures=self._failures,
             recorders=recorders,
@@ -140,6 +141,14 @@ class App:
         )
         #: set once pods are being scheduled
         self.started = asyncio.Event()
+
+    def why_waiting(self, pod: QueuedPod) -> str:
+        """Return what keeps a pod in the queue, in the words of its condition."""
+        framework = self.frameworks[pod.info.pod.spec.scheduler_name]
+        gated = framework.gate(pod.info, pod.gated_by)
+        if not gated.ok:
+            return gated.message
+        return self._cycle.schedule(framework, pod.info).status.message or "its turn has not come"
 
     async def run(self) -> None:
         """Schedule until cancelled; then finish what is under way.

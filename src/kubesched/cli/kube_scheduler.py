@@ -8,12 +8,12 @@ import logging
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import NoReturn
 
 from msgspec.structs import replace
 
 from kubesched import KUBERNETES_VERSION, __version__
 from kubesched.cli import logs, running
+from kubesched.cli.parsing import Parser
 from kubesched.config import encoding, loading
 from kubesched.config.durations import Duration
 from kubesched.config.features import FeatureGates
@@ -21,14 +21,6 @@ from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ConfigError, KubeschedError, UsageError
 
 _log = logging.getLogger(__name__)
-
-
-class Parser(argparse.ArgumentParser):
-    """Reports mistakes as exceptions, so that there is one place that prints and exits."""
-
-    def error(self, message: str) -> NoReturn:
-        """Refuse the command line."""
-        raise UsageError(f"{message}; see '{self.prog} --help'")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

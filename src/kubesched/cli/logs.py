@@ -7,6 +7,8 @@ import sys
 import time
 from pathlib import Path
 
+ERRORS_ONLY = -1
+
 _SEVERITY = {
     logging.DEBUG: "I",
     logging.INFO: "I",
@@ -40,5 +42,8 @@ def configure(verbosity: int) -> None:
     handler.setFormatter(KlogFormatter())
     root = logging.getLogger()
     root.handlers = [handler]
-    root.setLevel(logging.DEBUG if verbosity >= 2 else logging.INFO)
+    if verbosity == ERRORS_ONLY:
+        root.setLevel(logging.ERROR)
+    else:
+        root.setLevel(logging.DEBUG if verbosity >= 2 else logging.INFO)
     logging.getLogger("asyncio").setLevel(logging.WARNING)

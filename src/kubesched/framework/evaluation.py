@@ -30,7 +30,7 @@ from kubesched.framework.plugin import (
     RowScore,
     Score,
 )
-from kubesched.framework.profile import ProfilePlugins
+from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.framework.status_book import StatusBook
 
@@ -59,6 +59,16 @@ class Evaluator:
         self._plugins = plugins
         self._cluster = cluster
         self._table = cluster.table
+        # Which kind a plugin is, is asked once: the cycle has better things to do.
+        self._cluster_pre_filters = of_kind(plugins.pre_filter, PreFilter)
+        self._cluster_filters = [
+            (order, plugin)
+            for order, plugin in enumerate(plugins.filter)
+            if isinstance(plugin, Filter)
+        ]
+        self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
+        self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
+        self._normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
         self.book = StatusBook()
         self.plans = Plans(plugins, cluster.table, self.book)
 
@@ -95,10 +105,11 @@ class Evaluator:
         restricting: list[str] = []
         rejection: Status | None = None
         for plugin in self._plugins.pre_filter:
-            if isinstance(plugin, PreFilter):
-                result = plugin.pre_filter(state, pod, NodeRows.all_of(self._table))
-            else:
+            cluster_wide = self._cluster_pre_filters.get(plugin.name)
+            if cluster_wide is None:
                 result = plan.pre_filter[plugin.name]
+            else:
+                result = cluster_wide.pre_filter(state, pod, NodeRows.all_of(self._table))
             status = result.status.by(plugin.name)
             if status.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
@@ -222,8 +233,8 @@ class Evaluator:
 
     def _cluster_wide(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> list[Int32Array]:
         results = []
-        for order, plugin in enumerate(self._plugins.filter):
-            if isinstance(plugin, Filter) and plugin.name not in state.skip_filter:
+        for order, plugin in self._cluster_filters:
+            if plugin.name not in state.skip_filter:
                 numbers = self._run_filter(order, plugin, state, pod, nodes)
                 if numbers is not None:
                     results.append(numbers)
@@ -278,14 +289,16 @@ class Evaluator:
         for plugin, weight in self._plugins.score:
             if plugin.name in state.skip_score:
                 continue
-            if isinstance(plugin, RowScore):
+            cluster_wide = self._cluster_scores.get(plugin.name)
+            if cluster_wide is not None:
+                raw = cluster_wide.score(state, pod, nodes)
+            else:
                 column = plan.scores(plugin.name)
                 if column is None:
                     continue
                 raw = column[rows]
-            else:
-                raw = plugin.score(state, pod, nodes)
-            normalized = plugin.normalize(state, raw) if isinstance(plugin, Normalize) else raw
+            normalizer = self._normalizers.get(plugin.name)
+            normalized = raw if normalizer is None else normalizer.normalize(state, raw)
             if not plugin.proven_range:
                 _check_range(plugin, normalized)
             results.append(PluginScores(plugin.name, weight, raw, normalized))
@@ -293,10 +306,11 @@ class Evaluator:
 
     def _pre_score(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
         for plugin in self._plugins.pre_score:
-            if isinstance(plugin, PreScore):
-                status = plugin.pre_score(state, pod, nodes)
-            else:
+            cluster_wide = self._cluster_pre_scores.get(plugin.name)
+            if cluster_wide is None:
                 status = plan.pre_score[plugin.name]
+            else:
+                status = cluster_wide.pre_score(state, pod, nodes)
             if status.code is Code.SKIP:
                 state.skip_score.add(plugin.name)
             elif not status.ok:

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from kubesched.config.profiles import PluginRef
 from kubesched.framework import plugin as points
 from kubesched.framework.plugin import Plugin
 from kubesched.queue.events import ClusterEvent
+
+P = TypeVar("P", bound=Plugin)
+
+
+def of_kind(plugins: Iterable[Plugin], kind: type[P]) -> dict[str, P]:
+    """Return those of some plugins that are of a kind, by name."""
+    return {plugin.name: plugin for plugin in plugins if isinstance(plugin, kind)}
 
 
 class ProfilePlugins:

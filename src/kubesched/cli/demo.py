@@ -1,0 +1,149 @@
+"""``kubesched demo``: a cluster in this process, a mixed workload, the scheduler at work."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import tempfile
+import time
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubesched.cli import logs, running
+from kubesched.cli.parsing import Parser, positive
+
+if TYPE_CHECKING:
+    from collections.abc import AsyncIterator
+
+    from kubesched.app import App
+    from kubesched.cli.demo_report import Advance, Statistics
+    from kubesched.embedded.cluster import EmbeddedCluster
+
+#: Pods are created as fast as the scheduler takes them, with so many in stock.
+BACKLOG = 100
+BATCH = 20
+POLL_S = 0.01
+
+
+def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
+    """Add the command to a parser's."""
+    parser = commands.add_parser(
+        "demo",
+        help="schedule a mixed workload on an embedded cluster",
+        description="Starts an API server with pretended nodes in this process, schedules a mixed "
+        "workload on it, and shows what came of it.",
+    )
+    parser.add_argument("--nodes", type=positive, default=300, metavar="N")
+    parser.add_argument("--pods", type=positive, default=5000, metavar="N")
+    parser.add_argument("--port", type=int, default=0, help="port of the API server (any free one)")
+    parser.add_argument("--seed", type=int, default=1, metavar="N", help="the same run every time")
+    parser.add_argument(
+        "--keep", action="store_true", help="stay up afterwards, for kubectl; ends with Ctrl-C"
+    )
+    parser.set_defaults(run=run)
+
+
+def run(flags: argparse.Namespace) -> int:
+    """Run the demo; return the exit code."""
+    logs.configure(logs.ERRORS_ONLY)
+    return running.run(lambda: _demo(flags))
+
+
+async def _demo(flags: argparse.Namespace) -> None:
+    from rich.console import Console  # noqa: PLC0415 (only people who see the demo pay for it)
+
+    from kubesched.cli import demo_report, demo_workload  # noqa: PLC0415
+    from kubesched.embedded.cluster import EmbeddedCluster  # noqa: PLC0415
+
+    console = Console(highlight=False)
+    statistics = demo_report.Statistics()
+    async with EmbeddedCluster(port=flags.port) as cluster:
+        templates = demo_workload.node_templates(flags.nodes)
+        for count, template in templates:
+            cluster.add_nodes(count, template)
+        cluster.create_all(demo_workload.services())
+        gpu_slots = 4 * templates[-1][0]
+        pods = list(demo_workload.pods(flags.pods, gpu_slots=gpu_slots, seed=flags.seed))
+        console.print(
+            f"[bold]kubesched demo[/]: {sum(count for count, _ in templates)} nodes in "
+            f"{len(demo_workload.ZONES)} zones, {len(pods)} pods, API server at {cluster.url}"
+        )
+        async with _scheduler(cluster, flags.seed, statistics) as app:
+            with demo_report.progress(console, len(pods)) as advance:
+                await _feed(cluster, app, pods, statistics, advance)
+            demo_report.show(console, app, statistics)
+            if flags.keep:
+                await _keep_up(cluster)
+
+
+@asynccontextmanager
+async def _scheduler(
+    cluster: EmbeddedCluster, seed: int, statistics: Statistics
+) -> AsyncIterator[App]:
+    """Run a scheduler with the default configuration, as fast as it goes."""
+    from msgspec.structs import replace  # noqa: PLC0415
+
+    from kubesched.app import App  # noqa: PLC0415
+    from kubesched.client.access import ClusterAccess  # noqa: PLC0415
+    from kubesched.config.features import FeatureGates  # noqa: PLC0415
+    from kubesched.config.types import SchedulerConfiguration  # noqa: PLC0415
+
+    gates = FeatureGates.of({})
+    config = SchedulerConfiguration.default(gates)
+    unlimited = replace(config.client_connection, qps=0.0)
+    app = App(
+        replace(config, client_connection=unlimited),
+        gates,
+        ClusterAccess.plain(cluster.url),
+        seed=seed,
+        on_bound=statistics.bound,
+    )
+    task = asyncio.create_task(app.run())
+    started = asyncio.create_task(app.started.wait())
+    await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED)
+    if task.done():
+        started.cancel()
+        await task
+    try:
+        yield app
+    finally:
+        task.cancel()
+        await asyncio.gather(task, return_exceptions=True)
+
+
+async def _feed(
+    cluster: EmbeddedCluster,
+    app: App,
+    pods: list[dict[str, object]],
+    statistics: Statistics,
+    advance: Advance,
+) -> None:
+    """Create the pods while the scheduler works, and wait until there is nothing left to do."""
+    statistics.begin()
+    for first in range(0, len(pods), BATCH):
+        for pod in pods[first : first + BATCH]:
+            created = cluster.create(pod)
+            statistics.created(created["metadata"]["uid"])
+        while statistics.created_count - statistics.bound_count - _parked(app) > BACKLOG:
+            advance(statistics.bound_count, _parked(app))
+            await asyncio.sleep(POLL_S)
+        await asyncio.sleep(0)
+    deadline = time.monotonic() + 60
+    while statistics.bound_count + _parked(app) < len(pods) and time.monotonic() < deadline:
+        advance(statistics.bound_count, _parked(app))
+        await asyncio.sleep(POLL_S)
+    advance(statistics.bound_count, _parked(app))
+
+
+def _parked(app: App) -> int:
+    return app.queue.unschedulable_count + app.queue.gated_count
+
+
+async def _keep_up(cluster: EmbeddedCluster) -> None:
+    path = Path(tempfile.mkdtemp(prefix="kubesched-")) / "kubeconfig"
+    cluster.write_kubeconfig(path)
+    print(f"\nThe cluster stays up. In another terminal:\n\n  export KUBECONFIG={path}")
+    print("  kubectl get nodes\n  kubectl get pods --field-selector status.phase=Pending")
+    print("\nEnd it with Ctrl-C.", flush=True)
+    await asyncio.Event().wait()

@@ -1,0 +1,36 @@
+"""The ``kubesched`` command: what kube-scheduler does not offer."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable, Sequence
+
+from kubesched import KUBERNETES_VERSION, __version__
+from kubesched.cli import demo
+from kubesched.cli.parsing import Parser
+from kubesched.errors import KubeschedError
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
+    parser = Parser(
+        prog="kubesched",
+        description="kube-scheduler in Python. The scheduler itself is the kube-scheduler command.",
+        allow_abbrev=False,
+    )
+    version = f"kubesched {__version__} (Kubernetes {KUBERNETES_VERSION})"
+    parser.add_argument("--version", action="version", version=version)
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    demo.add_command(commands)
+    try:
+        flags = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+        run: Callable[[argparse.Namespace], int] = flags.run
+        return run(flags)
+    except KubeschedError as refused:
+        print(f"Error: {refused}", file=sys.stderr)
+        return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
