@@ -1,12 +1,15 @@
 """Decisions per second of the engine alone: no HTTP, no API server, one process.
 
-Each workload places pods one after the other on a cluster of a given size; a placed pod is assumed,
-so that the next decision sees it, and taken off again at the end. Run with ``make bench``.
+Each workload places pods one after the other on a cluster of a given size, with a given number of
+pods there already; a placed pod is assumed, so that the next decision sees it, and taken off again
+at the end. The last column compares with the first number of existing pods: a pod's cost should not
+grow with it. Run with ``make bench``.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import resource
 import time
 from collections.abc import Callable, Iterator
@@ -21,10 +24,14 @@ from kubesched.api.core import (
     NodeSelectorTerm,
     NodeStatus,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     PodSpec,
     ResourceRequirements,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
 )
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.defaults import default_profile
@@ -34,6 +41,9 @@ from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.cycle import SchedulingCycle
 
 ZONES = 10
+APPS = 50
+ZONE = "topology.kubernetes.io/zone"
+HOSTNAME = "kubernetes.io/hostname"
 
 
 class NoBinder:
@@ -48,29 +58,49 @@ def make_node(number: int) -> Node:
         metadata=ObjectMeta(
             name=f"node-{number}",
             labels={
-                "kubernetes.io/hostname": f"node-{number}",
-                "topology.kubernetes.io/zone": f"zone-{number % ZONES}",
+                HOSTNAME: f"node-{number}",
+                ZONE: f"zone-{number % ZONES}",
             },
         ),
         status=NodeStatus(allocatable={"cpu": "32", "memory": "128Gi", "pods": "110"}),
     )
 
 
-def make_pod(number: int, *, cpu: str, memory: str, affinity: Affinity | None = None) -> Pod:
+def make_pod(
+    number: int,
+    *,
+    cpu: str = "100m",
+    memory: str = "500Mi",
+    app: str = "",
+    affinity: Affinity | None = None,
+    spread: TopologySpreadConstraint | None = None,
+    node_name: str = "",
+) -> Pod:
     requests = ResourceRequirements(requests={"cpu": cpu, "memory": memory})
     return Pod(
-        metadata=ObjectMeta(name=f"pod-{number}", namespace="bench", uid=f"uid-{number}"),
+        metadata=ObjectMeta(
+            name=f"pod-{number}",
+            namespace="bench",
+            uid=f"uid-{number}",
+            labels={"app": app or f"app-{number % APPS}"},
+        ),
         spec=PodSpec(
             scheduler_name="default-scheduler",
             containers=(Container(name="c", image="pause", resources=requests),),
             affinity=affinity,
+            topology_spread_constraints=(spread,) if spread else (),
+            node_name=node_name,
         ),
     )
 
 
+def selector_of(number: int) -> LabelSelector:
+    return LabelSelector(match_labels={"app": f"app-{number % APPS}"})
+
+
 def basic(number: int) -> Pod:
     """All pods alike."""
-    return make_pod(number, cpu="100m", memory="500Mi")
+    return make_pod(number, app="basic")
 
 
 def own_sizes(number: int) -> Pod:
@@ -80,12 +110,52 @@ def own_sizes(number: int) -> Pod:
 
 def node_affinity(number: int) -> Pod:
     """Required affinity to two of the zones."""
-    zones = NodeSelectorRequirement(
-        key="topology.kubernetes.io/zone", operator="In", values=("zone-1", "zone-2")
-    )
+    zones = NodeSelectorRequirement(key=ZONE, operator="In", values=("zone-1", "zone-2"))
     selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(zones,)),))
     required = NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
-    return make_pod(number, cpu="100m", memory="500Mi", affinity=Affinity(node_affinity=required))
+    return make_pod(number, affinity=Affinity(node_affinity=required))
+
+
+def zone_spread(number: int) -> Pod:
+    """Evenly over zones, fifty applications."""
+    return _spread(number, "DoNotSchedule")
+
+
+def soft_zone_spread(number: int) -> Pod:
+    """Rather evenly over zones, fifty applications."""
+    return _spread(number, "ScheduleAnyway")
+
+
+def _spread(number: int, when_unsatisfiable: str) -> Pod:
+    constraint = TopologySpreadConstraint(
+        max_skew=5,
+        topology_key=ZONE,
+        when_unsatisfiable=when_unsatisfiable,
+        label_selector=selector_of(number),
+    )
+    return make_pod(number, spread=constraint)
+
+
+def zone_affinity(number: int) -> Pod:
+    """In one zone with its application, fifty applications."""
+    term = PodAffinityTerm(topology_key=ZONE, label_selector=selector_of(number))
+    required = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return make_pod(number, affinity=Affinity(pod_affinity=required))
+
+
+def host_anti_affinity(number: int) -> Pod:
+    """Not twice on a node, fifty applications."""
+    term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=selector_of(number))
+    required = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return make_pod(number, affinity=Affinity(pod_anti_affinity=required))
+
+
+def preferred_zone_affinity(number: int) -> Pod:
+    """Rather in one zone with its application, fifty applications."""
+    term = PodAffinityTerm(topology_key=ZONE, label_selector=selector_of(number))
+    weighted = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term)
+    preferred = PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
+    return make_pod(number, affinity=Affinity(pod_affinity=preferred))
 
 
 def unschedulable(number: int) -> Pod:
@@ -97,6 +167,11 @@ WORKLOADS: dict[str, Callable[[int], Pod]] = {
     "basic": basic,
     "own sizes": own_sizes,
     "node affinity": node_affinity,
+    "zone spread": zone_spread,
+    "soft zone spread": soft_zone_spread,
+    "zone affinity": zone_affinity,
+    "host anti-affinity": host_anti_affinity,
+    "pref. zone affinity": preferred_zone_affinity,
     "unschedulable": unschedulable,
 }
 
@@ -120,21 +195,49 @@ def measure(cluster: Cluster, make: Callable[[int], Pod], count: int) -> Iterato
         cluster.forget(pod.metadata.uid)
 
 
+def make_cluster(node_count: int, existing: int) -> Cluster:
+    """Return a cluster whose nodes have some pods of other namespaces' applications."""
+    cluster = Cluster()
+    for number in range(node_count):
+        cluster.put_node(make_node(number))
+    for number in range(existing):
+        node_name = f"node-{number % node_count}"
+        cluster.put_pod(
+            make_pod(
+                -1 - number,
+                app=f"old-{number % 1000}",
+                cpu="10m",
+                memory="10Mi",
+                node_name=node_name,
+            )
+        )
+    gc.collect()
+    gc.freeze()
+    return cluster
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--nodes", type=int, nargs="+", default=[1000, 5000])
-    parser.add_argument("--pods", type=int, default=3000)
+    parser.add_argument("--nodes", type=int, default=5000)
+    parser.add_argument("--existing", type=int, nargs="+", default=[5000, 100_000])
+    parser.add_argument("--pods", type=int, default=2000)
     arguments = parser.parse_args()
-    print(f"{'workload':<16}{'nodes':>8}{'pods/s':>10}{'p50 µs':>9}{'p99 µs':>9}")
-    for node_count in arguments.nodes:
-        cluster = Cluster()
-        for number in range(node_count):
-            cluster.put_node(make_node(number))
-        for name, make in WORKLOADS.items():
+    print(f"{arguments.nodes} nodes, {arguments.pods} decisions a workload")
+    print(f"{'workload':<22}{'existing':>9}{'pods/s':>9}{'p50 µs':>9}{'p99 µs':>9}{'ratio':>8}")
+    clusters = {
+        existing: make_cluster(arguments.nodes, existing) for existing in arguments.existing
+    }
+    for name, make in WORKLOADS.items():
+        first = 0.0
+        for existing, cluster in clusters.items():
             times = sorted(measure(cluster, make, arguments.pods))
             p50, p99 = times[len(times) // 2] * 1e6, times[len(times) * 99 // 100] * 1e6
             rate = len(times) / sum(times)
-            print(f"{name:<16}{node_count:>8}{rate:>10.0f}{p50:>9.0f}{p99:>9.0f}", flush=True)
+            first = first or rate
+            print(
+                f"{name:<22}{existing:>9}{rate:>9.0f}{p50:>9.0f}{p99:>9.0f}{rate / first:>8.0%}",
+                flush=True,
+            )
     peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
     print(f"peak memory {peak_mb:.0f} MB")
 

@@ -25,7 +25,7 @@ from kubesched.client.informer import Informer
 from kubesched.client.rest import ApiClient
 from kubesched.clock import Clock, RealClock
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.cluster.pod_info import RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutError
@@ -35,8 +35,9 @@ from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.backoff import Backoff
+from kubesched.queue.interest import Registrations
 from kubesched.queue.queued_pod import QueuedPod
-from kubesched.queue.scheduling_queue import Registrations, SchedulingQueue
+from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.binding import Bindings
 from kubesched.scheduler.cycle import SchedulingCycle
@@ -126,6 +127,7 @@ class App:
             waiting=waiting,
             failures=self._failures,
             recorders=recorders,
+            api_calls=api_calls,
             on_bound=on_bound,
         )
         self._cycle = SchedulingCycle(self.cluster, seed=seed)
@@ -256,14 +258,11 @@ class App:
             framework = self.frameworks[pod.info.pod.spec.scheduler_name]
             return framework.gate(pod.info, pod.gated_by).plugin
 
-        def registered(info: PodInfo) -> Registrations:
-            return registrations[info.pod.spec.scheduler_name]
-
         return SchedulingQueue(
             clock=clock,
             sort_key=first.plugins.queue_sort[0].sort_key,
             gate=gate,
-            registrations=registered,
+            registrations=registrations,
             backoff=Backoff(
                 initial_s=config.pod_initial_backoff_seconds,
                 max_s=config.pod_max_backoff_seconds,

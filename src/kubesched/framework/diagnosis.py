@@ -17,6 +17,13 @@ from kubesched.framework.status import Status, unresolvable
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
 
+def refused_by_chosen_node(status: Status) -> Status:
+    """Return a rejection by the node that was chosen, worded as if there were no other node."""
+    listed = sorted(f"{count} {reason}" for reason, count in Counter(status.reasons).items())
+    text = f"0/1 nodes are available: {', '.join(listed)}."
+    return Status(status.code, (text,), status.plugin)
+
+
 class Diagnosis:
     """What became of every node in an attempt that found none."""
 

@@ -44,6 +44,11 @@ class QueuedPod:
         return f"QueuedPod({self.info.full_name}, attempts={self.attempts})"
 
     @property
+    def waits_for(self) -> set[str]:
+        """The plugins whose events may help it."""
+        return {self.gated_by} if self.gated_by else self.rejectors
+
+    @property
     def rejectors(self) -> set[str]:
         """Everybody who turned it away in the last attempt."""
         return self.unschedulable_plugins | self.pending_plugins

@@ -17,7 +17,7 @@ The queue does nothing by itself: `flush` is to be called about once a second.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
@@ -29,10 +29,9 @@ from kubesched.queue.differences import pod_events
 from kubesched.queue.events import ClusterEvent
 from kubesched.queue.heap import Key, PodHeap
 from kubesched.queue.in_flight import InFlight
+from kubesched.queue.interest import Interest, Registrations
+from kubesched.queue.parked import ParkedPods
 from kubesched.queue.queued_pod import QueuedPod
-
-#: Plugin → the events it wants to hear of; None means all.
-Registrations = Mapping[str, Sequence[ClusterEvent] | None]
 
 
 class SchedulingQueue:
@@ -44,7 +43,7 @@ class SchedulingQueue:
         clock: Clock,
         sort_key: Callable[[QueuedPod], Key],
         gate: Callable[[QueuedPod], str],
-        registrations: Callable[[PodInfo], Registrations],
+        registrations: Mapping[str, Registrations],
         backoff: Backoff,
         max_unschedulable_s: float = 300.0,
         on_ready: Callable[[], None] = lambda: None,
@@ -52,8 +51,7 @@ class SchedulingQueue:
         self._clock = clock
         #: returns the plugin that keeps a pod out, "" if none does
         self._gate = gate
-        #: returns what the plugins of the pod's profile registered
-        self._registrations = registrations
+        self._interest = Interest(registrations)
         self._backoff = backoff
         self._max_unschedulable_s = max_unschedulable_s
         #: called whenever there may be something to pop
@@ -61,14 +59,13 @@ class SchedulingQueue:
         self._active = PodHeap(sort_key)
         self._backing_off = PodHeap(lambda pod: (backoff.expires_at(pod), *sort_key(pod)))
         self._backing_off_errors = PodHeap(lambda pod: (backoff.expires_at(pod),))
-        #: uid → pod, in order of arrival; gated pods are here, with `gated_by` set
-        self._unschedulable: dict[str, QueuedPod] = {}
+        self._parked = ParkedPods()
         self._in_flight = InFlight()
 
     # --- what is where ----------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._active) + self.backoff_count + len(self._unschedulable)
+        return len(self._active) + self.backoff_count + len(self._parked)
 
     def __contains__(self, uid: object) -> bool:
         return any(uid in place for place in self._places())
@@ -86,12 +83,12 @@ class SchedulingQueue:
     @property
     def gated_count(self) -> int:
         """The number of pods that a PreEnqueue plugin keeps out."""
-        return sum(bool(pod.gated_by) for pod in self._unschedulable.values())
+        return self._parked.gated_count
 
     @property
     def unschedulable_count(self) -> int:
         """The number of pods that were tried in vain and wait for an event."""
-        return len(self._unschedulable) - self.gated_count
+        return len(self._parked) - self.gated_count
 
     @property
     def in_flight_count(self) -> int:
@@ -100,8 +97,7 @@ class SchedulingQueue:
 
     def pods(self) -> Iterable[QueuedPod]:
         """Return all pods in the queue."""
-        heaps = (self._active, self._backing_off, self._backing_off_errors)
-        return (*(pod for heap in heaps for pod in heap), *self._unschedulable.values())
+        return [pod for place in self._places() for pod in place]
 
     # --- pods come and go -------------------------------------------------------------------
 
@@ -123,15 +119,14 @@ class SchedulingQueue:
         if not self._replace(new):
             self.add(new)
             return
-        parked = self._unschedulable.get(new.uid)
+        parked = self._parked.get(new.uid)
         if parked is not None and any(self._may_help(event, parked) for event in happened):
             self._wake(parked)
 
     def delete(self, uid: str) -> None:
         """Remove a pod, wherever it is."""
-        self._unschedulable.pop(uid, None)
-        for heap in (self._active, self._backing_off, self._backing_off_errors):
-            heap.remove(uid)
+        for place in self._places():
+            place.remove(uid)
 
     def pop(self) -> QueuedPod | None:
         """Return the pod to try next, or None if there is none; it is then in flight."""
@@ -173,7 +168,7 @@ class SchedulingQueue:
         elif helping:
             self._enqueue(pod)
         else:
-            self._unschedulable[uid] = pod
+            self._parked.add(pod)
 
     # --- pods are woken ---------------------------------------------------------------------
 
@@ -182,8 +177,8 @@ class SchedulingQueue:
     ) -> None:
         """Wake every parked pod that an event may help."""
         self._in_flight.record(event)
-        for pod in list(self._unschedulable.values()):
-            if only(pod.info) and self._may_help(event, pod):
+        for pod in self._parked.of(self._interest.subscribers(event)):
+            if only(pod.info):
                 self._wake(pod)
 
     def activate(self, uids: Iterable[str]) -> None:
@@ -192,7 +187,7 @@ class SchedulingQueue:
             if uid in self._in_flight:
                 self._in_flight.record(events.FORCE_ACTIVATE)
                 continue
-            parked = self._unschedulable.get(uid)
+            parked = self._parked.get(uid)
             if parked is not None:
                 self._wake(parked, backoff=False)
                 continue
@@ -207,15 +202,15 @@ class SchedulingQueue:
             while (pod := heap.peek()) and not self._backoff.is_waiting(pod, now):
                 heap.pop()
                 self._push_active(pod)
-        for pod in list(self._unschedulable.values()):
+        for pod in self._parked:
             if now - pod.queued_at > self._max_unschedulable_s:
                 pod.flushed = True
                 self._wake(pod)
 
     # --- inside -----------------------------------------------------------------------------
 
-    def _places(self) -> tuple[PodHeap | dict[str, QueuedPod], ...]:
-        return self._active, self._backing_off, self._backing_off_errors, self._unschedulable
+    def _places(self) -> tuple[PodHeap | ParkedPods, ...]:
+        return self._active, self._backing_off, self._backing_off_errors, self._parked
 
     def _replace(self, info: PodInfo) -> bool:
         """Give a queued pod its new version; False if it is not in the queue."""
@@ -227,7 +222,7 @@ class SchedulingQueue:
         return False
 
     def _wake(self, pod: QueuedPod, *, backoff: bool = True) -> None:
-        del self._unschedulable[pod.info.uid]
+        self._parked.remove(pod.info.uid)
         self._enqueue(pod, backoff=backoff)
 
     def _enqueue(self, pod: QueuedPod, *, backoff: bool = True) -> None:
@@ -235,7 +230,7 @@ class SchedulingQueue:
         pod.gated_by = self._gate(pod)
         if pod.gated_by:
             pod.unschedulable_plugins = {pod.gated_by}
-            self._unschedulable[pod.info.uid] = pod
+            self._parked.add(pod)
         elif backoff and self._backoff.is_waiting(pod, self._clock.time()):
             heap = self._backing_off if pod.rejectors else self._backing_off_errors
             heap.push(pod)
@@ -248,17 +243,13 @@ class SchedulingQueue:
         self._on_ready()
 
     def _may_help(self, event: ClusterEvent, pod: QueuedPod) -> bool:
-        if event.is_wildcard:
-            return True
-        registered = self._registrations(pod.info)
-        return any(
-            _wants(event, registered.get(plugin, ()))
-            for plugin in ({pod.gated_by} if pod.gated_by else pod.rejectors)
-        )
+        return event.is_wildcard or self._concerns(event, pod, pod.waits_for)
 
     def _helps_pending(self, event: ClusterEvent, pod: QueuedPod) -> bool:
-        registered = self._registrations(pod.info)
-        return any(_wants(event, registered.get(each, ())) for each in pod.pending_plugins)
+        return self._concerns(event, pod, pod.pending_plugins)
+
+    def _concerns(self, event: ClusterEvent, pod: QueuedPod, plugins: Iterable[str]) -> bool:
+        return self._interest.concerns(event, pod.info.pod.spec.scheduler_name, plugins)
 
     def validate(self) -> None:
         """Check that no pod is in two places, and none both in the queue and in flight."""
@@ -267,9 +258,4 @@ class SchedulingQueue:
             require(pod.info.uid not in seen, f"{pod} is in two places")
             require(pod.info.uid not in self._in_flight, f"{pod} is in the queue and in flight")
             seen.add(pod.info.uid)
-        for pod in self._unschedulable.values():
-            require(pod.rejectors, f"{pod} is parked although nobody turned it away")
-
-
-def _wants(event: ClusterEvent, registered: Sequence[ClusterEvent] | None) -> bool:
-    return registered is None or any(event.matches(each) for each in registered)
+        self._parked.validate()

@@ -53,6 +53,11 @@ class ApiCalls:
         path = resources.PODS.item(meta.name, namespace=meta.namespace, subresource="binding")
         await self._client.post(path, binding)
 
+    async def nominate(self, pod: Pod, node_name: str) -> None:
+        """Say where a pod is about to go."""
+        if pod.status.nominated_node_name != node_name:
+            await self._patch_status(pod, {"nominatedNodeName": node_name})
+
     async def report_unschedulable(
         self, pod: Pod, *, reason: str, message: str, nominated_node: str | None
     ) -> None:

@@ -15,6 +15,8 @@ from collections.abc import Callable
 
 from kubesched.cluster.cluster import Cluster
 from kubesched.config.durations import Duration
+from kubesched.errors import ClientError
+from kubesched.framework.diagnosis import refused_by_chosen_node
 from kubesched.framework.plugin import PreBind
 from kubesched.framework.runtime import Framework, refused_pre_bind
 from kubesched.framework.status import SUCCESS, Code, Status, error
@@ -22,6 +24,7 @@ from kubesched.framework.waiting import WaitingPod, WaitingPods
 from kubesched.queue import events
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.recorders import Recorders
@@ -40,6 +43,7 @@ class Bindings:
         waiting: WaitingPods,
         failures: FailureHandler,
         recorders: Recorders,
+        api_calls: ApiCalls,
         on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
     ) -> None:
         self._cluster = cluster
@@ -47,6 +51,7 @@ class Bindings:
         self._waiting = waiting
         self._failures = failures
         self._recorders = recorders
+        self._api_calls = api_calls
         self._on_bound = on_bound
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -62,7 +67,7 @@ class Bindings:
         if status.ok:
             status, waits = framework.permit(decision.state, pod.info, node_name)
         if not status.ok:
-            self._undo(framework, pod, decision, status)
+            self._undo(framework, pod, decision, _turned_away(status))
             return
         self._activate(decision)
         permission = self._ask_to_wait(pod, waits) if waits else None
@@ -93,8 +98,6 @@ class Bindings:
         except Exception as failed:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
             _log.exception("binding pod %s failed unexpectedly", pod.info.full_name)
             status = error(f"{type(failed).__name__}: {failed}")
-        finally:
-            self._waiting.remove(pod.info.uid)
         if status.ok:
             self._bound(framework, pod, decision)
         else:
@@ -112,18 +115,34 @@ class Bindings:
         if not status.ok and status.code is not Code.SKIP:
             return status
         has_pre_bind = status.ok
+        if has_pre_bind or permission is not None:
+            # Others may want to know where the pod is about to go: binding may take a while.
+            await self._announce(pod, node_name)
         if permission is not None:
-            status = await permission
+            try:
+                status = await permission
+            finally:
+                self._waiting.remove(info.uid)
             if not status.ok:
-                return status
+                return _turned_away(status)
         # From here on, whatever goes wrong is an error: no event in the cluster would help.
         self._queue.done(info.uid)
         if has_pre_bind:
             for group in framework.pre_bind_groups(state):
                 status = await self._pre_bind(group, decision, pod)
                 if not status.ok:
-                    return status
-        return await framework.bind(state, info, node_name)
+                    return status.by("")
+        return (await framework.bind(state, info, node_name)).by("")
+
+    async def _announce(self, pod: QueuedPod, node_name: str) -> None:
+        try:
+            await self._api_calls.nominate(pod.info.pod, node_name)
+        except ClientError as failed:
+            _log.error(
+                "Failed to update the nominated node name in the binding cycle: pod=%s err=%s",
+                pod.info.full_name,
+                failed,
+            )
 
     async def _pre_bind(self, group: list[PreBind], decision: Decision, pod: QueuedPod) -> Status:
         results = await asyncio.gather(
@@ -179,3 +198,8 @@ class Bindings:
         if decision.state.pods_to_activate:
             self._queue.activate(decision.state.pods_to_activate)
             decision.state.pods_to_activate = {}
+
+
+def _turned_away(status: Status) -> Status:
+    """Return what a refusal means for the pod; an error stays as it is."""
+    return refused_by_chosen_node(status) if status.rejected else status

@@ -1,0 +1,180 @@
+"""The cluster's state: pods come before their nodes, twice, moved, assumed, forgotten."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.resources import CPU
+from kubesched.errors import InvariantError, QuantityError
+from tests.unit.builders import cluster_of, node, on_node, pod
+
+
+def _cpu_on(cluster: Cluster, node_name: str) -> int:
+    row = cluster.table.row_of(node_name)
+    assert row is not None
+    return int(cluster.table.requested[CPU, row])
+
+
+def test_a_pod_counts_on_its_node() -> None:
+    cluster = cluster_of(node("n1"), pod("p", node="n1", cpu="1"))
+    assert _cpu_on(cluster, "n1") == 1000
+    assert cluster.node_of("p") == "n1"
+    assert cluster.pod_count == 1
+    cluster.remove_pod("p")
+    assert _cpu_on(cluster, "n1") == 0
+    assert cluster.pod("p") is None
+    cluster.validate()
+
+
+def test_the_same_pod_twice_counts_once() -> None:
+    cluster = cluster_of(node("n1"), pod("p", node="n1", cpu="1"), pod("p", node="n1", cpu="2"))
+    assert _cpu_on(cluster, "n1") == 2000
+    assert cluster.pod_count == 1
+    cluster.validate()
+
+
+def test_a_pod_seen_on_another_node_has_moved() -> None:
+    cluster = cluster_of(node("n1"), node("n2"), pod("p", node="n1", cpu="1"))
+    cluster.put_pod(pod("p", node="n2", cpu="1"))
+    assert (_cpu_on(cluster, "n1"), _cpu_on(cluster, "n2")) == (0, 1000)
+    cluster.validate()
+
+
+def test_a_pod_may_come_before_its_node() -> None:
+    cluster = cluster_of(pod("p", node="n1", cpu="1"))
+    assert cluster.node_of("p") == "n1"
+    cluster.validate()
+    cluster.put_node(node("n1"))
+    assert _cpu_on(cluster, "n1") == 1000
+    cluster.validate()
+
+
+def test_a_pod_may_go_before_its_node_comes() -> None:
+    cluster = cluster_of(pod("p", node="n1", cpu="1"))
+    cluster.remove_pod("p")
+    cluster.validate()
+    cluster.put_node(node("n1"))
+    assert _cpu_on(cluster, "n1") == 0
+
+
+def test_pods_of_a_removed_node_wait_for_it_to_come_back() -> None:
+    cluster = cluster_of(node("n1"), pod("p", node="n1", cpu="1"), pod("q", node="n1", cpu="2"))
+    cluster.remove_node("n1")
+    cluster.validate()
+    assert cluster.pod_count == 2
+    cluster.remove_pod("q")
+    cluster.put_node(node("n1"))
+    assert _cpu_on(cluster, "n1") == 1000
+    cluster.validate()
+
+
+def test_removing_what_is_not_there_changes_nothing() -> None:
+    cluster = cluster_of(node("n1"))
+    cluster.remove_node("n2")
+    cluster.remove_pod("p")
+    cluster.forget("p")
+    assert list(cluster.table.names()) == ["n1"]
+    cluster.validate()
+
+
+def test_a_resize_counts_as_soon_as_the_kubelet_reports_it() -> None:
+    cluster = cluster_of(node("n1"), pod("p", node="n1", cpu="1"))
+    cluster.put_pod(pod("p", node="n1", cpu="1", resized_to={"cpu": "3"}))
+    assert _cpu_on(cluster, "n1") == 3000
+    cluster.validate()
+
+
+def test_a_version_that_cannot_be_read_leaves_the_old_one_in_place() -> None:
+    cluster = cluster_of(node("n1"), pod("p", node="n1", cpu="1"))
+    with pytest.raises(QuantityError):
+        cluster.put_pod(pod("p", node="n1", cpu="?"))
+    assert _cpu_on(cluster, "n1") == 1000
+    with pytest.raises(QuantityError):
+        cluster.put_node(node("n1", cpu="?"))
+    assert _cpu_on(cluster, "n1") == 1000
+    cluster.validate()
+
+
+# --- assumptions ------------------------------------------------------------------------------
+
+
+def test_an_assumed_pod_counts_at_once_and_is_confirmed_by_the_watch() -> None:
+    cluster = cluster_of(node("n1"))
+    waiting = pod("p", cpu="1")
+    cluster.assume(cluster.compiler.pending(waiting), "n1")
+    assert cluster.is_assumed("p")
+    assert cluster.assumed_count == 1
+    assert _cpu_on(cluster, "n1") == 1000
+    cluster.put_pod(on_node(waiting, "n1"))
+    assert not cluster.is_assumed("p")
+    assert _cpu_on(cluster, "n1") == 1000
+    cluster.validate()
+
+
+def test_a_pod_bound_elsewhere_by_somebody_else_is_where_the_watch_says() -> None:
+    cluster = cluster_of(node("n1"), node("n2"))
+    waiting = pod("p", cpu="1")
+    cluster.assume(cluster.compiler.pending(waiting), "n1")
+    cluster.put_pod(on_node(waiting, "n2"))
+    assert (_cpu_on(cluster, "n1"), _cpu_on(cluster, "n2")) == (0, 1000)
+    assert cluster.assumed_count == 0
+    cluster.validate()
+
+
+def test_a_forgotten_assumption_no_longer_counts_and_may_be_made_again() -> None:
+    cluster = cluster_of(node("n1"))
+    info = cluster.compiler.pending(pod("p", cpu="1"))
+    cluster.assume(info, "n1")
+    cluster.forget("p")
+    assert _cpu_on(cluster, "n1") == 0
+    assert cluster.pod_count == 0
+    cluster.assume(info, "n1")
+    assert _cpu_on(cluster, "n1") == 1000
+    cluster.validate()
+
+
+def test_forgetting_a_pod_that_was_seen_bound_changes_nothing() -> None:
+    cluster = cluster_of(node("n1"))
+    waiting = pod("p", cpu="1")
+    cluster.assume(cluster.compiler.pending(waiting), "n1")
+    cluster.put_pod(on_node(waiting, "n1"))
+    cluster.forget("p")
+    assert _cpu_on(cluster, "n1") == 1000
+
+
+def test_a_deleted_pod_is_not_assumed_any_more() -> None:
+    cluster = cluster_of(node("n1"))
+    cluster.assume(cluster.compiler.pending(pod("p", cpu="1")), "n1")
+    cluster.remove_pod("p")
+    assert cluster.assumed_count == 0
+    assert _cpu_on(cluster, "n1") == 0
+    cluster.validate()
+
+
+def test_a_pod_that_is_on_a_node_cannot_be_assumed() -> None:
+    cluster = cluster_of(node("n1"), pod("p", node="n1", cpu="1"))
+    with pytest.raises(InvariantError, match="pod default/p is on a node"):
+        cluster.assume(cluster.compiler.pending(pod("p")), "n1")
+    assert _cpu_on(cluster, "n1") == 1000
+    assert cluster.assumed_count == 0
+
+
+def test_an_assumption_outlives_its_node() -> None:
+    cluster = cluster_of(node("n1"))
+    cluster.assume(cluster.compiler.pending(pod("p", cpu="1")), "n1")
+    cluster.remove_node("n1")
+    cluster.validate()
+    cluster.forget("p")
+    cluster.put_node(node("n1"))
+    assert _cpu_on(cluster, "n1") == 0
+    cluster.validate()
+
+
+def test_validate_finds_a_pod_in_two_places() -> None:
+    cluster = cluster_of(node("n1"), node("n2"), pod("p", node="n1"))
+    info = cluster.pod("p")
+    assert info is not None
+    cluster.table.add_pod(1, info)
+    with pytest.raises(InvariantError, match="two places"):
+        cluster.validate()

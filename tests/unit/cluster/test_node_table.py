@@ -1,0 +1,248 @@
+"""The node table: rows, columns, change logs, and pretending."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesched.cluster import node_table
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.node_table import FIRST_CAPACITY, NodeTable
+from kubesched.cluster.resources import CPU, MEMORY
+from kubesched.errors import InvariantError, QuantityError
+from tests.unit.builders import GI, MI, cluster_of, node, pod
+
+GPU = "example.com/gpu"
+
+
+def _row(table: NodeTable, name: str) -> int:
+    row = table.row_of(name)
+    assert row is not None
+    return row
+
+
+def _columns(table: NodeTable) -> dict[str, Any]:
+    """Everything that pods can change in a table, as plain data."""
+    return {
+        "requested": table.requested.tolist(),
+        "non_zero": table.non_zero_requested.tolist(),
+        "pod_count": table.pod_count.tolist(),
+        "pods": [set(pods) for pods in table.pods],
+        "ports": table.ports.snapshot(),
+        "positions": (table.node_changes.position, table.row_changes.position),
+    }
+
+
+# --- rows -------------------------------------------------------------------------------------
+
+
+def test_a_node_fills_its_row() -> None:
+    table = NodeTable()
+    row = table.put_node(
+        node("n1", cpu="2500m", memory="3Gi", pods=7, unschedulable=True, taints=["a=b:NoSchedule"])
+    )
+    assert (len(table), table.size) == (1, 1)
+    assert table.name_at(row) == "n1"
+    assert table.allocatable[CPU, row] == 2500
+    assert table.allocatable[MEMORY, row] == 3 * GI
+    assert table.allowed_pods[row] == 7
+    assert table.unschedulable[row]
+    assert table.taint_sets.values[table.taint_ids[row]] == table.node_at(row).spec.taints
+    table.validate()
+
+
+def test_what_a_new_version_no_longer_offers_is_gone() -> None:
+    table = NodeTable()
+    row = table.put_node(node("n1", resources={GPU: "4"}))
+    number = table.resources.find(GPU)
+    assert table.allocatable[number, row] == 4
+    assert table.put_node(node("n1")) == row
+    assert table.allocatable[number, row] == 0
+    table.validate()
+
+
+def test_a_removed_node_s_row_is_given_to_the_next_one() -> None:
+    table = NodeTable()
+    rows = [table.put_node(node(f"n{number}")) for number in range(3)]
+    table.remove_node("n1")
+    assert not table.valid[rows[1]]
+    with pytest.raises(LookupError, match="row 1 has no node"):
+        table.node_at(rows[1])
+    table.validate()
+    assert table.put_node(node("other")) == rows[1]
+    assert table.size == 3
+    assert sorted(table.names()) == ["n0", "n2", "other"]
+    table.validate()
+
+
+def test_the_table_grows_beyond_its_first_capacity() -> None:
+    table = NodeTable()
+    asked_early = table.label_column("disk")
+    for number in range(FIRST_CAPACITY + 1):
+        disk = "ssd" if number % 2 else "hdd"
+        table.put_node(node(f"n{number}", cpu=str(number + 1), labels={"disk": disk}))
+    assert table.size == FIRST_CAPACITY + 1
+    assert table.allocatable[CPU, : table.size].tolist() == [
+        1000 * (number + 1) for number in range(table.size)
+    ]
+    assert table.label_column("disk") is asked_early
+    table.validate()
+
+
+def test_a_node_that_cannot_be_read_changes_nothing() -> None:
+    table = NodeTable()
+    table.put_node(node("n1"))
+    before = _columns(table)
+    with pytest.raises(QuantityError, match="n2"):
+        table.put_node(node("n2", cpu="many"))
+    with pytest.raises(QuantityError, match="n1"):
+        table.put_node(node("n1", resources={GPU: "1.2.3"}))
+    assert list(table.names()) == ["n1"]
+    assert _columns(table) == before
+    table.validate()
+
+
+# --- label columns ----------------------------------------------------------------------------
+
+
+def _labels(table: NodeTable, key: str) -> dict[str, str | None]:
+    column = table.label_column(key)
+    return {name: column.vocabulary.values[column.ids[_row(table, name)]] for name in table.names()}
+
+
+def test_a_label_column_is_made_when_asked_for_and_then_kept_up_to_date() -> None:
+    table = NodeTable()
+    table.put_node(node("a", labels={"disk": "ssd"}))
+    table.put_node(node("b"))
+    assert _labels(table, "disk") == {"a": "ssd", "b": None}
+    table.put_node(node("a", labels={"disk": "hdd"}))
+    table.put_node(node("b", labels={"disk": ""}))
+    table.put_node(node("c", labels={"other": "x"}))
+    assert _labels(table, "disk") == {"a": "hdd", "b": "", "c": None}
+    table.remove_node("a")
+    table.put_node(node("d"))
+    assert _labels(table, "disk") == {"b": "", "c": None, "d": None}
+
+
+def test_a_label_column_that_has_seen_too_many_values_starts_again() -> None:
+    table = NodeTable()
+    table.put_node(node("steady", labels={"build": "0"}))
+    first = table.label_column("build")
+    too_many = node_table.STALE_VALUES_FACTOR * FIRST_CAPACITY
+    for number in range(too_many + 1):
+        table.put_node(node("busy", labels={"build": str(number)}))
+    again = table.label_column("build")
+    assert again is not first
+    assert len(again.vocabulary) == 3, "absent, steady's value and busy's newest"
+    assert _labels(table, "build") == {"steady": "0", "busy": str(too_many)}
+    table.put_node(node("steady", labels={"build": "x"}))
+    assert _labels(table, "build")["steady"] == "x"
+    table.validate()
+
+
+# --- change logs ------------------------------------------------------------------------------
+
+
+def test_a_node_s_change_is_in_both_logs_a_pod_s_change_in_one() -> None:
+    cluster = cluster_of(node("n1"), node("n2"))
+    table = cluster.table
+    nodes_at, rows_at = table.node_changes.position, table.row_changes.position
+
+    def changed() -> tuple[list[int], list[int]]:
+        by_node = table.node_changes.rows_since(nodes_at)
+        by_row = table.row_changes.rows_since(rows_at)
+        assert by_node is not None
+        assert by_row is not None
+        return by_node.tolist(), by_row.tolist()
+
+    cluster.put_pod(pod("p", node="n2"))
+    assert changed() == ([], [_row(table, "n2")])
+    cluster.put_node(node("n1", cpu="1"))
+    assert changed() == ([_row(table, "n1")], [0, 1])
+
+
+# --- pretending -------------------------------------------------------------------------------
+
+
+def _busy_cluster() -> Cluster:
+    return cluster_of(
+        node("n1"),
+        node("n2"),
+        pod("stays", node="n1", cpu="1", memory="1Gi", ports=[80]),
+        pod("goes", node="n1", cpu="500m", ports=[443]),
+        pod("elsewhere", node="n2", cpu="3"),
+    )
+
+
+def test_supposing_counts_other_pods_for_a_while() -> None:
+    cluster = _busy_cluster()
+    table = cluster.table
+    row = _row(table, "n1")
+    coming = cluster.compiler.pending(pod("comes", cpu="2", memory="300Mi", ports=[8080]))
+    going = cluster.pod("goes")
+    assert going is not None
+    with table.supposing(row, with_pods=[coming], without_pods=[going]):
+        assert table.requested[CPU, row] == 1000 + 2000
+        assert table.requested[MEMORY, row] == GI + 300 * MI
+        assert table.pod_count[row] == 2
+        assert set(table.pods[row]) == {"stays", "comes"}
+        assert {port for _, port in table.ports.snapshot()} == {80, 8080}
+    assert set(table.pods[row]) == {"stays", "goes"}
+
+
+def test_supposing_restores_everything_and_leaves_no_trace_in_the_logs() -> None:
+    cluster = _busy_cluster()
+    table = cluster.table
+    before = _columns(table)
+    coming = cluster.compiler.pending(pod("comes", cpu="2", ports=[8080]))
+    staying = cluster.pod("stays")
+    assert staying is not None
+    with table.supposing(_row(table, "n1"), with_pods=[coming], without_pods=[staying]):
+        assert _columns(table) != before
+    assert _columns(table) == before
+    cluster.validate()
+
+
+def test_supposing_restores_everything_after_an_exception() -> None:
+    cluster = _busy_cluster()
+    table = cluster.table
+    before = _columns(table)
+    coming = cluster.compiler.pending(pod("comes", cpu="2", ports=[8080]))
+    with (
+        pytest.raises(ZeroDivisionError),
+        table.supposing(_row(table, "n1"), with_pods=[coming]),
+    ):
+        raise ZeroDivisionError
+    assert _columns(table) == before
+    cluster.put_pod(pod("later", node="n1"))
+    assert table.row_changes.position == before["positions"][1] + 1, "the log is on again"
+
+
+# --- validation can fail ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "break_it",
+    [
+        pytest.param(lambda table: table.requested.__setitem__((CPU, 0), 1), id="requested"),
+        pytest.param(lambda table: table.pod_count.__setitem__(0, 9), id="pod_count"),
+        pytest.param(lambda table: table.allocatable.__setitem__((CPU, 0), 1), id="allocatable"),
+        pytest.param(lambda table: table.valid.__setitem__(0, False), id="valid"),
+        pytest.param(lambda table: table.unschedulable.__setitem__(0, True), id="unschedulable"),
+        pytest.param(
+            lambda table: table.ports.remove(0, table.pods[0]["p"].shape.host_ports), id="ports"
+        ),
+        pytest.param(lambda table: table.order.remove(0), id="order"),
+        pytest.param(lambda table: table.label_column("x").ids.__setitem__(0, 0), id="label"),
+        pytest.param(lambda table: table.images.find("web:1").rows.clear(), id="image"),
+    ],
+)
+def test_validate_finds_a_column_that_disagrees(break_it: Any) -> None:
+    cluster = cluster_of(
+        node("n1", labels={"x": "y"}, images={"web:1": 5}), pod("p", node="n1", ports=[80])
+    )
+    cluster.validate()
+    break_it(cluster.table)
+    with pytest.raises(InvariantError):
+        cluster.validate()

@@ -1,0 +1,93 @@
+"""The message that tells people why a pod fits nowhere."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from tests.unit.builders import Lab, cluster_of, node, pod
+
+
+def _diagnosis(*answers: Status | None, absent: Status | None = None) -> Diagnosis:
+    """A diagnosis of as many nodes as there are answers; None: the node was not looked at."""
+    cluster = cluster_of(*(node(f"n{number}") for number in range(len(answers))))
+    statuses = [SUCCESS, *(each for each in answers if each is not None)]
+    given = iter(range(1, len(statuses)))
+    numbers = np.array([0 if each is None else next(given) for each in answers], dtype=np.int32)
+    return Diagnosis(cluster.table, numbers=numbers, statuses=statuses, absent=absent)
+
+
+def test_reasons_are_counted_and_sorted_as_text() -> None:
+    answers = [unschedulable("Insufficient cpu")] * 10 + [unresolvable("zoned out")] * 2
+    assert _diagnosis(*answers).message() == (
+        "0/12 nodes are available: 10 Insufficient cpu, 2 zoned out."
+    )
+    answers = [unschedulable("b")] * 2 + [unschedulable("a")] * 10 + [unschedulable("c")] * 9
+    assert _diagnosis(*answers).message() == "0/21 nodes are available: 10 a, 2 b, 9 c."
+
+
+def test_a_node_with_several_reasons_counts_for_each() -> None:
+    both = unschedulable("Insufficient cpu", "Insufficient memory")
+    one = unresolvable("Insufficient cpu")
+    assert _diagnosis(both, one).message() == (
+        "0/2 nodes are available: 1 Insufficient memory, 2 Insufficient cpu."
+    )
+
+
+def test_nodes_that_were_not_looked_at_count_with_what_was_said_of_them() -> None:
+    absent = unresolvable("node(s) didn't satisfy plugin(s) [A B]")
+    diagnosis = _diagnosis(unschedulable("full"), None, None, absent=absent)
+    assert diagnosis.message() == (
+        "0/3 nodes are available: 1 full, 2 node(s) didn't satisfy plugin(s) [A B]."
+    )
+    assert diagnosis.status_of(0) == unschedulable("full")
+    assert diagnosis.status_of(1) == absent
+
+
+def test_nodes_that_were_not_looked_at_for_no_stated_reason_are_unresolvable_in_silence() -> None:
+    diagnosis = _diagnosis(unschedulable("full"), None)
+    assert diagnosis.message() == "0/2 nodes are available: 1 full."
+    assert diagnosis.status_of(1) == unresolvable()
+
+
+def test_a_rejection_before_any_node_was_looked_at() -> None:
+    table = cluster_of(node("a"), node("b")).table
+    status = unresolvable("volume is gone", "claim too").by("Volumes")
+    diagnosis = Diagnosis(table, pre_filter=status)
+    assert diagnosis.message() == "0/2 nodes are available: volume is gone, claim too."
+    assert diagnosis.status_of(1) == status
+
+
+def test_what_post_filter_says_is_added_as_it_is() -> None:
+    diagnosis = _diagnosis(unschedulable("full"))
+    diagnosis.post_filter_message = "preemption: nobody to evict"
+    assert diagnosis.message() == "0/1 nodes are available: 1 full. preemption: nobody to evict"
+
+
+def test_a_cluster_without_nodes() -> None:
+    assert Diagnosis(cluster_of().table).message() == "no nodes available to schedule pods"
+
+
+def test_rows_that_are_free_do_not_count() -> None:
+    lab = Lab(node("a", cpu="1"), node("b", cpu="1"), node("c", cpu="1"))
+    lab.cluster.remove_node("b")
+    assert lab.message(pod(cpu="2")) == "0/2 nodes are available: 2 Insufficient cpu."
+
+
+def test_the_example_of_the_default_profile() -> None:
+    lab = Lab(
+        node("a", taints=["x=y:NoSchedule"]), node("b", cpu="1"), node("c", cpu="1"), node("d")
+    )
+    lab.cluster.put_node(node("d", unschedulable=True))
+    diagnosis = lab.diagnosis(pod(cpu="2"))
+    assert diagnosis.message() == (
+        "0/4 nodes are available: 1 node(s) had untolerated taint(s), 1 node(s) were unschedulable,"
+        " 2 Insufficient cpu."
+    )
+    assert diagnosis.unschedulable_plugins == {
+        "NodeUnschedulable",
+        "TaintToleration",
+        "NodeResourcesFit",
+    }
+    assert diagnosis.pending_plugins == set()

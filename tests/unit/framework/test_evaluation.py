@@ -1,0 +1,583 @@
+"""An attempt: PreFilter, Filter, nominations, PreScore, Score, with plugins made for the purpose.
+
+The plugins here are cluster-wide and do what a test tells them; what the in-tree ones do is in
+tests of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import Shape
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.plugin import (
+    Filter,
+    Normalize,
+    Plugin,
+    PreFilter,
+    PreFilterResult,
+    PreScore,
+    RowFilter,
+    RowScore,
+    Score,
+)
+from kubesched.framework.status import (
+    SKIP,
+    SUCCESS,
+    Code,
+    Status,
+    error,
+    unresolvable,
+    unschedulable,
+)
+from kubesched.framework.verdict import ALL_PASS, Verdict, reject
+from tests.unit.builders import Lab, node, pod
+
+NODES = (node("a"), node("b"), node("c"))
+
+
+def pre_filter(name: str, result: PreFilterResult | Status) -> type[PreFilter]:
+    """A plugin whose PreFilter says this, and whose Filter turns everything away."""
+    answer = PreFilterResult(result) if isinstance(result, Status) else result
+    plugin_name = name
+
+    class Said(PreFilter, Filter):
+        name = plugin_name
+
+        def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:
+            calls = state.read("calls")
+            assert isinstance(calls, list)
+            calls.append(plugin_name)
+            return answer
+
+        def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+            if answer.status.ok:
+                return ALL_PASS
+            return reject(np.ones(len(nodes), dtype=np.bool_), unschedulable("filtered"))
+
+    return Said
+
+
+def restricts(name: str, *node_names: str) -> type[PreFilter]:
+    return pre_filter(name, PreFilterResult(node_names=frozenset(node_names)))
+
+
+def filters(name: str, rejected: dict[str, Status]) -> type[Filter]:
+    """A cluster-wide filter that turns the named nodes away, each for its own reason."""
+    plugin_name = name
+
+    class Rejecting(Filter):
+        name = plugin_name
+
+        def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+            statuses = tuple(rejected.values())
+            answers = np.zeros(len(nodes), dtype=np.int32)
+            for number, node_name in enumerate(rejected, start=1):
+                answers[nodes.row_numbers() == nodes.table.row_of(node_name)] = number
+            return Verdict(answers, statuses)
+
+    return Rejecting
+
+
+class Attempt:
+    """One attempt with out-of-tree plugins, and who was asked in PreFilter."""
+
+    def __init__(self, *plugins: type[Plugin], only: list[str] | None = None) -> None:
+        self.lab = Lab(*NODES, plugins=plugins, only=only or [])
+        self.calls: list[str] = []
+        self.state = CycleState()
+        self.state.write("calls", self.calls)
+
+    def find(self) -> list[str] | Diagnosis:
+        return self.lab.find(pod("p"), self.state)
+
+    def diagnosis(self) -> Diagnosis:
+        found = self.find()
+        assert isinstance(found, Diagnosis)
+        return found
+
+
+# --- PreFilter --------------------------------------------------------------------------------
+
+
+def test_success_lets_all_nodes_be_looked_at() -> None:
+    attempt = Attempt(pre_filter("A", SUCCESS), pre_filter("B", SUCCESS))
+    assert attempt.find() == ["a", "b", "c"]
+    assert attempt.calls == ["A", "B"]
+
+
+def test_skip_leaves_the_same_plugin_s_filter_out() -> None:
+    attempt = Attempt(pre_filter("A", SKIP))
+    assert attempt.find() == ["a", "b", "c"]
+    assert attempt.state.skip_filter == {"A"}
+
+
+def test_unresolvable_ends_the_attempt_at_once() -> None:
+    attempt = Attempt(
+        pre_filter("A", SUCCESS), pre_filter("B", unresolvable("never")), pre_filter("C", SUCCESS)
+    )
+    diagnosis = attempt.diagnosis()
+    assert attempt.calls == ["A", "B"]
+    assert diagnosis.message() == "0/3 nodes are available: never."
+    assert diagnosis.unschedulable_plugins == {"B"}
+    assert diagnosis.status_of(0) == unresolvable("never").by("B")
+
+
+def test_unschedulable_lets_the_others_be_asked_and_the_last_one_counts() -> None:
+    attempt = Attempt(
+        pre_filter("A", unschedulable("first")),
+        pre_filter("B", SUCCESS),
+        pre_filter("C", unschedulable("last")),
+    )
+    diagnosis = attempt.diagnosis()
+    assert attempt.calls == ["A", "B", "C"]
+    assert diagnosis.message() == "0/3 nodes are available: last."
+    assert diagnosis.unschedulable_plugins == {"C"}
+
+
+def test_unresolvable_wins_over_an_earlier_unschedulable() -> None:
+    attempt = Attempt(
+        pre_filter("A", unschedulable("maybe")), pre_filter("B", unresolvable("never"))
+    )
+    diagnosis = attempt.diagnosis()
+    assert diagnosis.message() == "0/3 nodes are available: never."
+    assert diagnosis.unschedulable_plugins == {"B"}
+
+
+@pytest.mark.parametrize(
+    "status",
+    [error("boom"), Status(Code.PENDING, ("boom",)), Status(Code.WAIT, ("boom",))],
+    ids=lambda status: status.code.label,
+)
+def test_anything_else_is_an_error(status: Status) -> None:
+    attempt = Attempt(pre_filter("A", status), pre_filter("B", SUCCESS))
+    with pytest.raises(AttemptError) as raised:
+        attempt.find()
+    assert str(raised.value) == 'running PreFilter plugin "A": boom'
+    assert raised.value.status == error('running PreFilter plugin "A": boom').by("A")
+    assert attempt.calls == ["A"]
+
+
+# --- node names -------------------------------------------------------------------------------
+
+
+def test_named_nodes_are_looked_at_in_the_cluster_s_order() -> None:
+    assert Attempt(restricts("A", "c", "a")).find() == ["a", "c"]
+
+
+def test_names_are_intersected() -> None:
+    attempt = Attempt(restricts("A", "a", "b"), pre_filter("B", SUCCESS), restricts("C", "b", "c"))
+    assert attempt.find() == ["b"]
+
+
+def test_names_of_one_plugin_that_are_no_nodes_at_all() -> None:
+    attempt = Attempt(restricts("A"), pre_filter("B", SUCCESS))
+    diagnosis = attempt.diagnosis()
+    assert attempt.calls == ["A"], "the others are not asked any more"
+    assert diagnosis.message() == "0/3 nodes are available: node(s) didn't satisfy plugin A."
+    assert diagnosis.unschedulable_plugins == {"A"}
+    assert diagnosis.status_of(0).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def test_names_of_several_plugins_that_have_nothing_in_common() -> None:
+    diagnosis = Attempt(restricts("B", "a"), restricts("A", "c")).diagnosis()
+    assert diagnosis.message() == (
+        "0/3 nodes are available: node(s) didn't satisfy plugin(s) [A B] simultaneously."
+    )
+    assert diagnosis.unschedulable_plugins == {"A", "B"}
+
+
+def test_named_nodes_that_do_not_exist() -> None:
+    diagnosis = Attempt(restricts("A", "x")).diagnosis()
+    assert diagnosis.message() == (
+        "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [A]."
+    )
+    assert diagnosis.unschedulable_plugins == {"A"}
+
+
+def test_named_nodes_that_are_turned_away_and_the_others() -> None:
+    attempt = Attempt(
+        restricts("B", "a", "b"), restricts("A", "a"), filters("F", {"a": unschedulable("full")})
+    )
+    diagnosis = attempt.diagnosis()
+    assert diagnosis.message() == (
+        "0/3 nodes are available: 1 full, 2 node(s) didn't satisfy plugin(s) [A B]."
+    )
+    assert diagnosis.unschedulable_plugins == {"A", "B", "F"}
+    assert diagnosis.status_of(0) == unschedulable("full").by("F")
+    assert diagnosis.status_of(1).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+
+
+def test_row_local_filters_count_on_named_nodes_too() -> None:
+    attempt = Attempt(restricts("A", "a", "b"), only=["NodeUnschedulable"])
+    attempt.lab.cluster.put_node(node("a", unschedulable=True))
+    assert attempt.find() == ["b"]
+
+
+# --- Filter -----------------------------------------------------------------------------------
+
+
+def test_the_first_filter_that_turns_a_node_away_is_named() -> None:
+    attempt = Attempt(
+        filters("F", {"a": unschedulable("f")}),
+        filters("G", {"a": unschedulable("g"), "b": unresolvable("g"), "c": unschedulable("h")}),
+    )
+    diagnosis = attempt.diagnosis()
+    assert diagnosis.message() == "0/3 nodes are available: 1 f, 1 g, 1 h."
+    assert [diagnosis.status_of(row).plugin for row in range(3)] == ["F", "G", "G"]
+    assert diagnosis.unschedulable_plugins == {"F", "G"}
+
+
+def test_row_local_and_cluster_wide_filters_keep_the_order_of_the_profile() -> None:
+    everywhere = {name: unschedulable("late") for name in "abc"}
+    attempt = Attempt(filters("Late", everywhere), only=["NodeUnschedulable"])
+    attempt.lab.cluster.put_node(node("b", unschedulable=True))
+    diagnosis = attempt.diagnosis()
+    assert [diagnosis.status_of(row).plugin for row in range(3)] == [
+        "Late",
+        "NodeUnschedulable",
+        "Late",
+    ]
+
+
+def test_pending_is_a_rejection_that_is_remembered() -> None:
+    waiting = Status(Code.PENDING, ("a device is being prepared",))
+    rejected = {"a": waiting, "b": unschedulable("f"), "c": unschedulable("f")}
+    diagnosis = Attempt(filters("F", rejected)).diagnosis()
+    assert diagnosis.unschedulable_plugins == {"F"}
+    assert diagnosis.pending_plugins == {"F"}
+
+
+def test_an_error_on_one_node_ends_the_attempt() -> None:
+    attempt = Attempt(filters("F", {"b": error("disk on fire")}))
+    with pytest.raises(AttemptError) as raised:
+        attempt.find()
+    assert str(raised.value) == 'running "F" filter plugin: disk on fire'
+    assert raised.value.status.plugin == "F"
+    assert raised.value.status.code is Code.ERROR
+
+
+def test_an_error_behind_a_rejection_is_never_met() -> None:
+    attempt = Attempt(
+        filters("F", {"b": unschedulable("no")}), filters("G", {"b": error("disk on fire")})
+    )
+    assert attempt.find() == ["a", "c"]
+
+
+def test_an_error_of_another_attempt_does_not_count_in_this_one() -> None:
+    rejected = {"b": error("disk on fire")}
+    attempt = Attempt(filters("F", rejected))
+    with pytest.raises(AttemptError):
+        attempt.find()
+    rejected.clear()
+    assert attempt.find() == ["a", "b", "c"]
+
+
+class ErrorOnCordoned(RowFilter):
+    """A row-local filter that cannot make up its mind about cordoned nodes."""
+
+    name = "ErrorOnCordoned"
+    reads_pods = False
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        return reject(nodes.unschedulable, error("cordoned?"))
+
+
+def test_an_error_of_a_row_local_filter_ends_every_attempt_while_it_lasts() -> None:
+    attempt = Attempt(ErrorOnCordoned)
+    assert attempt.find() == ["a", "b", "c"]
+    attempt.lab.cluster.put_node(node("b", unschedulable=True))
+    for _ in range(2):
+        with pytest.raises(AttemptError, match='running "ErrorOnCordoned" filter plugin'):
+            attempt.find()
+    attempt.lab.cluster.put_node(node("b"))
+    assert attempt.find() == ["a", "b", "c"]
+
+
+def test_nobody_filters() -> None:
+    assert Attempt().find() == ["a", "b", "c"]
+
+
+def test_a_cluster_without_nodes() -> None:
+    diagnosis = Lab().diagnosis(pod())
+    assert diagnosis.message() == "no nodes available to schedule pods"
+    assert diagnosis.unschedulable_plugins == set()
+
+
+# --- nominations ------------------------------------------------------------------------------
+
+
+def test_the_nominated_node_is_taken_if_it_fits() -> None:
+    lab = Lab(*NODES)
+    assert lab.feasible(pod(nominated="b")) == ["b"]
+
+
+def test_all_nodes_are_looked_at_if_the_nominated_one_does_not_fit() -> None:
+    lab = Lab(*NODES)
+    lab.cluster.put_node(node("b", unschedulable=True))
+    assert lab.feasible(pod(nominated="b")) == ["a", "c"]
+
+
+def test_a_nominated_node_that_is_gone_is_no_obstacle() -> None:
+    assert Lab(*NODES).feasible(pod(nominated="x")) == ["a", "b", "c"]
+
+
+def test_a_nomination_does_not_get_around_pre_filter() -> None:
+    lab = Lab(*NODES, only=["NodeAffinity"])
+    conflict = pod(nominated="b", node_selector={"no": "such"})
+    assert lab.feasible(conflict) == []
+
+
+def _with_nominated(priority: int, *, cpu: str = "3", node_name: str = "b") -> Lab:
+    lab = Lab(*NODES)
+    other = lab.pending(pod("other", cpu=cpu, priority=priority))
+    lab.cluster.nominator.nominate(other, node_name)
+    return lab
+
+
+@pytest.mark.parametrize(
+    ("priority", "want"),
+    [
+        pytest.param(4, ["a", "b", "c"], id="not for less important pods"),
+        pytest.param(5, ["a", "c"], id="for equally important pods"),
+        pytest.param(6, ["a", "c"], id="for more important pods"),
+    ],
+)
+def test_room_is_left_for_nominated_pods(priority: int, want: list[str]) -> None:
+    lab = _with_nominated(priority)
+    position = lab.cluster.table.row_changes.position
+    assert lab.feasible(pod("me", cpu="2", priority=5)) == want
+    lab.cluster.validate()
+    assert lab.cluster.table.row_changes.position == position, "nothing was really placed"
+
+
+def test_room_is_left_only_as_far_as_it_is_needed() -> None:
+    assert _with_nominated(9).feasible(pod("me", cpu="1")) == ["a", "b", "c"]
+
+
+def test_the_message_says_what_is_lacking_with_the_nominated_pod_in_place() -> None:
+    lab = Lab(node("a"))
+    lab.cluster.nominator.nominate(lab.pending(pod("other", cpu="3")), "a")
+    diagnosis = lab.diagnosis(pod("me", cpu="2"))
+    assert diagnosis.message() == "0/1 nodes are available: 1 Insufficient cpu."
+    assert diagnosis.status_of(0).code is Code.UNSCHEDULABLE
+
+
+def test_room_is_left_on_the_own_nominated_node_too() -> None:
+    lab = _with_nominated(9)
+    assert lab.feasible(pod("me", cpu="2", nominated="b")) == ["a", "c"]
+
+
+def test_a_pod_does_not_leave_room_for_itself() -> None:
+    lab = Lab(*NODES)
+    me = pod("me", cpu="3", nominated="b")
+    lab.cluster.nominator.nominate(lab.pending(me), "b")
+    assert lab.feasible(me) == ["b"]
+
+
+def test_a_nomination_to_a_node_that_is_gone_costs_nobody_anything() -> None:
+    lab = _with_nominated(9, node_name="x")
+    assert lab.feasible(pod("me", cpu="2")) == ["a", "b", "c"]
+
+
+class Companion(Filter):
+    """Only takes nodes that have a pod already: with nominated pods only is not enough."""
+
+    name = "Companion"
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+        return reject(nodes.pod_count == 0, unschedulable("lonely"))
+
+
+def test_a_node_must_pass_both_with_and_without_the_nominated_pods() -> None:
+    lab = Lab(*NODES, pod("there", node="a"), plugins=[Companion], only=["NodeResourcesFit"])
+    for node_name in ("a", "b"):
+        other = lab.pending(pod(f"other-{node_name}", cpu="1", priority=1))
+        lab.cluster.nominator.nominate(other, node_name)
+    assert lab.feasible(pod("me", cpu="1")) == ["a"]
+    assert lab.feasible(pod("me", cpu="4")) == []
+
+
+# --- scores -----------------------------------------------------------------------------------
+
+
+def scores(name: str, give: Callable[[NodeRows], Int64Array], **attributes: object) -> type[Score]:
+    """A cluster-wide score."""
+    plugin_name = name
+
+    class Given(Score):
+        name = plugin_name
+
+        def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
+            return give(nodes)
+
+    for attribute, value in attributes.items():
+        setattr(Given, attribute, value)
+    return Given
+
+
+def _constant(value: int) -> Callable[[NodeRows], Int64Array]:
+    return lambda nodes: np.full(len(nodes), value, dtype=np.int64)
+
+
+def test_scores_are_weighted_and_summed() -> None:
+    lab = Lab(
+        node("a", cpu="2", labels={"disk": "ssd"}),
+        node("b", cpu="4", taints=["old:PreferNoSchedule"]),
+        only=["TaintToleration", "NodeResourcesFit"],
+    )
+    found = lab.plugin_scores(pod(cpu="1", memory="4Gi"))
+    assert {name: each.weight for name, each in found.items()} == {
+        "TaintToleration": 1,
+        "NodeResourcesFit": 1,
+    }
+    # a: (50 + 50) / 2, b: (75 + 50) / 2; a has no disliked taint, b has the most.
+    assert found["NodeResourcesFit"].normalized.tolist() == [50, 62]
+    assert found["TaintToleration"].raw.tolist() == [0, 1]
+    assert found["TaintToleration"].normalized.tolist() == [100, 0]
+    assert lab.totals(pod(cpu="1", memory="4Gi")) == {"a": 150, "b": 62}
+
+
+def test_the_default_profile_s_weights() -> None:
+    lab = Lab(*NODES)
+    prefer_nothing = pod(cpu="1", memory="2Gi")
+    weights = {name: each.weight for name, each in lab.plugin_scores(prefer_nothing).items()}
+    assert weights == {
+        "TaintToleration": 3,
+        "NodeResourcesFit": 1,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+    }
+    # 3 x 100 + 75 + 75 + 0: three quarters free, balance unchanged, no image.
+    assert lab.totals(prefer_nothing) == dict.fromkeys("abc", 450)
+
+
+def test_only_feasible_rows_are_scored() -> None:
+    asked: list[list[int]] = []
+
+    def give(nodes: NodeRows) -> Int64Array:
+        asked.append(nodes.row_numbers().tolist())
+        return nodes.row_numbers().astype(np.int64)
+
+    lab = Lab(
+        *NODES,
+        plugins=[scores("S", give), filters("F", {"b": unschedulable("no")})],
+        only=[],
+    )
+    assert lab.totals(pod()) == {"a": 0, "c": 2}
+    assert asked == [[0, 2]]
+
+
+def test_without_score_plugins_every_node_is_worth_one() -> None:
+    assert Lab(*NODES, only=[]).totals(pod()) == {"a": 1, "b": 1, "c": 1}
+
+
+@pytest.mark.parametrize("wrong", [-1, 101])
+def test_a_score_out_of_range_is_an_error(wrong: int) -> None:
+    lab = Lab(*NODES, plugins=[scores("S", _constant(wrong))], only=[])
+    with pytest.raises(AttemptError) as raised:
+        lab.totals(pod())
+    assert (
+        f'plugin "S" returns an invalid score {wrong}, '
+        "it should in the range of [0, 100] after normalizing"
+    ) in str(raised.value)
+    assert raised.value.status.code is Code.ERROR
+
+
+@pytest.mark.parametrize("fine", [0, 100])
+def test_the_ends_of_the_range_are_in_it(fine: int) -> None:
+    lab = Lab(*NODES, plugins=[scores("S", _constant(fine))], only=[])
+    assert lab.totals(pod()) == dict.fromkeys("abc", fine)
+
+
+class Halved(Score, Normalize):
+    """Scores that are out of range until they are normalised."""
+
+    name = "Halved"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
+        return np.full(len(nodes), 200, dtype=np.int64)
+
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
+        return scores // 2
+
+
+def test_the_range_counts_after_normalising() -> None:
+    lab = Lab(*NODES, plugins=[Halved], only=[])
+    found = lab.plugin_scores(pod())["Halved"]
+    assert found.raw.tolist() == [200, 200, 200]
+    assert found.normalized.tolist() == [100, 100, 100]
+
+
+class Prepared(PreScore, Score):
+    """A score whose PreScore says what the test wants."""
+
+    name = "Prepared"
+    answer: ClassVar[Status] = SUCCESS
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
+        state.write("prepared for", nodes.row_numbers().tolist())
+        return self.answer
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
+        assert state.read("prepared for") == nodes.row_numbers().tolist()
+        return np.full(len(nodes), 7, dtype=np.int64)
+
+
+def _prepared(status: Status) -> Lab:
+    class Answering(Prepared):
+        answer = status
+
+    return Lab(*NODES, plugins=[Answering], only=[])
+
+
+def test_pre_score_prepares_the_score() -> None:
+    assert _prepared(SUCCESS).totals(pod()) == dict.fromkeys("abc", 7)
+
+
+def test_a_pre_score_that_skips_leaves_the_score_out() -> None:
+    lab = _prepared(SKIP)
+    assert lab.plugin_scores(pod()) == {}
+    assert lab.totals(pod()) == dict.fromkeys("abc", 0)
+
+
+@pytest.mark.parametrize(
+    "status", [error("boom"), unschedulable("boom")], ids=lambda status: status.code.label
+)
+def test_a_pre_score_that_fails_ends_the_attempt(status: Status) -> None:
+    with pytest.raises(AttemptError) as raised:
+        _prepared(status).totals(pod())
+    assert str(raised.value) == 'running PreScore plugin "Prepared": boom'
+
+
+class Epochal(RowScore):
+    """A row-local score that depends on something common to all rows."""
+
+    name = "Epochal"
+    reads_pods = False
+    common: ClassVar[int] = 1
+
+    def epoch(self, shape: Shape, table: object) -> int:
+        return self.common
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        return np.full(len(nodes), self.common, dtype=np.int64)
+
+
+def test_a_row_local_score_follows_its_epoch() -> None:
+    lab = Lab(*NODES, plugins=[Epochal], only=[])
+    assert lab.totals(pod()) == dict.fromkeys("abc", 1)
+    Epochal.common = 2
+    try:
+        assert lab.totals(pod()) == dict.fromkeys("abc", 2)
+    finally:
+        Epochal.common = 1

@@ -1,0 +1,136 @@
+"""Plans: what a profile knows of a shape, and how many it keeps."""
+
+from __future__ import annotations
+
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.shape import Shape
+from kubesched.framework.plan import Plans
+from kubesched.framework.plugin import PreFilterResult, RowFilter, ShapePreFilter
+from kubesched.framework.status import SKIP, unschedulable
+from kubesched.framework.status_book import StatusBook
+from kubesched.framework.verdict import Verdict, reject
+from tests.unit.builders import Lab, node, pod
+
+
+class Counting(ShapePreFilter, RowFilter):
+    """Turns cordoned nodes away and counts how often it is asked; skips pods with host ports."""
+
+    name = "Counting"
+    reads_pods = False
+
+    def __init__(self) -> None:
+        self.pre_filtered = 0
+        self.rows: list[int] = []
+
+    def pre_filter(self, shape: Shape) -> PreFilterResult:
+        self.pre_filtered += 1
+        return PreFilterResult(SKIP) if shape.host_ports else PreFilterResult()
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        self.rows += nodes.row_numbers().tolist()
+        return reject(nodes.unschedulable, unschedulable("cordoned"))
+
+
+class CountingPods(Counting):
+    """The same, for what depends on pods."""
+
+    name = "CountingPods"
+    reads_pods = True
+
+
+def _lab(nodes: int = 8) -> Lab:
+    return Lab(
+        *(node(f"n{number}") for number in range(nodes)),
+        plugins=[Counting, CountingPods],
+        only=[],
+    )
+
+
+def test_a_shape_is_asked_about_once() -> None:
+    lab = _lab()
+    for name in ("a", "b", "c"):
+        lab.feasible(pod(name, cpu="1"))
+    counting = lab.plugin("Counting")
+    assert counting.pre_filtered == 1
+    assert sorted(counting.rows) == list(range(8)), "each row once"
+    lab.feasible(pod("d", cpu="2"))
+    assert counting.pre_filtered == 2
+
+
+def test_a_placement_is_asked_about_only_by_filters_that_read_pods() -> None:
+    lab = _lab()
+    asking = pod("p", cpu="1")
+    lab.feasible(asking)
+    by_node, by_pods = lab.plugin("Counting"), lab.plugin("CountingPods")
+    by_node.rows.clear()
+    by_pods.rows.clear()
+    lab.cluster.put_pod(pod("q", node="n5"))
+    lab.feasible(asking)
+    assert (by_node.rows, by_pods.rows) == ([], [5])
+    lab.cluster.put_node(node("n2", cpu="1"))
+    lab.feasible(asking)
+    assert (by_node.rows, by_pods.rows) == ([2], [5, 2])
+
+
+def test_a_skipped_filter_is_not_asked() -> None:
+    lab = _lab()
+    lab.cluster.put_node(node("n0", unschedulable=True))
+    assert "n0" not in lab.feasible(pod("a"))
+    assert "n0" in lab.feasible(pod("b", ports=[80]))
+
+
+def test_rejections_name_the_first_filter_whichever_column_it_is_in() -> None:
+    full = pod("full", node="n1")
+    lab = Lab(node("n1", pods=1, unschedulable=True), node("n2", pods=0), full)
+    plan = lab.framework.evaluator.plans.plan(lab.pending(pod("a")).shape)
+    book = lab.framework.evaluator.book
+    reasons = [book.statuses[number].message for number in plan.rejections().tolist()]
+    assert reasons == ["node(s) were unschedulable", "Too many pods"]
+    assert plan.feasible().tolist() == [False, False]
+
+
+def test_free_rows_are_not_feasible() -> None:
+    lab = _lab(3)
+    asking = pod("a")
+    assert lab.feasible(asking) == ["n0", "n1", "n2"]
+    lab.cluster.remove_node("n1")
+    plan = lab.framework.evaluator.plans.plan(lab.pending(asking).shape)
+    assert plan.feasible().tolist() == [True, False, True]
+    assert lab.feasible(asking) == ["n0", "n2"]
+
+
+def _plans(lab: Lab, limit_bytes: int) -> Plans:
+    return Plans(lab.framework.plugins, lab.cluster.table, StatusBook(), limit_bytes=limit_bytes)
+
+
+def test_plans_that_were_longest_unused_are_given_up_when_memory_runs_short() -> None:
+    lab = _lab()
+    # A plan of so few nodes counts as 4 KiB.
+    plans = _plans(lab, limit_bytes=3 << 12)
+    pods = [lab.pending(pod("p", cpu=f"{number}m")) for number in range(1, 11)]
+    first = plans.plan(pods[0].shape)
+    for each in pods[1:3]:
+        plans.plan(each.shape)
+    assert plans.plan(pods[0].shape) is first, "kept, and the most recently used now"
+    for each in pods[3:6]:
+        plans.plan(each.shape)
+        assert plans.plan(pods[0].shape) is first
+    for each in pods[6:]:
+        plans.plan(each.shape)
+    assert len(plans) <= 4
+    assert plans.plan(pods[0].shape) is not first, "it was the oldest at last"
+
+
+def test_at_least_one_plan_is_kept_however_little_memory_there_is() -> None:
+    lab = _lab()
+    plans = _plans(lab, limit_bytes=1)
+    info = lab.pending(pod("p"))
+    assert plans.plan(info.shape) is plans.plan(info.shape)
+
+
+def test_memory_of_a_plan_grows_with_what_was_asked() -> None:
+    lab = _lab()
+    plan = lab.framework.evaluator.plans.plan(lab.pending(pod("p")).shape)
+    assert plan.nbytes() == 0
+    plan.feasible()
+    assert plan.nbytes() == 2 * 8 * 4, "two columns of 8 rows, 4 bytes each"

@@ -1,0 +1,168 @@
+"""Which plugins there are, what they implement, and how a profile's framework is made of them."""
+
+from __future__ import annotations
+
+from typing import Self
+
+import pytest
+
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.shape import Shape
+from kubesched.config.args import NodeResourcesFitArgs
+from kubesched.config.features import FeatureGates
+from kubesched.config.profiles import Profile
+from kubesched.errors import ConfigError, PluginError
+from kubesched.framework.building import build_framework
+from kubesched.framework.plugin import RowFilter
+from kubesched.framework.registry import PluginContext, Registry
+from kubesched.framework.verdict import ALL_PASS, Verdict
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.plugins.node_name import NodeName
+from kubesched.plugins.node_ports import NodePorts
+from tests.unit.builders import RecordingBinder, cluster_of, framework_of
+
+
+class Mine(RowFilter):
+    name = "Mine"
+    reads_pods = False
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        return ALL_PASS
+
+
+class Refusing(Mine):
+    name = "Refusing"
+
+    @classmethod
+    def create(cls, context: PluginContext) -> Self:
+        raise ConfigError("limit: must be greater than zero")
+
+
+def test_a_registry_is_a_mapping_of_names_to_classes() -> None:
+    registry = Registry([NodeName, NodePorts])
+    assert dict(registry) == {"NodeName": NodeName, "NodePorts": NodePorts}
+    assert len(registry) == 2
+
+
+def test_two_plugins_of_one_name_are_refused() -> None:
+    with pytest.raises(PluginError, match="a plugin named NodeName already exists"):
+        IN_TREE.with_plugins([NodeName])
+
+
+def test_more_plugins_make_a_new_registry() -> None:
+    more = Registry([NodeName]).with_plugins([Mine])
+    assert set(more) == {"NodeName", "Mine"}
+    assert "Mine" not in IN_TREE
+
+
+@pytest.mark.parametrize(
+    ("plugin", "want"),
+    [
+        ("NodeName", {"filter"}),
+        ("NodePorts", {"preFilter", "filter"}),
+        ("NodeAffinity", {"preFilter", "filter", "preScore", "score"}),
+        ("TaintToleration", {"filter", "preScore", "score"}),
+        ("NodeResourcesFit", {"preFilter", "filter", "preScore", "score"}),
+        ("NodeResourcesBalancedAllocation", {"preScore", "score"}),
+        ("ImageLocality", {"score"}),
+        ("NodeUnschedulable", {"filter"}),
+        ("NodeDeclaredFeatures", {"preFilter", "filter"}),
+        ("SchedulingGates", {"preEnqueue"}),
+        ("PrioritySort", {"queueSort"}),
+        ("DefaultBinder", {"bind"}),
+    ],
+)
+def test_extension_points_of_in_tree_plugins(plugin: str, want: set[str]) -> None:
+    assert IN_TREE.points_of(plugin) == frozenset(want)
+
+
+def test_an_unknown_plugin_has_no_points() -> None:
+    assert IN_TREE.points_of("Nothing") is None
+
+
+def test_the_default_profile_runs_its_plugins_in_order() -> None:
+    plugins = framework_of(cluster_of()).plugins
+    built = set(IN_TREE)
+
+    def those(*names: str) -> list[str]:
+        return [name for name in names if name in built]
+
+    assert [each.name for each in plugins.filter] == those(
+        "NodeUnschedulable",
+        "NodeName",
+        "TaintToleration",
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    )
+    assert [each.name for each in plugins.pre_filter] == those(
+        "NodeAffinity",
+        "NodePorts",
+        "NodeResourcesFit",
+        "VolumeRestrictions",
+        "NodeVolumeLimits",
+        "VolumeBinding",
+        "VolumeZone",
+        "PodTopologySpread",
+        "InterPodAffinity",
+        "DynamicResources",
+        "NodeDeclaredFeatures",
+    )
+    weights = {each.name: weight for each, weight in plugins.score}
+    all_weights = {
+        "TaintToleration": 3,
+        "NodeAffinity": 2,
+        "NodeResourcesFit": 1,
+        "VolumeBinding": 1,
+        "PodTopologySpread": 2,
+        "InterPodAffinity": 2,
+        "DynamicResources": 2,
+        "NodeResourcesBalancedAllocation": 1,
+        "ImageLocality": 1,
+    }
+    assert weights == {name: all_weights[name] for name in those(*all_weights)}
+    assert [each.name for each in plugins.bind] == ["DefaultBinder"]
+
+
+def test_in_tree_plugins_that_are_not_built_are_named() -> None:
+    framework = framework_of(cluster_of())
+    assert set(framework.left_out).isdisjoint(IN_TREE)
+    assert framework.scheduler_name == "default-scheduler"
+
+
+def test_an_out_of_tree_plugin_runs_after_the_default_ones() -> None:
+    framework = framework_of(cluster_of(), plugins=[Mine])
+    assert framework.plugins.filter[-1].name == "Mine"
+
+
+def test_a_plugin_that_refuses_its_arguments_is_named() -> None:
+    with pytest.raises(ConfigError) as raised:
+        framework_of(cluster_of(), plugins=[Refusing])
+    assert str(raised.value) == ('initializing plugin "Refusing": limit: must be greater than zero')
+
+
+def test_a_profile_without_arguments_for_a_plugin_that_needs_them_is_refused() -> None:
+    profile = framework_of(cluster_of()).profile
+    bare = Profile(scheduler_name="bare", plugins=profile.plugins)
+    with pytest.raises(ConfigError, match=r"initializing plugin .* has no \w+Args configured"):
+        build_framework(
+            bare,
+            registry=IN_TREE,
+            gates=FeatureGates.of(),
+            cluster=cluster_of(),
+            binder=RecordingBinder(),
+        )
+
+
+def test_arguments_reach_the_plugin() -> None:
+    args = NodeResourcesFitArgs(ignored_resources=("example.com/x",))
+    framework = framework_of(cluster_of(), args={"NodeResourcesFit": args})
+    assert framework.profile.args("NodeResourcesFit", NodeResourcesFitArgs) is args

@@ -1,0 +1,570 @@
+"""The scheduling queue: where a pod waits, and what lets it go."""
+
+from __future__ import annotations
+
+import pytest
+
+from kubesched.errors import InvariantError
+from kubesched.queue import events
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from tests.unit.builders import pod
+from tests.unit.queue.queued import COMPILER, Bench, info
+
+NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
+
+# --- coming and being popped ------------------------------------------------------------------
+
+
+def test_the_most_important_pod_first_then_the_one_that_waited_longest() -> None:
+    bench = Bench()
+    for name, priority in (("a", 0), ("b", 10), ("c", 0), ("d", 10)):
+        bench.add(name, priority=priority)
+        bench.clock.advance(1)
+    assert bench.drained() == ["b", "d", "a", "c"]
+
+
+def test_an_empty_queue_has_nothing_to_pop() -> None:
+    assert Bench().queue.pop() is None
+
+
+def test_a_popped_pod_is_in_flight_until_it_is_done() -> None:
+    bench = Bench()
+    bench.add("a")
+    popped = bench.pop()
+    assert (popped.attempts, bench.counts()) == (1, {"in flight": 1})
+    assert len(bench.queue) == 0
+    assert "a" not in bench.queue
+    bench.queue.done("a")
+    assert bench.counts() == {}
+
+
+def test_a_pod_that_comes_twice_is_there_once_in_its_new_version() -> None:
+    bench = Bench()
+    bench.add("a")
+    newer = info("a", priority=3)
+    bench.queue.add(newer)
+    assert len(bench.queue) == 1
+    assert bench.pop().info is newer
+
+
+def test_a_pod_in_flight_is_not_added_again() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.pop()
+    bench.add("a")
+    assert bench.counts() == {"in flight": 1}
+
+
+def test_attempts_are_counted() -> None:
+    bench = Bench()
+    each = bench.failed("a", "Fit")
+    bench.queue.activate(["a"])
+    assert bench.pop() is each
+    assert each.attempts == 2
+    assert each.initial_attempt_at == 1000.0
+
+
+def test_somebody_is_told_when_there_is_something_to_pop() -> None:
+    bench = Bench()
+    bench.add("a")
+    assert bench.ready_calls == 1
+    each = bench.pop()
+    bench.fail(each, "Fit")
+    assert bench.ready_calls == 1, "parked"
+    bench.queue.move(events.NODE_ADD)
+    assert bench.ready_calls == 2, "backing off, which is as good as active while we are idle"
+
+
+def test_all_pods_can_be_listed() -> None:
+    bench = Bench()
+    bench.gated.add("gated")
+    bench.failed("parked", "Fit")
+    bench.failed("broken")
+    bench.add("gated")
+    bench.add("active")
+    assert sorted(each.info.uid for each in bench.queue.pods()) == [
+        "active",
+        "broken",
+        "gated",
+        "parked",
+    ]
+    assert len(bench.queue) == 4
+    assert bench.counts() == {"active": 1, "backoff": 1, "unschedulable": 1, "gated": 1}
+
+
+# --- failing ----------------------------------------------------------------------------------
+
+
+def test_a_pod_that_was_turned_away_is_parked() -> None:
+    bench = Bench()
+    each = bench.failed("a", "Fit")
+    assert bench.counts() == {"unschedulable": 1}
+    assert (each.unschedulable_count, each.consecutive_errors) == (1, 0)
+    assert bench.queue.pop() is None
+
+
+def test_a_pod_that_failed_with_an_error_backs_off_and_is_not_popped_early() -> None:
+    bench = Bench()
+    each = bench.failed("a")
+    assert bench.counts() == {"backoff": 1}
+    assert (each.unschedulable_count, each.consecutive_errors) == (0, 1)
+    assert bench.queue.pop() is None, "not even while idle"
+    bench.clock.advance(2)
+    bench.queue.flush()
+    assert bench.counts() == {"active": 1}
+
+
+def test_a_rejection_ends_a_row_of_errors() -> None:
+    bench = Bench()
+    each = bench.failed("a")
+    bench.queue.activate(["a"])
+    bench.fail(bench.pop())
+    assert each.consecutive_errors == 2
+    bench.queue.activate(["a"])
+    bench.fail(bench.pop(), "Fit")
+    assert (each.unschedulable_count, each.consecutive_errors) == (1, 0)
+
+
+def test_a_pod_that_comes_back_counts_as_queued_now() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.clock.advance(7)
+    bench.fail(each, "Fit")
+    assert each.queued_at == 1007.0
+
+
+def test_a_pod_that_is_back_already_is_not_taken_twice() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.queue.done("a")
+    bench.add("a")
+    bench.fail(each, "Fit")
+    assert bench.counts() == {"active": 1}
+
+
+# --- backing off ------------------------------------------------------------------------------
+
+
+def test_backoff_doubles_with_each_rejection() -> None:
+    bench = Bench()
+    bench.add("a")
+    waits = []
+    for _ in range(6):
+        each = bench.pop()
+        bench.fail(each, "Fit")
+        bench.queue.move(events.NODE_ADD)
+        assert bench.counts() == {"backoff": 1}
+        waited = 0
+        while not bench.queue.active_count:
+            bench.clock.advance(1)
+            waited += 1
+            bench.queue.flush()
+        waits.append(waited - 1)  # a pod waits through the whole second of its expiry
+    assert waits == [1, 2, 4, 8, 10, 10]
+
+
+def test_idle_the_pod_whose_backoff_ends_first_is_popped_early() -> None:
+    bench = Bench()
+    late = bench.failed("late", "Fit")
+    bench.queue.activate(["late"])
+    bench.fail(bench.pop(), "Fit")  # two rejections: two seconds
+    bench.failed("soon", "Fit")
+    bench.queue.move(events.NODE_ADD)
+    assert bench.counts() == {"backoff": 2}
+    assert bench.pop().info.uid == "soon"
+    assert bench.pop() is late
+
+
+def test_pods_whose_backoff_ends_in_the_same_second_come_by_importance() -> None:
+    bench = Bench(start=1000.0)
+    for name, priority, at in (("a", 0, 0.1), ("b", 5, 0.3), ("c", 9, 0.3)):
+        bench.add(name, priority=priority)
+        bench.clock.advance(at)
+        bench.fail(bench.pop(), "Fit")
+    bench.queue.move(events.NODE_ADD)
+    assert bench.drained() == ["c", "b", "a"]
+
+
+def test_active_pods_come_before_pods_that_back_off() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")
+    bench.queue.move(events.NODE_ADD)
+    bench.add("b")
+    assert bench.drained() == ["b", "a"]
+
+
+def test_a_pod_that_waited_long_enough_while_parked_is_active_at_once() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")
+    bench.clock.advance(30)
+    bench.queue.move(events.NODE_ADD)
+    assert bench.counts() == {"active": 1}
+
+
+def test_a_flush_lets_go_whose_time_has_come_and_nobody_else() -> None:
+    bench = Bench()
+    bench.failed("first", "Fit")
+    bench.failed("broken")
+    bench.clock.advance(1)
+    bench.failed("second", "Fit")
+    bench.queue.move(events.NODE_ADD)
+    bench.clock.advance(1)
+    bench.queue.flush()
+    assert bench.counts() == {"active": 2, "backoff": 1}
+    bench.clock.advance(1)
+    bench.queue.flush()
+    assert bench.counts() == {"active": 3}
+    assert bench.gate_calls == 6, "three came, one came back broken, two were moved"
+
+
+# --- events -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("plugins", "event", "woken"),
+    [
+        pytest.param(["Fit"], events.NODE_ADD, True, id="registered"),
+        pytest.param(["Fit"], events.ASSIGNED_POD_DELETE, True, id="registered for all pods"),
+        pytest.param(["Fit"], NODE_LABEL, False, id="not registered"),
+        pytest.param(["Fit", "Labels"], NODE_LABEL, True, id="one of those who turned it away"),
+        pytest.param(["Anything"], NODE_LABEL, True, id="whoever registers nothing hears all"),
+        pytest.param(["Nothing"], events.NODE_ADD, False, id="whoever wants none hears none"),
+        pytest.param(["Unknown"], events.NODE_ADD, False, id="a plugin of another profile"),
+        pytest.param(["Nothing"], events.UNSCHEDULABLE_TIMEOUT, True, id="wildcards wake all"),
+    ],
+)
+def test_an_event_wakes_whom_it_may_help(
+    plugins: list[str], event: ClusterEvent, woken: bool
+) -> None:
+    bench = Bench()
+    bench.failed("a", *plugins)
+    bench.queue.move(event)
+    assert bench.counts() == ({"backoff": 1} if woken else {"unschedulable": 1})
+
+
+def test_an_event_can_be_meant_for_some_pods_only() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")
+    bench.failed("b", "Fit")
+    bench.queue.move(events.NODE_ADD, only=lambda each: each.uid == "b")
+    assert bench.counts() == {"backoff": 1, "unschedulable": 1}
+    assert bench.pop().info.uid == "b"
+
+
+def test_pods_in_other_places_do_not_care() -> None:
+    bench = Bench()
+    bench.failed("broken")
+    bench.add("a")
+    bench.queue.move(events.UNSCHEDULABLE_TIMEOUT)
+    assert bench.counts() == {"active": 1, "backoff": 1}
+
+
+# --- events while in flight -------------------------------------------------------------------
+
+
+def test_an_event_that_came_while_the_pod_was_tried_is_not_missed() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.queue.move(events.NODE_ADD)
+    bench.fail(each, "Fit")
+    assert bench.counts() == {"backoff": 1}
+
+
+def test_an_event_that_helps_nobody_who_turned_it_away_does_not_count() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.queue.move(NODE_LABEL)
+    bench.fail(each, "Fit")
+    assert bench.counts() == {"unschedulable": 1}
+
+
+def test_an_event_from_before_the_attempt_does_not_count() -> None:
+    bench = Bench()
+    bench.add("first")
+    bench.add("a")
+    bench.pop()
+    bench.queue.move(events.NODE_ADD)
+    each = bench.pop()
+    bench.fail(each, "Fit")
+    assert bench.counts() == {"unschedulable": 1, "in flight": 1}
+
+
+def test_what_a_pending_plugin_waited_for_makes_the_pod_active_at_once() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.queue.move(NODE_LABEL)
+    bench.fail(each, "Fit", pending=["Labels"])
+    assert bench.counts() == {"active": 1}
+
+
+def test_other_events_do_so_after_backoff() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.queue.move(events.NODE_ADD)
+    bench.fail(each, "Fit", pending=["Labels"])
+    assert bench.counts() == {"backoff": 1}
+
+
+def test_an_update_while_in_flight_is_remembered() -> None:
+    bench = Bench()
+    bench.queue.add(COMPILER.pending(pod("a")))
+    each = bench.pop()
+    bench.update(pod("a"), pod("a", labels={"app": "web"}))
+    assert bench.counts() == {"in flight": 1}
+    bench.fail(each, "Labels")
+    assert bench.counts() == {"backoff": 1}
+
+
+def test_activation_while_in_flight_is_remembered() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.queue.activate(["a"])
+    assert bench.counts() == {"in flight": 1}
+    bench.fail(each, "Nothing")
+    assert bench.counts() == {"backoff": 1}
+
+
+def test_nothing_is_remembered_for_a_pod_that_is_done() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.queue.move(events.NODE_ADD)
+    bench.queue.done("a")
+    bench.fail(each, "Fit")
+    assert bench.counts() == {"unschedulable": 1}
+
+
+# --- gates ------------------------------------------------------------------------------------
+
+
+def test_a_gated_pod_is_not_tried() -> None:
+    bench = Bench()
+    bench.add("a", gates=["wait"])
+    assert bench.counts() == {"gated": 1}
+    assert bench.queue.pop() is None
+    (each,) = bench.queue.pods()
+    assert (each.gated_by, each.unschedulable_plugins) == ("Gates", {"Gates"})
+    assert each.initial_attempt_at is None
+
+
+def test_events_that_do_not_concern_the_gate_do_not_even_ask_it() -> None:
+    bench = Bench()
+    bench.add("a", gates=["wait"])
+    bench.queue.move(events.NODE_ADD)
+    assert bench.gate_calls == 1
+    assert bench.counts() == {"gated": 1}
+
+
+def test_a_pod_whose_last_gate_is_lifted_is_active_at_once() -> None:
+    bench = Bench()
+    bench.add("a", gates=["one", "two"])
+    bench.update(pod("a", gates=["one", "two"]), pod("a", gates=["two"]))
+    assert bench.counts() == {"gated": 1}
+    bench.update(pod("a", gates=["two"]), pod("a"))
+    assert bench.counts() == {"active": 1}
+    each = bench.pop()
+    assert each.gated_by == ""
+    assert each.info.pod.spec.scheduling_gates == ()
+
+
+def test_a_gate_that_still_holds_keeps_the_pod() -> None:
+    bench = Bench()
+    bench.gated.add("a")
+    bench.add("a", gates=["one"])
+    bench.update(pod("a", gates=["one"]), pod("a"))
+    assert bench.counts() == {"gated": 1}
+    assert bench.gate_calls == 2
+
+
+def test_a_gate_may_close_between_attempts() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")
+    bench.gated.add("a")
+    bench.queue.move(events.NODE_ADD)
+    assert bench.counts() == {"gated": 1}
+    bench.gated.clear()
+    bench.clock.advance(60)
+    bench.queue.activate(["a"])
+    assert bench.counts() == {"active": 1}
+
+
+def test_a_pod_that_failed_with_an_error_may_find_its_gate_closed() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.gated.add("a")
+    bench.fail(each)
+    assert bench.counts() == {"gated": 1}
+
+
+# --- activation -------------------------------------------------------------------------------
+
+
+def test_activation_ends_parking_and_backoff() -> None:
+    bench = Bench()
+    bench.failed("parked", "Nothing")
+    bench.failed("broken")
+    bench.failed("moved", "Fit")
+    bench.queue.move(events.NODE_ADD)
+    bench.queue.activate(["parked", "broken", "moved", "unknown"])
+    bench.queue.validate()
+    assert bench.counts() == {"active": 3}
+
+
+def test_activation_of_an_active_pod_changes_nothing() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.queue.activate(["a"])
+    assert bench.counts() == {"active": 1}
+
+
+def test_activation_does_not_open_a_gate() -> None:
+    bench = Bench()
+    bench.add("a", gates=["wait"])
+    bench.queue.activate(["a"])
+    assert bench.counts() == {"gated": 1}
+
+
+# --- parked for too long ----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("waited_s", "woken"), [(299.0, False), (300.0, False), (300.5, True), (1000.0, True)]
+)
+def test_a_pod_that_was_parked_for_more_than_five_minutes_is_tried_again(
+    waited_s: float, woken: bool
+) -> None:
+    bench = Bench()
+    each = bench.failed("a", "Nothing")
+    bench.clock.advance(waited_s)
+    bench.queue.flush()
+    assert bench.counts() == ({"active": 1} if woken else {"unschedulable": 1})
+    assert each.flushed is woken
+
+
+def test_how_long_can_be_set() -> None:
+    bench = Bench(max_unschedulable_s=10)
+    bench.failed("a", "Nothing")
+    bench.clock.advance(11)
+    bench.queue.flush()
+    assert bench.counts() == {"active": 1}
+
+
+def test_a_gate_is_asked_again_when_time_is_up() -> None:
+    bench = Bench()
+    bench.gated.add("a")
+    bench.add("a")
+    bench.gated.clear()
+    bench.clock.advance(301)
+    bench.queue.flush()
+    assert bench.counts() == {"active": 1}
+
+
+# --- updates and deletion ---------------------------------------------------------------------
+
+
+def test_an_update_that_may_help_wakes_the_pod_itself() -> None:
+    bench = Bench()
+    bench.failed("a", "Labels")
+    bench.update(pod("a"), pod("a", labels={"app": "web"}))
+    assert bench.counts() == {"backoff": 1}
+    assert bench.pop().info.pod.metadata.labels == {"app": "web"}
+
+
+def test_an_update_that_does_not_help_is_taken_over_in_place() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")
+    bench.update(pod("a"), pod("a", labels={"app": "web"}))
+    assert bench.counts() == {"unschedulable": 1}
+    (each,) = bench.queue.pods()
+    assert each.info.pod.metadata.labels == {"app": "web"}
+
+
+def test_an_update_of_one_pod_does_not_wake_another() -> None:
+    bench = Bench()
+    bench.failed("a", "Labels")
+    bench.failed("b", "Labels")
+    bench.update(pod("a"), pod("a", labels={"app": "web"}))
+    assert bench.counts() == {"backoff": 1, "unschedulable": 1}
+
+
+def test_an_update_of_an_active_pod_is_taken_over() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.update(pod("a"), pod("a", labels={"app": "web"}))
+    assert bench.pop().info.pod.metadata.labels == {"app": "web"}
+
+
+def test_an_update_of_a_pod_that_backs_off_does_not_end_its_backoff() -> None:
+    bench = Bench()
+    bench.failed("a")
+    bench.update(pod("a"), pod("a", labels={"app": "web"}))
+    assert bench.counts() == {"backoff": 1}
+
+
+def test_an_update_of_an_unknown_pod_adds_it() -> None:
+    bench = Bench()
+    bench.update(pod("a"), pod("a", labels={"app": "web"}))
+    assert bench.counts() == {"active": 1}
+
+
+def test_a_pod_can_be_deleted_wherever_it_is() -> None:
+    bench = Bench()
+    bench.failed("broken")
+    bench.failed("moved", "Fit")
+    bench.queue.move(events.NODE_ADD)
+    bench.failed("parked", "Fit")
+    bench.add("gated", gates=["wait"])
+    bench.add("active")
+    assert len(bench.queue) == 5
+    for name in ("broken", "moved", "parked", "gated", "active", "unknown"):
+        bench.queue.delete(name)
+        bench.queue.validate()
+        assert name not in bench.queue
+    assert bench.counts() == {}
+    assert bench.queue.pop() is None
+
+
+def test_a_deleted_pod_in_flight_is_done_when_its_attempt_ends() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.pop()
+    bench.queue.delete("a")
+    assert bench.counts() == {"in flight": 1}
+    bench.queue.done("a")
+    assert bench.counts() == {}
+
+
+# --- validation can fail ----------------------------------------------------------------------
+
+
+def test_validate_finds_a_pod_in_two_places() -> None:
+    bench = Bench()
+    each = bench.failed("a", "Fit")
+    bench.queue._active.push(each)
+    with pytest.raises(InvariantError, match="two places"):
+        bench.queue.validate()
+
+
+def test_validate_finds_a_pod_in_the_queue_and_in_flight() -> None:
+    bench = Bench()
+    bench.add("a")
+    each = bench.pop()
+    bench.queue._active.push(each)
+    with pytest.raises(InvariantError, match="in flight"):
+        bench.queue.validate()
+
+
+def test_validate_finds_a_pod_that_nobody_turned_away() -> None:
+    bench = Bench()
+    each = bench.failed("a", "Fit")
+    each.unschedulable_plugins.clear()
+    with pytest.raises(InvariantError, match="nobody turned it away"):
+        bench.queue.validate()

@@ -1,0 +1,100 @@
+"""A scheduler at work on an embedded API server, with plugins that a test brings along."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from msgspec.structs import replace
+
+from kubesched.app import App
+from kubesched.client.access import ClusterAccess
+from kubesched.config import loading
+from kubesched.config.features import FeatureGates
+from kubesched.embedded.cluster import EmbeddedCluster
+from kubesched.framework.plugin import Plugin
+from kubesched.plugins.in_tree import IN_TREE
+
+Json = dict[str, Any]
+
+
+class Harness:
+    """An embedded cluster and the scheduler on it."""
+
+    def __init__(self, cluster: EmbeddedCluster, app: App) -> None:
+        self.cluster = cluster
+        self.app = app
+
+    def create_pod(self, name: str, **spec: object) -> Json:
+        container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
+        return self.cluster.create(
+            {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "metadata": {"name": name, "namespace": "default"},
+                "spec": {"containers": [container], **spec},
+            }
+        )
+
+    def node_of(self, name: str) -> str:
+        """Return the node that a pod is bound to, "" if it is not."""
+        pod = self.app._pods.get(name, namespace="default")
+        return pod.spec.node_name if pod else ""
+
+    def message(self, name: str) -> str:
+        """Return the message of a pod's PodScheduled condition."""
+        pod = self.app._pods.get(name, namespace="default")
+        conditions = pod.status.conditions if pod else ()
+        return next((each.message for each in conditions if each.type == "PodScheduled"), "")
+
+    async def until(self, holds: Callable[[], object], seconds: float = 5.0) -> None:
+        """Wait until something is so."""
+        async with asyncio.timeout(seconds):
+            while not holds():  # noqa: ASYNC110 (what is waited for does not know of us)
+                await asyncio.sleep(0.005)
+
+
+@asynccontextmanager
+async def scheduler(
+    *plugins: type[Plugin], nodes: int = 1, profiles: Sequence[Json] = ()
+) -> AsyncIterator[Harness]:
+    """Run the default profile with more plugins, or `profiles`."""
+    enabled = [{"name": each.name} for each in plugins]
+    default = {
+        "schedulerName": "default-scheduler",
+        "plugins": {"multiPoint": {"enabled": enabled}},
+    }
+    gates = FeatureGates.of({})
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": list(profiles) or [default],
+    }
+    config = loading.decode(_json(document), "test", gates=gates)
+    unlimited = replace(config.client_connection, qps=0.0)
+    async with EmbeddedCluster() as cluster:
+        cluster.add_nodes(nodes)
+        app = App(
+            replace(config, client_connection=unlimited),
+            gates,
+            ClusterAccess.plain(cluster.url),
+            registry=IN_TREE.with_plugins(plugins),
+            seed=1,
+        )
+        task = asyncio.create_task(app.run())
+        try:
+            await asyncio.wait_for(app.started.wait(), 5)
+            yield Harness(cluster, app)
+            app.cluster.validate()
+            app.queue.validate()
+        finally:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+
+def _json(document: Json) -> str:
+    import json
+
+    return json.dumps(document)
