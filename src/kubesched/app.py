@@ -26,6 +26,7 @@ from kubesched.client.rest import ApiClient
 from kubesched.clock import Clock, RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import RequestRules
+from kubesched.config.extenders import with_extender_effects
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutError
@@ -41,6 +42,9 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.binding import Bindings
 from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.extended_cycle import EXTENDER, ExtendedCycle
+from kubesched.scheduler.extender_objects import ApiObjects
+from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.handlers import (
     NamespaceHandler,
@@ -77,6 +81,7 @@ class App:
         on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
     ) -> None:
         clock = clock or RealClock()
+        config = with_extender_effects(config)
         connection = config.client_connection
         user_agent = f"kube-scheduler/kubesched-{__version__}/scheduler"
         self._client = ApiClient(
@@ -114,6 +119,7 @@ class App:
             field_selector=RUNNING_PODS,
         )
         self._informers: list[Informer[Any]] = [*self._informers_of_state(), self._pods]
+        self._extenders = self._make_extenders(config)
         self._failures = FailureHandler(
             cluster=self.cluster,
             queue=self.queue,
@@ -128,6 +134,7 @@ class App:
             failures=self._failures,
             recorders=recorders,
             api_calls=api_calls,
+            extenders=self._extenders,
             on_bound=on_bound,
         )
         self._cycle = SchedulingCycle(self.cluster, seed=seed)
@@ -140,6 +147,11 @@ class App:
             failures=self._failures,
             recorders=recorders,
             ready=self._ready,
+            extended_cycle=(
+                None
+                if self._extenders is None
+                else ExtendedCycle(self._cycle, self.cluster, self._extenders)
+            ),
         )
         #: set once pods are being scheduled
         self.started = asyncio.Event()
@@ -157,7 +169,11 @@ class App:
 
         Raises ClientError if the API server cannot be used with these credentials at all.
         """
-        async with self._client, self._event_client:
+        async with contextlib.AsyncExitStack() as open_until_the_end:
+            await open_until_the_end.enter_async_context(self._client)
+            await open_until_the_end.enter_async_context(self._event_client)
+            if self._extenders is not None:
+                open_until_the_end.push_async_callback(self._extenders.aclose)
             await self._reach_server()
             async with asyncio.TaskGroup() as tasks:
                 background = [
@@ -237,6 +253,18 @@ class App:
             Informer(client, resources.STATEFUL_SETS, StatefulSet, handler=workloads),
         ]
 
+    def _make_extenders(self, config: SchedulerConfiguration) -> Extenders | None:
+        if not config.extenders:
+            return None
+
+        def version(node_name: str) -> str | None:
+            row = self.cluster.table.row_of(node_name)
+            return (
+                None if row is None else self.cluster.table.node_at(row).metadata.resource_version
+            )
+
+        return Extenders(config.extenders, ApiObjects(self._client, version))
+
     def _recorder(self, scheduler_name: str, clock: Clock) -> EventRecorder:
         return EventRecorder(
             self._event_client,
@@ -249,8 +277,11 @@ class App:
     def _make_queue(
         self, config: SchedulerConfiguration, clock: Clock, max_unschedulable_s: float
     ) -> SchedulingQueue:
+        # Extenders do not say what might help, so anything may.
+        always: Registrations = {EXTENDER: None} if config.extenders else {}
         registrations: dict[str, Registrations] = {
-            name: framework.plugins.events() for name, framework in self.frameworks.items()
+            name: {**framework.plugins.events(), **always}
+            for name, framework in self.frameworks.items()
         }
         first = next(iter(self.frameworks.values()))
 

@@ -12,6 +12,7 @@ KubeschedError
 └── ClientError           talking to the API server
     ├── ConnectionFailedError     no connection, or it broke before an answer came
     ├── RequestTimeoutError       no answer in time
+    ├── ExtenderError             an extender refused, or cannot be understood
     └── ApiError          the API server answered with a failure
         ├── UnauthorizedError     401
         ├── ForbiddenError        403
@@ -84,6 +85,10 @@ class ConnectionFailedError(ClientError):
 
 class RequestTimeoutError(ClientError):
     """The API server did not answer in time."""
+
+
+class ExtenderError(ClientError):
+    """An extender refused what was asked, or its answer cannot be understood."""
 
 
 class ApiError(ClientError):

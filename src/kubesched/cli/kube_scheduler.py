@@ -94,8 +94,6 @@ def _configuration(flags: argparse.Namespace, gates: FeatureGates) -> SchedulerC
             burst=flags.kube_api_burst,
         )
         config = amend(replace(config, client_connection=connection))
-    if config.extenders:
-        raise ConfigError("extenders: not available in this version, remove them")
     return config
 
 

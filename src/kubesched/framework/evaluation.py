@@ -9,6 +9,8 @@ that are still in the race. Nothing here changes the cluster.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 from msgspec import Struct
 
@@ -266,6 +268,16 @@ class Evaluator:
             if number:
                 _blame(diagnosis, self.book.statuses[number])
         return diagnosis
+
+    def diagnose(self, state: CycleState, pod: PodInfo, refused: Mapping[int, Status]) -> Diagnosis:
+        """Return why a pod fits nowhere, if rows that filters let pass were refused later."""
+        plan = self.plans.plan(pod.shape)
+        others = self._cluster_wide(state, pod, NodeRows.all_of(self._table))
+        numbers = self._merged(plan.rejections(), others, self._leaving_room(state, pod))
+        last = len(self._plugins.filter)
+        for row, status in refused.items():
+            numbers[row] = self.book.number(last, status)
+        return self._diagnose(numbers, absent=None)
 
     # --- scores -----------------------------------------------------------------------------
 

@@ -26,6 +26,7 @@ from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.cycle import Decision
+from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.recorders import Recorders
 
@@ -44,6 +45,7 @@ class Bindings:
         failures: FailureHandler,
         recorders: Recorders,
         api_calls: ApiCalls,
+        extenders: Extenders | None = None,
         on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
     ) -> None:
         self._cluster = cluster
@@ -52,6 +54,7 @@ class Bindings:
         self._failures = failures
         self._recorders = recorders
         self._api_calls = api_calls
+        self._extenders = extenders
         self._on_bound = on_bound
         self._tasks: set[asyncio.Task[None]] = set()
 
@@ -132,6 +135,11 @@ class Bindings:
                 status = await self._pre_bind(group, decision, pod)
                 if not status.ok:
                     return status.by("")
+        try:
+            if self._extenders is not None and await self._extenders.bind(info.pod, node_name):
+                return SUCCESS
+        except ClientError as failed:
+            return error(str(failed))
         return (await framework.bind(state, info, node_name)).by("")
 
     async def _announce(self, pod: QueuedPod, node_name: str) -> None:

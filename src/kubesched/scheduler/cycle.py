@@ -7,7 +7,7 @@ import random
 import numpy as np
 from msgspec import Struct
 
-from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
@@ -46,38 +46,61 @@ class SchedulingCycle:
         """Choose a node for a pod, or say why there is none."""
         state = CycleState()
         if len(self._cluster.table) == 0:
-            return Decision(unresolvable(NO_NODES_AVAILABLE), state, nominated_node="")
+            return self.without_nodes(state)
         try:
-            found = framework.evaluator.find_feasible(state, pod)
+            found = self.find(framework, state, pod)
             if isinstance(found, Diagnosis):
-                return self._explain(framework, state, pod, found)
-            enough = enough_nodes(len(self._cluster.table), framework.percentage_of_nodes_to_score)
-            if not framework.plugins.score:
-                enough = 1
-            found, evaluated = self._sampler.sample(found, enough)
-            row = self._select(framework, state, pod, found)
+                return self.explain(framework, state, pod, found)
+            rows, evaluated = found
+            if len(rows) == 1:
+                row = int(rows[0])
+            else:
+                row = self.pick(rows, framework.evaluator.total_scores(state, pod, rows))
         except AttemptError as failed:
             return Decision(failed.status, state, nominated_node="")
+        return self.chosen(state, row, evaluated=evaluated, feasible=len(rows))
+
+    # --- steps ------------------------------------------------------------------------------
+
+    def without_nodes(self, state: CycleState) -> Decision:
+        """Return what to say when there are no nodes at all."""
+        return Decision(unresolvable(NO_NODES_AVAILABLE), state, nominated_node="")
+
+    def find(
+        self, framework: Framework, state: CycleState, pod: PodInfo, *, all_matter: bool = False
+    ) -> tuple[IndexArray, int] | Diagnosis:
+        """Return feasible rows and how many nodes were looked at, or why there are none.
+
+        One is enough if nothing tells feasible nodes apart, unless the caller says `all_matter`.
+        """
+        found = framework.evaluator.find_feasible(state, pod)
+        if isinstance(found, Diagnosis):
+            return found
+        if framework.plugins.score or all_matter:
+            enough = enough_nodes(len(self._cluster.table), framework.percentage_of_nodes_to_score)
+        else:
+            enough = 1
+        return self._sampler.sample(found, enough)
+
+    def pick(self, rows: IndexArray, total: Int64Array) -> int:
+        """Return one of the rows with the highest total."""
+        best = np.flatnonzero(total == total.max())
+        return int(rows[best[self._rng.randrange(len(best))]])
+
+    def chosen(self, state: CycleState, row: int, *, evaluated: int, feasible: int) -> Decision:
+        """Return the decision for a row."""
         return Decision(
             SUCCESS,
             state,
             node_name=self._cluster.table.name_at(row),
             evaluated_nodes=evaluated,
-            feasible_nodes=len(found),
+            feasible_nodes=feasible,
         )
 
-    def _select(
-        self, framework: Framework, state: CycleState, pod: PodInfo, rows: IndexArray
-    ) -> int:
-        if len(rows) == 1:
-            return int(rows[0])
-        total = framework.evaluator.total_scores(state, pod, rows)
-        best = np.flatnonzero(total == total.max())
-        return int(rows[best[self._rng.randrange(len(best))]])
-
-    def _explain(
+    def explain(
         self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> Decision:
+        """Return the decision for a pod that fits nowhere, after trying to make room for it."""
         nominated: str | None = ""
         if framework.plugins.post_filter:
             result = framework.post_filter(state, pod, diagnosis)

@@ -12,6 +12,7 @@ from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.binding import Bindings
 from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.recorders import Recorders
 
@@ -35,11 +36,14 @@ class Scheduler:
         failures: FailureHandler,
         recorders: Recorders,
         ready: asyncio.Event,
+        extended_cycle: ExtendedCycle | None = None,
     ) -> None:
         self._frameworks = frameworks
         self._cluster = cluster
         self._queue = queue
         self._cycle = cycle
+        #: instead of the above, if there are extenders to ask
+        self._extended_cycle = extended_cycle
         self._bindings = bindings
         self._failures = failures
         self._recorders = recorders
@@ -51,7 +55,7 @@ class Scheduler:
         while True:
             pod = await self._next_pod()
             try:
-                self._schedule_one(pod)
+                await self._schedule_one(pod)
             except Exception:  # noqa: BLE001 (a bug costs this attempt at this pod, nothing else)
                 _log.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
                 self._cluster.forget(pod.info.uid)
@@ -72,12 +76,15 @@ class Scheduler:
             await self._ready.wait()
         return pod
 
-    def _schedule_one(self, pod: QueuedPod) -> None:
+    async def _schedule_one(self, pod: QueuedPod) -> None:
         framework = self._frameworks.get(pod.info.pod.spec.scheduler_name)
         if framework is None or self._skips(pod):
             self._queue.done(pod.info.uid)
             return
-        decision = self._cycle.schedule(framework, pod.info)
+        if self._extended_cycle is None:
+            decision = self._cycle.schedule(framework, pod.info)
+        else:
+            decision = await self._extended_cycle.schedule(framework, pod.info)
         if decision.node_name:
             self._bindings.start(framework, pod, decision)
         else:

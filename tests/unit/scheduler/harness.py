@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
@@ -58,7 +59,10 @@ class Harness:
 
 @asynccontextmanager
 async def scheduler(
-    *plugins: type[Plugin], nodes: int = 1, profiles: Sequence[Json] = ()
+    *plugins: type[Plugin],
+    nodes: int = 1,
+    profiles: Sequence[Json] = (),
+    extenders: Sequence[Json] = (),
 ) -> AsyncIterator[Harness]:
     """Run the default profile with more plugins, or `profiles`."""
     enabled = [{"name": each.name} for each in plugins]
@@ -71,8 +75,9 @@ async def scheduler(
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": list(profiles) or [default],
+        "extenders": list(extenders),
     }
-    config = loading.decode(_json(document), "test", gates=gates)
+    config = loading.decode(json.dumps(document), "test", gates=gates)
     unlimited = replace(config.client_connection, qps=0.0)
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(nodes)
@@ -92,9 +97,3 @@ async def scheduler(
         finally:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
-
-
-def _json(document: Json) -> str:
-    import json
-
-    return json.dumps(document)

@@ -1,0 +1,89 @@
+"""The scheduling cycle with extenders: HTTP services that have a say in it.
+
+Only here does the cycle wait. It goes on with what it had seen before, as kube-scheduler does with
+its snapshot; a node that went away meanwhile is not chosen.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.errors import ClientError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Status, error
+from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from kubesched.scheduler.extenders import Extenders
+
+#: What stands for all extenders where plugins are named.
+EXTENDER = "Extender"
+
+
+class ExtendedCycle:
+    """Finds nodes for pods, asking extenders as well."""
+
+    def __init__(self, cycle: SchedulingCycle, cluster: Cluster, extenders: Extenders) -> None:
+        self._cycle = cycle
+        self._table = cluster.table
+        self._extenders = extenders
+
+    async def schedule(self, framework: Framework, pod: PodInfo) -> Decision:
+        """Choose a node for a pod, or say why there is none."""
+        state = CycleState()
+        if len(self._table) == 0:
+            return self._cycle.without_nodes(state)
+        try:
+            return await self._schedule(framework, state, pod)
+        except AttemptError as failed:
+            return Decision(failed.status, state, nominated_node="")
+        except ClientError as failed:
+            return Decision(error(str(failed)), state, nominated_node="")
+
+    async def _schedule(self, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:
+        # One feasible node is enough only if nobody filters or scores after us.
+        all_matter = self._extenders.has_filters or self._extenders.has_prioritizers
+        found = self._cycle.find(framework, state, pod, all_matter=all_matter)
+        if isinstance(found, Diagnosis):
+            return self._cycle.explain(framework, state, pod, found)
+        rows, evaluated = found
+        names = [self._table.name_at(row) for row in rows.tolist()]
+        verdict = await self._extenders.filter(pod.pod, names)
+        left = self._rows(verdict.feasible)
+        if not len(left):
+            diagnosis = self._diagnose(framework, state, pod, verdict.rejected)
+            return self._cycle.explain(framework, state, pod, diagnosis)
+        row = int(left[0]) if len(left) == 1 else await self._best(framework, state, pod, left)
+        return self._cycle.chosen(state, row, evaluated=evaluated, feasible=len(left))
+
+    async def _best(
+        self, framework: Framework, state: CycleState, pod: PodInfo, rows: IndexArray
+    ) -> int:
+        total = framework.evaluator.total_scores(state, pod, rows)
+        names = [self._table.name_at(row) for row in rows.tolist()]
+        extra = await self._extenders.prioritize(pod.pod, names)
+        total = total + np.array([extra.get(name, 0) for name in names], dtype=np.int64)
+        still_there = np.isin(rows, self._rows(names))
+        if not still_there.any():
+            raise AttemptError(error("all nodes in question went away while extenders were asked"))
+        return self._cycle.pick(rows[still_there], total[still_there])
+
+    def _rows(self, names: list[str]) -> IndexArray:
+        found = (self._table.row_of(name) for name in names)
+        return np.array([row for row in found if row is not None], dtype=np.intp)
+
+    def _diagnose(
+        self, framework: Framework, state: CycleState, pod: PodInfo, rejected: dict[str, Status]
+    ) -> Diagnosis:
+        refused = {
+            row: status.by(EXTENDER)
+            for name, status in rejected.items()
+            if (row := self._table.row_of(name)) is not None
+        }
+        diagnosis = framework.evaluator.diagnose(state, pod, refused)
+        diagnosis.unschedulable_plugins.add(EXTENDER)
+        return diagnosis

@@ -1,0 +1,158 @@
+"""Extenders take part in scheduling: a real HTTP service, an embedded API server, our scheduler."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from tests.unit.client.servers import Exchange, ScriptedServer, answer
+
+from .extender_lab import say
+from .harness import scheduler
+
+Json = dict[str, Any]
+
+
+def handler(**verbs: Callable[[Json], object]) -> Callable[[Exchange], Any]:
+    """Answer each verb by a function of the request."""
+
+    async def handle(exchange: Exchange) -> bytes | None:
+        verb = exchange.path.strip("/")
+        if verb not in verbs:
+            return answer(b"no such verb", status=404)
+        return say(verbs[verb](exchange.json))
+
+    return handle
+
+
+def test_an_extender_filters_and_scores_nodes() -> None:
+    """Of three nodes one is refused, and of the others one is liked better."""
+
+    def keep_two(request: Json) -> object:
+        names = request["NodeNames"]
+        kept = [name for name in names if name != "node-0000"]
+        return {"NodeNames": kept, "FailedNodes": {"node-0000": "too hot"}}
+
+    def like_the_last(request: Json) -> object:
+        return [{"Host": "node-0002", "Score": 10}]
+
+    async def run() -> None:
+        script = handler(filter=keep_two, prioritize=like_the_last)
+        async with ScriptedServer(script) as server:
+            extender = {
+                "urlPrefix": server.url,
+                "filterVerb": "filter",
+                "prioritizeVerb": "prioritize",
+                "weight": 5,
+                "nodeCacheCapable": True,
+            }
+            async with scheduler(nodes=3, extenders=[extender]) as here:
+                for number in range(3):
+                    here.create_pod(f"p{number}")
+                await here.until(lambda: all(here.node_of(f"p{n}") for n in range(3)))
+
+                assert {here.node_of(f"p{n}") for n in range(3)} == {"node-0002"}
+
+    asyncio.run(run())
+
+
+def test_a_pod_that_an_extender_refuses_everywhere_waits_for_any_event() -> None:
+    refuses = True
+
+    def decide(request: Json) -> object:
+        if not refuses:
+            return {"NodeNames": request["NodeNames"]}
+        return {
+            "NodeNames": [],
+            "FailedNodes": {"node-0000": "licence in use"},
+            "FailedAndUnresolvableNodes": {"node-0001": "no licence here"},
+        }
+
+    async def run() -> None:
+        nonlocal refuses
+        async with ScriptedServer(handler(filter=decide)) as server:
+            extender = {
+                "urlPrefix": server.url,
+                "filterVerb": "filter",
+                "nodeCacheCapable": True,
+            }
+            async with scheduler(nodes=2, extenders=[extender]) as here:
+                here.create_pod("p")
+                await here.until(lambda: here.message("p"))
+                assert here.message("p") == (
+                    "0/2 nodes are available: 1 licence in use, 1 no licence here."
+                )
+
+                refuses = False
+                here.cluster.add_nodes(1)
+                await here.until(lambda: here.node_of("p"))
+
+    asyncio.run(run())
+
+
+def test_an_extender_sees_whole_objects_unless_it_knows_nodes_itself() -> None:
+    seen: list[Json] = []
+
+    def remember(request: Json) -> object:
+        seen.append(request)
+        return {"Nodes": {"items": request["Nodes"]["items"]}}
+
+    async def run() -> None:
+        async with ScriptedServer(handler(filter=remember)) as server:
+            extender = {"urlPrefix": server.url, "filterVerb": "filter"}
+            async with scheduler(nodes=2, extenders=[extender]) as here:
+                here.create_pod("p", hostname="not-read-by-the-scheduler")
+                await here.until(lambda: here.node_of("p"))
+
+        request = seen[0]
+        nodes = request["Nodes"]["items"]
+        assert request["Pod"]["spec"]["hostname"] == "not-read-by-the-scheduler"
+        assert {node["status"]["nodeInfo"]["osImage"] for node in nodes} == {"kubesched"}
+
+    asyncio.run(run())
+
+
+def test_an_extender_that_fails_ends_the_attempt_unless_it_may_fail() -> None:
+    async def run(*, ignorable: bool) -> str:
+        async with ScriptedServer(handler()) as server:
+            extender = {
+                "urlPrefix": server.url,
+                "filterVerb": "filter",
+                "nodeCacheCapable": True,
+                "ignorable": ignorable,
+            }
+            async with scheduler(nodes=1, extenders=[extender]) as here:
+                here.create_pod("p")
+                await here.until(lambda: here.message("p") or here.node_of("p"))
+                return here.node_of("p") or here.message("p").replace(server.url, "URL")
+
+    assert asyncio.run(run(ignorable=True)) == "node-0000"
+    message = asyncio.run(run(ignorable=False))
+    assert message == "failed filter with extender at URL URL/filter, code 404"
+
+
+def test_an_extender_binds_instead_of_the_plugins() -> None:
+    bound: list[Json] = []
+
+    def bind(request: Json) -> object:
+        bound.append(request)
+        return {"Error": "not on my watch"}
+
+    async def run() -> None:
+        async with ScriptedServer(handler(bind=bind)) as server:
+            extender = {"urlPrefix": server.url, "bindVerb": "bind"}
+            async with scheduler(nodes=1, extenders=[extender]) as here:
+                created = here.create_pod("p")
+                await here.until(lambda: here.message("p"))
+
+                assert here.message("p") == "not on my watch"
+                assert here.app.cluster.assumed_count == 0
+                assert bound[0] == {
+                    "PodName": "p",
+                    "PodNamespace": "default",
+                    "PodUID": created["metadata"]["uid"],
+                    "Node": "node-0000",
+                }
+
+    asyncio.run(run())
