@@ -12,7 +12,7 @@ import argparse
 import gc
 import resource
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 from kubesched.api.core import (
     Affinity,
@@ -46,11 +46,17 @@ ZONE = "topology.kubernetes.io/zone"
 HOSTNAME = "kubernetes.io/hostname"
 
 
-class NoBinder:
-    """Decisions only."""
+class Nobody:
+    """Decisions only: nothing is bound, nobody is evicted."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         raise NotImplementedError
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        pass
+
+    def is_evicting_for(self, uid: str) -> bool:
+        return False
 
 
 def make_node(number: int) -> Node:
@@ -180,7 +186,12 @@ def measure(cluster: Cluster, make: Callable[[int], Pod], count: int) -> Iterato
     """Yield the seconds that each decision took, its assumption included."""
     gates = FeatureGates.of({})
     framework = build_framework(
-        default_profile(gates), registry=IN_TREE, gates=gates, cluster=cluster, binder=NoBinder()
+        default_profile(gates),
+        registry=IN_TREE,
+        gates=gates,
+        cluster=cluster,
+        binder=Nobody(),
+        evictor=Nobody(),
     )
     cycle = SchedulingCycle(cluster, seed=1)
     pods = [make(number) for number in range(count)]

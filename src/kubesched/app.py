@@ -12,11 +12,12 @@ import gc
 import logging
 import socket
 import ssl
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubesched import __version__
 from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubesched.client import resources
 from kubesched.client.access import ClusterAccess
@@ -29,7 +30,13 @@ from kubesched.cluster.pod_info import RequestRules
 from kubesched.config.extenders import with_extender_effects
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutError
+from kubesched.errors import (
+    ClientError,
+    ConnectionFailedError,
+    ObjectError,
+    RequestTimeoutError,
+    UnauthorizedError,
+)
 from kubesched.framework.building import build_framework
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
@@ -42,11 +49,13 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.binding import Bindings
 from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.evictions import Evictions
 from kubesched.scheduler.extended_cycle import EXTENDER, ExtendedCycle
 from kubesched.scheduler.extender_objects import ApiObjects
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.handlers import (
+    BudgetHandler,
     NamespaceHandler,
     NodeHandler,
     PodHandler,
@@ -94,6 +103,19 @@ class App:
         self.cluster = Cluster(RequestRules.of(gates))
         api_calls = ApiCalls(self._client, clock)
         waiting = WaitingPods()
+        self._recorders = {
+            profile.scheduler_name: self._recorder(profile.scheduler_name, clock)
+            for profile in config.profiles
+        }
+        recorders = Recorders(self._recorders)
+        self._evictions = Evictions(
+            api_calls=api_calls,
+            nominator=self.cluster.nominator,
+            waiting=waiting,
+            recorders=recorders,
+            find_pod=self._find_pod,
+            activate=self._activate,
+        )
         self.frameworks: dict[str, Framework] = {
             profile.scheduler_name: build_framework(
                 profile,
@@ -101,13 +123,12 @@ class App:
                 gates=gates,
                 cluster=self.cluster,
                 binder=api_calls,
+                evictor=self._evictions,
                 waiting=waiting,
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             )
             for profile in config.profiles
         }
-        self._recorders = {name: self._recorder(name, clock) for name in self.frameworks}
-        recorders = Recorders(self._recorders)
         #: set whenever there may be a pod to schedule
         self._ready = asyncio.Event()
         self.queue = self._make_queue(config, clock, max_unschedulable_s)
@@ -115,7 +136,13 @@ class App:
             self._client,
             resources.PODS,
             Pod,
-            handler=PodHandler(self.cluster, self.queue, waiting=waiting, is_ours=self._is_ours),
+            handler=PodHandler(
+                self.cluster,
+                self.queue,
+                waiting=waiting,
+                is_ours=self._is_ours,
+                on_unreadable=self._refuse,
+            ),
             field_selector=RUNNING_PODS,
         )
         self._informers: list[Informer[Any]] = [*self._informers_of_state(), self._pods]
@@ -125,7 +152,7 @@ class App:
             queue=self.queue,
             api_calls=api_calls,
             recorders=recorders,
-            find_pod=lambda namespace, name: self._pods.get(name, namespace=namespace),
+            find_pod=self._find_pod,
         )
         self._bindings = Bindings(
             cluster=self.cluster,
@@ -217,22 +244,30 @@ class App:
         """Finish what is under way, as far as that does not take long."""
         with contextlib.suppress(asyncio.CancelledError):
             await self._bindings.drain(DRAIN_TIMEOUT_S)
+            await self._evictions.drain()
             await self._failures.drain()
             for recorder in self._recorders.values():
                 await recorder.flush(DRAIN_TIMEOUT_S)
 
     async def _reach_server(self) -> None:
         """Wait for the API server; give up if waiting cannot help."""
+        told = ""
         while True:
             try:
                 await self._client.request("GET", "/version")
             except (ConnectionFailedError, RequestTimeoutError) as failed:
                 if isinstance(failed.__cause__, ssl.SSLCertVerificationError):
                     raise
-                _log.warning("waiting for the API server: %s", failed)
+                if str(failed) != told:
+                    told = str(failed)
+                    _log.warning("waiting for the API server: %s", told)
                 await asyncio.sleep(RECONNECT_PAUSE_S)
-            except ClientError:
-                raise
+            except UnauthorizedError as refused:
+                server = self._client.access.server.url
+                raise ClientError(
+                    f"{server} refuses our credentials: {refused}; "
+                    "check the user of the kubeconfig's context"
+                ) from None
             else:
                 return
 
@@ -251,6 +286,12 @@ class App:
             ),
             Informer(client, resources.REPLICA_SETS, ReplicaSet, handler=workloads),
             Informer(client, resources.STATEFUL_SETS, StatefulSet, handler=workloads),
+            Informer(
+                client,
+                resources.POD_DISRUPTION_BUDGETS,
+                PodDisruptionBudget,
+                handler=BudgetHandler(cluster),
+            ),
         ]
 
     def _make_extenders(self, config: SchedulerConfiguration) -> Extenders | None:
@@ -301,6 +342,15 @@ class App:
             max_unschedulable_s=max_unschedulable_s,
             on_ready=self._ready.set,
         )
+
+    def _refuse(self, pod: Pod, unreadable: ObjectError) -> None:
+        self._failures.refuse(pod, unreadable)
+
+    def _activate(self, uids: Sequence[str]) -> None:
+        self.queue.activate(uids)
+
+    def _find_pod(self, namespace: str, name: str) -> Pod | None:
+        return self._pods.get(name, namespace=namespace)
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.frameworks

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.workloads import Workload
+from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.config.features import FeatureGates
 from kubesched.config.loading import profile_from_fragment
+from kubesched.config.profiles import PluginConfig, Profile
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -22,7 +27,9 @@ from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, ShapePreFilter
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
+from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.plugins.victims import choose
 
 Json = Any
 
@@ -42,15 +49,42 @@ class NoBinder:
         raise NotImplementedError(f"binding {pod} to {node_name}")
 
 
+class NoEvictor:
+    """Cases end with a decision; nobody is evicted."""
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        pass
+
+    def is_evicting_for(self, uid: str) -> bool:
+        return False
+
+
+def all_candidates(profile: Profile, case: dict[str, Json]) -> Profile:
+    """Let preemption look at all nodes, as in all cases that do not say otherwise."""
+    config = (case.get("config") or {}).get("pluginConfig") or []
+    if any(each["name"] == "DefaultPreemption" for each in config):
+        return profile
+    args = DefaultPreemptionArgs(min_candidate_nodes_percentage=100)
+    return replace(
+        profile,
+        plugin_config=tuple(
+            PluginConfig(name=each.name, args=args) if each.name == "DefaultPreemption" else each
+            for each in profile.plugin_config
+        ),
+    )
+
+
 class CaseCluster:
     """The cluster of a case, and the framework that the case configures."""
 
     def __init__(self, case: dict[str, Json]) -> None:
         gates = FeatureGates.of(case.get("featureGates") or {})
-        profile = profile_from_fragment(case.get("config") or {}, gates)
+        profile = all_candidates(profile_from_fragment(case.get("config") or {}, gates), case)
         self.cluster = Cluster(RequestRules.of(gates))
         for namespace in case["objects"].get("namespaces", ()):
             self.cluster.put_namespace(msgspec.convert(namespace, Namespace))
+        for budget in case["objects"].get("podDisruptionBudgets", ()):
+            self.cluster.budgets.put(msgspec.convert(budget, PodDisruptionBudget))
         for key, kind in WORKLOADS.items():
             for workload in case["objects"].get(key, ()):
                 self.cluster.workloads.put(msgspec.convert(workload, kind))
@@ -71,6 +105,7 @@ class CaseCluster:
             gates=gates,
             cluster=self.cluster,
             binder=NoBinder(),
+            evictor=NoEvictor(),
         )
 
     def names(self, rows: Any) -> list[str]:
@@ -112,6 +147,39 @@ def answer(case: dict[str, Json]) -> dict[str, Json]:
     return result
 
 
+def post_filter(
+    here: CaseCluster, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+) -> dict[str, Json]:
+    """Run PostFilter; of several equally good candidates the one with the lowest name counts."""
+    result = here.framework.post_filter(state, pod, diagnosis)
+    answer: dict[str, Json] = {
+        "code": result.status.code.label,
+        "message": result.status.message,
+        "nominatedNode": result.nominated_node,
+        "candidates": [],
+    }
+    plugin = here.framework.plugins.instances.get("DefaultPreemption")
+    if not result.status.ok or not isinstance(plugin, DefaultPreemption):
+        return answer
+    table = here.cluster.table
+    found = plugin.find(state, pod, diagnosis)
+    place = {row: index for index, row in enumerate(table.order.rows().tolist())}
+    answer["candidates"] = [
+        {
+            "node": table.name_at(each.row),
+            "victims": [victim.full_name for victim in each.victims],
+            "numPDBViolations": each.violations,
+        }
+        for each in sorted(found.candidates, key=lambda each: place[each.row])
+    ]
+    best = sorted(choose(found.candidates), key=lambda each: table.name_at(each.row))
+    answer["nominatedNode"] = table.name_at(best[0].row)
+    answer["victims"] = [victim.full_name for victim in best[0].victims]
+    if len(best) > 1:
+        answer["ties"] = [table.name_at(each.row) for each in best]
+    return answer
+
+
 def _pre_filter(
     here: CaseCluster, plugin: ShapePreFilter | PreFilter, state: CycleState, pod: PodInfo
 ) -> PreFilterResult:
@@ -147,6 +215,7 @@ def _filters(
 def _attempt(here: CaseCluster, case: dict[str, Json], pod: PodInfo) -> dict[str, Json]:
     evaluator = here.framework.evaluator
     result: dict[str, Json] = {}
+    as_it_is = pod
     nominated = case["pod"].get("status", {}).get("nominatedNodeName")
     if nominated:
         alone = evaluator.find_feasible(CycleState(), pod)
@@ -157,10 +226,12 @@ def _attempt(here: CaseCluster, case: dict[str, Json], pod: PodInfo) -> dict[str
         pod = here.pending(manifest)
     state = CycleState()
     found = evaluator.find_feasible(state, pod)
-    if isinstance(found, Diagnosis):
-        post = here.framework.post_filter(state, pod, found)
-        found.post_filter_message = post.status.message
+    if isinstance(found, Diagnosis) and not len(here.cluster.table):
         return {**result, "feasible": [], "fitError": found.message()}
+    if isinstance(found, Diagnosis):
+        post = post_filter(here, state, as_it_is, found)
+        found.post_filter_message = post["message"]
+        return {**result, "feasible": [], "fitError": found.message(), "postfilter": post}
     nodes = here.names(found)
     result["feasible"] = nodes
     raw, scores = {}, {}

@@ -12,8 +12,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from kubesched.framework.evaluation import AttemptError
 
-from .answers import CaseCluster, as_status
-from .comparison import Difference
+from .answers import CaseCluster, as_status, post_filter
+from .comparison import Difference, without_claims
 
 Json = Any
 
@@ -25,13 +25,13 @@ def answer_sequence(case: dict[str, Json]) -> dict[str, Json]:
         "id": case["id"],
         "nodeOrder": here.names(here.cluster.table.order.rows()),
         "results": [
-            _place(here, here.pending(manifest), index)
+            _place(here, here.pending(manifest), index, preempts=bool(case.get("preemption")))
             for index, manifest in enumerate(case["pending"])
         ],
     }
 
 
-def _place(here: CaseCluster, pod: PodInfo, index: int) -> dict[str, Json]:
+def _place(here: CaseCluster, pod: PodInfo, index: int, *, preempts: bool) -> dict[str, Json]:
     result: dict[str, Json] = {"pod": pod.full_name, "node": None}
     gated = here.framework.gate(pod)
     if not gated.ok:
@@ -45,8 +45,16 @@ def _place(here: CaseCluster, pod: PodInfo, index: int) -> dict[str, Json]:
     try:
         found = here.framework.evaluator.find_feasible(state, pod)
         if isinstance(found, Diagnosis):
+            post = post_filter(here, state, pod, found)
+            found.post_filter_message = post["message"]
             result["message"] = found.message()
-            return result
+            if not preempts or not post.get("victims"):
+                return result
+            result["nominatedNode"], result["victims"] = post["nominatedNode"], post["victims"]
+            pod = _make_room(here, pod, post)
+            state = CycleState()
+            found = here.framework.evaluator.find_feasible(state, pod)
+            assert not isinstance(found, Diagnosis), found.message()
         total = here.framework.evaluator.total_scores(state, pod, found)
     except AttemptError as failed:
         result["scheduleError"] = failed.status.message
@@ -61,6 +69,18 @@ def _place(here: CaseCluster, pod: PodInfo, index: int) -> dict[str, Json]:
         result["ties"] = len(best)
     _settle(here, pod, best[0], index)
     return result
+
+
+def _make_room(here: CaseCluster, pod: PodInfo, post: dict[str, Json]) -> PodInfo:
+    """Remove the victims; return the pod with its nomination."""
+    table = here.cluster.table
+    row = table.row_of(post["nominatedNode"])
+    assert row is not None
+    for victim in list(table.pods[row].values()):
+        if victim.full_name in post["victims"]:
+            here.cluster.remove_pod(victim.uid)
+    status = replace(pod.pod.status, nominated_node_name=post["nominatedNode"])
+    return here.cluster.compiler.pending(replace(pod.pod, status=status))
 
 
 def _settle(here: CaseCluster, pod: PodInfo, node_name: str, index: int) -> None:
@@ -91,9 +111,8 @@ def _first_difference(expected: list[Json], actual: list[Json]) -> Iterator[Diff
 
 
 def _comparable(result: dict[str, Json]) -> dict[str, Json]:
-    """Leave out what PostFilter adds to a message: it is not built yet."""
+    """Leave out what DynamicResources says in PostFilter: it is not built yet."""
     kept = {key: value for key, value in result.items() if value is not None}
-    message = kept.get("message")
-    if message:
-        kept["message"] = message.partition(" no new claims to deallocate")[0]
+    if "message" in kept:
+        kept["message"] = without_claims(kept["message"])
     return kept

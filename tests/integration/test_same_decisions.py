@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import random
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -42,6 +43,12 @@ class Never:
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         raise AssertionError(f"{pod} must not be bound to {node_name}")
 
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        raise AssertionError(f"nobody must be evicted from {node_name} for {preemptor}")
+
+    def is_evicting_for(self, uid: str) -> bool:
+        return False
+
 
 class Ours:
     """Our scheduling cycle on a copy of the cluster."""
@@ -55,6 +62,7 @@ class Ours:
             gates=gates,
             cluster=self.cluster,
             binder=Never(),
+            evictor=Never(),
         )
 
     def decide(self, pod: Pod) -> tuple[set[str], str]:

@@ -31,6 +31,8 @@ from kubesched.api.core import (
     NodeSpec,
     NodeStatus,
     Pod,
+    PodAffinity,
+    PodAffinityTerm,
     PodSchedulingGate,
     PodSpec,
     PodStatus,
@@ -39,9 +41,11 @@ from kubesched.api.core import (
     ResourceRequirements,
     Taint,
     Toleration,
+    TopologySpreadConstraint,
     Volume,
+    WeightedPodAffinityTerm,
 )
-from kubesched.api.meta import ObjectMeta
+from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
@@ -149,6 +153,9 @@ def pod(
     tolerations: Sequence[Toleration] = (),
     node_selector: dict[str, str] | None = None,
     node_affinity: NodeAffinity | None = None,
+    near: PodAffinity | None = None,
+    away_from: PodAffinity | None = None,
+    spread: Sequence[TopologySpreadConstraint] = (),
     gates: Sequence[str] = (),
     host_network: bool = False,
     host_users: bool | None = None,
@@ -157,12 +164,14 @@ def pod(
 ) -> Pod:
     """Make a pod with one container, unless `containers` says otherwise.
 
-    `resized_to` is what the kubelet reports that the first container has been given.
+    `near` is its pod affinity, `away_from` its anti-affinity. `resized_to` is what the kubelet
+    reports that the first container has been given.
     """
     if containers is None:
         containers = [
             container("main", cpu=cpu, memory=memory, requests=requests, image=image, ports=ports)
         ]
+    affinity = Affinity(node_affinity=node_affinity, pod_affinity=near, pod_anti_affinity=away_from)
     statuses: tuple[ContainerStatus, ...] = ()
     if resized_to is not None:
         actual = ResourceRequirements(requests=resized_to)
@@ -180,7 +189,8 @@ def pod(
             priority=priority,
             scheduling_gates=tuple(PodSchedulingGate(name=gate) for gate in gates),
             node_selector=node_selector,
-            affinity=Affinity(node_affinity=node_affinity) if node_affinity else None,
+            affinity=affinity if affinity != Affinity() else None,
+            topology_spread_constraints=tuple(spread),
             tolerations=tuple(tolerations),
             containers=tuple(containers),
             init_containers=tuple(init_containers),
@@ -270,6 +280,43 @@ def prefers(*weighted: tuple[int, NodeSelectorTerm]) -> NodeAffinity:
     )
 
 
+# --- other pods -------------------------------------------------------------------------------
+
+
+def pod_term(topology_key: str, **match_labels: str) -> PodAffinityTerm:
+    """Make a term about pods with these labels, in the same domain of a topology."""
+    return PodAffinityTerm(
+        topology_key=topology_key, label_selector=LabelSelector(match_labels=match_labels)
+    )
+
+
+def must(*terms: PodAffinityTerm) -> PodAffinity:
+    """Make a required pod affinity or anti-affinity."""
+    return PodAffinity(required_during_scheduling_ignored_during_execution=terms)
+
+
+def should(*weighted: tuple[int, PodAffinityTerm]) -> PodAffinity:
+    """Make a preferred pod affinity or anti-affinity."""
+    return PodAffinity(
+        preferred_during_scheduling_ignored_during_execution=tuple(
+            WeightedPodAffinityTerm(weight=weight, pod_affinity_term=each)
+            for weight, each in weighted
+        )
+    )
+
+
+def spread_over(
+    topology_key: str, *, max_skew: int = 1, soft: bool = False, **match_labels: str
+) -> TopologySpreadConstraint:
+    """Make a constraint on how evenly pods with these labels are spread."""
+    return TopologySpreadConstraint(
+        max_skew=max_skew,
+        topology_key=topology_key,
+        when_unsatisfiable="ScheduleAnyway" if soft else "DoNotSchedule",
+        label_selector=LabelSelector(match_labels=match_labels),
+    )
+
+
 # --- cluster and framework --------------------------------------------------------------------
 
 
@@ -285,6 +332,22 @@ class RecordingBinder:
         if self.failure is not None:
             raise self.failure
         self.bound.append((pod.full_name, node_name))
+
+
+class RecordingEvictor:
+    """An evictor that only remembers whom it was asked to evict."""
+
+    def __init__(self) -> None:
+        #: preemptor, node, victims
+        self.evicted: list[tuple[str, str, list[str]]] = []
+        #: uids of pods for which evictions are still under way
+        self.under_way: set[str] = set()
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        self.evicted.append((preemptor.uid, node_name, [victim.uid for victim in victims]))
+
+    def is_evicting_for(self, uid: str) -> bool:
+        return uid in self.under_way
 
 
 def cluster_of(*objects: Node | Pod, rules: RequestRules | None = None) -> Cluster:
@@ -306,6 +369,7 @@ def framework_of(
     args: Mapping[str, PluginArgs] | None = None,
     gates: FeatureGates = DEFAULT_GATES,
     binder: RecordingBinder | None = None,
+    evictor: RecordingEvictor | None = None,
 ) -> Framework:
     """Make the default profile's framework, with more `plugins` at all points they implement.
 
@@ -329,6 +393,7 @@ def framework_of(
         gates=gates,
         cluster=cluster,
         binder=binder or RecordingBinder(),
+        evictor=evictor or RecordingEvictor(),
     )
 
 
@@ -345,8 +410,15 @@ class Lab:
     ) -> None:
         self.cluster = cluster_of(*objects, rules=RequestRules.of(gates))
         self.binder = RecordingBinder()
+        self.evictor = RecordingEvictor()
         self.framework = framework_of(
-            self.cluster, plugins=plugins, only=only, args=args, gates=gates, binder=self.binder
+            self.cluster,
+            plugins=plugins,
+            only=only,
+            args=args,
+            gates=gates,
+            binder=self.binder,
+            evictor=self.evictor,
         )
 
     def pending(self, unbound: Pod) -> PodInfo:

@@ -32,3 +32,6 @@ POD_REASON_SCHEDULER_ERROR: Final = "SchedulerError"
 
 PHASE_SUCCEEDED: Final = "Succeeded"
 PHASE_FAILED: Final = "Failed"
+
+DISRUPTION_TARGET: Final = "DisruptionTarget"
+REASON_PREEMPTION_BY_SCHEDULER: Final = "PreemptionByScheduler"

@@ -18,6 +18,7 @@ when the node is deleted first.
 from __future__ import annotations
 
 from kubesched.api.core import Namespace, Node, Pod
+from kubesched.cluster.budgets import Budgets
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodCompiler, PodInfo, RequestRules
@@ -32,6 +33,7 @@ class Cluster:
         self.table = NodeTable()
         self.nominator = Nominator()
         self.workloads = Workloads()
+        self.budgets = Budgets()
         self.compiler = PodCompiler(rules or RequestRules())
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}

@@ -87,3 +87,31 @@ class NodeRows:
         marked = np.zeros(self.table.size, dtype=np.bool_)
         marked[rows] = True
         return marked[self.rows]
+
+
+class SupposedRows(NodeRows):
+    """Rows as they would be with other pods on them."""
+
+    __slots__ = ("_pod_count", "_requested")
+
+    def __init__(
+        self,
+        table: NodeTable,
+        rows: IndexArray,
+        *,
+        requested: Int64Array,
+        pod_count: Int64Array,
+    ) -> None:
+        super().__init__(table, rows)
+        #: [resource, element]
+        self._requested = requested
+        self._pod_count = pod_count
+
+    @property
+    def pod_count(self) -> Int64Array:
+        """How many pods the node would have."""
+        return self._pod_count
+
+    def requested(self, resource: int) -> Int64Array:
+        """How much of a resource the node's pods would request."""
+        return self._requested[resource]

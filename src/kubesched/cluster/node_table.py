@@ -7,7 +7,7 @@ lists rows whose node object changed, `row_changes` those and also the rows whos
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 import numpy as np
@@ -171,24 +171,25 @@ class NodeTable:
         self.row_changes.record(row)
 
     @contextmanager
-    def supposing(
-        self, row: int, *, with_pods: Iterable[PodInfo] = (), without_pods: Iterable[PodInfo] = ()
-    ) -> Iterator[None]:
-        """Pretend for a while that a row has other pods than it has; nobody is told."""
-        added, removed = list(with_pods), list(without_pods)
-        self.row_changes.paused = True
+    def trial(self, row: int) -> Iterator[None]:
+        """Let pods be added to and removed from a row for a while; nobody is told.
+
+        Afterwards the row has the pods it had, in the order in which it had them.
+        """
+        before = dict(self.pods[row])
+        was_paused, self.row_changes.paused = self.row_changes.paused, True
         try:
-            for pod in added:
-                self.add_pod(row, pod)
-            for pod in removed:
-                self.remove_pod(row, pod)
             yield
         finally:
-            for pod in removed:
-                self.add_pod(row, pod)
-            for pod in added:
+            for pod in [each for uid, each in self.pods[row].items() if uid not in before]:
                 self.remove_pod(row, pod)
-            self.row_changes.paused = False
+            for uid, pod in before.items():
+                if uid not in self.pods[row]:
+                    self.add_pod(row, pod)
+            self.pods[row] = before
+            if not was_paused:
+                self.ports.stop_supposing(row)
+            self.row_changes.paused = was_paused
 
     def _account(self, row: int, requests: Requests, sign: int) -> None:
         requests.resolve(self.resources)

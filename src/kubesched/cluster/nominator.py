@@ -43,6 +43,10 @@ class Nominator:
         """Return the node that a pod is nominated to."""
         return self._node_of.get(uid)
 
+    def pods_on(self, node_name: str) -> list[PodInfo]:
+        """Return the pods that are nominated to a node."""
+        return list(self._by_node.get(node_name, {}).values())
+
     def nodes_to_leave_room_on(self, pod: PodInfo) -> Mapping[str, list[PodInfo]]:
         """Return the nodes where a pod has to leave room, and for whom."""
         if not self._by_node:

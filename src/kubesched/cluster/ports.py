@@ -27,6 +27,8 @@ class HostPorts:
     def __init__(self) -> None:
         #: (protocol, port) → row → address → number of pods
         self._in_use: dict[tuple[str, int], dict[int, Counter[str]]] = {}
+        #: row → ports taken to be free while evictions are tried out
+        self._supposed_free: dict[int, set[HostPort]] = {}
 
     def add(self, row: int, ports: Iterable[HostPort]) -> None:
         """Take `ports` on `row`."""
@@ -53,8 +55,32 @@ class HostPorts:
             row
             for port in ports
             for row, addresses in self._in_use.get((port.protocol, port.port), {}).items()
-            if any(port.conflicts(address) for address in addresses)
+            if any(
+                port.conflicts(address) and not self._is_supposed_free(row, port, address)
+                for address in addresses
+            )
         }
+
+    def suppose_free(self, row: int, ports: Iterable[HostPort]) -> None:
+        """Take the ports of a pod that is tried to be evicted to be free.
+
+        That goes for other pods which have the same ports, too: kube-scheduler keeps one entry a
+        port, and what one pod gives back is gone. Pods get into that position only past the
+        scheduler.
+        """
+        self._supposed_free.setdefault(row, set()).update(ports)
+
+    def suppose_taken(self, row: int, ports: Iterable[HostPort]) -> None:
+        """Take the ports of a pod that came back to be taken again."""
+        self._supposed_free.get(row, set()).difference_update(ports)
+
+    def stop_supposing(self, row: int) -> None:
+        """Go back to what is."""
+        self._supposed_free.pop(row, None)
+
+    def _is_supposed_free(self, row: int, port: HostPort, address: str) -> bool:
+        supposed = self._supposed_free.get(row)
+        return supposed is not None and HostPort(port.protocol, port.port, address) in supposed
 
     def snapshot(self) -> dict[tuple[str, int], dict[int, dict[str, int]]]:
         """Return all counts, for checks."""

@@ -7,7 +7,13 @@ from kubesched.config import plugins as config_plugins
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError
-from kubesched.framework.registry import PluginContext, PodBinder, Registry
+from kubesched.framework.registry import (
+    EvaluatorReference,
+    Evictor,
+    PluginContext,
+    PodBinder,
+    Registry,
+)
 from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
 
@@ -19,6 +25,7 @@ def build_framework(
     gates: FeatureGates,
     cluster: Cluster,
     binder: PodBinder,
+    evictor: Evictor,
     waiting: WaitingPods | None = None,
     percentage_of_nodes_to_score: int = 0,
 ) -> Framework:
@@ -34,7 +41,9 @@ def build_framework(
         gates=gates,
         cluster=cluster,
         binder=binder,
+        evictor=evictor,
         waiting=WaitingPods() if waiting is None else waiting,
+        evaluator=EvaluatorReference(),
     )
     instances = {}
     for name in sorted({ref.name for refs in expansion.points.values() for ref in refs}):
@@ -42,10 +51,12 @@ def build_framework(
             instances[name] = registry[name].create(context)
         except ConfigError as refused:
             raise ConfigError(f'initializing plugin "{name}": {refused}') from None
-    return Framework(
+    framework = Framework(
         profile,
         expansion=expansion,
         instances=instances,
         cluster=cluster,
         percentage_of_nodes_to_score=percentage_of_nodes_to_score,
     )
+    context.evaluator.set(framework.evaluator)
+    return framework

@@ -10,9 +10,9 @@ from collections import Counter
 
 import numpy as np
 
-from kubesched.cluster.arrays import Int32Array
+from kubesched.cluster.arrays import IndexArray, Int32Array
 from kubesched.cluster.node_table import NodeTable
-from kubesched.framework.status import Status, unresolvable
+from kubesched.framework.status import Code, Status, unresolvable
 
 NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
@@ -56,6 +56,17 @@ class Diagnosis:
         if self._numbers is None or not self._numbers[row]:
             return self._absent
         return self._statuses[self._numbers[row]]
+
+    def rows_with(self, code: Code) -> IndexArray:
+        """Return the rows whose answer has a certain code, in node order."""
+        rows = self._table.order.rows()
+        if self.pre_filter is not None:
+            return rows if self.pre_filter.code is code else rows[:0]
+        of_number = np.array([status.code is code for status in self._statuses] or [False])
+        of_number[0] = self._absent.code is code
+        if self._numbers is None:
+            return rows if of_number[0] else rows[:0]
+        return rows[of_number[self._numbers[rows]]]
 
     def message(self) -> str:
         """Return the text of the pod's condition and event."""

@@ -182,10 +182,13 @@ class Evaluator:
         diagnosis.unschedulable_plugins.update(restricting)
         return diagnosis
 
-    def _leaving_room(self, state: CycleState, pod: PodInfo) -> dict[int, int]:
+    def _leaving_room(
+        self, state: CycleState, pod: PodInfo, rows: set[int] | None = None
+    ) -> dict[int, int]:
         """Return the rows that are out of the question once pods nominated to them are there.
 
-        A row must pass both with and without those pods: they may come, or may not.
+        A row must pass both with and without those pods: they may come, or may not. With `rows`,
+        only those are looked at.
         """
         crowded = {}
         leave_room = self._cluster.nominator.nodes_to_leave_room_on(pod)
@@ -193,7 +196,12 @@ class Evaluator:
             row = self._table.row_of(node_name)
             if row is None:
                 continue
-            with self._table.supposing(row, with_pods=others):
+            if rows is not None and row not in rows:
+                continue
+            with self._table.trial(row):
+                for other in others:
+                    if other.uid not in self._table.pods[row]:
+                        self._table.add_pod(row, other)
                 nodes = NodeRows(self._table, np.array([row], dtype=np.intp))
                 number = int(self._all_filters(state, pod, nodes)[0])
             if number:
@@ -203,8 +211,9 @@ class Evaluator:
     def _rejections_at(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
         """Run every filter on some rows, without the plan; raise AttemptError on an error."""
         result = self._all_filters(state, pod, nodes)
-        crowded = self._leaving_room(state, pod)
-        for element, row in enumerate(nodes.row_numbers().tolist() if crowded else ()):
+        rows = nodes.row_numbers().tolist()
+        crowded = self._leaving_room(state, pod, set(rows))
+        for element, row in enumerate(rows if crowded else ()):
             result[element] = crowded.get(row, result[element])
         self._raise_error(result)
         return result
@@ -268,6 +277,29 @@ class Evaluator:
             if number:
                 _blame(diagnosis, self.book.statuses[number])
         return diagnosis
+
+    def status_on(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
+        """Return why a row cannot take the pod as things are, None if it can.
+
+        Raises AttemptError if a plugin reports an error.
+        """
+        nodes = NodeRows(self._table, np.array([row], dtype=np.intp))
+        number = int(self._rejections_at(state, pod, nodes)[0])
+        return self.book.statuses[number] if number else None
+
+    def is_row_local(self, state: CycleState) -> bool:
+        """Tell whether only row-local filters have a say in this attempt."""
+        return all(plugin.name in state.skip_filter for _, plugin in self._cluster_filters)
+
+    def row_local_rejections(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
+        """Return the number of each row's first row-local rejection; `nodes` may be supposed."""
+        result = np.zeros(len(nodes), dtype=np.int32)
+        for order, plugin in reversed(list(enumerate(self._plugins.filter))):
+            if isinstance(plugin, RowFilter) and plugin.name not in state.skip_filter:
+                numbers = self._run_filter(order, plugin, state, pod, nodes)
+                if numbers is not None:
+                    np.copyto(result, numbers, where=numbers > 0)
+        return result
 
     def diagnose(self, state: CycleState, pod: PodInfo, refused: Mapping[int, Status]) -> Diagnosis:
         """Return why a pod fits nowhere, if rows that filters let pass were refused later."""

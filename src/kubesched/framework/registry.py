@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Protocol
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
@@ -15,12 +15,42 @@ from kubesched.errors import PluginError
 from kubesched.framework.plugin import Plugin, extension_points
 from kubesched.framework.waiting import WaitingPods
 
+if TYPE_CHECKING:
+    from kubesched.framework.evaluation import Evaluator
+
 
 class PodBinder(Protocol):
     """Whoever tells the API server where a pod goes."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """Bind the pod; raises ClientError if that fails."""
+
+
+class Evictor(Protocol):
+    """Whoever makes room for a pod by evicting others."""
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        """Evict pods, in the background."""
+
+    def is_evicting_for(self, uid: str) -> bool:
+        """Tell whether pods are still being evicted to make room for a pod."""
+
+
+class EvaluatorReference:
+    """The evaluator of the framework that a plugin will be part of: there once that is built."""
+
+    def __init__(self) -> None:
+        self._evaluator: Evaluator | None = None
+
+    def set(self, evaluator: Evaluator) -> None:
+        """Say which it is."""
+        self._evaluator = evaluator
+
+    def get(self) -> Evaluator:
+        """Return it."""
+        if self._evaluator is None:
+            raise PluginError("a plugin asked for filters while it was being made")
+        return self._evaluator
 
 
 class PluginContext(Struct, frozen=True):
@@ -30,8 +60,11 @@ class PluginContext(Struct, frozen=True):
     gates: FeatureGates
     cluster: Cluster
     binder: PodBinder
+    evictor: Evictor
     #: pods that Permit plugins keep waiting
     waiting: WaitingPods
+    #: runs the profile's filters, for plugins that try things out
+    evaluator: EvaluatorReference
 
 
 class Registry(Mapping[str, type[Plugin]]):

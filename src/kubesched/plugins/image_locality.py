@@ -42,16 +42,17 @@ class ImageLocality(RowScore):
         """Score by the clamped sum of the sizes."""
         containers = len(shape.spec.init_containers) + len(shape.spec.containers)
         most = MAX_BYTES_PER_CONTAINER * containers
-        total = np.clip(self._bytes_present(shape, nodes), MIN_BYTES, max(most, MIN_BYTES))
         if most <= MIN_BYTES:
-            return np.zeros_like(total)
+            return np.zeros(len(nodes), dtype=np.int64)
+        total = np.clip(self._bytes_present(shape, nodes, most), MIN_BYTES, most)
         return MAX_NODE_SCORE * (total - MIN_BYTES) // (most - MIN_BYTES)
 
-    def _bytes_present(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def _bytes_present(self, shape: Shape, nodes: NodeRows, most: int) -> Int64Array:
+        """Return what each row has of the pod's images; no image counts for more than `most`."""
         present = np.zeros(nodes.table.size, dtype=np.int64)
         for image, times in Counter(shape.images).items():
             state = nodes.table.images.find(image)
             if state is not None:
                 spread = len(state.rows) / len(nodes.table)
-                present[state.rows_array()] += times * int(state.size_bytes * spread)
+                present[state.rows_array()] += min(times * int(state.size_bytes * spread), most)
         return present[nodes.rows]

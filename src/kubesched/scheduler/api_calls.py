@@ -11,9 +11,17 @@ from kubesched.client import resources
 from kubesched.client.rest import STRATEGIC_MERGE_PATCH, ApiClient
 from kubesched.clock import Clock
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.errors import ApiError, ClientError, ConflictError, ConnectionFailedError
+from kubesched.errors import (
+    ApiError,
+    ClientError,
+    ConflictError,
+    ConnectionFailedError,
+    RequestTimeoutError,
+)
 from kubesched.scheduler.timestamps import rfc3339
 
+#: Pause between questions after a binding whose answer was lost.
+QUESTION_PAUSE_S = 0.5
 #: Pauses between the tries of a status patch.
 RETRY_PAUSES_S = (0.01, 0.05, 0.25)
 
@@ -51,19 +59,56 @@ class ApiCalls:
             target=BindingTarget(kind="Node", name=node_name),
         )
         path = resources.PODS.item(meta.name, namespace=meta.namespace, subresource="binding")
-        await self._client.post(path, binding)
+        try:
+            await self._client.post(path, binding)
+        except (ConnectionFailedError, RequestTimeoutError) as lost:
+            # The answer is lost, but maybe not the binding: its room must not be given away before
+            # that is known.
+            if await self._node_of(pod) != node_name:
+                raise lost from None
+
+    async def _node_of(self, pod: PodInfo) -> str:
+        """Return the node that a pod is bound to; waits until the API server can tell."""
+        meta = pod.pod.metadata
+        path = resources.PODS.item(meta.name, namespace=meta.namespace)
+        while True:
+            try:
+                newest = await self._client.get(path, Pod)
+            except (ConnectionFailedError, RequestTimeoutError):
+                await asyncio.sleep(QUESTION_PAUSE_S)
+            else:
+                return newest.spec.node_name if newest.metadata.uid == meta.uid else ""
 
     async def nominate(self, pod: Pod, node_name: str) -> None:
-        """Say where a pod is about to go."""
+        """Say where a pod is about to go, or with "" that it no longer is."""
         if pod.status.nominated_node_name != node_name:
-            await self._patch_status(pod, {"nominatedNodeName": node_name})
+            await self._patch_status(pod, {"nominatedNodeName": node_name or None})
+
+    async def mark_as_preempted(self, pod: Pod, *, by: str) -> None:
+        """Say in a pod's conditions that it must make room, on behalf of a scheduler."""
+        condition = self._changed_condition(
+            pod,
+            names.DISRUPTION_TARGET,
+            status="True",
+            reason=names.REASON_PREEMPTION_BY_SCHEDULER,
+            message=f"{by}: preempting to accommodate a higher priority pod",
+        )
+        if condition is not None:
+            await self._patch_status(pod, {"conditions": [condition]})
+
+    async def delete(self, pod: Pod) -> None:
+        """Delete a pod, with the grace it asks for."""
+        meta = pod.metadata
+        await self._client.delete(resources.PODS.item(meta.name, namespace=meta.namespace))
 
     async def report_unschedulable(
         self, pod: Pod, *, reason: str, message: str, nominated_node: str | None
     ) -> None:
         """Set the pod's PodScheduled condition to False, and its nomination, where they differ."""
         status: dict[str, object] = {}
-        condition = self._changed_condition(pod, reason=reason, message=message)
+        condition = self._changed_condition(
+            pod, names.POD_SCHEDULED, status="False", reason=reason, message=message
+        )
         if condition is not None:
             status["conditions"] = [condition]
         if nominated_node is not None and nominated_node != pod.status.nominated_node_name:
@@ -72,19 +117,20 @@ class ApiCalls:
             await self._patch_status(pod, status)
 
     def _changed_condition(
-        self, pod: Pod, *, reason: str, message: str
+        self, pod: Pod, kind: str, *, status: str, reason: str, message: str
     ) -> dict[str, object] | None:
-        known = next((c for c in pod.status.conditions if c.type == names.POD_SCHEDULED), None)
+        """Return a condition to write; None if the pod has it already."""
+        known = next((each for each in pod.status.conditions if each.type == kind), None)
         wanted = PodCondition(
-            type=names.POD_SCHEDULED,
-            status="False",
+            type=kind,
+            status=status,
             reason=reason,
             message=message,
             observed_generation=pod.metadata.generation,
             last_probe_time=known.last_probe_time if known else None,
             last_transition_time=(
                 known.last_transition_time
-                if known and known.status == "False"
+                if known and known.status == status
                 else rfc3339(self._clock.time())
             ),
         )

@@ -12,7 +12,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ClientError, NotFoundError, ObjectError
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
-from kubesched.framework.status import Status
+from kubesched.framework.status import Status, error
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_calls import ApiCalls
@@ -70,6 +70,14 @@ class FailureHandler:
         note = status.message
         self._recorders.warning(newest, reason="FailedScheduling", action="Scheduling", note=note)
         self._report(newest, status, nominated_node)
+
+    def refuse(self, pod: Pod, unreadable: ObjectError) -> None:
+        """Tell the owner of a pod that it cannot be scheduled until it is changed."""
+        _log.warning("pod cannot be scheduled: %s", unreadable)
+        status = error(str(unreadable))
+        note = status.message
+        self._recorders.warning(pod, reason="FailedScheduling", action="Scheduling", note=note)
+        self._report(pod, status, None)
 
     async def drain(self) -> None:
         """Wait for reports that are under way."""

@@ -9,6 +9,7 @@ import logging
 from collections.abc import Callable
 
 from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.workloads import Workload
 from kubesched.errors import ObjectError
@@ -98,6 +99,25 @@ class WorkloadHandler:
         self._workloads.remove(obj)
 
 
+class BudgetHandler:
+    """Applies what happens to disruption budgets."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._budgets = cluster.budgets
+
+    def on_add(self, obj: PodDisruptionBudget, initial: bool) -> None:  # noqa: ARG002
+        """A budget came."""
+        self._budgets.put(obj)
+
+    def on_update(self, old: PodDisruptionBudget, new: PodDisruptionBudget) -> None:  # noqa: ARG002
+        """A budget changed."""
+        self._budgets.put(new)
+
+    def on_delete(self, obj: PodDisruptionBudget) -> None:
+        """A budget went."""
+        self._budgets.remove(obj)
+
+
 class PodHandler:
     """Applies what happens to pods."""
 
@@ -108,12 +128,15 @@ class PodHandler:
         *,
         waiting: WaitingPods,
         is_ours: Callable[[Pod], bool],
+        on_unreadable: Callable[[Pod, ObjectError], None],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._waiting = waiting
         #: tells whether one of our profiles is to schedule a pod
         self._is_ours = is_ours
+        #: told of pods to be scheduled that cannot be read
+        self._on_unreadable = on_unreadable
 
     def on_add(self, obj: Pod, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
         """A pod came."""
@@ -167,7 +190,7 @@ class PodHandler:
         try:
             info = self._cluster.compiler.pending(pod)
         except ObjectError as unreadable:
-            _log.warning("pod cannot be scheduled: %s", unreadable)
+            self._on_unreadable(pod, unreadable)
             return
         self._queue.add(info)
         if pod.status.nominated_node_name:

@@ -24,6 +24,19 @@ class Recorders:
         """Record that something is not as it should be."""
         self._record(pod, "Warning", reason=reason, action=action, note=note)
 
+    def preempted(self, victim: Pod, *, by: Pod, note: str) -> None:
+        """Record that a pod had to make room for another, in the name of that one's scheduler."""
+        recorder = self._recorders.get(by.spec.scheduler_name)
+        if recorder is not None:
+            recorder.record(
+                reference(victim),
+                "Preempted",
+                type="Normal",
+                action="Preempting",
+                note=note,
+                related=reference(by),
+            )
+
     def _record(self, pod: Pod, kind: EventType, *, reason: str, action: str, note: str) -> None:
         recorder = self._recorders.get(pod.spec.scheduler_name)
         if recorder is not None:

@@ -175,14 +175,14 @@ def _busy_cluster() -> Cluster:
     )
 
 
-def test_supposing_counts_other_pods_for_a_while() -> None:
+def test_a_trial_counts_other_pods_for_a_while() -> None:
     cluster = _busy_cluster()
     table = cluster.table
     row = _row(table, "n1")
     coming = cluster.compiler.pending(pod("comes", cpu="2", memory="300Mi", ports=[8080]))
-    going = cluster.pod("goes")
-    assert going is not None
-    with table.supposing(row, with_pods=[coming], without_pods=[going]):
+    with table.trial(row):
+        table.add_pod(row, coming)
+        table.remove_pod(row, table.pods[row]["goes"])
         assert table.requested[CPU, row] == 1000 + 2000
         assert table.requested[MEMORY, row] == GI + 300 * MI
         assert table.pod_count[row] == 2
@@ -191,32 +191,53 @@ def test_supposing_counts_other_pods_for_a_while() -> None:
     assert set(table.pods[row]) == {"stays", "goes"}
 
 
-def test_supposing_restores_everything_and_leaves_no_trace_in_the_logs() -> None:
+def test_a_trial_restores_everything_and_leaves_no_trace_in_the_logs() -> None:
     cluster = _busy_cluster()
     table = cluster.table
+    row = _row(table, "n1")
     before = _columns(table)
-    coming = cluster.compiler.pending(pod("comes", cpu="2", ports=[8080]))
-    staying = cluster.pod("stays")
-    assert staying is not None
-    with table.supposing(_row(table, "n1"), with_pods=[coming], without_pods=[staying]):
+    with table.trial(row):
+        table.add_pod(row, cluster.compiler.pending(pod("comes", cpu="2", ports=[8080])))
+        table.remove_pod(row, table.pods[row]["stays"])
         assert _columns(table) != before
     assert _columns(table) == before
+    assert list(table.pods[row]) == ["stays", "goes"], "in the order in which they came"
     cluster.validate()
 
 
-def test_supposing_restores_everything_after_an_exception() -> None:
+def test_a_trial_restores_everything_after_an_exception() -> None:
     cluster = _busy_cluster()
     table = cluster.table
+    row = _row(table, "n1")
     before = _columns(table)
     coming = cluster.compiler.pending(pod("comes", cpu="2", ports=[8080]))
-    with (
-        pytest.raises(ZeroDivisionError),
-        table.supposing(_row(table, "n1"), with_pods=[coming]),
-    ):
-        raise ZeroDivisionError
+
+    def fail_in_a_trial() -> None:
+        with table.trial(row):
+            table.add_pod(row, coming)
+            raise ZeroDivisionError
+
+    with pytest.raises(ZeroDivisionError):
+        fail_in_a_trial()
     assert _columns(table) == before
     cluster.put_pod(pod("later", node="n1"))
     assert table.row_changes.position == before["positions"][1] + 1, "the log is on again"
+
+
+def test_a_trial_may_take_place_within_another() -> None:
+    cluster = _busy_cluster()
+    table = cluster.table
+    row = _row(table, "n1")
+    before = _columns(table)
+    with table.trial(row):
+        table.remove_pod(row, table.pods[row]["stays"])
+        between = _columns(table)
+        with table.trial(row):
+            table.add_pod(row, cluster.compiler.pending(pod("comes", cpu="2", ports=[8080])))
+            table.remove_pod(row, table.pods[row]["goes"])
+        assert _columns(table) == between
+    assert _columns(table) == before
+    cluster.validate()
 
 
 # --- validation can fail ----------------------------------------------------------------------

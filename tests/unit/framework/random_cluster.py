@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from hypothesis import strategies as st
 
+from kubesched.api import names
 from kubesched.api.core import Container, ContainerRestartRule, Node, Pod, Toleration
 from kubesched.cluster.cluster import Cluster
 from kubesched.plugins.node_declared_features import (
@@ -16,17 +17,22 @@ from tests.unit.builders import (
     MI,
     container,
     host_port,
+    must,
     named,
     node,
     on_node,
     pod,
+    pod_term,
     prefers,
     requirement,
     requires,
+    should,
+    spread_over,
     term,
 )
 
 GPU = "example.com/gpu"
+WEB = {"app": "web"}
 NODE_NAMES = tuple(f"n{number:02}" for number in range(14))
 UIDS = tuple(f"p{number}" for number in range(10))
 
@@ -43,7 +49,14 @@ NODES = st.builds(
         [None, None, {GPU: "4"}, {"ephemeral-storage": "10Gi"}, {"hugepages-2Mi": "1Gi"}]
     ),
     zone=st.sampled_from([None, "a", "b"]),
-    labels=st.sampled_from([None, {"disk": "ssd", "gen": "3"}, {"disk": "hdd"}, {"gen": "7"}]),
+    labels=st.sampled_from(
+        [
+            None,
+            {"disk": "ssd", "gen": "3"},
+            {"disk": "hdd", names.LABEL_HOSTNAME: "h1"},
+            {"gen": "7", names.LABEL_HOSTNAME: "h2"},
+        ]
+    ),
     taints=st.sampled_from(
         [
             (),
@@ -102,6 +115,21 @@ ASKING = (
     pod("feature-2", host_network=True, host_users=False),
 )
 
+#: Pods that look at other pods, which no row tells alone.
+SOCIABLE = (
+    pod("near", labels=WEB, near=must(pod_term(names.LABEL_ZONE, app="web"))),
+    pod("near-db", near=must(pod_term(names.LABEL_HOSTNAME, app="db"))),
+    pod("away", labels=WEB, away_from=must(pod_term(names.LABEL_ZONE, app="web"))),
+    pod(
+        "likes",
+        near=should((10, pod_term(names.LABEL_ZONE, app="db"))),
+        away_from=should((3, pod_term(names.LABEL_ZONE, app="web"))),
+    ),
+    pod("spread", labels=WEB, spread=[spread_over(names.LABEL_ZONE, app="web")]),
+    pod("spread-softly", labels=WEB, spread=[spread_over(names.LABEL_ZONE, soft=True, app="web")]),
+    pod("web", labels=WEB),
+)
+
 PLACED = st.builds(
     pod,
     st.sampled_from(UIDS),
@@ -111,6 +139,9 @@ PLACED = st.builds(
     ports=st.sampled_from([(), (80,), (host_port(53, protocol="UDP"),)]),
     resized_to=st.sampled_from([None, None, {"cpu": "3", "memory": "1Gi"}]),
     node=st.sampled_from(NODE_NAMES),
+    labels=st.sampled_from([None, WEB, {"app": "db"}]),
+    away_from=st.sampled_from([None, None, None, must(pod_term(names.LABEL_ZONE, app="web"))]),
+    near=st.sampled_from([None, None, None, should((5, pod_term(names.LABEL_ZONE, app="web")))]),
 )
 
 

@@ -18,11 +18,13 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
 from tests.unit.builders import framework_of, on_node
-from tests.unit.framework.random_cluster import ASKING, EVENTS, FIRST_NODES, Event
+from tests.unit.framework.random_cluster import ASKING, EVENTS, FIRST_NODES, SOCIABLE, Event
+
+EVERYBODY = ASKING + SOCIABLE
 
 #: What happens, and who asks after it: a subset, so that some columns stay behind for a while.
 STEPS = st.lists(
-    st.tuples(EVENTS, st.lists(st.sampled_from(range(len(ASKING))), max_size=3, unique=True)),
+    st.tuples(EVENTS, st.lists(st.sampled_from(range(len(EVERYBODY))), max_size=3, unique=True)),
     min_size=1,
     max_size=14,
 )
@@ -71,7 +73,7 @@ def unordered(answer: dict[str, Any]) -> dict[str, Any]:
 
 
 @given(nodes=FIRST_NODES, steps=STEPS)
-@settings(max_examples=120)
+@settings(max_examples=70)
 def test_a_framework_that_saw_everything_says_what_a_new_one_says(
     nodes: list[Node], steps: list[tuple[Event, list[int]]]
 ) -> None:
@@ -79,17 +81,19 @@ def test_a_framework_that_saw_everything_says_what_a_new_one_says(
     for each in nodes:
         cluster.put_node(each)
     old = framework_of(cluster)
-    for asking in ASKING:
+    for asking in EVERYBODY:
         answers(cluster, old, asking)
     for event, who_asks in steps:
         event.apply(cluster)
         new = framework_of(cluster)
         for index in who_asks:
-            assert answers(cluster, old, ASKING[index]) == answers(cluster, new, ASKING[index])
+            assert answers(cluster, old, EVERYBODY[index]) == answers(
+                cluster, new, EVERYBODY[index]
+            )
     cluster.validate()
     elsewhere = rebuilt(cluster)
     brand_new = framework_of(elsewhere)
-    for asking in ASKING:
+    for asking in EVERYBODY:
         said = answers(cluster, old, asking)
         assert unordered(said) == unordered(answers(elsewhere, brand_new, asking))
 

@@ -89,6 +89,16 @@ def test_rejections_name_the_first_filter_whichever_column_it_is_in() -> None:
     assert plan.feasible().tolist() == [False, False]
 
 
+def test_of_filters_in_one_column_the_first_one_is_named() -> None:
+    lab = Lab(node("n1", unschedulable=True, taints=["a:NoSchedule"], labels={"x": "y"}))
+    plan = lab.framework.evaluator.plans.plan(lab.pending(pod("a", node_selector={"x": "z"})).shape)
+    (number,) = plan.rejections().tolist()
+    assert lab.framework.evaluator.book.statuses[number].plugin == "NodeUnschedulable"
+    lab.cluster.put_node(node("n1", taints=["a:NoSchedule"], labels={"x": "y"}))
+    (number,) = plan.rejections().tolist()
+    assert lab.framework.evaluator.book.statuses[number].plugin == "TaintToleration"
+
+
 def test_free_rows_are_not_feasible() -> None:
     lab = _lab(3)
     asking = pod("a")

@@ -19,7 +19,7 @@ from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_ports import NodePorts
-from tests.unit.builders import RecordingBinder, cluster_of, framework_of
+from tests.unit.builders import RecordingBinder, RecordingEvictor, cluster_of, framework_of
 
 
 class Mine(RowFilter):
@@ -159,6 +159,7 @@ def test_a_profile_without_arguments_for_a_plugin_that_needs_them_is_refused() -
             gates=FeatureGates.of(),
             cluster=cluster_of(),
             binder=RecordingBinder(),
+            evictor=RecordingEvictor(),
         )
 
 

@@ -56,6 +56,17 @@ def test_who_came_first_holds_all_events_back() -> None:
     assert "b" not in in_flight
 
 
+def test_a_pod_that_is_done_takes_no_event_away_from_those_before_it() -> None:
+    in_flight = InFlight()
+    in_flight.begin("a")
+    in_flight.record(NODE_ADD)
+    in_flight.begin("b")
+    in_flight.begin("c")
+    in_flight.end("c")
+    assert _since(in_flight, "a") == [NODE_ADD]
+    assert _since(in_flight, "b") == []
+
+
 def test_a_pod_that_is_done_twice_changes_nothing() -> None:
     in_flight = InFlight()
     in_flight.begin("a")
@@ -65,7 +76,13 @@ def test_a_pod_that_is_done_twice_changes_nothing() -> None:
     assert len(in_flight) == 0
 
 
-@given(st.lists(st.tuples(st.sampled_from(["begin", "event", "event", "end"]), st.integers(0, 4))))
+@given(
+    st.lists(
+        st.tuples(st.sampled_from(["begin", "event", "event", "end"]), st.integers(0, 4)),
+        min_size=10,
+        max_size=40,
+    )
+)
 def test_every_pod_sees_exactly_what_came_since(steps: list[tuple[str, int]]) -> None:
     in_flight = InFlight()
     model: dict[str, list[ClusterEvent]] = {}

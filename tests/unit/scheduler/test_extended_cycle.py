@@ -81,7 +81,10 @@ def test_a_pod_that_an_extender_refuses_everywhere_waits_for_any_event() -> None
                 here.create_pod("p")
                 await here.until(lambda: here.message("p"))
                 assert here.message("p") == (
-                    "0/2 nodes are available: 1 licence in use, 1 no licence here."
+                    "0/2 nodes are available: 1 licence in use, 1 no licence here. "
+                    "preemption: 0/2 nodes are available: "
+                    "1 No preemption victims found for incoming pod, "
+                    "1 Preemption is not helpful for scheduling."
                 )
 
                 refuses = False

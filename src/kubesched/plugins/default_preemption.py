@@ -1,0 +1,137 @@
+"""DefaultPreemption: makes room for a pod by evicting less important ones.
+
+Called for a pod that fits nowhere. Of the nodes where evicting pods of lower priority would help,
+the one is taken where that hurts least; the pod is nominated to it and tried again when they are
+gone.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+
+import numpy as np
+
+from kubesched.api import names
+from kubesched.api.core import Pod
+from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.args import DefaultPreemptionArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import PostFilter, PostFilterResult, PreEnqueue
+from kubesched.framework.registry import EvaluatorReference, Evictor, PluginContext
+from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from kubesched.plugins.victims import Found, VictimSearch, choose
+from kubesched.queue.events import Action, ClusterEvent, Resource
+
+NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
+STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
+NEVER = "not eligible due to preemptionPolicy=Never."
+ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node."
+
+
+class DefaultPreemption(PreEnqueue, PostFilter):
+    """Finds victims, and has them evicted."""
+
+    name = "DefaultPreemption"
+
+    def __init__(
+        self,
+        args: DefaultPreemptionArgs,
+        cluster: Cluster,
+        *,
+        evictor: Evictor,
+        evaluator: EvaluatorReference,
+    ) -> None:
+        self._args = args
+        self._cluster = cluster
+        self._evictor = evictor
+        self._evaluator = evaluator
+        self._search = VictimSearch(cluster)
+        #: where the search starts, so that not always the same nodes are asked
+        self._rng = random.Random(0)  # noqa: S311 (spreads evictions, hides nothing)
+
+    @classmethod
+    def create(cls, context: PluginContext) -> DefaultPreemption:
+        """Make the plugin."""
+        return cls(
+            context.profile.args(cls.name, DefaultPreemptionArgs),
+            context.cluster,
+            evictor=context.evictor,
+            evaluator=context.evaluator,
+        )
+
+    def events_to_register(self) -> Sequence[ClusterEvent]:
+        """A victim that is gone."""
+        return [ClusterEvent(Resource.POD, Action.DELETE)]
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        """Keep a pod out while its victims are being evicted."""
+        return STILL_EVICTING if self._evictor.is_evicting_for(pod.uid) else SUCCESS
+
+    def post_filter(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> PostFilterResult:
+        """Find victims and have them evicted, or say why that would not help."""
+        refusal = self._not_eligible(pod, diagnosis)
+        if refusal:
+            return PostFilterResult(_prefixed(unschedulable(refusal)))
+        found = self.find(state, pod, diagnosis)
+        if not found.candidates:
+            message = _why_not(self._cluster, found)
+            return PostFilterResult(_prefixed(unschedulable(message)), nominated_node="")
+        best = choose(found.candidates)
+        chosen = best[self._rng.randrange(len(best))]
+        node_name = self._cluster.table.name_at(chosen.row)
+        self._evictor.evict(pod, node_name, chosen.victims)
+        return PostFilterResult(SUCCESS, nominated_node=node_name)
+
+    def find(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> Found:
+        """Return the nodes where evicting pods would help, as many as there need be."""
+        rows = self._rotated(diagnosis.rows_with(Code.UNSCHEDULABLE))
+        share = len(rows) * self._args.min_candidate_nodes_percentage // 100
+        enough = min(max(share, self._args.min_candidate_nodes_absolute), len(rows))
+        return self._search.search(self._evaluator.get(), state, pod, rows, enough=enough)
+
+    def _rotated(self, rows: IndexArray) -> IndexArray:
+        return np.roll(rows, -self._rng.randrange(len(rows))) if len(rows) else rows
+
+    def _not_eligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
+        if pod.pod.spec.preemption_policy == "Never":
+            return NEVER
+        nominated = pod.pod.status.nominated_node_name
+        row = self._cluster.table.row_of(nominated) if nominated else None
+        if row is None:
+            return ""
+        if diagnosis.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+            return ""
+        for other in self._cluster.table.pods[row].values():
+            if other.priority < pod.priority and _is_being_preempted(other.pod):
+                return ALREADY_EVICTING
+        return ""
+
+
+def _is_being_preempted(pod: Pod) -> bool:
+    return pod.metadata.deletion_timestamp is not None and any(
+        condition.type == names.DISRUPTION_TARGET
+        and condition.status == "True"
+        and condition.reason == names.REASON_PREEMPTION_BY_SCHEDULER
+        for condition in pod.status.conditions
+    )
+
+
+def _why_not(cluster: Cluster, found: Found) -> str:
+    """Count the reasons why evicting pods would not help, over all nodes."""
+    statuses = list(dict.fromkeys(found.refusals.values()))
+    numbers = np.zeros(cluster.table.size, dtype=np.int32)
+    for row, status in found.refusals.items():
+        numbers[row] = statuses.index(status) + 1
+    return Diagnosis(
+        cluster.table, numbers=numbers, statuses=[SUCCESS, *statuses], absent=NOT_HELPFUL
+    ).message()
+
+
+def _prefixed(status: Status) -> Status:
+    return Status(status.code, (f"preemption: {status.message}",))

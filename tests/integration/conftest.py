@@ -1,0 +1,59 @@
+"""Fixtures of the integration tests: one real control plane per test session, and clean-up."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from .control_plane import BINARIES, ControlPlane
+
+_INSTALL = Path(__file__).resolve().parents[2] / "tools" / "envtest" / "install.py"
+
+
+@pytest.fixture(scope="session")
+def assets() -> Path:
+    """The folder of the control plane's binaries.
+
+    Without them a developer's run skips; where they are promised (CI) a skip would hide that
+    nothing was tested, so there it fails.
+    """
+    asked = subprocess.run(
+        [sys.executable, _INSTALL, "--print"], capture_output=True, text=True, check=True
+    )
+    folder = Path(asked.stdout.strip())
+    missing = [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
+    if missing:
+        message = f"no {', '.join(missing)} in {folder}: run `make envtest`"
+        if os.environ.get("CI") or os.environ.get("KUBESCHED_REQUIRE_ENVTEST"):
+            pytest.fail(message, pytrace=False)
+        pytest.skip(message)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def control_plane(assets: Path) -> Iterator[ControlPlane]:
+    """The control plane that all tests of the session share."""
+    with ControlPlane(assets) as plane:
+        yield plane
+
+
+@pytest.fixture
+def namespace(control_plane: ControlPlane) -> Iterator[str]:
+    """The name of a namespace that only this test uses."""
+    name = f"test-{secrets.token_hex(4)}"
+    control_plane.create_namespace(name)
+    yield name
+    control_plane.delete_namespace(name)
+
+
+@pytest.fixture
+def clean_cluster(control_plane: ControlPlane) -> Iterator[None]:
+    """Leave no pod, no node and no other cluster-wide scheduling object to the next test."""
+    yield
+    control_plane.purge_cluster()
