@@ -273,6 +273,9 @@ class ApplyContract:
             spec = found["spec"]["template"]["spec"]
             return [f"{each['name']}={each['image']}" for each in spec["containers"]]
 
-        assert apply("me", {"name": "c", "image": "x"}) == ["c=x"]
-        assert apply("you", {"name": "d", "image": "y"}) == ["c=x", "d=y"]
+        assert apply("me", {"name": "c", "image": "x"}, {"name": "e", "image": "x"}) == [
+            "c=x",
+            "e=x",
+        ]
+        assert apply("you", {"name": "d", "image": "y"}) == ["c=x", "e=x", "d=y"]
         assert apply("me", {"name": "c", "image": "z"}) == ["c=z", "d=y"]

@@ -51,6 +51,7 @@ class Images:
     def replace(self, row: int, old: Node | None, new: Node | None) -> None:
         """Move from the images of `old` to those of `new` at `row`."""
         if old is not None and new is not None and old.status.images == new.status.images:
+            self._resize_own(image_sizes(new))
             return
         before = image_sizes(old)
         after = image_sizes(new)
@@ -65,6 +66,13 @@ class Images:
             if name not in self._states:
                 self._states[name] = ImageState(size_bytes)
             self._states[name].add(row)
+
+    def _resize_own(self, sizes: dict[str, int]) -> None:
+        """Take over the sizes of images that no other node has."""
+        for name, size_bytes in sizes.items():
+            state = self._states[name]
+            if len(state.rows) == 1:
+                state.size_bytes = size_bytes
 
 
 def image_sizes(node: Node | None) -> dict[str, int]:

@@ -28,7 +28,8 @@ from kubesched.cluster.vocabulary import Vocabulary
 from kubesched.errors import require
 
 FIRST_CAPACITY = 64
-#: A label column is rebuilt when it has seen this many times more values than there are rows.
+#: A label column is dropped, and made anew if somebody asks for it, when it has seen this many
+#: times more values than there are rows.
 STALE_VALUES_FACTOR = 4
 
 
@@ -149,7 +150,8 @@ class NodeTable:
     # --- pods -------------------------------------------------------------------------------
 
     def add_pod(self, row: int, pod: PodInfo) -> None:
-        """Count a pod on its row."""
+        """Count a pod on its row, where it must not be already."""
+        require(pod.uid not in self.pods[row], f"{pod} is in row {row} already")
         self.pods[row][pod.uid] = pod
         self._account(row, pod.requests, 1)
         if pod.shape.host_ports:
@@ -210,7 +212,7 @@ class NodeTable:
     def label_column(self, key: str) -> LabelColumn:
         """Return the column of a label, made the first time somebody asks for it."""
         column = self._labels.get(key)
-        if column is None or len(column.vocabulary) > STALE_VALUES_FACTOR * self._capacity:
+        if column is None:
             column = self._labels[key] = LabelColumn(self._capacity)
             for row, node in enumerate(self.nodes):
                 if node is not None and node.metadata.labels is not None:
@@ -218,9 +220,15 @@ class NodeTable:
                     column.ids[row] = column.vocabulary.id_of(value)
         return column
 
+    def _is_stale(self, column: LabelColumn) -> bool:
+        """Tell whether most values that a column knows are those of nodes long gone."""
+        return len(column.vocabulary) > STALE_VALUES_FACTOR * self._capacity
+
     def _set_labels(self, row: int, labels: dict[str, str]) -> None:
-        for key, column in self._labels.items():
+        for key, column in list(self._labels.items()):
             column.ids[row] = column.vocabulary.id_of(labels.get(key))
+            if self._is_stale(column):
+                del self._labels[key]
 
     def _set_allocatable(self, row: int, allocatable: dict[str, int]) -> None:
         for name in allocatable:

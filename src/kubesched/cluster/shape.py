@@ -8,6 +8,7 @@ for all pods of its shape.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from functools import cached_property
 
 import msgspec
@@ -72,10 +73,7 @@ class Shape:
 
     def tolerates(self, taint: Taint, *, comparisons: bool = False) -> bool:
         """Tell whether the pod accepts a taint."""
-        return any(
-            tolerates(toleration, taint, comparisons=comparisons)
-            for toleration in self.spec.tolerations
-        )
+        return any_tolerates(self.spec.tolerations, taint, comparisons=comparisons)
 
 
 def shape_key(pod: Pod, node_name: str) -> bytes:
@@ -120,6 +118,13 @@ def normalized_image_name(image: str) -> str:
     if image.rfind(":") <= image.rfind("/"):
         return image + ":latest"
     return image
+
+
+def any_tolerates(
+    tolerations: Iterable[Toleration], taint: Taint, *, comparisons: bool = False
+) -> bool:
+    """Tell whether one of some tolerations covers a taint."""
+    return any(tolerates(each, taint, comparisons=comparisons) for each in tolerations)
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:

@@ -259,6 +259,8 @@ class Evaluator:
             result = self.book.first(result, numbers)
         for row, number in crowded.items():
             result[row] = number
+        # Rows without a node are evaluated along with the others; what is said of them is noise.
+        result[~self._table.valid[: self._table.size]] = 0
         return result
 
     def _raise_error(self, numbers: Int32Array) -> None:
@@ -366,7 +368,8 @@ def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:
     if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
         wrong = scores.min() if scores.min() < 0 else scores.max()
         text = (
-            f'running Score plugins: plugin "{plugin.name}" returns an invalid score {wrong}, '
+            f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" '
+            f"returns an invalid score {wrong}, "
             f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
         )
         raise AttemptError(error(text).by(plugin.name))

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 from kubesched.config.profiles import PluginRef
 from kubesched.framework import plugin as points
 from kubesched.framework.plugin import Plugin
-from kubesched.queue.events import ClusterEvent
+from kubesched.queue.events import Action, ClusterEvent, Resource
 
 P = TypeVar("P", bound=Plugin)
 
@@ -54,4 +54,16 @@ class ProfilePlugins:
             *self.reserve,
             *self.permit,
         )
-        return {plugin.name: plugin.events_to_register() for plugin in rejecting}
+        return {plugin.name: _with_taints(plugin.events_to_register()) for plugin in rejecting}
+
+
+def _with_taints(events: Sequence[ClusterEvent] | None) -> Sequence[ClusterEvent] | None:
+    """Let who wants to hear of new nodes hear of taints that go, too: the node may be ready now."""
+    if events is None:
+        return None
+    actions = [event.action for event in events if event.resource is Resource.NODE]
+    hears_of_new = any(action & Action.ADD for action in actions)
+    hears_of_taints = any(action & Action.UPDATE_NODE_TAINT for action in actions)
+    if hears_of_new and not hears_of_taints:
+        return [*events, ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)]
+    return events

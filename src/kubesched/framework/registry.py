@@ -12,7 +12,14 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import PluginError
-from kubesched.framework.plugin import Plugin, extension_points
+from kubesched.framework.plugin import (
+    Plugin,
+    PreFilter,
+    PreScore,
+    RowFilter,
+    RowScore,
+    extension_points,
+)
 from kubesched.framework.waiting import WaitingPods
 
 if TYPE_CHECKING:
@@ -75,6 +82,16 @@ class Registry(Mapping[str, type[Plugin]]):
         for plugin in plugins:
             if plugin.name in self._classes:
                 raise PluginError(f"a plugin named {plugin.name} already exists")
+            if issubclass(plugin, RowFilter) and issubclass(plugin, PreFilter):
+                raise PluginError(
+                    f"plugin {plugin.name}: a RowFilter is kept for all pods of a shape, so its "
+                    "PreFilter must be a ShapePreFilter"
+                )
+            if issubclass(plugin, RowScore) and issubclass(plugin, PreScore):
+                raise PluginError(
+                    f"plugin {plugin.name}: a RowScore is kept for all pods of a shape, so its "
+                    "PreScore must be a ShapePreScore"
+                )
             self._classes[plugin.name] = plugin
 
     def __getitem__(self, name: str) -> type[Plugin]:

@@ -76,7 +76,7 @@ class Framework:
             status = result.status.by(plugin.name)
             if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return PostFilterResult(status, result.nominated_node)
-            if status.code is not Code.UNSCHEDULABLE:
+            if not status.rejected:
                 return PostFilterResult(error(*status.reasons).by(plugin.name))
             if result.nominated_node is not None:
                 nominated = result.nominated_node
@@ -122,7 +122,7 @@ class Framework:
             elif status.ok:
                 busy = True
             else:
-                return _refused(status, "PreBindPreFlight", plugin.name)
+                return _refused_pre_flight(status, plugin.name)
         return SUCCESS if busy else Status(Code.SKIP)
 
     def pre_bind_groups(self, state: CycleState) -> list[list[PreBind]]:
@@ -163,6 +163,18 @@ def _refused(status: Status, point: str, plugin: str) -> Status:
     if status.rejected:
         return status.by(plugin)
     return error(f'running {point} plugin "{plugin}": {status.message}').by(plugin)
+
+
+def _refused_pre_flight(status: Status, plugin: str) -> Status:
+    """Wrap what is neither Success nor Skip as an error: it is too late for rejections."""
+    if status.rejected:
+        text = (
+            f'PreBindPreFlight {plugin} returned "{status.code.label}", which is unsupported. '
+            "It is supposed to return Success, Skip, or Error status"
+        )
+    else:
+        text = f'running PreBindPreFlight "{plugin}": {status.message}'
+    return error(text).by(plugin)
 
 
 def refused_pre_bind(status: Status, plugin: str) -> Status:

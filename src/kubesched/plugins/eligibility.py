@@ -13,7 +13,7 @@ from kubesched.api import names
 from kubesched.api.core import Taint
 from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.shape import Shape, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.cached_column import CachedColumn
 
@@ -43,12 +43,13 @@ class Eligibility:
         """Return which rows have no forbidding taint that the pod does not tolerate."""
         column = self._tolerated.get(shape)
         if column is None:
-            tolerates, comparisons = shape.tolerates, self._comparisons
+            # Not the shape itself: what the column holds on to lives as long as the shape.
+            tolerations, comparisons = shape.spec.tolerations, self._comparisons
 
             def all_tolerated(taints: tuple[Taint, ...]) -> bool:
                 return all(
                     taint.effect not in (names.NO_SCHEDULE, names.NO_EXECUTE)
-                    or tolerates(taint, comparisons=comparisons)
+                    or any_tolerates(tolerations, taint, comparisons=comparisons)
                     for taint in taints
                 )
 

@@ -32,11 +32,8 @@ class ImageLocality(RowScore):
 
     def epoch(self, shape: Shape, table: NodeTable) -> Hashable:
         """How widely an image is spread over how many nodes matters to all nodes that have it."""
-        return tuple(
-            (state.size_bytes, len(state.rows), len(table))
-            for image in shape.images
-            if (state := table.images.find(image)) is not None
-        )
+        states = (table.images.find(image) for image in shape.images)
+        return len(table), tuple(state and (state.size_bytes, len(state.rows)) for state in states)
 
     def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
         """Score by the clamped sum of the sizes."""

@@ -32,6 +32,7 @@ from kubesched.plugins.resource_scoring import strategy_scorer, usages
 from kubesched.queue.events import Action, ClusterEvent, Resource
 
 TOO_MANY_PODS = "Too many pods"
+INT64_BITS = 63
 
 
 class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
@@ -39,7 +40,8 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
 
     name = "NodeResourcesFit"
     reads_pods = True
-    proven_range = True
+    # Capacities near 2^63 wrap around when they are scored; that is an error, as in kube-scheduler.
+    proven_range = False
 
     def __init__(self, args: NodeResourcesFitArgs) -> None:
         self._ignored = frozenset(args.ignored_resources)
@@ -114,22 +116,32 @@ BASIC_RESOURCES = (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE)
 
 
 def _combine(lacking: Sequence[tuple[str, BoolArray]], impossible: BoolArray | None) -> Verdict:
-    """Make one answer a row out of several lacks: bit k of a row's key stands for lack k."""
-    if not lacking:
+    """Make one answer a row out of several lacks: flag k of a row's key stands for lack k."""
+    if not lacking or not len(lacking[0][1]):
         return ALL_PASS
-    keys = np.zeros(len(lacking[0][1]), dtype=np.int64)
-    for bit, (_, short) in enumerate(lacking):
-        keys |= short.astype(np.int64) << bit
-    if impossible is not None:
-        keys |= impossible.astype(np.int64) << len(lacking)
-    distinct, answers = np.unique(keys, return_inverse=True)
-    passes = int(distinct[0] == 0)
-    statuses = tuple(_status(key, lacking) for key in distinct[passes:].tolist())
+    flags = [short for _, short in lacking]
+    flags.append(np.zeros_like(flags[0]) if impossible is None else impossible)
+    # Sorting whole columns is slow, but no pod with a name asks for that many resources.
+    keys = _as_bits(flags) if len(flags) < INT64_BITS else np.array(flags).T
+    distinct, answers = np.unique(keys, axis=0, return_inverse=True)
+    passes = int(not np.any(distinct[0]))
+    statuses = tuple(_status(key, lacking) for key in distinct[passes:])
     return Verdict(answers + (1 - passes), statuses)
 
 
-def _status(key: int, lacking: Sequence[tuple[str, BoolArray]]) -> Status:
-    reasons = tuple(reason for bit, (reason, _) in enumerate(lacking) if key >> bit & 1)
-    unresolvable = bool(key >> len(lacking))
+def _as_bits(flags: Sequence[BoolArray]) -> Int64Array:
+    keys = np.zeros(len(flags[0]), dtype=np.int64)
+    for bit, flag in enumerate(flags):
+        keys |= flag.astype(np.int64) << bit
+    return keys
+
+
+def _status(key: np.int64 | BoolArray, lacking: Sequence[tuple[str, BoolArray]]) -> Status:
+    if isinstance(key, np.ndarray):
+        flags = key.tolist()
+    else:
+        flags = [bool(int(key) >> bit & 1) for bit in range(len(lacking) + 1)]
+    reasons = tuple(reason for (reason, _), flag in zip(lacking, flags, strict=False) if flag)
+    unresolvable = flags[-1]
     code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE if unresolvable else Code.UNSCHEDULABLE
     return Status(code, reasons)

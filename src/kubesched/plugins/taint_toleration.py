@@ -16,7 +16,7 @@ from kubesched.api.core import Taint
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.shape import Shape, tolerates
+from kubesched.cluster.shape import Shape, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Normalize, RowFilter, RowScore, ShapePreScore
@@ -62,11 +62,13 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
         """Turn nodes away that have a forbidding taint which the pod does not tolerate."""
         lookup = self._forbidden.get(shape)
         if lookup is None:
+            # Whatever the function holds on to lives as long as the shape, so not the shape itself.
+            tolerations = shape.spec.tolerations
 
             def forbidden(taints: TaintSet) -> bool:
                 return any(
                     taint.effect in (names.NO_SCHEDULE, names.NO_EXECUTE)
-                    and not shape.tolerates(taint, comparisons=self._comparisons)
+                    and not any_tolerates(tolerations, taint, comparisons=self._comparisons)
                     for taint in taints
                 )
 
@@ -90,9 +92,7 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
             def disliked(taints: TaintSet) -> int:
                 return sum(
                     taint.effect == names.PREFER_NO_SCHEDULE
-                    and not any(
-                        tolerates(each, taint, comparisons=self._comparisons) for each in applicable
-                    )
+                    and not any_tolerates(applicable, taint, comparisons=self._comparisons)
                     for taint in taints
                 )
 

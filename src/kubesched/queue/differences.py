@@ -7,14 +7,15 @@ update amounts to no event on a node, and to a general one on a pod.
 from __future__ import annotations
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.requests import exact_requests
+from kubesched.api.requests import exact_requests, node_allocatable
+from kubesched.errors import ObjectError
 from kubesched.queue.events import Action, ClusterEvent, Resource
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
     """Return the events that an updated node amounts to."""
     changed = {
-        Action.UPDATE_NODE_ALLOCATABLE: old.status.allocatable != new.status.allocatable,
+        Action.UPDATE_NODE_ALLOCATABLE: _allocatable_changed(old, new),
         Action.UPDATE_NODE_LABEL: (old.metadata.labels or {}) != (new.metadata.labels or {}),
         Action.UPDATE_NODE_TAINT: old.spec.taints != new.spec.taints,
         Action.UPDATE_NODE_CONDITION: _conditions(old) != _conditions(new),
@@ -42,6 +43,15 @@ def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
     }
     actions = [action for action, is_changed in changed.items() if is_changed]
     return [ClusterEvent(resource, action) for action in actions or [Action.UPDATE]]
+
+
+def _allocatable_changed(old: Node, new: Node) -> bool:
+    if old.status.allocatable == new.status.allocatable:
+        return False
+    try:
+        return node_allocatable(old) != node_allocatable(new)
+    except ObjectError:
+        return True
 
 
 def _conditions(node: Node) -> dict[str, str]:

@@ -6,6 +6,7 @@ import heapq
 from collections.abc import Callable, Iterator
 from itertools import count
 
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
 from kubesched.queue.queued_pod import QueuedPod
 
@@ -46,6 +47,14 @@ class PodHeap:
         entry: list[object] = [self._key(pod), next(self._arrivals), pod]
         self._entries[pod.info.uid] = entry
         heapq.heappush(self._heap, entry)
+
+    def replace(self, pod: QueuedPod, info: PodInfo) -> None:
+        """Give a pod of the heap its new version, and the place that belongs to it."""
+        before = self._key(pod)
+        pod.info = info
+        if self._key(pod) != before:
+            self.remove(info.uid)
+            self.push(pod)
 
     def remove(self, uid: str) -> QueuedPod | None:
         """Remove a pod and return it, or None if it is not there."""

@@ -18,7 +18,8 @@ class InFlight:
     def __init__(self) -> None:
         #: uid → position of the first event that came after the pod was popped
         self._since: dict[str, int] = {}
-        self._events: list[ClusterEvent] = []
+        #: with the uid of the only pod that an event may concern, None if it may be any
+        self._events: list[tuple[ClusterEvent, str | None]] = []
         #: position of the first event that is kept
         self._start = 0
 
@@ -37,15 +38,16 @@ class InFlight:
         """Note that a pod was popped."""
         self._since[uid] = self._start + len(self._events)
 
-    def record(self, event: ClusterEvent) -> None:
-        """Keep an event, if there is a pod that it may concern."""
+    def record(self, event: ClusterEvent, *, only: str | None = None) -> None:
+        """Keep an event, if there is a pod that it may concern; `only` the one with that uid."""
         if self._since:
-            self._events.append(event)
+            self._events.append((event, only))
 
     def events_since(self, uid: str) -> Iterator[ClusterEvent]:
         """Return the events that came while the pod was in flight."""
         since = self._since.get(uid)
-        return iter(() if since is None else self._events[since - self._start :])
+        happened = () if since is None else self._events[since - self._start :]
+        return (event for event, only in happened if only in (None, uid))
 
     def end(self, uid: str) -> None:
         """Note that a pod is done; drop events that nobody needs any more."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
 from kubesched.queue.interest import Subscriber
 from kubesched.queue.queued_pod import QueuedPod
@@ -46,6 +47,10 @@ class ParkedPods:
         for subscriber in self._subscribers_of[uid]:
             self._by_subscriber.setdefault(subscriber, {})[uid] = None
         self.gated_count += bool(pod.gated_by)
+
+    def replace(self, pod: QueuedPod, info: PodInfo) -> None:
+        """Give a parked pod its new version."""
+        pod.info = info
 
     def remove(self, uid: str) -> QueuedPod | None:
         """Remove a pod and return it, or None if it is not parked."""

@@ -12,6 +12,7 @@ class QueuedPod:
         "attempts",
         "consecutive_errors",
         "flushed",
+        "flushed_at",
         "gated_by",
         "info",
         "initial_attempt_at",
@@ -37,8 +38,9 @@ class QueuedPod:
         self.pending_plugins: set[str] = set()
         #: the PreEnqueue plugin that keeps it out, "" if none does
         self.gated_by = ""
-        #: whether the last wake-up was the timeout, which means that an event was missed
+        #: whether the last wake-up was the timeout, which means that an event was missed; and when
         self.flushed = False
+        self.flushed_at = 0.0
 
     def __repr__(self) -> str:
         return f"QueuedPod({self.info.full_name}, attempts={self.attempts})"

@@ -114,14 +114,16 @@ class SchedulingQueue:
         happened = pod_events(old, new.pod)
         if new.uid in self._in_flight:
             for event in happened:
-                self._in_flight.record(event)
+                self._in_flight.record(event, only=new.uid)
             return
         if not self._replace(new):
             self.add(new)
             return
         parked = self._parked.get(new.uid)
-        if parked is not None and any(self._may_help(event, parked) for event in happened):
-            self._wake(parked)
+        if parked is not None:
+            helping = [event for event in happened if self._may_help(event, parked)]
+            if helping:
+                self._wake(parked, backoff=not self._end_pending(helping, parked))
 
     def delete(self, uid: str) -> None:
         """Remove a pod, wherever it is."""
@@ -133,9 +135,6 @@ class SchedulingQueue:
         pod = self._active.pop() or self._backing_off.pop()
         if pod is None:
             return None
-        now = self._clock.time()
-        if pod.initial_attempt_at is None:
-            pod.initial_attempt_at = now
         pod.attempts += 1
         self._in_flight.begin(pod.info.uid)
         return pod
@@ -156,6 +155,7 @@ class SchedulingQueue:
         if uid in self:
             return
         pod.queued_at = self._clock.time()
+        pod.flushed = False
         if not pod.rejectors:
             pod.consecutive_errors += 1
             self._enqueue(pod)
@@ -163,10 +163,8 @@ class SchedulingQueue:
         pod.unschedulable_count += 1
         pod.consecutive_errors = 0
         helping = [event for event in missed if self._may_help(event, pod)]
-        if any(self._helps_pending(event, pod) for event in helping):
-            self._enqueue(pod, backoff=False)
-        elif helping:
-            self._enqueue(pod)
+        if helping:
+            self._enqueue(pod, backoff=not self._end_pending(helping, pod))
         else:
             self._parked.add(pod)
 
@@ -179,13 +177,13 @@ class SchedulingQueue:
         self._in_flight.record(event)
         for pod in self._parked.of(self._interest.subscribers(event)):
             if only(pod.info):
-                self._wake(pod)
+                self._wake(pod, backoff=not self._end_pending([event], pod))
 
     def activate(self, uids: Iterable[str]) -> None:
         """Make pods active at once, whatever they wait for; a gate still holds."""
         for uid in uids:
             if uid in self._in_flight:
-                self._in_flight.record(events.FORCE_ACTIVATE)
+                self._in_flight.record(events.FORCE_ACTIVATE, only=uid)
                 continue
             parked = self._parked.get(uid)
             if parked is not None:
@@ -203,8 +201,8 @@ class SchedulingQueue:
                 heap.pop()
                 self._push_active(pod)
         for pod in self._parked:
-            if now - pod.queued_at > self._max_unschedulable_s:
-                pod.flushed = True
+            if now - max(pod.queued_at, pod.flushed_at) > self._max_unschedulable_s:
+                pod.flushed, pod.flushed_at = True, now
                 self._wake(pod)
 
     # --- inside -----------------------------------------------------------------------------
@@ -217,7 +215,7 @@ class SchedulingQueue:
         for place in self._places():
             pod = place.get(info.uid)
             if pod is not None:
-                pod.info = info
+                place.replace(pod, info)
                 return True
         return False
 
@@ -230,6 +228,7 @@ class SchedulingQueue:
         pod.gated_by = self._gate(pod)
         if pod.gated_by:
             pod.unschedulable_plugins = {pod.gated_by}
+            pod.flushed = False
             self._parked.add(pod)
         elif backoff and self._backoff.is_waiting(pod, self._clock.time()):
             heap = self._backing_off if pod.rejectors else self._backing_off_errors
@@ -239,14 +238,17 @@ class SchedulingQueue:
             self._push_active(pod)
 
     def _push_active(self, pod: QueuedPod) -> None:
+        if pod.initial_attempt_at is None:
+            pod.initial_attempt_at = self._clock.time()
         self._active.push(pod)
         self._on_ready()
 
     def _may_help(self, event: ClusterEvent, pod: QueuedPod) -> bool:
         return event.is_wildcard or self._concerns(event, pod, pod.waits_for)
 
-    def _helps_pending(self, event: ClusterEvent, pod: QueuedPod) -> bool:
-        return self._concerns(event, pod, pod.pending_plugins)
+    def _end_pending(self, helping: Iterable[ClusterEvent], pod: QueuedPod) -> bool:
+        """Tell whether what a pod was told to wait for has happened: then it waits no longer."""
+        return any(self._concerns(event, pod, pod.pending_plugins) for event in helping)
 
     def _concerns(self, event: ClusterEvent, pod: QueuedPod, plugins: Iterable[str]) -> bool:
         return self._interest.concerns(event, pod.info.pod.spec.scheduler_name, plugins)

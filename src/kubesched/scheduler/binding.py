@@ -65,6 +65,7 @@ class Bindings:
         """Assume the pod, reserve, ask for permission, and leave the rest to a task."""
         node_name = decision.node_name
         self._cluster.assume(pod.info, node_name)
+        self._cluster.nominator.clear(pod.info.uid)
         status = framework.reserve(decision.state, pod.info, node_name)
         waits: dict[str, float] = {}
         if status.ok:

@@ -1,0 +1,213 @@
+"""Who we are towards the API server: the ``Authorization`` header, and the TLS client certificate.
+
+    request ──> authorization_header() ──> "Bearer …" │ "Basic …" │ None
+    401     ──> invalidate(header)     ──> the next authorization_header() looks for a newer one
+
+A provider answers from memory nearly always. It counts ``generation`` up when the client
+certificate changed, because only new connections show the new one.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import ssl
+from pathlib import Path
+from typing import Protocol
+
+from kubesched.client.memory_file import memory_file, path_of
+from kubesched.clock import Clock, RealClock
+from kubesched.errors import KubeconfigError
+
+_log = logging.getLogger(__name__)
+
+#: Half of the time between a kubelet's refresh of a projected token and the old one's expiry.
+TOKEN_FILE_PERIOD_S = 60.0
+#: How often files of a client certificate are looked at, as client-go does.
+CERTIFICATE_FILE_PERIOD_S = 300.0
+
+
+class Credentials(Protocol):
+    """What the client asks before each request."""
+
+    @property
+    def generation(self) -> int:
+        """Another number after the TLS client certificate changed."""
+
+    async def authorization_header(self) -> str | None:
+        """Value of the ``Authorization`` header; None: send none."""
+
+    def invalidate(self, header: str | None) -> bool:
+        """Note that ``header`` was answered with 401; True if asking again may give another."""
+
+
+class StaticCredentials:
+    """A header that never changes: a token, a user name with a password, or nothing."""
+
+    def __init__(self, header: str | None = None) -> None:
+        self._header = header
+
+    @classmethod
+    def token(cls, token: str) -> StaticCredentials:
+        """A bearer token."""
+        return cls(f"Bearer {token}")
+
+    @classmethod
+    def basic(cls, username: str, password: str) -> StaticCredentials:
+        """A user name and a password."""
+        pair = base64.b64encode(f"{username}:{password}".encode()).decode("ascii")
+        return cls(f"Basic {pair}")
+
+    @property
+    def generation(self) -> int:
+        """Never changes."""
+        return 0
+
+    async def authorization_header(self) -> str | None:
+        """Value of the ``Authorization`` header."""
+        return self._header
+
+    def invalidate(self, header: str | None) -> bool:  # noqa: ARG002 - the protocol's signature
+        """There is no other."""
+        return False
+
+
+class TokenFileCredentials:
+    """A bearer token in a file that somebody else keeps fresh.
+
+    A file that vanishes or is empty for a moment does not end anything: the last token stays.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        first_token: str = "",
+        clock: Clock | None = None,
+        period_s: float = TOKEN_FILE_PERIOD_S,
+    ) -> None:
+        self._path = path
+        self._clock = clock or RealClock()
+        self._period_s = period_s
+        self._header = f"Bearer {first_token}" if first_token else None
+        #: when to look at the file again
+        self._due = self._clock.monotonic()
+
+    @property
+    def generation(self) -> int:
+        """Tokens do not concern connections."""
+        return 0
+
+    async def authorization_header(self) -> str | None:
+        """The token, at most a period old."""
+        now = self._clock.monotonic()
+        if now >= self._due:
+            self._due = now + self._period_s
+            self._reload()
+        return self._header
+
+    def invalidate(self, header: str | None) -> bool:
+        """Look at the file before the next request."""
+        if header == self._header:
+            self._due = self._clock.monotonic()
+        return True
+
+    def _reload(self) -> None:
+        try:
+            self._header = f"Bearer {read_token(self._path)}"
+        except KubeconfigError as error:
+            if self._header is None:
+                raise
+            _log.warning("%s; the last token stays in use", error)
+
+
+def read_token(path: Path) -> str:
+    """The token in a file, without the spaces around it."""
+    try:
+        token = path.read_text(encoding="utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise KubeconfigError(f"cannot read token file {path}: {reason_of(error)}") from error
+    if not token:
+        raise KubeconfigError(f"token file {path} is empty")
+    if not token.isprintable() or not token.isascii():
+        raise KubeconfigError(f"token file {path} does not hold a token: it has odd characters")
+    return token
+
+
+def reason_of(error: Exception) -> str:
+    """The reason alone, without the path that the caller's sentence already names."""
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror
+    return str(error)
+
+
+class ClientCertificateFiles:
+    """Certificate and key in files, loaded again when they change; headers come from ``inner``."""
+
+    def __init__(
+        self,
+        inner: Credentials,
+        *,
+        context: ssl.SSLContext,
+        certificate: Path,
+        key: Path,
+        clock: Clock | None = None,
+    ) -> None:
+        self._inner = inner
+        self._context = context
+        self._certificate = certificate
+        self._key = key
+        self._clock = clock or RealClock()
+        self._due = self._clock.monotonic() + CERTIFICATE_FILE_PERIOD_S
+        self._loaded = self._stamp()
+        self._generation = 0
+        context.load_cert_chain(certificate, key)
+
+    @property
+    def generation(self) -> int:
+        """Counts the reloads."""
+        return self._generation
+
+    async def authorization_header(self) -> str | None:
+        """The inner header, after a look at the files if it is time."""
+        now = self._clock.monotonic()
+        if now >= self._due:
+            self._due = now + CERTIFICATE_FILE_PERIOD_S
+            self._reload_if_changed()
+        return await self._inner.authorization_header()
+
+    def invalidate(self, header: str | None) -> bool:
+        """Look at the files before the next request."""
+        before = self._generation
+        self._reload_if_changed()
+        return self._inner.invalidate(header) or self._generation != before
+
+    def _stamp(self) -> tuple[int, int]:
+        return self._certificate.stat().st_mtime_ns, self._key.stat().st_mtime_ns
+
+    def _reload_if_changed(self) -> None:
+        try:
+            stamp = self._stamp()
+            if stamp == self._loaded:
+                return
+            self._context.load_cert_chain(self._certificate, self._key)
+        except (OSError, ssl.SSLError) as error:  # e.g. the certificate is new and the key not yet
+            _log.warning(
+                "cannot reload client certificate %s: %s; the loaded one stays in use",
+                self._certificate,
+                reason_of(error),
+            )
+            return
+        self._loaded = stamp
+        self._generation += 1
+
+
+def load_certificate(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -> None:
+    """Give a certificate and key that are not in files to a TLS context.
+
+    The ``ssl`` module takes them from files only, so they are in one for a moment.
+    """
+    with memory_file() as file:
+        file.write(key_pem.rstrip() + b"\n" + certificate_pem)
+        file.flush()
+        context.load_cert_chain(path_of(file))

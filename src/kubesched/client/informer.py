@@ -1,0 +1,255 @@
+"""Keeps a copy of one resource and tells handlers what changes.
+
+                 ┌────────────── 410 Gone, or an error of the server ─────────────┐
+                 v                                                                │
+    list page by page ──> watch from the list's version ──> … ──> watch again from the last version
+                                                      normal end, broken connection, silence
+
+The store changes first, then the handlers hear of it, in order. Handlers are plain functions of
+the same event loop; one that raises is logged and the rest goes on. Errors are retried for ever,
+with pauses, and logged when they begin, when they change and when they are over.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import aclosing
+from typing import Generic, Protocol, TypeVar
+
+from kubesched.client.backoff import Backoff
+from kubesched.client.limiter import Sleep
+from kubesched.client.meta import ApiObject, BadObject
+from kubesched.client.resources import ResourcePath
+from kubesched.client.rest import ApiClient
+from kubesched.client.store import Added, Change, Key, ObjectStore, Updated, key_of
+from kubesched.client.watch import DELETED, Bookmark, WatchEvent
+from kubesched.clock import Clock, RealClock
+from kubesched.errors import ApiError, ClientError, GoneError, KubeschedError, TooManyRequestsError
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T", bound=ApiObject)
+HandledT_contra = TypeVar("HandledT_contra", bound=ApiObject, contravariant=True)
+
+#: The server ends a watch after a random time in this range, so that not all end at once.
+_WATCH_TIMEOUT_S = (300, 600)
+#: What the server's own end of a watch may be late before we take it for dead.
+_STALL_GRACE_S = 30.0
+#: Objects of one page after which others may have the event loop for a moment.
+_BREATH_AFTER = 500
+#: A watch that ends sooner and without a word is a failure, not an end.
+_SHORT_WATCH_S = 1.0
+
+
+class Handler(Protocol[HandledT_contra]):
+    """What hears of changes."""
+
+    def on_add(self, obj: HandledT_contra, initial: bool) -> None:
+        """An object appeared; ``initial``: it was there when the informer started."""
+
+    def on_update(self, old: HandledT_contra, new: HandledT_contra) -> None:
+        """An object changed."""
+
+    def on_delete(self, obj: HandledT_contra) -> None:
+        """An object is gone; this was its last known state."""
+
+
+class Informer(Generic[T]):
+    """Lists and watches one resource; ``run()`` does the work until it is cancelled."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        resource: ResourcePath,
+        type: type[T],  # noqa: A002 - as in msgspec
+        *,
+        handler: Handler[T] | None = None,
+        namespace: str = "",
+        field_selector: str | None = None,
+        label_selector: str | None = None,
+        page_size: int = 500,
+        on_bad_object: Callable[[BadObject], None] | None = None,
+        stall_timeout_s: float | None = None,
+        clock: Clock | None = None,
+        sleep: Sleep = asyncio.sleep,
+        rng: random.Random | None = None,
+    ) -> None:
+        self._client = client
+        self._resource = resource
+        self._path = resource.collection(namespace)
+        self._type = type
+        self._field_selector = field_selector
+        self._label_selector = label_selector
+        self._page_size = page_size
+        self._on_bad_object = on_bad_object or self._log_bad_object
+        self._stall_timeout_s = stall_timeout_s
+        self._clock = clock or RealClock()
+        self._sleep = sleep
+        self._rng = rng or random.Random()  # noqa: S311 - spreads load, hides nothing
+        self._backoff = Backoff(rng=self._rng)
+        self._handlers: list[Handler[T]] = [handler] if handler is not None else []
+        self._store: ObjectStore[T] = ObjectStore()
+        #: where the next watch begins, "": list first
+        self._resource_version = ""
+        #: the trouble that was last logged, "": none
+        self._trouble = ""
+        #: set after the first complete list was handed to the handlers
+        self.synced = asyncio.Event()
+
+    @property
+    def has_synced(self) -> bool:
+        """Whether the first list is complete and the handlers have heard of it."""
+        return self.synced.is_set()
+
+    @property
+    def objects(self) -> Mapping[Key, T]:
+        """The copy, by (namespace, name); a view that changes with the cluster."""
+        return self._store.objects
+
+    @property
+    def resource_version(self) -> str:
+        """The version of the last news, "" before the first list and after a 410."""
+        return self._resource_version
+
+    def get(self, name: str, *, namespace: str = "") -> T | None:
+        """One object of the copy."""
+        return self._store.objects.get((namespace, name))
+
+    def add_handler(self, handler: Handler[T]) -> None:
+        """Add a handler; it first hears of what is there already."""
+        self._handlers.append(handler)
+        for obj in list(self._store.objects.values()):
+            self._tell(handler, Added(obj), initial=True)
+
+    async def run(self) -> None:
+        """List and watch, for ever; ends by being cancelled."""
+        while True:
+            try:
+                if not self._resource_version:
+                    await self._list()
+                await self._watch()
+            except GoneError as error:
+                _log.info("%s: %s; listing again", self._resource, error)
+                self._resource_version = ""
+            except KubeschedError as error:
+                self._note_trouble(error)
+                # The server may not like this version for a reason of its own, e.g. because it
+                # was restored from a backup and has not come to it: only a list is safe then.
+                if isinstance(error, ApiError) and not isinstance(error, TooManyRequestsError):
+                    self._resource_version = ""
+            else:
+                continue
+            await self._sleep(self._backoff.next_s())
+
+    async def _list(self) -> None:
+        seen: set[Key] = set()
+        version = ""
+        initial = not self.has_synced
+        pages = self._client.list_pages(
+            self._path,
+            self._type,
+            limit=self._page_size,
+            field_selector=self._field_selector,
+            label_selector=self._label_selector,
+        )
+        async with aclosing(pages):
+            async for page in pages:
+                if page.first:
+                    seen.clear()
+                for count, obj in enumerate(page.items, start=1):
+                    seen.add(key_of(obj))
+                    self._deliver(self._store.apply(obj), initial=initial)
+                    if count % _BREATH_AFTER == 0:
+                        await asyncio.sleep(0)
+                for bad in page.bad:  # it exists, so what we knew of it stays
+                    seen.add((bad.namespace, bad.name))
+                    self._report(bad)
+                version = page.resource_version
+        self._deliver(self._store.retain(seen))
+        self._resource_version = version
+        self.synced.set()
+
+    async def _watch(self) -> None:
+        timeout_s = self._rng.randint(*_WATCH_TIMEOUT_S)
+        stall_timeout_s = self._stall_timeout_s
+        if stall_timeout_s is None:
+            stall_timeout_s = timeout_s + _STALL_GRACE_S
+        started = self._clock.monotonic()
+        heard = False
+        async with self._client.watch(
+            self._path,
+            self._type,
+            resource_version=self._resource_version,
+            timeout_s=timeout_s,
+            stall_timeout_s=stall_timeout_s,
+            field_selector=self._field_selector,
+            label_selector=self._label_selector,
+        ) as stream:
+            async for batch in stream:
+                for event in batch:
+                    self._take(event)
+                    self._resource_version = stream.resource_version
+                    if not heard:
+                        heard = True
+                        self._note_success()
+        if not heard and self._clock.monotonic() - started < _SHORT_WATCH_S:
+            raise ClientError("the watch ended at once, without an event")
+        self._note_success()
+
+    def _take(self, event: WatchEvent[T] | Bookmark | BadObject) -> None:
+        if isinstance(event, WatchEvent):
+            if event.type == DELETED:
+                self._deliver(self._store.remove(event.object))
+            else:
+                self._deliver(self._store.apply(event.object))
+        elif isinstance(event, BadObject):
+            self._report(event)
+            if event.event_type == DELETED and event.name:
+                self._deliver(self._store.remove_key((event.namespace, event.name)))
+
+    def _deliver(self, changes: Iterable[Change[T]], *, initial: bool = False) -> None:
+        for change in changes:
+            for handler in self._handlers:
+                self._tell(handler, change, initial=initial)
+
+    def _tell(self, handler: Handler[T], change: Change[T], *, initial: bool) -> None:
+        try:
+            if isinstance(change, Added):
+                handler.on_add(change.object, initial)
+            elif isinstance(change, Updated):
+                handler.on_update(change.old, change.new)
+            else:
+                handler.on_delete(change.object)
+        except Exception:  # noqa: BLE001 - a handler's bug must not stop the news for the others
+            obj = change.new if isinstance(change, Updated) else change.object
+            _log.exception(
+                "%s %s: a handler failed on %s",
+                self._resource,
+                "/".join(filter(None, key_of(obj))),
+                type(change).__name__.lower(),
+            )
+
+    def _report(self, bad: BadObject) -> None:
+        try:
+            self._on_bad_object(bad)
+        except Exception:  # noqa: BLE001 - as with handlers
+            _log.exception("%s: the callback for unreadable objects failed", self._resource)
+
+    def _log_bad_object(self, bad: BadObject) -> None:
+        _log.warning("%s: left out, because it cannot be read: %s", self._resource, bad)
+
+    def _note_trouble(self, error: KubeschedError) -> None:
+        """One line for each new trouble, not for each try."""
+        text = str(error)
+        if text != self._trouble:
+            self._trouble = text
+            _log.error("cannot list and watch %s: %s; trying again", self._resource, text)
+
+    def _note_success(self) -> None:
+        self._backoff.reset()
+        if self._trouble:
+            self._trouble = ""
+            _log.info("listing and watching %s works again", self._resource)

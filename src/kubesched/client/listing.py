@@ -1,0 +1,96 @@
+"""One page of a list: its objects, and what had to be left out.
+
+The whole page is decoded in one pass. Only if that fails is it taken apart, object by object, so
+that one malformed object costs nothing but itself.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Generic, TypeVar
+
+import msgspec
+from msgspec import Raw, Struct
+
+from kubesched.client.meta import BadObject, ListMeta, WireStruct
+from kubesched.client.watch import describe_bad_object
+
+T = TypeVar("T")
+
+
+class ListPage(Struct, Generic[T], frozen=True, kw_only=True):
+    """A part of a list; ``first`` marks a beginning, also when a list had to begin again."""
+
+    items: list[T]
+    bad: list[BadObject]
+    #: version of the collection: the same on all pages of one list
+    resource_version: str
+    #: token of the next page, "" on the last one
+    next_page: str
+    #: whether what earlier pages held is to be forgotten
+    first: bool
+
+
+class _RawList(WireStruct, frozen=True):
+    kind: str = ""
+    metadata: ListMeta = ListMeta()
+    items: list[Raw] | None = None
+
+
+_decode_raw_list = msgspec.json.Decoder(_RawList).decode
+
+
+_list_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+def _list_decoder(object_type: Any) -> msgspec.json.Decoder[Any]:  # noqa: ANN401 - a type made at run time
+    decoder = _list_decoders.get(object_type)
+    if decoder is not None:
+        return decoder
+    list_type = msgspec.defstruct(
+        "TypedList",
+        [("metadata", ListMeta, ListMeta()), ("items", list[object_type] | None, None)],
+        frozen=True,
+        gc=False,
+    )
+    decoder = _list_decoders[object_type] = msgspec.json.Decoder(list_type)
+    return decoder
+
+
+def decode_page(body: bytes, object_type: type[T], *, first: bool) -> ListPage[T]:
+    """Decode a list's answer; raises msgspec.DecodeError if it is not a list at all."""
+    try:
+        page = _list_decoder(object_type).decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError):
+        return _decode_one_by_one(body, object_type, first=first)
+    return ListPage(
+        items=page.items or [],
+        bad=[],
+        resource_version=page.metadata.resource_version,
+        next_page=page.metadata.next_page,
+        first=first,
+    )
+
+
+def _decode_one_by_one(body: bytes, object_type: type[T], *, first: bool) -> ListPage[T]:
+    page = _decode_raw_list(body)
+    decode = msgspec.json.Decoder(object_type).decode
+    items: list[T] = []
+    bad: list[BadObject] = []
+    for raw in page.items or ():
+        try:
+            items.append(decode(raw))
+        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+            bad.append(describe_bad_object(raw, error))
+    return ListPage(
+        items=items,
+        # A list does not repeat the kind on each object.
+        bad=[
+            item
+            if item.kind
+            else msgspec.structs.replace(item, kind=page.kind.removesuffix("List"))
+            for item in bad
+        ],
+        resource_version=page.metadata.resource_version,
+        next_page=page.metadata.next_page,
+        first=first,
+    )

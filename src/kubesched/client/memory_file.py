@@ -1,0 +1,19 @@
+"""Files for secrets that must not touch a disk, and need no writable one."""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from typing import IO
+
+
+def memory_file() -> IO[bytes]:
+    """A file without a name that vanishes when closed; in memory where the system can do that."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create("kubesched"), "w+b")
+    return tempfile.NamedTemporaryFile(prefix="kubesched-")
+
+
+def path_of(file: IO[bytes]) -> str:
+    """A path under which this process can open the file again."""
+    return file.name if isinstance(file.name, str) else f"/proc/self/fd/{file.fileno()}"

@@ -1,0 +1,240 @@
+"""Kept connections to one server: who gets which, and when they are closed.
+
+    take_idle() │ check_out() ──> busy ──> give_back() ──> idle ──> too old: closed
+                                              └──> the first in line, if somebody waits
+
+Idle connections are a stack: the one used last is the one least likely to be stale, and the rest
+can age out. Who waits for a connection gets it in the order of asking. Time-outs are found by
+looking at all busy connections now and then, which costs less than a timer for each request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+
+from kubesched.client.connection import HttpConnection, PooledConnection
+from kubesched.client.dial import Dialer
+from kubesched.errors import ConnectionFailedError, RequestTimeoutError
+
+#: A connection that rested this long is checked for an unseen hang-up before a request uses it.
+_CHECK_AFTER_S = 1.0
+#: How long a connection may take to close before it is cut.
+_CLOSE_TIMEOUT_S = 1.0
+#: How often busy connections are looked through for requests whose time is over.
+_SWEEP_EVERY_S = 0.1
+
+_Turn = asyncio.Future[PooledConnection | None]
+
+
+class ConnectionPool:
+    """Belongs to the event loop that it is first used in."""
+
+    def __init__(
+        self,
+        dialer: Dialer,
+        *,
+        max_connections: int,
+        idle_timeout_s: float,
+        max_body_bytes: int,
+    ) -> None:
+        self._dialer = dialer
+        self._max_connections = max_connections
+        self._idle_timeout_s = idle_timeout_s
+        self._max_body_bytes = max_body_bytes
+        #: connections without a request, the last used at the end; a subset of _open
+        self._idle: list[PooledConnection] = []
+        #: connections that are idle or busy
+        self._open: set[PooledConnection] = set()
+        #: connections that are of no more use and whose sockets are not gone yet
+        self._closing: set[HttpConnection] = set()
+        #: connections being made: they count against the limit
+        self._dialing = 0
+        #: who waits for a connection; the result None means: make your own
+        self._line: deque[_Turn] = deque()
+        self._reaper: asyncio.TimerHandle | None = None
+        self._sweeper: asyncio.TimerHandle | None = None
+        self._all_lost: asyncio.Event | None = None
+        self._closed = False
+
+    def take_idle(self, now: float) -> PooledConnection | None:
+        """A connection that can be used at once."""
+        while self._idle:
+            connection = self._idle.pop()
+            if not connection.closed and not connection.transport.is_closing():
+                if now - connection.idle_since <= _CHECK_AFTER_S or connection.is_quiet():
+                    if self._sweeper is None:
+                        self._schedule_sweep()
+                    return connection
+                connection.abort()
+            self._retire(connection)
+        return None
+
+    async def check_out(self, deadline: float) -> PooledConnection:
+        """Make a connection, or wait for one if there are enough."""
+        self.check_open()
+        connection = None
+        if len(self._open) + self._dialing >= self._max_connections:
+            connection = await self._stand_in_line(deadline)
+            self.check_open()
+        if connection is None:
+            connection = await self._dial(deadline)
+        if self._sweeper is None:
+            self._schedule_sweep()
+        return connection
+
+    def give_back(self, connection: PooledConnection) -> None:
+        """End of a request: the next one's turn."""
+        if connection.closed or connection.transport.is_closing():
+            self._retire(connection)
+            return
+        while self._line:
+            if _call(self._line.popleft(), connection):
+                return
+        self._idle.append(connection)
+        if self._reaper is None:
+            self._schedule_reaper(self._idle_timeout_s)
+
+    def drop_idle(self) -> None:
+        """Close the connections that nobody uses."""
+        idle, self._idle = self._idle, []
+        for connection in idle:
+            connection.close()
+            self._retire(connection)
+
+    def renew(self) -> None:
+        """Use no connection of now for a request to come."""
+        self.drop_idle()
+        for connection in self._open:
+            connection.keep = False
+
+    def check_open(self) -> None:
+        """Refuse work after the end."""
+        if self._closed:
+            raise ConnectionFailedError(f"{self._dialer.peer}: the client is closed")
+
+    async def aclose(self) -> None:
+        """Close everything; requests under way fail."""
+        self._closed = True
+        for timer in (self._reaper, self._sweeper):
+            if timer is not None:
+                timer.cancel()
+        while self._line:
+            _call(self._line.popleft(), None)
+        self.drop_idle()
+        for connection in self._open:
+            connection.abort()
+        try:
+            async with asyncio.timeout(_CLOSE_TIMEOUT_S):
+                await self._until_all_lost()
+        except TimeoutError:
+            for closing in self._closing:
+                closing.abort()
+            await self._until_all_lost()
+
+    async def _until_all_lost(self) -> None:
+        if self._open or self._closing:
+            self._all_lost = asyncio.Event()
+            await self._all_lost.wait()
+
+    async def _dial(self, deadline: float) -> PooledConnection:
+        self._dialing += 1
+        try:
+            connection = await self._dialer.dial(
+                lambda: PooledConnection(
+                    self._dialer.peer, self._lost, max_body_bytes=self._max_body_bytes
+                ),
+                deadline=deadline,
+            )
+        except BaseException:
+            self._dialing -= 1
+            self._call_next()
+            raise
+        self._dialing -= 1
+        self._open.add(connection)
+        if self._closed:
+            connection.abort()
+        return connection
+
+    async def _stand_in_line(self, deadline: float) -> PooledConnection | None:
+        turn: _Turn = asyncio.get_running_loop().create_future()
+        self._line.append(turn)
+        try:
+            async with asyncio.timeout_at(deadline):
+                return await turn
+        except TimeoutError:
+            self._leave_line(turn)
+            message = f"all {self._max_connections} connections were busy for too long"
+            raise RequestTimeoutError(f"{self._dialer.peer}: {message}") from None
+        except asyncio.CancelledError:
+            self._leave_line(turn)
+            raise
+
+    def _leave_line(self, turn: _Turn) -> None:
+        if not turn.done() or turn.cancelled():
+            turn.cancel()
+            return
+        connection = turn.result()  # called just before it gave up: pass it on
+        if connection is not None:
+            self.give_back(connection)
+        else:
+            self._call_next()
+
+    def _call_next(self) -> None:
+        """A place became free: the first in line may make a connection."""
+        while self._line and len(self._open) + self._dialing < self._max_connections:
+            if _call(self._line.popleft(), None):
+                return
+
+    def _retire(self, connection: PooledConnection) -> None:
+        """Free the place of a connection that is closed, though its socket may take a while."""
+        if connection in self._open:
+            self._open.remove(connection)
+            if not connection.lost:
+                self._closing.add(connection)
+            self._call_next()
+
+    def _lost(self, connection: HttpConnection) -> None:
+        if isinstance(connection, PooledConnection):
+            if connection in self._idle:
+                self._idle.remove(connection)
+            self._retire(connection)
+        self._closing.discard(connection)
+        if self._all_lost is not None and not (self._open or self._closing):
+            self._all_lost.set()
+
+    def _schedule_reaper(self, delay_s: float) -> None:
+        self._reaper = asyncio.get_running_loop().call_later(delay_s, self._reap)
+
+    def _reap(self) -> None:
+        """Close what rested too long, before the server does; the oldest come first."""
+        self._reaper = None
+        now = asyncio.get_running_loop().time()
+        while self._idle and now - self._idle[0].idle_since >= self._idle_timeout_s:
+            connection = self._idle.pop(0)
+            connection.close()
+            self._retire(connection)
+        if self._idle:
+            self._schedule_reaper(self._idle[0].idle_since + self._idle_timeout_s - now)
+
+    def _schedule_sweep(self) -> None:
+        self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_EVERY_S, self._sweep)
+
+    def _sweep(self) -> None:
+        """Give up the requests whose time is over; goes on as long as there are requests."""
+        self._sweeper = None
+        now = asyncio.get_running_loop().time()
+        busy = [connection for connection in self._open if connection.is_busy]
+        for connection in busy:
+            if connection.deadline <= now:
+                connection.expire()
+        if busy:
+            self._schedule_sweep()
+
+
+def _call(turn: _Turn, connection: PooledConnection | None) -> bool:
+    """Call somebody out of the line; False if they have left."""
+    if turn.done():
+        return False
+    turn.set_result(connection)
+    return True

@@ -1,0 +1,229 @@
+"""One request with everything that can come between: rate limit, credentials, come-back-later.
+
+    request ──limiter──> credentials ──> transport ──> 2xx: Response
+                ^             ^                          401: other credentials, once more
+                └─────────────┴────── wait ──────────────429, 5xx with Retry-After: again
+
+All of it, except the wait for the rate limit, happens within the request's time-out.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import NamedTuple, Protocol
+
+from kubesched.client.access import ClusterAccess
+from kubesched.client.connection import Response
+from kubesched.client.limiter import RateLimiter
+from kubesched.client.status import error_from_answer, retry_after
+from kubesched.client.stream import StreamResponse
+from kubesched.client.transport import JSON, Transport, request_name
+from kubesched.errors import ApiError
+
+_log = logging.getLogger(__name__)
+
+#: Retries of an answer with Retry-After, as in client-go.
+_MAX_RETRIES = 10
+
+
+class RequestObserver(Protocol):
+    """Hears of every answer, e.g. to count them."""
+
+    def on_answer(self, method: str, code: int, duration_s: float) -> None:
+        """An answer came after that long; code 0: none came."""
+
+
+class _Identity(NamedTuple):
+    """As whom a request is sent."""
+
+    authorization: str | None
+    #: of the credentials: which client certificate
+    generation: int
+
+
+class _Request(NamedTuple):
+    """What is sent, however often."""
+
+    method: str
+    path: str
+    body: bytes | None
+    content_type: str
+    #: time.monotonic()
+    deadline: float
+
+    def refusal(self, response: Response) -> ApiError:
+        """The exception for an answer that is not 2xx."""
+        what = request_name(self.method, self.path)
+        return error_from_answer(response.status, response.body, what=what, header=response.header)
+
+
+class Requester:
+    """Sends requests until there is an answer to be had."""
+
+    def __init__(
+        self,
+        access: ClusterAccess,
+        transport: Transport,
+        limiter: RateLimiter,
+        *,
+        observer: RequestObserver | None = None,
+    ) -> None:
+        self._credentials = access.credentials
+        #: as whom the last request was sent
+        self._identity = _Identity(None, access.credentials.generation)
+        self._transport = transport
+        self._limiter = limiter
+        self._observer = observer
+        self._send = transport.request if observer is None else self._send_observed
+        #: the line made of it
+        self._authorization_line = ""
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout_s: float,
+    ) -> Response:
+        """The answer with a 2xx status; others are raised as ApiError."""
+        if not self._limiter.unlimited:
+            await self._limiter.acquire()
+        deadline = time.monotonic() + timeout_s
+        headers = await self._authorize()
+        identity = self._identity
+        response = await self._send(
+            method,
+            path,
+            body=body,
+            content_type=content_type,
+            timeout_s=timeout_s,
+            headers=headers,
+        )
+        if response.status < 300:
+            return response
+        request = _Request(method, path, body, content_type, deadline)
+        return await self._insist(request, response, refused=identity)
+
+    async def _insist(
+        self, request: _Request, response: Response, *, refused: _Identity
+    ) -> Response:
+        """A refusal may not be the last word: sign in again, or come back later."""
+        retries = 0
+        may_sign_in = True
+        while response.status >= 300:
+            if response.status == 401 and may_sign_in:
+                may_sign_in = False
+                if not await self._sign_in_again(refused):
+                    break
+            else:
+                delay_s = _delay(response, request, retries)
+                if delay_s is None:
+                    break
+                retries += 1
+                await asyncio.sleep(delay_s)
+                if not self._limiter.unlimited:
+                    await self._limiter.acquire()
+            headers = await self._authorize()
+            response = await self._send(
+                request.method,
+                request.path,
+                body=request.body,
+                content_type=request.content_type,
+                timeout_s=request.deadline - time.monotonic(),
+                headers=headers,
+            )
+        if response.status >= 300:
+            raise request.refusal(response)
+        return response
+
+    async def _sign_in_again(self, refused: _Identity) -> bool:
+        """Whether there are other credentials to try than those that were refused."""
+        if self._identity == refused:  # else another request has found better ones meanwhile
+            if not self._credentials.invalidate(refused.authorization):
+                return False
+            await self._authorize()
+        return self._identity != refused
+
+    @asynccontextmanager
+    async def stream(
+        self, path: str, *, inactivity_timeout_s: float
+    ) -> AsyncIterator[StreamResponse]:
+        """An answer that is read while it comes; not rate limited, as watches are not."""
+        headers = await self._authorize()
+        identity = self._identity
+        async with self._transport.stream(
+            "GET", path, headers=headers, inactivity_timeout_s=inactivity_timeout_s
+        ) as response:
+            if self._observer is not None:
+                self._observer.on_answer("GET", response.status, 0.0)
+            if response.status >= 300:
+                if response.status == 401 and self._identity == identity:
+                    self._credentials.invalidate(identity.authorization)
+                what = request_name("GET", path)
+                body = await response.read()
+                raise error_from_answer(response.status, body, what=what, header=response.header)
+            yield response
+
+    async def _authorize(self) -> str:
+        """The Authorization header line; new connections after a new client certificate."""
+        value = await self._credentials.authorization_header()
+        generation = self._credentials.generation
+        before = self._identity
+        if value != before.authorization or generation != before.generation:
+            self._identity = _Identity(value, generation)
+            self._authorization_line = f"Authorization: {value}\r\n" if value else ""
+            if generation != before.generation:
+                self._transport.renew()
+        return self._authorization_line
+
+    async def _send_observed(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None,
+        content_type: str,
+        timeout_s: float,
+        headers: str,
+    ) -> Response:
+        started = time.monotonic()
+        code = 0
+        try:
+            response = await self._transport.request(
+                method,
+                path,
+                body=body,
+                content_type=content_type,
+                timeout_s=timeout_s,
+                headers=headers,
+            )
+            code = response.status
+            return response
+        finally:
+            if self._observer is not None:
+                self._observer.on_answer(method, code, time.monotonic() - started)
+
+
+def _delay(response: Response, request: _Request, retries: int) -> float | None:
+    """How long the server asked to wait, None if it did not or there is no time for it."""
+    if response.status != 429 and response.status < 500:
+        return None
+    delay_s = retry_after(response.header("Retry-After"))
+    time_left_s = request.deadline - time.monotonic()
+    if delay_s is None or delay_s >= time_left_s or retries >= _MAX_RETRIES:
+        return None
+    _log.debug(
+        "%s: %d, trying again in %g s (retry %d of %d)",
+        request_name(request.method, request.path),
+        response.status,
+        delay_s,
+        retries + 1,
+        _MAX_RETRIES,
+    )
+    return delay_s

@@ -1,0 +1,108 @@
+"""Where each resource lives under the API server's root.
+
+A ``ResourcePath`` is group, version and plural name; from it come the URL paths of a collection,
+of one object and of a subresource.
+"""
+
+from __future__ import annotations
+
+import re
+from urllib.parse import quote
+
+from msgspec import Struct
+
+_NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
+
+
+def _segment(name: str) -> str:
+    """One path segment; nearly every name in Kubernetes is one as it stands."""
+    return name if _NEEDS_NO_QUOTING(name) else quote(name, safe=":")
+
+
+class ResourcePath(Struct, frozen=True, kw_only=True):
+    """One resource of one API version, e.g. ``apps/v1 replicasets``."""
+
+    #: "" for the core group
+    group: str = ""
+    version: str
+    plural: str
+    namespaced: bool
+
+    @property
+    def api_version(self) -> str:
+        """As objects carry it: ``v1``, ``apps/v1``."""
+        return f"{self.group}/{self.version}" if self.group else self.version
+
+    @property
+    def group_path(self) -> str:
+        """Path of the API version, where discovery answers."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def collection(self, namespace: str = "") -> str:
+        """Path of all objects, or of those in one namespace."""
+        if not namespace:
+            return f"{self.group_path}/{self.plural}"
+        if not self.namespaced:
+            raise ValueError(f"{self.plural} are not in namespaces: {namespace!r} makes no sense")
+        return f"{self.group_path}/namespaces/{_segment(namespace)}/{self.plural}"
+
+    def item(self, name: str, *, namespace: str = "", subresource: str = "") -> str:
+        """Path of one object, or of one of its subresources."""
+        if not name:
+            raise ValueError(f"{self.plural}: the name of an object cannot be empty")
+        if self.namespaced and not namespace:
+            raise ValueError(f"{self.plural} are in namespaces: say in which {name!r} is")
+        path = f"{self.collection(namespace)}/{_segment(name)}"
+        return f"{path}/{subresource}" if subresource else path
+
+    def __str__(self) -> str:
+        return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+def _core(plural: str, *, namespaced: bool = True) -> ResourcePath:
+    return ResourcePath(version="v1", plural=plural, namespaced=namespaced)
+
+
+def _grouped(group_version: str, plural: str, *, namespaced: bool = True) -> ResourcePath:
+    group, _, version = group_version.partition("/")
+    return ResourcePath(group=group, version=version, plural=plural, namespaced=namespaced)
+
+
+PODS = _core("pods")
+NODES = _core("nodes", namespaced=False)
+NAMESPACES = _core("namespaces", namespaced=False)
+CONFIG_MAPS = _core("configmaps")
+CORE_EVENTS = _core("events")
+PERSISTENT_VOLUMES = _core("persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIMS = _core("persistentvolumeclaims")
+SERVICES = _core("services")
+REPLICATION_CONTROLLERS = _core("replicationcontrollers")
+
+REPLICA_SETS = _grouped("apps/v1", "replicasets")
+STATEFUL_SETS = _grouped("apps/v1", "statefulsets")
+
+POD_DISRUPTION_BUDGETS = _grouped("policy/v1", "poddisruptionbudgets")
+
+STORAGE_CLASSES = _grouped("storage.k8s.io/v1", "storageclasses", namespaced=False)
+CSI_NODES = _grouped("storage.k8s.io/v1", "csinodes", namespaced=False)
+CSI_DRIVERS = _grouped("storage.k8s.io/v1", "csidrivers", namespaced=False)
+CSI_STORAGE_CAPACITIES = _grouped("storage.k8s.io/v1", "csistoragecapacities")
+VOLUME_ATTACHMENTS = _grouped("storage.k8s.io/v1", "volumeattachments", namespaced=False)
+
+RESOURCE_CLAIMS = _grouped("resource.k8s.io/v1", "resourceclaims")
+RESOURCE_SLICES = _grouped("resource.k8s.io/v1", "resourceslices", namespaced=False)
+DEVICE_CLASSES = _grouped("resource.k8s.io/v1", "deviceclasses", namespaced=False)
+DEVICE_TAINT_RULES = _grouped("resource.k8s.io/v1beta2", "devicetaintrules", namespaced=False)
+
+POD_GROUPS = _grouped("scheduling.k8s.io/v1alpha2", "podgroups")
+PRIORITY_CLASSES = _grouped("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+
+LEASES = _grouped("coordination.k8s.io/v1", "leases")
+LEASE_CANDIDATES = _grouped("coordination.k8s.io/v1beta1", "leasecandidates")
+
+EVENTS = _grouped("events.k8s.io/v1", "events")
+
+TOKEN_REVIEWS = _grouped("authentication.k8s.io/v1", "tokenreviews", namespaced=False)
+SUBJECT_ACCESS_REVIEWS = _grouped(
+    "authorization.k8s.io/v1", "subjectaccessreviews", namespaced=False
+)

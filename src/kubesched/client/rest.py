@@ -1,0 +1,289 @@
+"""The API server's verbs: typed objects in and out, failures as exceptions.
+
+get · post · put · patch · delete   one request, see requester.py
+list_pages                          page after page, bad objects set aside
+watch                               events as they come, see watch.py
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any, Self, TypeVar, overload
+from urllib.parse import urlencode
+
+import msgspec
+
+from kubesched.client.access import ClusterAccess
+from kubesched.client.connection import Response
+from kubesched.client.limiter import RateLimiter
+from kubesched.client.listing import ListPage, decode_page
+from kubesched.client.meta import ApiObject, BadObject
+from kubesched.client.requester import Requester, RequestObserver
+from kubesched.client.transport import JSON, Transport
+from kubesched.client.watch import WatchDecoder, WatchStream
+from kubesched.clock import Clock
+from kubesched.errors import ClientError, GoneError
+
+T = TypeVar("T")
+ObjectT = TypeVar("ObjectT", bound=ApiObject)
+
+#: Parameters of a query; those that are None are left out.
+Params = Mapping[str, str | int | bool | None]
+
+MERGE_PATCH = "application/merge-patch+json"
+STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
+JSON_PATCH = "application/json-patch+json"
+
+_encode = msgspec.json.Encoder().encode
+_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
+
+
+class ApiClient:
+    """A connection pool to one API server, a rate limit, and the verbs.
+
+    ``body`` is bytes that are JSON already, or anything msgspec can encode. Where ``type`` is
+    left out the answer is not looked at: a binding, for one, is answered with a Status.
+    """
+
+    def __init__(
+        self,
+        access: ClusterAccess,
+        *,
+        qps: float = 0,
+        burst: int = 1,
+        user_agent: str = "kubesched",
+        max_connections: int = 64,
+        timeout_s: float = 30.0,
+        clock: Clock | None = None,
+        observer: RequestObserver | None = None,
+    ) -> None:
+        #: how the server is reached
+        self.access = access
+        self._timeout_s = timeout_s
+        self._transport = Transport(access, user_agent=user_agent, max_connections=max_connections)
+        self._requester = Requester(
+            access, self._transport, RateLimiter(qps, burst, clock=clock), observer=observer
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Close all connections; requests under way fail."""
+        await self._transport.aclose()
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: object = None,
+        content_type: str = JSON,
+        params: Params | None = None,
+        timeout_s: float | None = None,
+    ) -> Response:
+        """Any request; an answer that is not 2xx is raised as ApiError."""
+        return await self._requester.request(
+            method,
+            with_query(path, params) if params else path,
+            body=None if body is None else _to_bytes(body),
+            content_type=content_type,
+            timeout_s=timeout_s or self._timeout_s,
+        )
+
+    async def get(
+        self,
+        path: str,
+        type: type[T],  # noqa: A002 - as in msgspec
+        *,
+        params: Params | None = None,
+        timeout_s: float | None = None,
+    ) -> T:
+        """Read an object."""
+        response = await self.request("GET", path, params=params, timeout_s=timeout_s)
+        return _decode(response, type, what=f"GET {path}")
+
+    @overload
+    async def post(self, path: str, body: object, *, timeout_s: float | None = ...) -> None: ...
+    @overload
+    async def post(
+        self, path: str, body: object, *, type: type[T], timeout_s: float | None = ...
+    ) -> T: ...
+    async def post(
+        self,
+        path: str,
+        body: object,
+        *,
+        type: type[T] | None = None,  # noqa: A002 - as in msgspec
+        timeout_s: float | None = None,
+    ) -> T | None:
+        """Create an object, or call a subresource."""
+        response = await self._requester.request(
+            "POST", path, body=_to_bytes(body), timeout_s=timeout_s or self._timeout_s
+        )
+        return None if type is None else _decode(response, type, what=f"POST {path}")
+
+    @overload
+    async def put(self, path: str, body: object, *, timeout_s: float | None = ...) -> None: ...
+    @overload
+    async def put(
+        self, path: str, body: object, *, type: type[T], timeout_s: float | None = ...
+    ) -> T: ...
+    async def put(
+        self,
+        path: str,
+        body: object,
+        *,
+        type: type[T] | None = None,  # noqa: A002 - as in msgspec
+        timeout_s: float | None = None,
+    ) -> T | None:
+        """Replace an object."""
+        response = await self._requester.request(
+            "PUT", path, body=_to_bytes(body), timeout_s=timeout_s or self._timeout_s
+        )
+        return None if type is None else _decode(response, type, what=f"PUT {path}")
+
+    @overload
+    async def patch(
+        self, path: str, body: object, *, content_type: str = ..., timeout_s: float | None = ...
+    ) -> None: ...
+    @overload
+    async def patch(
+        self,
+        path: str,
+        body: object,
+        *,
+        content_type: str = ...,
+        type: type[T],
+        timeout_s: float | None = ...,
+    ) -> T: ...
+    async def patch(
+        self,
+        path: str,
+        body: object,
+        *,
+        content_type: str = MERGE_PATCH,
+        type: type[T] | None = None,  # noqa: A002 - as in msgspec
+        timeout_s: float | None = None,
+    ) -> T | None:
+        """Change parts of an object."""
+        response = await self.request(
+            "PATCH", path, body=body, content_type=content_type, timeout_s=timeout_s
+        )
+        return None if type is None else _decode(response, type, what=f"PATCH {path}")
+
+    async def delete(
+        self, path: str, body: object = None, *, timeout_s: float | None = None
+    ) -> None:
+        """Delete an object; ``body`` are delete options, such as preconditions."""
+        await self.request("DELETE", path, body=body, timeout_s=timeout_s)
+
+    async def list_pages(
+        self,
+        path: str,
+        item_type: type[T],
+        *,
+        limit: int | None = 500,
+        resource_version: str | None = None,
+        field_selector: str | None = None,
+        label_selector: str | None = None,
+        on_bad_object: Callable[[BadObject], None] | None = None,
+    ) -> AsyncGenerator[ListPage[T], None]:
+        """The pages of a list. If the list expires on the way, a whole one follows as ``first``."""
+        selection: dict[str, str | int | bool | None] = {
+            "fieldSelector": field_selector or None,
+            "labelSelector": label_selector or None,
+        }
+        start: Params = {**selection, "limit": limit, "resourceVersion": resource_version}
+        query, first = start, True
+        while True:
+            try:
+                response = await self.request("GET", path, params=query)
+            except GoneError:
+                if first:
+                    raise
+                query, first = {**start, "limit": None}, True
+                continue
+            page = _decode_page(response, item_type, first=first, what=f"GET {path}")
+            if on_bad_object is not None:
+                for bad in page.bad:
+                    on_bad_object(bad)
+            yield page
+            if not page.next_page:
+                return
+            # A continued list goes on at its own version: naming one is an error.
+            query = {**selection, "limit": limit, "continue": page.next_page}
+            first = False
+
+    @asynccontextmanager
+    async def watch(
+        self,
+        path: str,
+        item_type: type[ObjectT],
+        *,
+        resource_version: str,
+        timeout_s: int,
+        stall_timeout_s: float | None = None,
+        field_selector: str | None = None,
+        label_selector: str | None = None,
+        extra: Params | None = None,
+    ) -> AsyncIterator[WatchStream[ObjectT]]:
+        """Changes after a version; the server ends the watch after ``timeout_s``."""
+        query: Params = {
+            "watch": True,
+            "allowWatchBookmarks": True,
+            "resourceVersion": resource_version,
+            "timeoutSeconds": timeout_s,
+            "fieldSelector": field_selector or None,
+            "labelSelector": label_selector or None,
+            **(extra or {}),
+        }
+        stall_timeout_s = timeout_s + 30.0 if stall_timeout_s is None else stall_timeout_s
+        decoder = WatchDecoder(item_type, resource_version=resource_version)
+        async with self._requester.stream(
+            with_query(path, query), inactivity_timeout_s=stall_timeout_s
+        ) as response:
+            yield WatchStream(response, decoder)
+
+
+def _to_bytes(body: object) -> bytes:
+    return body if isinstance(body, bytes) else _encode(body)
+
+
+def with_query(path: str, params: Params) -> str:
+    """A path with its query."""
+    pairs = [(key, _query_value(value)) for key, value in params.items() if value is not None]
+    return f"{path}?{urlencode(pairs)}" if pairs else path
+
+
+def _query_value(value: str | int | bool) -> str:
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return str(value)
+
+
+def _decoder(object_type: type[T]) -> msgspec.json.Decoder[T]:
+    """One decoder for each type: making one costs far more than using it."""
+    decoder = _decoders.get(object_type)
+    if decoder is None:
+        decoder = _decoders[object_type] = msgspec.json.Decoder(object_type)
+    return decoder
+
+
+def _decode(response: Response, object_type: type[T], *, what: str) -> T:
+    try:
+        return _decoder(object_type).decode(response.body)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        name = getattr(object_type, "__name__", str(object_type))
+        raise ClientError(f"{what}: the answer is not a {name}: {error}") from error
+
+
+def _decode_page(response: Response, item_type: type[T], *, first: bool, what: str) -> ListPage[T]:
+    try:
+        return decode_page(response.body, item_type, first=first)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ClientError(f"{what}: the answer is not a list: {error}") from error

@@ -1,0 +1,104 @@
+"""From an answer that says no to the exception that says why.
+
+The text is the server's own message where it sent a ``Status``, because events and logs repeat it
+and people search for it; the caller adds what it was doing.
+"""
+
+from __future__ import annotations
+
+import email.utils
+import http
+import time
+from collections.abc import Callable
+
+import msgspec
+
+from kubesched.client.meta import Status
+from kubesched.errors import (
+    AlreadyExistsError,
+    ApiError,
+    ConflictError,
+    ForbiddenError,
+    GoneError,
+    InvalidError,
+    NotFoundError,
+    TooManyRequestsError,
+    UnauthorizedError,
+)
+
+_LONGEST_QUOTE = 300
+_decode_status = msgspec.json.Decoder(Status).decode
+
+_BY_CODE: dict[int, type[ApiError]] = {
+    401: UnauthorizedError,
+    403: ForbiddenError,
+    404: NotFoundError,
+    409: ConflictError,
+    410: GoneError,
+    422: InvalidError,
+    429: TooManyRequestsError,
+}
+
+
+def error_from_answer(
+    code: int,
+    body: bytes,
+    *,
+    what: str,
+    header: Callable[[str], str | None],
+) -> ApiError:
+    """The exception for a failed request; ``what`` is its method and path."""
+    status = _parse(body)
+    retry_after_s = retry_after(header("Retry-After"))
+    if status is None:
+        status = Status(message=f"{what}: {_describe(code, body)}")
+    return _make(status, code, retry_after_s)
+
+
+def error_from_event(raw: bytes) -> ApiError:
+    """The exception for an ERROR event of a watch."""
+    status = _parse(raw)
+    if status is None:
+        quote = raw[:_LONGEST_QUOTE].decode(errors="replace")
+        return ApiError(f"the watch ended with an error that is not a Status: {quote}", code=500)
+    return _make(status, status.code or 500, None)
+
+
+def retry_after(value: str | None) -> float | None:
+    """Seconds of a ``Retry-After`` header, which may be a number or a date."""
+    if not value:
+        return None
+    try:
+        seconds = float(value)
+    except ValueError:
+        try:
+            seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
+        except ValueError:
+            return None
+    return seconds if 0 <= seconds < float("inf") else 0.0
+
+
+def _parse(body: bytes) -> Status | None:
+    try:
+        status = _decode_status(body)
+    except msgspec.DecodeError:
+        return None
+    return status if status.message else None
+
+
+def _make(status: Status, code: int, retry_after_s: float | None) -> ApiError:
+    kind = _BY_CODE.get(code, ApiError)
+    if kind is ConflictError and status.reason == "AlreadyExists":
+        kind = AlreadyExistsError
+    if retry_after_s is None and status.details and status.details.retry_after_seconds:
+        retry_after_s = status.details.retry_after_seconds
+    return kind(status.message, code=code, reason=status.reason, retry_after_s=retry_after_s)
+
+
+def _describe(code: int, body: bytes) -> str:
+    try:
+        phrase = f"{code} {http.HTTPStatus(code).phrase}"
+    except ValueError:
+        phrase = str(code)
+    text = " ".join(body[: 4 * _LONGEST_QUOTE].decode(errors="replace").split())
+    return f"{phrase}: {text[:_LONGEST_QUOTE]}" if text else phrase

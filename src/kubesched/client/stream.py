@@ -1,0 +1,145 @@
+"""An answer that is read while it comes: watches.
+
+socket ──> httptools ──> chunks ──> next()         too much unread: the socket is not read
+                                                   no byte for too long: RequestTimeoutError
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from kubesched.client.connection import HttpConnection
+from kubesched.client.head import Head
+from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutError
+
+#: Unread bytes above which the socket is left alone until they are taken.
+_HIGH_WATER_BYTES = 1 << 20
+
+
+class StreamConnection(HttpConnection):
+    """A connection for one request whose answer may never end."""
+
+    __slots__ = ("_chunks", "_complete", "_error", "_paused", "_size", "_status", "_waiter")
+
+    def __init__(self, peer: str, on_lost: Callable[[HttpConnection], None]) -> None:
+        super().__init__(peer, on_lost)
+        self._chunks: list[bytes] = []
+        self._size = 0
+        self._status = 0
+        self._paused = False
+        self._complete = False
+        self._error: ClientError | None = None
+        self._waiter: asyncio.Future[None] | None = None
+
+    async def open(self, message: bytes, *, timeout_s: float) -> StreamResponse:
+        """Send the request and wait for the head of the answer."""
+        self.transport.write(message)
+        while not self._head_done:
+            if self._error is not None:
+                raise self._error
+            await self._wait(timeout_s)
+        return StreamResponse(self, self._status, Head(self._head), inactivity_timeout_s=timeout_s)
+
+    async def next(self, timeout_s: float) -> bytes:
+        """All that came since the last call, b"" at the end."""
+        while not self._chunks:
+            if self._complete:
+                return b""
+            if self._error is not None:
+                raise self._error
+            await self._wait(timeout_s)
+        chunks, self._chunks = self._chunks, []
+        self._size = 0
+        if self._paused:
+            self._paused = False
+            if not self.closed:
+                self.transport.resume_reading()
+        return chunks[0] if len(chunks) == 1 else b"".join(chunks)
+
+    def on_body(self, data: bytes) -> None:
+        """Keep a piece for the reader (called by the parser)."""
+        self._chunks.append(data)
+        self._size += len(data)
+        if self._size > _HIGH_WATER_BYTES and not self._paused:
+            self._paused = True
+            self.transport.pause_reading()
+        self._wake()
+
+    def on_headers_complete(self) -> None:
+        """Wake the opener, unless it is a 1xx that only announces the answer."""
+        self._status = self._parser.get_status_code()
+        if self._status >= 200:
+            super().on_headers_complete()
+            self._wake()
+
+    def _expects_data(self) -> bool:
+        return not self._complete and self._error is None
+
+    def _completed(self) -> None:
+        self._complete = True
+        self._wake()
+
+    def _failed(self, error: ClientError) -> None:
+        self._error = error
+        self._wake()
+
+    async def _wait(self, timeout_s: float) -> None:
+        waiter: asyncio.Future[None] = self._loop.create_future()
+        self._waiter = waiter
+        timer = self._loop.call_later(timeout_s, self._expire, timeout_s)
+        try:
+            await waiter
+        finally:
+            timer.cancel()
+            self._waiter = None
+
+    def _expire(self, timeout_s: float) -> None:
+        self._failed(RequestTimeoutError(f"{self.peer}: nothing came for {timeout_s:g} s"))
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+
+class StreamResponse:
+    """Status, headers, and the body as an asynchronous iterator of byte chunks."""
+
+    __slots__ = ("_connection", "_head", "_inactivity_timeout_s", "status")
+
+    def __init__(
+        self,
+        connection: StreamConnection,
+        status: int,
+        head: Head,
+        *,
+        inactivity_timeout_s: float,
+    ) -> None:
+        self._connection = connection
+        self._inactivity_timeout_s = inactivity_timeout_s
+        self.status = status
+        self._head = head
+
+    def header(self, name: str) -> str | None:
+        """Value of a header, whatever the case of its name."""
+        return self._head.get(name)
+
+    def __aiter__(self) -> StreamResponse:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await self._connection.next(self._inactivity_timeout_s)
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+    async def read(self, *, limit_bytes: int = 1 << 20) -> bytes:
+        """The whole body, for answers that turn out to be failures."""
+        pieces: list[bytes] = []
+        size = 0
+        async for chunk in self:
+            pieces.append(chunk)
+            size += len(chunk)
+            if size > limit_bytes:
+                raise ConnectionFailedError(f"the answer is larger than {limit_bytes} bytes")
+        return b"".join(pieces)

@@ -1,0 +1,189 @@
+"""HTTP/1.1 requests to one API server over kept connections.
+
+    request() ──> a connection of the pool ──> Response
+    stream()  ──> a connection of its own  ──> StreamResponse, read while it comes
+
+A request is repeated once, on another connection, if its connection turned out to be stale and the
+server cannot have acted on it: the request may be done twice, or was thrown away unread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from kubesched.client.access import ClusterAccess
+from kubesched.client.connection import HttpConnection, Response, UnansweredError
+from kubesched.client.dial import Dialer
+from kubesched.client.pool import ConnectionPool
+from kubesched.client.stream import StreamConnection, StreamResponse
+from kubesched.errors import ClientError
+
+JSON = "application/json"
+
+#: Methods that can be sent twice without doing more than once.
+_IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
+#: Different sets of headers to remember: there is one for each kind of request.
+_MAX_HEADER_BLOCKS = 16
+
+
+class Transport:
+    """Sends requests to one API server; belongs to the event loop that it is first used in."""
+
+    def __init__(
+        self,
+        access: ClusterAccess,
+        *,
+        user_agent: str = "kubesched",
+        max_connections: int = 64,
+        connect_timeout_s: float = 10.0,
+        idle_timeout_s: float = 60.0,
+        max_body_bytes: int = 1 << 30,
+    ) -> None:
+        self._dialer = Dialer(access, connect_timeout_s=connect_timeout_s)
+        self._pool = ConnectionPool(
+            self._dialer,
+            max_connections=max_connections,
+            idle_timeout_s=idle_timeout_s,
+            max_body_bytes=max_body_bytes,
+        )
+        self._streams: set[HttpConnection] = set()
+        self._no_streams: asyncio.Event | None = None
+        self._target_prefix = self._dialer.target_prefix
+        self._static_headers = encode_headers(
+            (
+                ("Host", access.server.address),
+                ("User-Agent", user_agent),
+                *access.headers,
+                *self._dialer.relay_headers,
+            )
+        )
+        #: by other headers and content type: see _header_block
+        self._header_blocks: dict[tuple[str, str], tuple[bytes, bytes]] = {}
+
+    async def request(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None = None,
+        content_type: str = JSON,
+        timeout_s: float = 30.0,
+        headers: str = "",
+        idempotent: bool | None = None,
+    ) -> Response:
+        """Send a request and read its answer; ``headers`` are lines that end in CRLF."""
+        message = self._message(method, path, body=body, content_type=content_type, headers=headers)
+        now = asyncio.get_running_loop().time()
+        deadline = now + timeout_s
+        pool = self._pool
+        repeatable = True
+        try:
+            while True:
+                connection = pool.take_idle(now) or await pool.check_out(deadline)
+                try:
+                    return await connection.send(message, deadline)
+                except UnansweredError as error:
+                    if idempotent is None:
+                        idempotent = method in _IDEMPOTENT
+                    # Only a connection that worked before can have gone stale.
+                    repeatable = repeatable and connection.served > 0
+                    if not repeatable or not (idempotent or error.unread):
+                        raise
+                    repeatable = False
+                    pool.drop_idle()  # they rested even longer than this one
+                except asyncio.CancelledError:
+                    connection.abort()
+                    raise
+                finally:
+                    pool.give_back(connection)
+        except ClientError as error:
+            error.args = (f"{request_name(method, path)}: {error}",)
+            raise
+
+    @asynccontextmanager
+    async def stream(
+        self,
+        method: str,
+        path: str,
+        *,
+        headers: str = "",
+        inactivity_timeout_s: float = 60.0,
+    ) -> AsyncIterator[StreamResponse]:
+        """Send a request and read its answer as it comes, on a connection of its own."""
+        message = self._message(method, path, body=None, content_type=JSON, headers=headers)
+        connection: StreamConnection | None = None
+        try:
+            self._pool.check_open()
+            connection = await self._dialer.dial(
+                lambda: StreamConnection(self._dialer.peer, self._stream_lost)
+            )
+            self._streams.add(connection)
+            yield await connection.open(message, timeout_s=inactivity_timeout_s)
+        except ClientError as error:
+            error.args = (f"{request_name(method, path)}: {error}",)
+            raise
+        finally:
+            if connection is not None:
+                connection.abort()
+
+    def renew(self) -> None:
+        """Make new connections for the requests to come, e.g. to be somebody else."""
+        self._pool.renew()
+
+    async def aclose(self) -> None:
+        """Close everything; requests under way fail."""
+        for connection in self._streams:
+            connection.abort()
+        await self._pool.aclose()
+        if self._streams:
+            self._no_streams = asyncio.Event()
+            await self._no_streams.wait()
+
+    def _stream_lost(self, connection: HttpConnection) -> None:
+        self._streams.discard(connection)
+        if self._no_streams is not None and not self._streams:
+            self._no_streams.set()
+
+    def _message(
+        self,
+        method: str,
+        path: str,
+        *,
+        body: bytes | None,
+        content_type: str,
+        headers: str,
+    ) -> bytes:
+        """The request's bytes; what is the same in many requests is made once."""
+        if not (path.isascii() and path.isprintable() and path) or " " in path:
+            raise ValueError(f"not a path that can be requested: {path!r}")
+        first = f"{method} {self._target_prefix}{path} HTTP/1.1\r\n".encode("ascii")
+        key = (headers, content_type)
+        block = self._header_blocks.get(key)
+        if block is None:
+            if len(self._header_blocks) >= _MAX_HEADER_BLOCKS:  # tokens come and go
+                self._header_blocks.clear()
+            block = self._header_blocks[key] = self._header_block(headers, content_type)
+        if body is None:
+            return b"%b%b\r\n" % (first, block[0])
+        return b"%b%b%d\r\n\r\n%b" % (first, block[1], len(body), body)
+
+    def _header_block(self, headers: str, content_type: str) -> tuple[bytes, bytes]:
+        """The headers of a request without a body, and of one with it, up to its length."""
+        common = f"{self._static_headers}{headers}Accept: {JSON}\r\n"
+        with_body = f"{common}Content-Type: {content_type}\r\nContent-Length: "
+        return common.encode("latin-1"), with_body.encode("latin-1")
+
+
+def encode_headers(headers: tuple[tuple[str, str], ...]) -> str:
+    """Header lines, each with its end; refuses what would begin another line."""
+    for name, value in headers:
+        if "\r" in value or "\n" in value:
+            raise ValueError(f"header {name} cannot hold a line break")
+    return "".join(f"{name}: {value}\r\n" for name, value in headers)
+
+
+def request_name(method: str, path: str) -> str:
+    """Method and path for messages; without the query, so that a repeated failure reads alike."""
+    return f"{method} {path.partition('?')[0]}"

@@ -1,0 +1,660 @@
+"""Informers: list, watch, resume, list again, and never lose or repeat a change."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import re
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+
+from kubesched.client.backoff import Backoff
+from kubesched.client.informer import Informer
+from kubesched.client.meta import BadObject
+from kubesched.client.resources import ResourcePath
+from kubesched.client.rest import ApiClient
+
+from .conftest import Run
+from .objects import Thing, bookmark, gone, thing, thing_list
+from .servers import (
+    CHUNKED_HEAD,
+    Exchange,
+    Handler,
+    JsonObject,
+    ScriptedServer,
+    answer,
+    chunk,
+    event_line,
+    eventually,
+    failure,
+    seeded,
+    watch_answer,
+)
+
+THINGS = ResourcePath(version="v1", plural="things", namespaced=True)
+
+
+class Diary:
+    """A handler that writes down what it hears."""
+
+    def __init__(self) -> None:
+        self.entries: list[str] = []
+
+    def on_add(self, obj: Thing, initial: bool) -> None:
+        self.entries.append(f"{'initial' if initial else 'add'} {_short(obj)}")
+
+    def on_update(self, old: Thing, new: Thing) -> None:
+        self.entries.append(f"update {_short(old)} -> {_short(new)}")
+
+    def on_delete(self, obj: Thing) -> None:
+        self.entries.append(f"delete {_short(obj)}")
+
+
+def _short(obj: Thing) -> str:
+    return f"{obj.metadata.name}@{obj.metadata.resource_version}"
+
+
+class Api:
+    """A handler for the server: scripted lists and watches, each used once."""
+
+    def __init__(self) -> None:
+        self.lists: list[bytes | Handler] = []
+        self.watches: list[bytes | Handler] = []
+
+    async def __call__(self, exchange: Exchange) -> bytes | None:
+        watching = "watch" in exchange.query
+        answers = self.watches if watching else self.lists
+        if not answers:
+            if watching:
+                return await watch_answer(hold=True)(exchange)
+            return failure(500, "Script", "the script has no more lists")
+        chosen = answers.pop(0)
+        return chosen if isinstance(chosen, bytes) else await chosen(exchange)
+
+
+class Fixture:
+    """A running informer and everything around it."""
+
+    def __init__(self, server: ScriptedServer, informer: Informer[Thing], diary: Diary) -> None:
+        self.server = server
+        self.informer = informer
+        self.diary = diary
+        self.pauses: list[float] = []
+
+    @property
+    def entries(self) -> list[str]:
+        return self.diary.entries
+
+    def queries(self) -> list[dict[str, str]]:
+        return [exchange.query for exchange in self.server.requests]
+
+    def watched_from(self) -> list[str]:
+        return [query["resourceVersion"] for query in self.queries() if "watch" in query]
+
+    @property
+    def lists(self) -> int:
+        return sum("watch" not in query for query in self.queries())
+
+    async def hears(self, *entries: str) -> None:
+        with contextlib.suppress(AssertionError):
+            await eventually(lambda: len(self.entries) >= len(entries), timeout_s=3)
+        await asyncio.sleep(0.01)  # anything more than expected shows up, too
+        assert self.entries == list(entries)
+
+
+@asynccontextmanager
+async def running(api: Handler, **options: Any) -> AsyncIterator[Fixture]:
+    diary = Diary()
+    async with ScriptedServer(api) as server, ApiClient(server.access) as client:
+        fixture: Fixture
+
+        async def sleep(seconds: float) -> None:
+            fixture.pauses.append(seconds)
+            await asyncio.sleep(0.005)
+
+        informer = Informer(
+            client, THINGS, Thing, handler=diary, sleep=sleep, rng=seeded(1), **options
+        )
+        fixture = Fixture(server, informer, diary)
+        task = asyncio.create_task(informer.run())
+        try:
+            yield fixture
+        finally:
+            task.cancel()
+            with contextlib.suppress(asyncio.CancelledError):
+                await task
+
+
+def _listed(*items: JsonObject, version: int, next_page: str = "") -> bytes:
+    return answer(thing_list(*items, version=version, next_page=next_page))
+
+
+class TestListAndWatch:
+    def test_first_what_is_there_then_what_changes(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(thing("a", version=1), thing("b", version=2), version=10)]
+        api.watches = [
+            watch_answer(
+                event_line("ADDED", thing("c", version=11)),
+                event_line("MODIFIED", thing("a", version=12)),
+                event_line("DELETED", thing("b", version=13)),
+                hold=True,
+            )
+        ]
+
+        async def main() -> None:
+            async with running(api, field_selector="status.phase!=Failed") as fixture:
+                assert not fixture.informer.has_synced
+                await fixture.informer.synced.wait()
+                await fixture.hears(
+                    "initial a@1", "initial b@2", "add c@11", "update a@1 -> a@12", "delete b@13"
+                )
+                assert {key[1] for key in fixture.informer.objects} == {"a", "c"}
+                assert fixture.informer.resource_version == "13"
+                found = fixture.informer.get("a", namespace="ns")
+                assert found is not None
+                assert _short(found) == "a@12"
+                first, second = fixture.queries()
+                assert first == {"fieldSelector": "status.phase!=Failed", "limit": "500"}
+                assert second["fieldSelector"] == "status.phase!=Failed"
+                assert second["resourceVersion"] == "10"
+                assert second["allowWatchBookmarks"] == "true"
+                assert 300 <= int(second["timeoutSeconds"]) <= 600
+
+        run(main())
+
+    def test_pages_are_delivered_as_they_come(self, run: Run) -> None:
+        api = Api()
+        more = asyncio.Event()
+
+        async def second_page(_: Exchange) -> bytes:
+            await more.wait()
+            return _listed(thing("b"), version=5)
+
+        api.lists = [_listed(thing("a"), version=5, next_page="t"), second_page]
+
+        async def main() -> None:
+            async with running(api, page_size=1) as fixture:
+                await fixture.hears("initial a@1")
+                assert not fixture.informer.has_synced
+                more.set()
+                await fixture.informer.synced.wait()
+                await fixture.hears("initial a@1", "initial b@1")
+
+        run(main())
+
+    def test_one_namespace_only(self, run_once: Run) -> None:
+        api = Api()
+        api.lists = [_listed(version=1)]
+
+        async def main() -> None:
+            async with running(api, namespace="kube-system") as fixture:
+                await fixture.informer.synced.wait()
+                assert fixture.server.requests[0].path == "/api/v1/namespaces/kube-system/things"
+
+        run_once(main())
+
+    def test_the_same_version_twice_is_heard_once(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(thing("a", version=1), version=10)]
+        again = event_line("MODIFIED", thing("a", version=1))
+        new = event_line("MODIFIED", thing("a", version=11))
+        api.watches = [watch_answer(again, new, new, hold=True)]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.hears("initial a@1", "update a@1 -> a@11")
+
+        run(main())
+
+    def test_deleted_and_made_again_between_two_events(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(thing("a", uid="old"), version=10)]
+        api.watches = [
+            watch_answer(event_line("MODIFIED", thing("a", uid="new", version=11)), hold=True)
+        ]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.hears("initial a@1", "delete a@1", "add a@11")
+
+        run(main())
+
+
+class TestResuming:
+    def test_a_normal_end_resumes_where_it_was(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(version=10)]
+        api.watches = [
+            watch_answer(event_line("ADDED", thing("a", version=11))),
+            watch_answer(event_line("BOOKMARK", bookmark(50))),
+            watch_answer(event_line("ADDED", thing("b", version=51)), hold=True),
+        ]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.hears("add a@11", "add b@51")
+                assert fixture.watched_from() == ["10", "11", "50"]
+                assert fixture.lists == 1
+                assert fixture.pauses == []
+
+        run(main())
+
+    @pytest.mark.parametrize("reset", [True, False])
+    def test_a_broken_connection_resumes_after_a_pause(self, run: Run, reset: bool) -> None:
+        async def breaks(exchange: Exchange) -> None:
+            await exchange.send(CHUNKED_HEAD + chunk(event_line("ADDED", thing("a", version=11))))
+            await asyncio.sleep(0.01)
+            if reset:
+                exchange.reset()
+            else:
+                exchange.hang_up()
+
+        api = Api()
+        api.lists = [_listed(version=10)]
+        api.watches = [breaks]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: len(fixture.watched_from()) == 2)
+                assert fixture.watched_from() == ["10", "11"]
+                assert fixture.lists == 1
+                assert len(fixture.pauses) == 1
+
+        run(main())
+
+    def test_a_stalled_watch_is_made_anew(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(version=10)]
+        api.watches = [watch_answer(event_line("ADDED", thing("a", version=11)), hold=True)]
+
+        async def main() -> None:
+            async with running(api, stall_timeout_s=0.3) as fixture:
+                await eventually(lambda: len(fixture.watched_from()) >= 2)
+                assert fixture.watched_from()[:2] == ["10", "11"]
+                assert fixture.lists == 1
+
+        run(main())
+
+    def test_a_watch_that_ends_at_once_is_not_asked_for_without_pause(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(version=10)]
+        api.watches = [watch_answer(), watch_answer(), watch_answer()]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: len(fixture.watched_from()) == 4)
+                assert len(fixture.pauses) == 3
+                assert fixture.lists == 1
+
+        run(main())
+
+    def test_a_server_that_goes_away_and_comes_back(
+        self, run: Run, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        api = Api()
+        api.lists = [_listed(version=10)]
+        api.watches = [watch_answer(event_line("ADDED", thing("a", version=11)), hold=True)]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.hears("add a@11")
+                await fixture.server.stop()
+                await eventually(lambda: len(fixture.pauses) >= 4)
+                api.watches = [watch_answer(event_line("ADDED", thing("b", version=12)), hold=True)]
+                async with fixture.server:
+                    await fixture.hears("add a@11", "add b@12")
+                    assert fixture.watched_from() == ["10", "11"]
+
+        with caplog.at_level(logging.INFO, "kubesched.client"):
+            run(main())
+        refused = [r for r in caplog.records if "connection refused" in r.getMessage()]
+        assert len(refused) == 1, "one line for one trouble, however often it is tried"
+        assert "listing and watching things works again" in caplog.text
+
+
+class TestListingAgain:
+    @pytest.mark.parametrize("how", ["event", "status"])
+    def test_after_410_the_differences_are_delivered(self, run: Run, how: str) -> None:
+        api = Api()
+        api.lists = [
+            _listed(
+                thing("same", version=1),
+                thing("changed", version=2),
+                thing("vanished", version=3),
+                thing("remade", version=4, uid="old"),
+                version=10,
+            ),
+            _listed(
+                thing("new", version=20),
+                thing("same", version=1),
+                thing("changed", version=21),
+                thing("remade", version=22, uid="new"),
+                version=30,
+            ),
+        ]
+        expired = (
+            watch_answer(event_line("ERROR", gone()))
+            if how == "event"
+            else answer(gone(), status=410)
+        )
+        api.watches = [expired]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: fixture.watched_from() == ["10", "30"])
+                assert fixture.entries[4:] == [
+                    "add new@20",
+                    "update changed@2 -> changed@21",
+                    "delete remade@4",
+                    "add remade@22",
+                    "delete vanished@3",
+                ]
+
+        run(main())
+
+    def test_a_list_that_expires_on_the_way_starts_over(self, run: Run) -> None:
+        api = Api()
+        api.lists = [
+            _listed(thing("a"), thing("b"), version=10, next_page="t"),
+            answer(gone(), status=410),
+            _listed(thing("b"), thing("c"), version=20),
+        ]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.informer.synced.wait()
+                await fixture.hears("initial a@1", "initial b@1", "initial c@1", "delete a@1")
+                await eventually(lambda: fixture.watched_from() == ["20"])
+
+        run(main())
+
+    def test_errors_of_the_server_lead_to_a_list(self, run: Run) -> None:
+        status = {"kind": "Status", "code": 504, "message": "Too large resource version: 9, 5"}
+        api = Api()
+        api.lists = [_listed(thing("a"), version=10), _listed(thing("a"), version=5)]
+        api.watches = [watch_answer(event_line("ERROR", status))]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: fixture.watched_from() == ["10", "5"])
+
+        run(main())
+
+    def test_429_does_not(self, run: Run) -> None:
+        status = {"kind": "Status", "code": 429, "message": "slow down"}
+        api = Api()
+        api.lists = [_listed(thing("a"), version=10)]
+        api.watches = [watch_answer(event_line("ERROR", status))]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: fixture.watched_from() == ["10", "10"])
+                assert fixture.lists == 1
+
+        run(main())
+
+
+class TestTrouble:
+    def test_it_is_logged_once_for_each_change(
+        self, run: Run, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        forbidden = failure(403, "Forbidden", "things is forbidden")
+        unauthorized = failure(401, "Unauthorized", "Unauthorized")
+        api = Api()
+        api.lists = [forbidden, forbidden, forbidden, unauthorized, unauthorized]
+        api.lists += [forbidden, _listed(thing("a"), version=1)]
+        api.watches = [watch_answer(event_line("BOOKMARK", bookmark(2)), hold=True)]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: fixture.informer.resource_version == "2")
+                assert len(fixture.pauses) == 6
+
+        with caplog.at_level(logging.INFO, "kubesched.client"):
+            run(main())
+        assert [record.getMessage() for record in caplog.records] == [
+            "cannot list and watch things: things is forbidden; trying again",
+            "cannot list and watch things: Unauthorized; trying again",
+            "cannot list and watch things: things is forbidden; trying again",
+            "listing and watching things works again",
+        ]
+
+    def test_the_pauses_grow_and_shrink_again(self) -> None:
+        backoff = Backoff(rng=seeded(3))
+
+        pauses = [backoff.next_s() for _ in range(10)]
+
+        bases = [0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 30, 30, 30, 30]
+        assert all(base <= pause < 2 * base for base, pause in zip(bases, pauses, strict=True))
+        backoff.reset()
+        assert backoff.next_s() < 1.6
+
+    def test_lists_that_work_do_not_hide_watches_that_fail(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(version=10) for _ in range(5)]
+        api.watches = [failure(403, "Forbidden", "no watch") for _ in range(5)]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: len(fixture.pauses) == 5)
+                assert fixture.pauses[4] >= 12.8
+
+        run(main())
+
+    def test_a_handler_that_fails_is_logged_and_the_others_hear(
+        self, run: Run, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        class Failing(Diary):
+            def on_add(self, obj: Thing, initial: bool) -> None:
+                raise ValueError("a bug")
+
+        api = Api()
+        api.lists = [_listed(thing("a"), version=10)]
+        api.watches = [watch_answer(event_line("MODIFIED", thing("a", version=11)), hold=True)]
+        late = Diary()
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                failing = Failing()
+                fixture.informer.add_handler(failing)
+                fixture.informer.add_handler(late)
+                await fixture.hears("initial a@1", "update a@1 -> a@11")
+                assert failing.entries == ["update a@1 -> a@11"]
+                assert late.entries == fixture.entries
+
+        run(main())
+        (record,) = (r for r in caplog.records if r.exc_info)
+        assert record.getMessage() == "things ns/a: a handler failed on added"
+
+    def test_a_late_handler_first_hears_what_is_there(self, run_once: Run) -> None:
+        api = Api()
+        api.lists = [_listed(thing("a"), thing("b"), version=10)]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.informer.synced.wait()
+                late = Diary()
+                fixture.informer.add_handler(late)
+                assert late.entries == ["initial a@1", "initial b@1"]
+
+        run_once(main())
+
+
+class TestBadObjects:
+    @staticmethod
+    def _reports() -> tuple[list[str], Callable[[BadObject], None]]:
+        reports: list[str] = []
+        return reports, lambda bad: reports.append(f"{bad.event_type} {bad.name}")
+
+    def test_the_old_version_stays_until_it_can_be_read_or_is_gone(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(thing("a"), thing("b"), thing("c", replicas="x"), version=10)]
+        api.watches = [
+            watch_answer(
+                event_line("MODIFIED", thing("a", version=11, replicas="x")),
+                event_line("DELETED", thing("b", version=12, replicas="x")),
+                event_line("ADDED", thing("d", version=13)),
+                event_line("MODIFIED", thing("c", version=14)),
+                hold=True,
+            )
+        ]
+        reports, report = self._reports()
+
+        async def main() -> None:
+            async with running(api, on_bad_object=report) as fixture:
+                await fixture.hears(
+                    "initial a@1", "initial b@1", "delete b@1", "add d@13", "add c@14"
+                )
+                assert fixture.informer.get("a", namespace="ns") is not None
+
+        run(main())
+        assert reports == [" c", "MODIFIED a", "DELETED b"]
+
+    def test_in_a_second_list_it_is_not_taken_for_vanished(self, run: Run) -> None:
+        api = Api()
+        api.lists = [
+            _listed(thing("a"), version=10),
+            _listed(thing("a", version=15, replicas="x"), version=20),
+        ]
+        api.watches = [watch_answer(event_line("ERROR", gone()))]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: fixture.watched_from() == ["10", "20"])
+                assert fixture.entries == ["initial a@1"]
+
+        run(main())
+
+    def test_it_is_logged_if_nobody_asks(
+        self, run_once: Run, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        api = Api()
+        api.lists = [_listed(thing("a", replicas="x"), version=10)]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.informer.synced.wait()
+
+        run_once(main())
+        assert re.search("things: left out, because .*: Thing ns/a: Expected `int`", caplog.text)
+
+    def test_a_failing_report_does_not_stop_the_news(self, run_once: Run) -> None:
+        def fail(_: BadObject) -> None:
+            raise RuntimeError("a bug")
+
+        api = Api()
+        api.lists = [_listed(thing("a", replicas="x"), thing("b"), version=10)]
+
+        async def main() -> None:
+            async with running(api, on_bad_object=fail) as fixture:
+                await fixture.hears("initial b@1")
+                await fixture.informer.synced.wait()
+
+        run_once(main())
+
+
+class Follower:
+    """A handler that keeps its own copy and checks that every change fits."""
+
+    def __init__(self) -> None:
+        self.state: dict[str, Thing] = {}
+
+    def on_add(self, obj: Thing, initial: bool) -> None:
+        assert obj.metadata.name not in self.state
+        self.state[obj.metadata.name] = obj
+
+    def on_update(self, old: Thing, new: Thing) -> None:
+        assert self.state[old.metadata.name] == old
+        assert old.metadata.uid == new.metadata.uid
+        self.state[new.metadata.name] = new
+
+    def on_delete(self, obj: Thing) -> None:
+        assert self.state.pop(obj.metadata.name).metadata.uid == obj.metadata.uid
+
+
+class History:
+    """An API server with a past: it replays its log, has accidents and forgets old versions."""
+
+    FIRST, LAST = 100, 500
+
+    def __init__(self, seed: int) -> None:
+        self._rng = seeded(seed)
+        self._oldest = self.FIRST
+        self._log: list[tuple[int, str, JsonObject]] = []
+        state: dict[str, JsonObject] = {}
+        for version in range(self.FIRST + 1, self.LAST + 1):
+            name = f"t{self._rng.randrange(12)}"
+            if name in state and self._rng.random() < 0.4:
+                uid = state.pop(name)["metadata"]["uid"]
+                kind = "DELETED"
+            else:
+                kind = "MODIFIED" if name in state else "ADDED"
+                uid = state[name]["metadata"]["uid"] if name in state else f"uid-{version}"
+                state[name] = thing(name, version=version, uid=uid)
+            self._log.append((version, kind, thing(name, version=version, uid=uid)))
+
+    def state_at(self, version: int) -> dict[str, JsonObject]:
+        state: dict[str, JsonObject] = {}
+        for when, kind, obj in self._log:
+            if when <= version:
+                state.pop(obj["metadata"]["name"], None)
+                if kind != "DELETED":
+                    state[obj["metadata"]["name"]] = obj
+        return state
+
+    async def __call__(self, exchange: Exchange) -> bytes | None:
+        rng = self._rng
+        if "watch" not in exchange.query:
+            moment = min(self.LAST, self._oldest + rng.randrange(60))
+            return answer(thing_list(*self.state_at(moment).values(), version=moment))
+        start = int(exchange.query["resourceVersion"])
+        if start < self._oldest:
+            return answer(gone(), status=410)
+        await exchange.send(CHUNKED_HEAD)
+        if start >= self.LAST:
+            await asyncio.sleep(3600)
+        lines = [event_line(kind, obj) for when, kind, obj in self._log if when > start]
+        data = b"".join(chunk(line) for line in lines[: rng.randrange(1, 40)])
+        accident = rng.random()
+        if accident < 0.3:
+            await exchange.send(data[: rng.randrange(len(data))])
+            exchange.hang_up()
+        elif accident < 0.5:
+            await exchange.send(data[: rng.randrange(len(data))])
+            exchange.reset()
+        elif accident < 0.7:
+            self._oldest = min(self.LAST, start + rng.randrange(80))
+            await exchange.send(data + chunk(event_line("ERROR", gone())))
+        else:
+            await exchange.send(data + b"0\r\n\r\n")
+        return None
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_happens_the_follower_ends_with_the_servers_state(
+    run: Run, seed: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    history = History(seed)
+    follower = Follower()
+
+    async def main() -> None:
+        async with running(history) as fixture:
+            fixture.informer.add_handler(follower)
+            await eventually(
+                lambda: fixture.informer.resource_version == str(history.LAST), timeout_s=15
+            )
+
+    run(main())
+    assert not [record for record in caplog.records if "a handler failed" in record.getMessage()]
+    assert {
+        name: (item.metadata.uid, item.metadata.resource_version)
+        for name, item in follower.state.items()
+    } == {
+        name: (item["metadata"]["uid"], item["metadata"]["resourceVersion"])
+        for name, item in history.state_at(history.LAST).items()
+    }
