@@ -340,6 +340,42 @@ class PodValidationContract:
                 ),
             ),
             (
+                {"containers": [container(resources={"claims": [{"name": "r"}]})]},
+                (
+                    'spec.containers[0].resources.claims[0]: Not found: "r": must be one of the '
+                    "names in pod.spec.resourceClaims which is empty"
+                ),
+            ),
+            (
+                {"containers": [container(resources={"limits": {"hugepages-2Mi": "3Mi"}})]},
+                (
+                    '[spec.containers[0].resources.limits[hugepages-2Mi]: Invalid value: "3Mi": '
+                    "3Mi is not positive integer multiple of hugepages-2Mi, "
+                    "spec.containers[0].resources.requests[hugepages-2Mi]: Invalid value: "
+                    '"3Mi": 3Mi is not positive integer multiple of hugepages-2Mi, '
+                    "spec.containers[0].resources: Forbidden: HugePages require cpu or memory]"
+                ),
+            ),
+            (
+                {
+                    "hostNetwork": True,
+                    "containers": [container(ports=[{"containerPort": 1, "hostPort": 2}])],
+                },
+                (
+                    "spec.containers[0].ports[0].hostPort: Invalid value: 2: must match "
+                    "`containerPort` when `hostNetwork` is true"
+                ),
+            ),
+            (
+                {"containers": [container(resources={"requests": {"gpu": "1"}})]},
+                (
+                    '[spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": must be a '
+                    "standard resource type or fully qualified, "
+                    'spec.containers[0].resources.requests[gpu]: Invalid value: "gpu": must be a '
+                    "standard resource for containers]"
+                ),
+            ),
+            (
                 {"resourceClaims": [{"name": "r"}]},
                 (
                     'spec.resourceClaims[0]: Invalid value: {"Name":"r","ResourceClaimName":null,'

@@ -299,19 +299,7 @@ RAW_EVENTS = {
 }
 
 
-@pytest.mark.parametrize(
-    "raw",
-    [
-        pytest.param(
-            raw,
-            id=name,
-            marks=[pytest.mark.xfail(reason="RecursionError of the decoder ends the scheduler")]
-            if "nested" in name
-            else [],
-        )
-        for name, raw in RAW_EVENTS.items()
-    ],
-)
+@pytest.mark.parametrize("raw", [pytest.param(raw, id=name) for name, raw in RAW_EVENTS.items()])
 def test_an_event_that_cannot_be_read_is_told_and_left_out(
     control_plane: ControlPlane, namespace: str, proxy: Proxy, raw: bytes
 ) -> None:

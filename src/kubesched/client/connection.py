@@ -23,6 +23,10 @@ from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutE
 _PEER_SPOKE = select.POLLIN | select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
+#: Larger heads than that come from servers that mean no good.
+MAX_HEAD_BYTES = 1 << 20
+
+
 class UnansweredError(ConnectionFailedError):
     """The connection ended before the first byte of an answer."""
 
@@ -53,6 +57,7 @@ class HttpConnection(asyncio.Protocol):
     __slots__ = (
         "_head",
         "_head_done",
+        "_head_size",
         "_loop",
         "_on_lost",
         "_parser",
@@ -73,6 +78,7 @@ class HttpConnection(asyncio.Protocol):
         #: what came of the current answer until its head was complete
         self._head: list[bytes] = []
         self._head_done = False
+        self._head_size = 0
         #: nothing can be sent any more
         self.closed = False
         #: the socket is gone
@@ -97,9 +103,17 @@ class HttpConnection(asyncio.Protocol):
         except (httptools.HttpParserError, httptools.HttpParserUpgrade) as error:
             self._failed(ConnectionFailedError(f"{self.peer}: the answer is not HTTP/1.1: {error}"))
             self.abort()
+            return
+        if not self._head_done:
+            self._head_size += len(data)
+            if self._head_size > MAX_HEAD_BYTES:
+                limit = f"{MAX_HEAD_BYTES} bytes"
+                self._failed(ClientError(f"{self.peer}: the answer's head is larger than {limit}"))
+                self.abort()
 
     def on_headers_complete(self) -> None:
         """Note that the head is complete (called by the parser)."""
+        self._head_size = 0
         if self._expects_data():
             self._head_done = True
         else:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
-from kubesched.client.meta import BadObject, ListMeta, WireStruct
+from kubesched.client.meta import UNREADABLE, BadObject, ListMeta, WireStruct
 from kubesched.client.watch import describe_bad_object
 
 T = TypeVar("T")
@@ -60,7 +60,7 @@ def decode_page(body: bytes, object_type: type[T], *, first: bool) -> ListPage[T
     """Decode a list's answer; raises msgspec.DecodeError if it is not a list at all."""
     try:
         page = _list_decoder(object_type).decode(body)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         return _decode_one_by_one(body, object_type, first=first)
     return ListPage(
         items=page.items or [],
@@ -79,7 +79,7 @@ def _decode_one_by_one(body: bytes, object_type: type[T], *, first: bool) -> Lis
     for raw in page.items or ():
         try:
             items.append(decode(raw))
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             bad.append(describe_bad_object(raw, error))
     return ListPage(
         items=items,

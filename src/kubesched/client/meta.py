@@ -6,9 +6,13 @@ needs: an object's identity, a list's envelope, ``Status`` and references to obj
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Final, Protocol
 
+import msgspec
 from msgspec import Struct, field
+
+#: What decoding raises for JSON that cannot be read, be it nested deeper than any stack.
+UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Metadata(Protocol):

@@ -18,7 +18,7 @@ from kubesched.client.access import ClusterAccess
 from kubesched.client.connection import Response
 from kubesched.client.limiter import RateLimiter
 from kubesched.client.listing import ListPage, decode_page
-from kubesched.client.meta import ApiObject, BadObject
+from kubesched.client.meta import UNREADABLE, ApiObject, BadObject
 from kubesched.client.requester import Requester, RequestObserver
 from kubesched.client.transport import JSON, Transport
 from kubesched.client.watch import WatchDecoder, WatchStream
@@ -277,7 +277,7 @@ def _decoder(object_type: type[T]) -> msgspec.json.Decoder[T]:
 def _decode(response: Response, object_type: type[T], *, what: str) -> T:
     try:
         return _decoder(object_type).decode(response.body)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         name = getattr(object_type, "__name__", str(object_type))
         raise ClientError(f"{what}: the answer is not a {name}: {error}") from error
 
@@ -285,5 +285,5 @@ def _decode(response: Response, object_type: type[T], *, what: str) -> T:
 def _decode_page(response: Response, item_type: type[T], *, first: bool, what: str) -> ListPage[T]:
     try:
         return decode_page(response.body, item_type, first=first)
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except UNREADABLE as error:
         raise ClientError(f"{what}: the answer is not a list: {error}") from error

@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from kubesched.client.meta import Status
+from kubesched.client.meta import UNREADABLE, Status
 from kubesched.errors import (
     AlreadyExistsError,
     ApiError,
@@ -81,7 +81,7 @@ def retry_after(value: str | None) -> float | None:
 def _parse(body: bytes) -> Status | None:
     try:
         status = _decode_status(body)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
     return status if status.message else None
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 import msgspec
 from msgspec import Raw, Struct
 
-from kubesched.client.meta import ApiObject, BadObject
+from kubesched.client.meta import UNREADABLE, ApiObject, BadObject
 from kubesched.client.status import error_from_event
 from kubesched.client.stream import StreamResponse
 
@@ -69,7 +69,7 @@ def describe_bad_object(raw: bytes | Raw, error: Exception, *, event_type: str =
     """As much of an unreadable object's identity as can be read."""
     try:
         tree = msgspec.json.decode(raw)
-    except (msgspec.DecodeError, UnicodeDecodeError):
+    except UNREADABLE:
         tree = None
     metadata = tree.get("metadata") if isinstance(tree, dict) else None
 
@@ -149,7 +149,7 @@ class WatchDecoder(Generic[T]):
     def _event(self, line: bytes) -> WatchEvent[T] | Bookmark | BadObject:
         try:
             event = self._decode(line)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+        except UNREADABLE:
             return self._special_event(line)
         if event.type not in _OBJECT_EVENTS:
             return self._special_event(line)
@@ -160,7 +160,7 @@ class WatchDecoder(Generic[T]):
         """Bookmarks, errors, and what does not decode."""
         try:
             raw = _decode_raw_event(line)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             return BadObject(error=f"not a watch event: {error}")
         if raw.type == "ERROR":
             raise error_from_event(bytes(raw.object))
@@ -172,7 +172,7 @@ class WatchDecoder(Generic[T]):
                 self._decode_object(raw.object)
             unknown = ValueError(f"unknown event type {raw.type!r}")
             bad = describe_bad_object(raw.object, unknown, event_type=raw.type)
-        except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        except UNREADABLE as error:
             bad = describe_bad_object(raw.object, error, event_type=raw.type)
         if bad.resource_version:
             self.resource_version = bad.resource_version

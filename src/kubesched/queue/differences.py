@@ -61,7 +61,10 @@ def _conditions(node: Node) -> dict[str, str]:
 def _shrunk(old: Pod, new: Pod) -> bool:
     if _resources(old) == _resources(new):
         return False
-    before, after = exact_requests(old, use_status=True), exact_requests(new, use_status=True)
+    try:
+        before, after = exact_requests(old, use_status=True), exact_requests(new, use_status=True)
+    except ObjectError:
+        return True  # nobody could tell before, or can now
     return any(amount > after.get(name, -1) for name, amount in before.items())
 
 

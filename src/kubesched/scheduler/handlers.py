@@ -205,7 +205,8 @@ class PodHandler:
         try:
             info = self._cluster.compiler.pending(new)
         except ObjectError as unreadable:
-            _log.warning("pod left as it was known before: %s", unreadable)
+            if new.spec != old.spec:
+                self._on_unreadable(new, unreadable)
             return
         self._queue.update(old, info)
         nominated = new.status.nominated_node_name

@@ -374,7 +374,8 @@ class TestLimits:
         async def test(server: ScriptedServer, client: ApiClient) -> None:
             started = time.monotonic()
             await asyncio.gather(*(client.post("/t", {}) for _ in range(12)))
-            assert 0.1 <= time.monotonic() - started < 2
+            # Two at once, ten more at 100 a second; the timer may be early by a hair.
+            assert 0.09 <= time.monotonic() - started < 2
 
         run(_with_client(script, test, qps=100, burst=2))
 

@@ -373,6 +373,25 @@ class TestAnswers:
 
         run(_with_pool(large, test, max_body_bytes=1000))
 
+    @pytest.mark.parametrize(
+        "line",
+        [
+            pytest.param(b"X-Flood: " + b"x" * 1000 + b"\r\n", id="many headers"),
+            pytest.param(b"x" * 1000, id="one header without end"),
+        ],
+    )
+    def test_a_head_without_end_is_refused(self, run: Run, line: bytes) -> None:
+        async def floods(exchange: Exchange) -> None:
+            await exchange.send(b"HTTP/1.1 200 OK\r\nX-First: ")
+            while not exchange.writer.transport.is_closing():
+                await exchange.send(line * 100)
+
+        async def test(server: ScriptedServer, pool: Transport) -> None:
+            with pytest.raises(ClientError, match="head is larger than 1048576 bytes"):
+                await pool.request("GET", "/")
+
+        run(_with_pool(floods, test))
+
     def test_a_large_body_goes_both_ways(self, run: Run) -> None:
         async def echo(exchange: Exchange) -> bytes:
             return answer(exchange.body)

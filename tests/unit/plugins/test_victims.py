@@ -1,0 +1,553 @@
+"""Whom to evict: by hand on small nodes, and both ways of searching against each other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from msgspec.structs import replace
+
+from kubesched.api import names
+from kubesched.api.core import Node, Pod
+from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.policy import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import Evaluator
+from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.plugins.victims import Candidate, Found, VictimSearch, choose, importance
+from tests.unit.builders import (
+    Lab,
+    container,
+    host_port,
+    must,
+    node,
+    pod,
+    pod_term,
+    spread_over,
+)
+
+GPU = "example.com/gpu"
+
+
+def placed(
+    name: str,
+    *,
+    on: str = "n1",
+    cpu: str = "1",
+    priority: int = 0,
+    minute: int | None = 0,
+    app: str = "",
+    **more: Any,
+) -> Pod:
+    """A pod that runs since some minute; None: it has not started."""
+    labels = {"app": app} if app else None
+    made = pod(name, node=on, cpu=cpu, priority=priority, labels=labels, **more)
+    start = None if minute is None else f"2026-01-01T00:{minute:02}:00Z"
+    return replace(made, status=replace(made.status, start_time=start))
+
+
+def budget(app: str, *, allowed: int, name: str = "", disrupted: Sequence[str] = ()) -> Any:
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name=name or f"{app}-{allowed}", namespace="default"),
+        spec=PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": app})),
+        status=PodDisruptionBudgetStatus(
+            disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted, "then")
+        ),
+    )
+
+
+class Result:
+    """What a search came to, by name."""
+
+    def __init__(self, lab: Lab, found: Found) -> None:
+        name = lab.cluster.table.name_at
+        self.victims = {
+            name(each.row): [victim.uid for victim in each.victims] for each in found.candidates
+        }
+        self.violations = {name(each.row): each.violations for each in found.candidates}
+        self.refusals: dict[str, Status] = {
+            name(row): status for row, status in found.refusals.items()
+        }
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Result) and vars(self) == vars(other)
+
+    def __hash__(self) -> int:
+        raise TypeError
+
+    def __repr__(self) -> str:
+        return f"Result({vars(self)})"
+
+
+def search(lab: Lab, preemptor: Pod, *, rows: Sequence[int] | None = None, enough: int = 99) -> Any:
+    """Search all nodes, or some rows, for victims."""
+    info, state = lab.pending(preemptor), CycleState()
+    evaluator = lab.framework.evaluator
+    diagnosis = evaluator.find_feasible(state, info)
+    assert isinstance(diagnosis, Diagnosis) or rows is not None
+    order = np.array(rows, dtype=np.intp) if rows is not None else lab.cluster.table.order.rows()
+    found = VictimSearch(lab.cluster).search(evaluator, state, info, order, enough=enough)
+    return Result(lab, found)
+
+
+@pytest.fixture(params=["together", "one by one"])
+def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every rule holds on both paths."""
+    if request.param == "one by one":
+        monkeypatch.setattr(Evaluator, "is_row_local", lambda self, state: False)
+
+
+both_ways = pytest.mark.usefixtures("path")
+
+
+# --- one node ---------------------------------------------------------------------------------
+
+
+@both_ways
+def test_only_pods_of_lower_priority_are_victims() -> None:
+    lab = Lab(
+        node("n1", cpu="3"),
+        placed("same", priority=5),
+        placed("lower", priority=4),
+        placed("higher", priority=6),
+    )
+    assert search(lab, pod("p", cpu="1", priority=5)).victims == {"n1": ["lower"]}
+
+
+@both_ways
+def test_the_most_important_come_back_first() -> None:
+    """2 of 4 CPUs are needed: priority 3 and the older of the two with priority 2 stay."""
+    lab = Lab(
+        node("n1", cpu="4"),
+        placed("young-2", priority=2, minute=9),
+        placed("low", priority=1, minute=0),
+        placed("old-2", priority=2, minute=3),
+        placed("high", priority=3, minute=30),
+    )
+    assert search(lab, pod("p", cpu="2", priority=9)).victims == {"n1": ["young-2", "low"]}
+
+
+@both_ways
+def test_a_pod_that_has_not_started_is_the_least_important_of_its_priority() -> None:
+    lab = Lab(node("n1", cpu="2"), placed("not-yet", minute=None), placed("runs", minute=59))
+    assert search(lab, pod("p", cpu="1", priority=1)).victims == {"n1": ["not-yet"]}
+
+
+@both_ways
+def test_a_small_pod_comes_back_even_if_a_more_important_one_could_not() -> None:
+    lab = Lab(
+        node("n1", cpu="4"),
+        placed("large", cpu="3", priority=3),
+        placed("small", cpu="1", priority=1),
+    )
+    assert search(lab, pod("p", cpu="3", priority=9)).victims == {"n1": ["large"]}
+
+
+@both_ways
+def test_victims_are_listed_by_importance() -> None:
+    lab = Lab(
+        node("n1", cpu="3"),
+        placed("c", priority=1, minute=2),
+        placed("a", priority=2, minute=5),
+        placed("b", priority=1, minute=1),
+    )
+    assert search(lab, pod("p", cpu="3", priority=9)).victims == {"n1": ["a", "b", "c"]}
+
+
+@both_ways
+def test_the_number_of_pods_counts_as_well() -> None:
+    lab = Lab(node("n1", pods=2), placed("a", priority=1), placed("b", priority=2))
+    assert search(lab, pod("p", priority=9)).victims == {"n1": ["a"]}
+
+
+@both_ways
+def test_what_only_some_pods_have_is_given_back_by_them_alone() -> None:
+    lab = Lab(
+        node("n1", cpu="4", resources={GPU: "1"}),
+        placed("gpu", priority=5, requests={GPU: "1"}),
+        placed("cpu", priority=1),
+    )
+    asking = pod("p", requests={GPU: "1"}, priority=9)
+    assert search(lab, asking).victims == {"n1": ["gpu"]}
+
+
+@both_ways
+def test_a_node_without_lower_pods_has_no_victims_to_offer() -> None:
+    lab = Lab(node("n1", cpu="1"), node("n2", cpu="1"), placed("same", priority=5))
+    assert search(lab, pod("p", cpu="2", priority=5)).refusals == dict.fromkeys(
+        ["n1", "n2"], unresolvable("No preemption victims found for incoming pod")
+    )
+
+
+@both_ways
+def test_a_node_that_stays_too_small_says_why() -> None:
+    lab = Lab(
+        node("n1", cpu="2"), placed("stays", priority=9, cpu="1500m"), placed("goes", cpu="500m")
+    )
+    found = search(lab, pod("p", cpu="1", priority=5))
+    assert found.victims == {}
+    assert found.refusals == {"n1": unschedulable("Insufficient cpu").by("NodeResourcesFit")}
+
+
+@both_ways
+@pytest.mark.parametrize(
+    ("ports", "victims"),
+    [
+        ((80,), ["web"]),
+        ((443,), ["tls"]),
+        ((80, 443), ["web", "tls"]),
+    ],
+)
+def test_whoever_holds_a_wanted_host_port_goes(ports: tuple[int, ...], victims: list[str]) -> None:
+    lab = Lab(
+        node("n1"),
+        placed("web", priority=2, ports=(80,)),
+        placed("tls", priority=1, ports=(443,)),
+        placed("other", priority=0, ports=(8080,)),
+    )
+    assert search(lab, pod("p", ports=ports, priority=9)).victims == {"n1": victims}
+
+
+# --- disruption budgets -----------------------------------------------------------------------
+
+
+@both_ways
+def test_pods_that_would_overdraw_a_budget_come_back_before_more_important_ones() -> None:
+    lab = Lab(
+        node("n1", cpu="2"),
+        placed("important", priority=5, app="free"),
+        placed("guarded", priority=1, app="db"),
+    )
+    lab.cluster.budgets.put(budget("db", allowed=0))
+    found = search(lab, pod("p", cpu="1", priority=9))
+    assert found.victims == {"n1": ["important"]}
+    assert found.violations == {"n1": 0}
+
+
+@both_ways
+def test_victims_beyond_what_the_budget_allows_are_violations() -> None:
+    """One of three may go without harm: the most important is the first to draw on the budget."""
+    lab = Lab(node("n1", cpu="3"), *(placed(f"db-{i}", minute=i, app="db") for i in range(3)))
+    lab.cluster.budgets.put(budget("db", allowed=1))
+    found = search(lab, pod("p", cpu="3", priority=9))
+    assert found.victims == {"n1": ["db-0", "db-1", "db-2"]}
+    assert found.violations == {"n1": 2}
+
+
+@both_ways
+def test_the_one_that_the_budget_allows_to_go_is_the_one_that_goes() -> None:
+    lab = Lab(node("n1", cpu="3"), *(placed(f"db-{i}", minute=i, app="db") for i in range(3)))
+    lab.cluster.budgets.put(budget("db", allowed=1))
+    found = search(lab, pod("p", cpu="1", priority=9))
+    assert found.victims == {"n1": ["db-0"]}
+    assert found.violations == {"n1": 0}
+
+
+# --- pods nominated to the node ---------------------------------------------------------------
+
+
+@both_ways
+def test_room_is_left_for_a_nominated_pod_of_the_same_priority() -> None:
+    lab = Lab(node("n1", cpu="2"), placed("a", priority=1), placed("b", priority=0))
+    lab.cluster.nominator.nominate(lab.pending(pod("promised", cpu="1", priority=5)), "n1")
+    assert search(lab, pod("p", cpu="1", priority=5)).victims == {"n1": ["a", "b"]}
+    assert search(lab, pod("p", cpu="2", priority=5)).victims == {}
+    assert search(lab, pod("p", cpu="1", priority=6)).victims == {"n1": ["b"]}
+
+
+# --- several nodes ----------------------------------------------------------------------------
+
+
+@both_ways
+def test_the_search_ends_when_there_are_enough_candidates_and_one_is_harmless() -> None:
+    nodes = [node(f"n{i}", cpu="1") for i in range(4)]
+    pods = [placed(f"p{i}", on=f"n{i}", app="db" if i < 2 else "free") for i in range(4)]
+    lab = Lab(*nodes, *pods)
+    lab.cluster.budgets.put(budget("db", allowed=0))
+    rows = list(range(4))
+    found = search(lab, pod("p", cpu="1", priority=9), rows=rows, enough=1)
+    assert found.violations == {"n0": 1, "n1": 1, "n2": 0}
+
+
+@both_ways
+def test_pods_on_other_nodes_matter_to_pods_that_keep_away_from_them() -> None:
+    """Evicting what is on a node helps only if nothing else in the zone is in the way."""
+    lab = Lab(
+        node("a1", zone="a"),
+        node("a2", zone="a"),
+        node("b1", zone="b"),
+        placed("web-a1", on="a1", app="web"),
+        placed("web-a2", on="a2", app="web", priority=9),
+        placed("web-b1", on="b1", app="web"),
+    )
+    away = must(pod_term(names.LABEL_ZONE, app="web"))
+    found = search(lab, pod("p", priority=5, away_from=away))
+    assert found.victims == {"b1": ["web-b1"]}
+    refused = unschedulable("node(s) didn't match pod anti-affinity rules").by("InterPodAffinity")
+    assert found.refusals["a1"] == refused
+
+
+@both_ways
+def test_spreading_pods_come_back_as_far_as_the_skew_allows() -> None:
+    lab = Lab(
+        node("a", zone="a"),
+        node("b", zone="b"),
+        placed("a-1", on="a", app="web", minute=1),
+        placed("a-2", on="a", app="web", minute=2),
+        placed("b-1", on="b", app="web", priority=9),
+    )
+    constraint = spread_over(names.LABEL_ZONE, app="web")
+    asking = pod("p", priority=5, labels={"app": "web"}, node_selector=None, spread=[constraint])
+    row = lab.cluster.table.row_of("a")
+    assert row is not None
+    # Zone a may have 2, the pod included, while zone b has 1.
+    assert search(lab, asking, rows=[row]).victims == {"a": ["a-2"]}
+
+
+# --- which node -------------------------------------------------------------------------------
+
+
+def candidate(row: int, *victims: Pod, violations: int = 0) -> Candidate:
+    compiler = Lab().cluster.compiler
+    infos = sorted((compiler.placed(each) for each in victims), key=importance)
+    return Candidate(row, tuple(infos), violations)
+
+
+CHOICES: dict[str, tuple[list[Candidate], list[int]]] = {
+    "fewest violations, whatever else": (
+        [
+            candidate(0, placed("a", priority=1), violations=1),
+            candidate(1, placed("b", priority=9), placed("c", priority=9)),
+        ],
+        [1],
+    ),
+    "lowest of the highest priorities": (
+        [
+            candidate(0, placed("a", priority=5)),
+            candidate(1, placed("b", priority=4), placed("c", priority=4), placed("d")),
+        ],
+        [1],
+    ),
+    "smallest sum of priorities": (
+        [
+            candidate(0, placed("a", priority=5), placed("b", priority=3)),
+            candidate(1, placed("c", priority=5), placed("d", priority=2)),
+        ],
+        [1],
+    ),
+    "one victim more costs more than any negative priority saves": (
+        [
+            candidate(0, placed("a", priority=-1), placed("b", priority=-2_000_000_000)),
+            candidate(1, placed("c", priority=-1)),
+        ],
+        [1],
+    ),
+    "fewest victims of the same sum": (
+        [
+            candidate(0, placed("a", priority=0), placed("b", priority=-(2**31))),
+            candidate(1, placed("c", priority=0)),
+        ],
+        [1],
+    ),
+    "latest start of the most important": (
+        [
+            candidate(0, placed("a", priority=5, minute=10), placed("b", priority=1, minute=50)),
+            candidate(1, placed("c", priority=5, minute=11), placed("d", priority=1, minute=0)),
+        ],
+        [1],
+    ),
+    "the earliest of several that are the most important": (
+        [
+            candidate(0, placed("a", minute=10), placed("b", minute=50)),
+            candidate(1, placed("c", minute=20), placed("d", minute=20)),
+        ],
+        [1],
+    ),
+    "a victim that has not started started last": (
+        [candidate(0, placed("a", minute=59)), candidate(1, placed("b", minute=None))],
+        [1],
+    ),
+    "nothing tells them apart": (
+        [candidate(0, placed("a")), candidate(1, placed("b")), candidate(2, placed("c"))],
+        [0, 1, 2],
+    ),
+}
+
+
+@pytest.mark.parametrize(("candidates", "best"), CHOICES.values(), ids=CHOICES.keys())
+def test_the_node_where_it_hurts_least(candidates: list[Candidate], best: list[int]) -> None:
+    assert [each.row for each in choose(candidates)] == best
+    assert [each.row for each in choose(candidates[::-1])] == best[::-1]
+
+
+# --- both paths -------------------------------------------------------------------------------
+
+NODE_NAMES = [f"n{number}" for number in range(5)]
+NODES = st.lists(
+    st.builds(
+        node,
+        st.sampled_from(NODE_NAMES),
+        cpu=st.sampled_from(["1", "2", "4"]),
+        pods=st.sampled_from([1, 3, 110]),
+        resources=st.sampled_from([None, {GPU: "1"}, {GPU: "2"}]),
+        labels=st.sampled_from([None, {"disk": "ssd"}]),
+        zone=st.sampled_from(["a", "b"]),
+        taints=st.sampled_from([(), (), ("dedicated:NoSchedule",)]),
+        unschedulable=st.sampled_from([False, False, False, True]),
+    ),
+    min_size=1,
+    max_size=5,
+    unique_by=lambda each: each.metadata.name,
+)
+PRIORITIES = st.sampled_from([-5, 0, 1, 5, 10])
+#: what a pod is but for its name
+PLACED = st.fixed_dictionaries(
+    {
+        "on": st.sampled_from(NODE_NAMES),
+        "cpu": st.sampled_from(["0", "100m", "500m", "1", "2"]),
+        "requests": st.sampled_from([None, None, {GPU: "1"}, {"example.com/unknown": "1"}]),
+        "priority": PRIORITIES,
+        "minute": st.sampled_from([None, 0, 1, 2]),
+        "app": st.sampled_from(["", "web", "db"]),
+        "ports": st.sampled_from([(), (), (80,), (host_port(80, address="10.0.0.1"),)]),
+    }
+)
+BUDGETS = st.lists(
+    st.builds(
+        budget,
+        st.sampled_from(["web", "db"]),
+        allowed=st.integers(-1, 2),
+        name=st.sampled_from(["x", "y"]),
+        disrupted=st.sampled_from([(), ("p0",)]),
+    ),
+    max_size=2,
+)
+NOMINATED = st.lists(
+    st.tuples(st.sampled_from(NODE_NAMES), st.sampled_from(["500m", "1"]), PRIORITIES), max_size=2
+)
+ASKING = st.builds(
+    pod,
+    st.just("preemptor"),
+    cpu=st.sampled_from(["100m", "1", "2", "4"]),
+    requests=st.sampled_from([None, None, {GPU: "1"}]),
+    priority=st.sampled_from([0, 1, 5, 10, 20]),
+    ports=st.sampled_from([(), (), (80,)]),
+    node_selector=st.sampled_from([None, None, {"disk": "ssd"}]),
+)
+SOCIABLE = st.sampled_from(
+    [
+        pod(
+            "away",
+            cpu="1",
+            priority=5,
+            labels={"app": "web"},
+            away_from=must(pod_term(names.LABEL_ZONE, app="web")),
+        ),
+        pod(
+            "near",
+            priority=5,
+            containers=[container(cpu="1")],
+            near=must(pod_term(names.LABEL_ZONE, app="db")),
+        ),
+        pod(
+            "spread",
+            cpu="1",
+            priority=5,
+            labels={"app": "web"},
+            spread=[spread_over(names.LABEL_ZONE, app="web")],
+        ),
+    ]
+)
+
+
+def lab_of(
+    nodes: list[Node],
+    pods: list[dict[str, Any]],
+    budgets: list[PodDisruptionBudget],
+    nominated: list[tuple[str, str, int]],
+) -> Lab:
+    lab = Lab(*nodes, *(placed(f"p{number}", **each) for number, each in enumerate(pods)))
+    for each in budgets:
+        lab.cluster.budgets.put(each)
+    for number, (on, cpu, priority) in enumerate(nominated):
+        promised = lab.pending(pod(f"promised-{number}", cpu=cpu, priority=priority))
+        lab.cluster.nominator.nominate(promised, on)
+    return lab
+
+
+def traces(lab: Lab) -> tuple[Any, ...]:
+    """What a search might leave behind."""
+    table = lab.cluster.table
+    lab.cluster.validate()
+    return (
+        [list(pods) for pods in table.pods],
+        table.row_changes.position,
+        table.node_changes.position,
+        table.requested.tolist(),
+        table.ports.snapshot(),
+        dict(table.ports._supposed_free),
+    )
+
+
+@given(
+    nodes=NODES,
+    pods=st.lists(PLACED, max_size=14),
+    budgets=BUDGETS,
+    nominated=NOMINATED,
+    asking=ASKING,
+)
+@settings(max_examples=150)
+def test_all_rows_together_find_what_rows_one_by_one_find(
+    nodes: list[Node],
+    pods: list[dict[str, Any]],
+    budgets: list[PodDisruptionBudget],
+    nominated: list[tuple[str, str, int]],
+    asking: Pod,
+) -> None:
+    lab = lab_of(nodes, pods, budgets, nominated)
+    rows = lab.cluster.table.order.rows().tolist()
+    lab.feasible(asking)  # plans and counters that the search may use are there
+    before = traces(lab)
+    with patch.object(Evaluator, "is_row_local", lambda self, state: True):
+        together = search(lab, asking, rows=rows)
+        assert traces(lab) == before
+    with patch.object(Evaluator, "is_row_local", lambda self, state: False):
+        alone = search(lab, asking, rows=rows)
+        assert traces(lab) == before
+
+    assert together == alone
+    assert {*together.victims, *together.refusals} == {each.metadata.name for each in nodes}
+
+
+@given(
+    nodes=NODES,
+    pods=st.lists(PLACED, max_size=10),
+    budgets=BUDGETS,
+    nominated=NOMINATED,
+    asking=SOCIABLE,
+)
+@settings(max_examples=50)
+def test_a_search_with_a_view_to_other_nodes_leaves_no_traces_either(
+    nodes: list[Node],
+    pods: list[dict[str, Any]],
+    budgets: list[PodDisruptionBudget],
+    nominated: list[tuple[str, str, int]],
+    asking: Pod,
+) -> None:
+    lab = lab_of(nodes, pods, budgets, nominated)
+    lab.feasible(asking)
+    before = traces(lab)
+    found = search(lab, asking, rows=lab.cluster.table.order.rows().tolist())
+
+    assert traces(lab) == before
+    assert {*found.victims, *found.refusals} == {each.metadata.name for each in nodes}
