@@ -16,6 +16,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from kubesched import __version__
+from kubesched.api import names
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.api.policy import PodDisruptionBudget
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
@@ -184,12 +185,15 @@ class App:
         self.started = asyncio.Event()
 
     def why_waiting(self, pod: QueuedPod) -> str:
-        """Return what keeps a pod in the queue, in the words of its condition."""
+        """Return what keeps a pod in the queue, in the words of its gate or its condition."""
         framework = self.frameworks[pod.info.pod.spec.scheduler_name]
         gated = framework.gate(pod.info, pod.gated_by)
         if not gated.ok:
             return gated.message
-        return self._cycle.schedule(framework, pod.info).status.message or "its turn has not come"
+        meta = pod.info.pod.metadata
+        newest = self._find_pod(meta.namespace, meta.name) or pod.info.pod
+        told = (each for each in newest.status.conditions if each.type == names.POD_SCHEDULED)
+        return next((each.message for each in told), "its turn has not come")
 
     async def run(self) -> None:
         """Schedule until cancelled; then finish what is under way.

@@ -141,9 +141,10 @@ def _parked(app: App) -> int:
 
 
 async def _keep_up(cluster: EmbeddedCluster) -> None:
-    path = Path(tempfile.mkdtemp(prefix="kubesched-")) / "kubeconfig"
-    cluster.write_kubeconfig(path)
-    print(f"\nThe cluster stays up. In another terminal:\n\n  export KUBECONFIG={path}")
-    print("  kubectl get nodes\n  kubectl get pods --field-selector status.phase=Pending")
-    print("\nEnd it with Ctrl-C.", flush=True)
-    await asyncio.Event().wait()
+    with tempfile.TemporaryDirectory(prefix="kubesched-") as folder:
+        path = Path(folder) / "kubeconfig"
+        cluster.write_kubeconfig(path)
+        print(f"\nThe cluster stays up. In another terminal:\n\n  export KUBECONFIG={path}")
+        print("  kubectl get nodes\n  kubectl get pods --field-selector status.phase=Pending")
+        print("\nEnd it with Ctrl-C.", flush=True)
+        await asyncio.Event().wait()
