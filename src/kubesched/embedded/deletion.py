@@ -1,0 +1,184 @@
+"""Deletion: at once, after a period of grace, or when the last finalizer is gone.
+
+A pod on a node is only marked at first: its kubelet ends the containers and then deletes the
+object for good, with no grace. An object with finalizers is marked until they are taken off. A
+namespace is marked, emptied and then deleted (see ``namespaces``).
+
+There is no garbage collector: ``propagationPolicy`` is checked and has no other effect, and
+dependents stay.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, NamedTuple
+
+from kubesched.embedded.refusals import (
+    conflict,
+    forbidden,
+    invalid,
+    not_supported,
+    not_valid,
+    success,
+)
+from kubesched.embedded.registry import Registry, Where
+from kubesched.embedded.resources import NAMESPACES, PODS, Resource
+from kubesched.embedded.shapes import DeleteOptions
+from kubesched.embedded.times import format_time, parse_time
+from kubesched.embedded.versions import Version, encode
+
+JsonObject = dict[str, Any]
+
+_IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
+_POLICIES: Final = ("Foreground", "Background", "Orphan")
+_DONE: Final = frozenset({"Succeeded", "Failed"})
+
+
+class Deleted(NamedTuple):
+    """What a DELETE answers: the object, or a ``Status`` that names it."""
+
+    version: Version
+    status: JsonObject | None = None
+
+
+class Deletion:
+    """Deletes objects, by the rules of the API."""
+
+    def __init__(self, registry: Registry) -> None:
+        self._registry = registry
+        self._store = registry.store
+        self._times = registry.times
+
+    def delete(self, where: Where, options: DeleteOptions) -> Deleted:
+        """Delete one object, or begin to."""
+        refuse_options(options)
+        resource = where.resource
+        if resource is NAMESPACES and where.name in _IMMORTAL:
+            raise forbidden("namespaces", where.name, "this namespace may not be deleted")
+        old = self._registry.get(where)
+        self._check_preconditions(resource, old, options)
+        dry_run = bool(options.dry_run)
+        if resource is NAMESPACES:
+            return Deleted(self._terminate(old, dry_run=dry_run))
+        if resource is PODS:
+            return Deleted(self._delete_pod(old, options, dry_run=dry_run))
+        if old.obj["metadata"].get("finalizers"):
+            return Deleted(self._mark(resource, old, grace_s=0, dry_run=dry_run))
+        gone = old if dry_run else self._store.remove(resource, old)
+        return Deleted(gone, None if resource.returns_deleted else _status(resource, old.obj))
+
+    def _check_preconditions(
+        self, resource: Resource, old: Version, options: DeleteOptions
+    ) -> None:
+        wanted, meta = options.preconditions, old.obj["metadata"]
+        if wanted is None:
+            return
+        why = ""
+        if wanted.uid is not None and wanted.uid != meta["uid"]:
+            why = (
+                f"the UID in the precondition ({wanted.uid}) does not match the UID in record "
+                f"({meta['uid']}). The object might have been deleted and then recreated"
+            )
+        elif wanted.resource_version not in {None, meta["resourceVersion"]}:
+            why = (
+                f"the ResourceVersion in the precondition ({wanted.resource_version}) does not "
+                f"match the ResourceVersion in record ({meta['resourceVersion']}). "
+                "The object might have been modified"
+            )
+        if why:
+            raise conflict(resource.kind, meta["name"], why, group=resource.group)
+
+    def _terminate(self, old: Version, *, dry_run: bool) -> Version:
+        """Close a namespace for new objects; it goes once it is empty."""
+        if old.obj["metadata"].get("deletionTimestamp"):
+            return old
+        meta = {**old.obj["metadata"], "deletionTimestamp": self._times.now()}
+        status = {**old.obj["status"], "phase": "Terminating"}
+        return self._changed(
+            NAMESPACES, old, {**old.obj, "metadata": meta, "status": status}, dry_run=dry_run
+        )
+
+    # ------------------------------------------------------------ pods
+
+    def _delete_pod(self, old: Version, options: DeleteOptions, *, dry_run: bool) -> Version:
+        meta = old.obj["metadata"]
+        if meta.get("deletionTimestamp"):
+            return self._delete_again(old, options, dry_run=dry_run)
+        grace_s = _grace_s(old.obj, options.grace_period_seconds)
+        marked = self._mark(PODS, old, grace_s=grace_s, dry_run=dry_run)
+        if grace_s or meta.get("finalizers") or dry_run:
+            return marked
+        return self._store.remove(PODS, marked)
+
+    def _delete_again(self, old: Version, options: DeleteOptions, *, dry_run: bool) -> Version:
+        """Delete a pod that is being deleted: its grace can only become shorter."""
+        meta = old.obj["metadata"]
+        left, asked = meta.get("deletionGracePeriodSeconds") or 0, options.grace_period_seconds
+        if left:
+            if asked is None or asked >= left:
+                return old
+            old = self._shorten(old, max(asked, 0) if asked >= 0 else 1, dry_run=dry_run)
+            if asked or dry_run:
+                return old
+        if meta.get("finalizers") or dry_run:
+            return old
+        return self._store.remove(PODS, old)
+
+    def _shorten(self, old: Version, grace_s: int, *, dry_run: bool) -> Version:
+        meta = dict(old.obj["metadata"])
+        start = parse_time(meta["deletionTimestamp"]) - meta["deletionGracePeriodSeconds"]
+        moment, now = start + grace_s, self._times.clock.time()
+        if moment < now:
+            moment, grace_s = now, min(grace_s, 1)
+        meta["deletionTimestamp"] = format_time(moment)
+        meta["deletionGracePeriodSeconds"] = grace_s
+        return self._changed(PODS, old, {**old.obj, "metadata": meta}, dry_run=dry_run)
+
+    # ------------------------------------------------------------ marking
+
+    def _mark(self, resource: Resource, old: Version, *, grace_s: int, dry_run: bool) -> Version:
+        """Set the time of deletion, once."""
+        meta = dict(old.obj["metadata"])
+        if meta.get("deletionTimestamp"):
+            return old
+        meta["deletionTimestamp"] = self._times.after(grace_s) if grace_s else self._times.now()
+        meta["deletionGracePeriodSeconds"] = grace_s
+        if meta.get("generation"):
+            meta["generation"] += 1
+        return self._changed(resource, old, {**old.obj, "metadata": meta}, dry_run=dry_run)
+
+    def _changed(
+        self, resource: Resource, old: Version, obj: JsonObject, *, dry_run: bool
+    ) -> Version:
+        if dry_run:
+            return Version(old.key, obj, old.revision, encode(obj))
+        return self._store.replace(resource, old, obj)
+
+
+def _grace_s(pod: JsonObject, asked: int | None) -> int:
+    if not pod["spec"].get("nodeName") or pod["status"].get("phase") in _DONE:
+        return 0
+    if asked is None:
+        asked = pod["spec"].get("terminationGracePeriodSeconds") or 0
+    return asked if asked >= 0 else 1
+
+
+def refuse_options(options: DeleteOptions) -> None:
+    """Refuse options that cannot be meant."""
+    errors = []
+    policy = options.propagation_policy
+    if policy is not None and options.orphan_dependents is not None:
+        detail = "orphanDependents and deletionPropagation cannot be both set"
+        errors.append(not_valid("propagationPolicy", policy, detail))
+    if policy is not None and policy not in _POLICIES:
+        errors.append(not_supported("propagationPolicy", policy, (*_POLICIES, "nil")))
+    if options.dry_run and set(options.dry_run) != {"All"}:
+        errors.append(not_supported("dryRun", options.dry_run, ("All",)))
+    if errors:
+        raise invalid("DeleteOptions", "", errors, group="meta.k8s.io")
+
+
+def _status(resource: Resource, obj: JsonObject) -> JsonObject:
+    details: JsonObject = {"name": obj["metadata"]["name"]}
+    if resource.group:
+        details["group"] = resource.group
+    return success(details=details | {"kind": resource.plural, "uid": obj["metadata"]["uid"]})

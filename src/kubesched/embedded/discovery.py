@@ -1,0 +1,163 @@
+"""Discovery: which groups, versions and resources there are, told in the two ways clients ask.
+
+``/api`` and ``/apis`` answer with one document for everything if a client can read it (kubectl
+can), otherwise with the groups, and each version's path lists its resources.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from kubesched.embedded.resources import GROUPS, PODS, RESOURCES, Resource
+
+JsonObject = dict[str, Any]
+
+AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
+_STATUS_VERBS: Final = ("get", "patch", "update")
+
+VERSION: Final[JsonObject] = {
+    "major": "1",
+    "minor": "36",
+    "emulationMajor": "1",
+    "emulationMinor": "36",
+    "minCompatibilityMajor": "1",
+    "minCompatibilityMinor": "35",
+    "gitVersion": "v1.36.4",
+    "gitCommit": "",
+    "gitTreeState": "",
+    "buildDate": "1970-01-01T00:00:00Z",
+    "goVersion": "",
+    "compiler": "",
+    "platform": "kubesched/embedded",
+}
+
+
+def core_versions(address: str) -> JsonObject:
+    """Return what /api answers."""
+    return {
+        "kind": "APIVersions",
+        "versions": ["v1"],
+        "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": address}],
+    }
+
+
+def groups() -> JsonObject:
+    """Return what /apis answers."""
+    found = [_group(group) for group in GROUPS if group]
+    return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
+
+
+def group(name: str) -> JsonObject | None:
+    """Return what /apis/<group> answers, None if there is no such group."""
+    if not name or name not in GROUPS:
+        return None
+    return {"kind": "APIGroup", "apiVersion": "v1", **_group(name)}
+
+
+def _group(name: str) -> JsonObject:
+    versions = [{"groupVersion": f"{name}/{v}", "version": v} for v in _versions(name)]
+    return {"name": name, "versions": versions, "preferredVersion": versions[0]}
+
+
+def _versions(name: str) -> list[str]:
+    return list(dict.fromkeys(r.version for r in RESOURCES if r.group == name))
+
+
+def resources(group_name: str, version: str) -> JsonObject | None:
+    """Return the resources of a version, None if there is no such version."""
+    members = [r for r in RESOURCES if (r.group, r.version) == (group_name, version)]
+    if not members:
+        return None
+    entries: list[JsonObject] = []
+    for resource in members:
+        entries.append(_entry(resource))
+        entries += [
+            {
+                "name": f"{resource.plural}/{name}",
+                "singularName": "",
+                "namespaced": resource.namespaced,
+                "kind": kind,
+                "verbs": list(verbs),
+            }
+            for name, kind, verbs in _subresources(resource)
+        ]
+    return {
+        "kind": "APIResourceList",
+        "apiVersion": "v1",
+        "groupVersion": members[0].api_version,
+        "resources": entries,
+    }
+
+
+def _entry(resource: Resource) -> JsonObject:
+    entry: JsonObject = {
+        "name": resource.plural,
+        "singularName": resource.singular,
+        "namespaced": resource.namespaced,
+        "kind": resource.kind,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    return entry
+
+
+def _subresources(resource: Resource) -> list[tuple[str, str, tuple[str, ...]]]:
+    found: list[tuple[str, str, tuple[str, ...]]] = []
+    if resource is PODS:
+        found.append(("binding", "Binding", ("create",)))
+    if resource.status:
+        found.append(("status", resource.kind, _STATUS_VERBS))
+    return found
+
+
+def aggregated(*, core: bool) -> JsonObject:
+    """Return everything at once: of the core group, or of all others."""
+    items = [_aggregated_group(name) for name in GROUPS if core == (not name)]
+    return {
+        "kind": "APIGroupDiscoveryList",
+        "apiVersion": "apidiscovery.k8s.io/v2",
+        "metadata": {},
+        "items": items,
+    }
+
+
+def _aggregated_group(name: str) -> JsonObject:
+    versions = [
+        {
+            "version": version,
+            "resources": [
+                _aggregated_resource(r)
+                for r in RESOURCES
+                if (r.group, r.version) == (name, version)
+            ],
+            "freshness": "Current",
+        }
+        for version in _versions(name)
+    ]
+    return {"metadata": {"name": name} if name else {}, "versions": versions}
+
+
+def _aggregated_resource(resource: Resource) -> JsonObject:
+    def kind_of(kind: str) -> JsonObject:
+        return {"group": "", "version": "", "kind": kind}
+
+    entry: JsonObject = {
+        "resource": resource.plural,
+        "responseKind": kind_of(resource.kind),
+        "scope": "Namespaced" if resource.namespaced else "Cluster",
+        "singularResource": resource.singular,
+        "verbs": list(resource.verbs),
+    }
+    if resource.short_names:
+        entry["shortNames"] = list(resource.short_names)
+    if resource.categories:
+        entry["categories"] = list(resource.categories)
+    if subresources := _subresources(resource):
+        entry["subresources"] = [
+            {"subresource": name, "responseKind": kind_of(kind), "verbs": list(verbs)}
+            for name, kind, verbs in subresources
+        ]
+    return entry

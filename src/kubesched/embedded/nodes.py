@@ -1,0 +1,104 @@
+"""Nodes that only pretend, made from a template: as many as asked for, spread over zones.
+
+NodeTemplate(cpu="32", zones=("a", "b")).nodes(1000)   →   node-0000 in a, node-0001 in b, …
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubesched.api import names
+
+JsonObject = dict[str, Any]
+
+_VERSION: Final = "v1.36.4"
+_REGION: Final = "region-1"
+
+
+@dataclass(frozen=True)
+class NodeTemplate:
+    """What the nodes have in common."""
+
+    cpu: str = "8"
+    memory: str = "32Gi"
+    pods: int = 110
+    ephemeral_storage: str = "100Gi"
+    #: further resources, such as {"nvidia.com/gpu": "8"}
+    resources: Mapping[str, str] = field(default_factory=dict)
+    #: a node is in the zone that is its turn; no zones, no zone label
+    zones: Sequence[str] = ()
+    labels: Mapping[str, str] = field(default_factory=dict)
+    taints: Sequence[Mapping[str, str]] = ()
+    #: the node's number goes in here
+    name_format: str = "node-{:04d}"
+
+    def nodes(self, count: int, *, start: int = 0) -> Iterator[JsonObject]:
+        """Return so many nodes, numbered from ``start``."""
+        return (self.node(number) for number in range(start, start + count))
+
+    def node(self, number: int) -> JsonObject:
+        """Return one node."""
+        name = self.name_format.format(number)
+        return {
+            "apiVersion": "v1",
+            "kind": "Node",
+            "metadata": {"name": name, "labels": self._labels(name, number)},
+            "spec": {"taints": [dict(taint) for taint in self.taints]} if self.taints else {},
+            "status": self._status(name, number),
+        }
+
+    def _labels(self, name: str, number: int) -> dict[str, str]:
+        labels = {
+            names.LABEL_HOSTNAME: name,
+            "kubernetes.io/os": "linux",
+            "kubernetes.io/arch": "amd64",
+        }
+        if self.zones:
+            labels[names.LABEL_ZONE] = self.zones[number % len(self.zones)]
+            labels[names.LABEL_REGION] = _REGION
+        return {**labels, **self.labels}
+
+    def _status(self, name: str, number: int) -> JsonObject:
+        amounts = {
+            "cpu": self.cpu,
+            "memory": self.memory,
+            "pods": str(self.pods),
+            "ephemeral-storage": self.ephemeral_storage,
+            **self.resources,
+        }
+        address = f"10.{64 + number // 65536 % 64}.{number // 256 % 256}.{number % 256}"
+        return {
+            "capacity": amounts,
+            "allocatable": dict(amounts),
+            "conditions": [],
+            "addresses": [
+                {"type": "InternalIP", "address": address},
+                {"type": "Hostname", "address": name},
+            ],
+            "nodeInfo": {
+                "kubeletVersion": _VERSION,
+                "osImage": "kubesched",
+                "operatingSystem": "linux",
+                "architecture": "amd64",
+                "kernelVersion": "",
+                "containerRuntimeVersion": "",
+                "machineID": "",
+                "systemUUID": "",
+                "bootID": "",
+                "kubeProxyVersion": "",
+            },
+        }
+
+
+def ready_condition(now: str) -> JsonObject:
+    """Return the condition by which a node says that it is well."""
+    return {
+        "type": "Ready",
+        "status": "True",
+        "lastHeartbeatTime": now,
+        "lastTransitionTime": now,
+        "reason": "KubeletReady",
+        "message": "kubelet is posting ready status",
+    }

@@ -1,0 +1,402 @@
+"""The resources that the embedded API server knows, as one table.
+
+A ``Resource`` says where objects of a kind live in the API (group, version, plural), how they are
+found (short names, selectable fields) and which rules their life follows (namespaced, a status of
+its own, a generation). What is particular to a kind beyond that (defaults, validation, table
+columns) is in the modules that use this table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from kubesched.errors import SelectorError
+
+JsonObject = dict[str, Any]
+
+VERBS: Final = (
+    "create",
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "update",
+    "watch",
+)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Resource:
+    """One kind of object and how it is served."""
+
+    kind: str
+    plural: str
+    group: str = ""
+    version: str = "v1"
+    namespaced: bool = True
+    short_names: tuple[str, ...] = ()
+    categories: tuple[str, ...] = ()
+    #: has /status, which alone writes the status
+    status: bool = False
+    #: metadata.generation counts the versions of the spec
+    generation: bool = False
+    #: a PUT of a name that does not exist creates it
+    create_on_update: bool = False
+    #: a PUT without resourceVersion overwrites
+    unconditional_update: bool = True
+    #: DELETE answers with the object; otherwise with a Status
+    returns_deleted: bool = False
+    verbs: tuple[str, ...] = VERBS
+    #: fields of a fieldSelector besides metadata.name (and .namespace) → how to read them
+    fields: Mapping[str, Callable[[JsonObject], str]] = field(default_factory=dict)
+    #: fields of a fieldSelector that are only other names for one of ``fields``
+    field_aliases: Mapping[str, str] = field(default_factory=dict)
+    #: how an unknown field is refused, if not in the generic words
+    unknown_field: str = ""
+    #: ``apiVersion`` of the objects
+    api_version: str = field(init=False)
+    #: which collection holds the objects: the two event APIs share one
+    storage: str = field(init=False)
+
+    def __post_init__(self) -> None:
+        api_version = f"{self.group}/{self.version}" if self.group else self.version
+        storage = self.plural if self.kind == "Event" else f"{self.plural}.{self.group}"
+        object.__setattr__(self, "api_version", api_version)
+        object.__setattr__(self, "storage", storage)
+
+    @property
+    def singular(self) -> str:
+        """The name of one object, as kubectl understands it."""
+        return self.kind.lower()
+
+    @property
+    def list_kind(self) -> str:
+        """``kind`` of a list."""
+        return f"{self.kind}List"
+
+    @property
+    def prefix(self) -> str:
+        """The path of the group and version."""
+        return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
+
+    def field_name(self, name: str) -> str:
+        """Return the canonical name of a selectable field; SelectorError if there is none."""
+        if name in self.fields or name == "metadata.name":
+            return name
+        if name == "metadata.namespace" and self.namespaced:
+            return name
+        if name in self.field_aliases:
+            return self.field_aliases[name]
+        if self.unknown_field:
+            raise SelectorError(self.unknown_field.format(name))
+        if name == "metadata.namespace" and not self.fields:
+            return name
+        raise SelectorError(
+            f'"{name}" is not a known field selector: only "metadata.name", "metadata.namespace"'
+        )
+
+    def field_reader(self, name: str) -> Callable[[JsonObject], str]:
+        """Return the function that reads a selectable field, given its canonical name."""
+        return self.fields.get(name) or _path(name)
+
+
+# ---------------------------------------------------------------- selectable fields
+
+
+def _path(path: str, default: str = "") -> Callable[[JsonObject], str]:
+    keys = path.split(".")
+
+    def read(obj: JsonObject) -> str:
+        value: Any = obj
+        for key in keys:
+            value = value.get(key) if isinstance(value, dict) else None
+        if value is None:
+            return default
+        if isinstance(value, bool):
+            return "true" if value else "false"
+        return str(value)
+
+    return read
+
+
+def _paths(*paths: str) -> dict[str, Callable[[JsonObject], str]]:
+    return {path: _path(path) for path in paths}
+
+
+def _pod_ip(pod: JsonObject) -> str:
+    addresses = pod.get("status", {}).get("podIPs") or [{}]
+    return str(addresses[0].get("ip", ""))
+
+
+def _event_source(event: JsonObject) -> str:
+    return str(event.get("source", {}).get("component") or event.get("reportingComponent", ""))
+
+
+_POD_FIELDS: Final = {
+    **_paths(
+        "spec.nodeName",
+        "spec.restartPolicy",
+        "spec.schedulerName",
+        "spec.serviceAccountName",
+        "status.phase",
+        "status.nominatedNodeName",
+    ),
+    "spec.hostNetwork": _path("spec.hostNetwork", "false"),
+    "status.podIP": _pod_ip,
+    "status.podIPs": _pod_ip,
+}
+_OBJECT_REFERENCE: Final = (
+    "kind",
+    "namespace",
+    "name",
+    "uid",
+    "apiVersion",
+    "resourceVersion",
+    "fieldPath",
+)
+_EVENT_FIELDS: Final = {
+    **_paths(*(f"involvedObject.{name}" for name in _OBJECT_REFERENCE)),
+    **_paths("reason", "reportingComponent", "type"),
+    "source": _event_source,
+}
+_DEVICES: Final = "resource.k8s.io"
+_STORAGE: Final = "storage.k8s.io"
+_NOT_SUPPORTED: Final = "field label not supported: {}"
+
+
+# ---------------------------------------------------------------- the table
+
+PODS: Final = Resource(
+    "Pod",
+    "pods",
+    short_names=("po",),
+    categories=("all",),
+    status=True,
+    generation=True,
+    returns_deleted=True,
+    fields=_POD_FIELDS,
+    field_aliases={"spec.host": "spec.nodeName"},
+    unknown_field=_NOT_SUPPORTED,
+)
+NODES: Final = Resource(
+    "Node",
+    "nodes",
+    namespaced=False,
+    short_names=("no",),
+    status=True,
+    fields={"spec.unschedulable": _path("spec.unschedulable", "false")},
+    unknown_field=_NOT_SUPPORTED,
+)
+NAMESPACES: Final = Resource(
+    "Namespace",
+    "namespaces",
+    namespaced=False,
+    short_names=("ns",),
+    status=True,
+    returns_deleted=True,
+    verbs=tuple(verb for verb in VERBS if verb != "deletecollection"),
+    fields=_paths("status.phase"),
+    unknown_field=_NOT_SUPPORTED,
+)
+EVENTS: Final = Resource(
+    "Event",
+    "events",
+    short_names=("ev",),
+    create_on_update=True,
+    fields=_EVENT_FIELDS,
+    unknown_field=_NOT_SUPPORTED,
+)
+NEW_EVENTS: Final = Resource(
+    "Event",
+    "events",
+    group="events.k8s.io",
+    short_names=("ev",),
+    create_on_update=True,
+    fields={name: _EVENT_FIELDS[name] for name in ("reason", "type")},
+    field_aliases={
+        **{f"regarding.{name}": f"involvedObject.{name}" for name in _OBJECT_REFERENCE},
+        "reportingController": "reportingComponent",
+    },
+    unknown_field=_NOT_SUPPORTED,
+)
+BINDINGS: Final = Resource("Binding", "bindings", verbs=("create",))
+JOBS: Final = Resource(
+    "Job",
+    "jobs",
+    group="batch",
+    categories=("all",),
+    status=True,
+    generation=True,
+    fields={"status.successful": _path("status.succeeded", "0")},
+    unknown_field='field label "{}" not supported for Job',
+)
+PRIORITY_CLASSES: Final = Resource(
+    "PriorityClass",
+    "priorityclasses",
+    group="scheduling.k8s.io",
+    namespaced=False,
+    short_names=("pc",),
+)
+SERVICES: Final = Resource(
+    "Service",
+    "services",
+    short_names=("svc",),
+    categories=("all",),
+    status=True,
+    create_on_update=True,
+    returns_deleted=True,
+    fields=_paths("spec.clusterIP", "spec.type"),
+    unknown_field=_NOT_SUPPORTED,
+)
+
+
+def _workload(kind: str, plural: str, short_name: str) -> Resource:
+    return Resource(
+        kind,
+        plural,
+        group="apps",
+        short_names=(short_name,),
+        categories=("all",),
+        status=True,
+        generation=True,
+    )
+
+
+RESOURCES: Final[tuple[Resource, ...]] = (
+    BINDINGS,
+    Resource("ConfigMap", "configmaps", short_names=("cm",)),
+    EVENTS,
+    NAMESPACES,
+    NODES,
+    Resource(
+        "PersistentVolumeClaim",
+        "persistentvolumeclaims",
+        short_names=("pvc",),
+        status=True,
+        returns_deleted=True,
+    ),
+    Resource(
+        "PersistentVolume",
+        "persistentvolumes",
+        namespaced=False,
+        short_names=("pv",),
+        status=True,
+        returns_deleted=True,
+    ),
+    PODS,
+    Resource(
+        "ReplicationController",
+        "replicationcontrollers",
+        short_names=("rc",),
+        categories=("all",),
+        status=True,
+        generation=True,
+        fields={"status.replicas": _path("status.replicas", "0")},
+        unknown_field=_NOT_SUPPORTED,
+    ),
+    Resource("Secret", "secrets", fields=_paths("type"), unknown_field=_NOT_SUPPORTED),
+    Resource("ServiceAccount", "serviceaccounts", short_names=("sa",), returns_deleted=True),
+    SERVICES,
+    _workload("DaemonSet", "daemonsets", "ds"),
+    _workload("Deployment", "deployments", "deploy"),
+    _workload("ReplicaSet", "replicasets", "rs"),
+    _workload("StatefulSet", "statefulsets", "sts"),
+    JOBS,
+    Resource(
+        "Lease",
+        "leases",
+        group="coordination.k8s.io",
+        create_on_update=True,
+        unconditional_update=False,
+    ),
+    NEW_EVENTS,
+    Resource(
+        "PodDisruptionBudget",
+        "poddisruptionbudgets",
+        group="policy",
+        short_names=("pdb",),
+        status=True,
+        generation=True,
+        unconditional_update=False,
+    ),
+    Resource(
+        "DeviceClass",
+        "deviceclasses",
+        group=_DEVICES,
+        namespaced=False,
+        generation=True,
+        returns_deleted=True,
+    ),
+    Resource("ResourceClaim", "resourceclaims", group=_DEVICES, status=True, returns_deleted=True),
+    Resource(
+        "ResourceClaimTemplate", "resourceclaimtemplates", group=_DEVICES, returns_deleted=True
+    ),
+    Resource(
+        "ResourceSlice",
+        "resourceslices",
+        group=_DEVICES,
+        returns_deleted=True,
+        namespaced=False,
+        generation=True,
+        fields=_paths("spec.nodeName", "spec.driver"),
+        unknown_field="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
+    ),
+    PRIORITY_CLASSES,
+    Resource(
+        "CSIDriver",
+        "csidrivers",
+        group=_STORAGE,
+        namespaced=False,
+        unconditional_update=False,
+        returns_deleted=True,
+    ),
+    Resource(
+        "CSINode",
+        "csinodes",
+        group=_STORAGE,
+        namespaced=False,
+        unconditional_update=False,
+        returns_deleted=True,
+    ),
+    Resource(
+        "CSIStorageCapacity",
+        "csistoragecapacities",
+        group=_STORAGE,
+        unconditional_update=False,
+    ),
+    Resource(
+        "StorageClass",
+        "storageclasses",
+        group=_STORAGE,
+        namespaced=False,
+        short_names=("sc",),
+        returns_deleted=True,
+    ),
+    Resource(
+        "VolumeAttachment",
+        "volumeattachments",
+        group=_STORAGE,
+        namespaced=False,
+        status=True,
+        unconditional_update=False,
+        returns_deleted=True,
+    ),
+)
+
+#: (group, version, plural) → resource
+BY_PATH: Final[Mapping[tuple[str, str, str], Resource]] = {
+    (resource.group, resource.version, resource.plural): resource for resource in RESOURCES
+}
+#: (apiVersion, kind) → resource
+BY_KIND: Final[Mapping[tuple[str, str], Resource]] = {
+    (resource.api_version, resource.kind): resource for resource in RESOURCES
+}
+#: the groups in the order in which discovery lists them: "" is the core
+GROUPS: Final[tuple[str, ...]] = tuple(
+    dict.fromkeys(
+        resource.group for resource in sorted(RESOURCES, key=lambda resource: resource.group)
+    )
+)
