@@ -63,6 +63,7 @@ from kubesched.scheduler.handlers import (
     WorkloadHandler,
 )
 from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.reports import StatusReports
 from kubesched.scheduler.scheduler import Scheduler
 
 _log = logging.getLogger(__name__)
@@ -148,10 +149,11 @@ class App:
         )
         self._informers: list[Informer[Any]] = [*self._informers_of_state(), self._pods]
         self._extenders = self._make_extenders(config)
+        self._reports = StatusReports(api_calls, self._find_pod)
         self._failures = FailureHandler(
             cluster=self.cluster,
             queue=self.queue,
-            api_calls=api_calls,
+            reports=self._reports,
             recorders=recorders,
             find_pod=self._find_pod,
         )
@@ -246,12 +248,13 @@ class App:
 
     async def _drain(self) -> None:
         """Finish what is under way, as far as that does not take long."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + DRAIN_TIMEOUT_S
         with contextlib.suppress(asyncio.CancelledError):
-            await self._bindings.drain(DRAIN_TIMEOUT_S)
-            await self._evictions.drain()
-            await self._failures.drain()
+            for work in (self._bindings, self._evictions, self._reports):
+                await work.drain(deadline - loop.time())
             for recorder in self._recorders.values():
-                await recorder.flush(DRAIN_TIMEOUT_S)
+                await recorder.flush(max(deadline - loop.time(), 0.0))
 
     async def _reach_server(self) -> None:
         """Wait for the API server; give up if waiting cannot help."""

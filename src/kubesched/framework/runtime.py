@@ -6,6 +6,7 @@ pod and one node.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from kubesched.cluster.cluster import Cluster
@@ -18,6 +19,8 @@ from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.plugin import Plugin, PostFilterResult, PreBind
 from kubesched.framework.profile import ProfilePlugins
 from kubesched.framework.status import SUCCESS, Code, Status, error, unschedulable
+
+_log = logging.getLogger(__name__)
 
 #: The longest that a Permit plugin may let a pod wait.
 MAX_PERMIT_WAIT_S = 15 * 60.0
@@ -57,7 +60,11 @@ class Framework:
         """Ask PreEnqueue, the plugin that gated the pod before first; the first refusal counts."""
         ordered = sorted(self.plugins.pre_enqueue, key=lambda plugin: plugin.name != last_gate)
         for plugin in ordered:
-            status = plugin.pre_enqueue(pod)
+            try:
+                status = plugin.pre_enqueue(pod)
+            except Exception as bug:  # noqa: BLE001 (the pod must not get lost for a plugin's bug)
+                _log.exception("plugin %s failed on pod %s", plugin.name, pod.full_name)
+                status = error(f"{type(bug).__name__}: {bug}")
             if not status.ok:
                 return status.by(plugin.name)
         return SUCCESS
@@ -95,9 +102,12 @@ class Framework:
         return SUCCESS
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Let every plugin give back what it took, the last one first."""
+        """Let every plugin give back what it took, the last one first, come what may."""
         for plugin in reversed(self.plugins.reserve):
-            plugin.unreserve(state, pod, node_name)
+            try:
+                plugin.unreserve(state, pod, node_name)
+            except Exception:  # noqa: BLE001 (the others must give back all the same)
+                _log.exception("plugin %s failed to unreserve %s", plugin.name, pod.full_name)
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
@@ -153,9 +163,12 @@ class Framework:
         return Status(Code.SKIP)
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Tell everybody that the pod is bound."""
+        """Tell everybody that the pod is bound, whatever one of them does."""
         for plugin in self.plugins.post_bind:
-            plugin.post_bind(state, pod, node_name)
+            try:
+                plugin.post_bind(state, pod, node_name)
+            except Exception:  # noqa: BLE001 (the pod is bound all the same)
+                _log.exception("plugin %s failed after %s was bound", plugin.name, pod.full_name)
 
 
 def _refused(status: Status, point: str, plugin: str) -> Status:

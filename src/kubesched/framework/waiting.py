@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.framework.status import SUCCESS, Status, unschedulable
+from kubesched.framework.status import SUCCESS, Status, error, unschedulable
 
 
 class WaitingPod:
@@ -30,18 +30,20 @@ class WaitingPod:
         if not self._pending:
             self._decide(SUCCESS)
 
-    def reject(self, plugin: str, reason: str) -> None:
-        """Reject the pod on behalf of a plugin."""
-        self._decide(unschedulable(reason).by(plugin))
+    def reject(self, plugin: str, reason: str) -> bool:
+        """Reject the pod on behalf of a plugin; False if it is too late for that."""
+        return self._decide(unschedulable(reason).by(plugin))
 
-    def fail(self, status: Status) -> None:
-        """End the wait with another status."""
-        self._decide(status)
+    def preempt(self) -> bool:
+        """Let another pod have its place; False if it is too late for that."""
+        return self._decide(error("waiting on permit for pod: preempted"))
 
-    def _decide(self, status: Status) -> None:
-        if not self._decided:
-            self._decided = True
-            self._on_decided(status)
+    def _decide(self, status: Status) -> bool:
+        if self._decided:
+            return False
+        self._decided = True
+        self._on_decided(status)
+        return True
 
 
 class WaitingPods:

@@ -16,6 +16,7 @@ from kubesched.errors import (
     ClientError,
     ConflictError,
     ConnectionFailedError,
+    NotFoundError,
     RequestTimeoutError,
 )
 from kubesched.scheduler.timestamps import rfc3339
@@ -74,7 +75,9 @@ class ApiCalls:
         while True:
             try:
                 newest = await self._client.get(path, Pod)
-            except (ConnectionFailedError, RequestTimeoutError):
+            except NotFoundError:
+                return ""
+            except ClientError:
                 await asyncio.sleep(QUESTION_PAUSE_S)
             else:
                 return newest.spec.node_name if newest.metadata.uid == meta.uid else ""

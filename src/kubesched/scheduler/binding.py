@@ -29,6 +29,7 @@ from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.tasks import Tasks
 
 _log = logging.getLogger(__name__)
 
@@ -56,7 +57,7 @@ class Bindings:
         self._api_calls = api_calls
         self._extenders = extenders
         self._on_bound = on_bound
-        self._tasks: set[asyncio.Task[None]] = set()
+        self._tasks = Tasks()
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -66,27 +67,29 @@ class Bindings:
         node_name = decision.node_name
         self._cluster.assume(pod.info, node_name)
         self._cluster.nominator.clear(pod.info.uid)
-        status = framework.reserve(decision.state, pod.info, node_name)
-        waits: dict[str, float] = {}
-        if status.ok:
-            status, waits = framework.permit(decision.state, pod.info, node_name)
+        status, waits = self._reserve(framework, pod, decision)
         if not status.ok:
             self._undo(framework, pod, decision, _turned_away(status))
             return
         self._activate(decision)
         permission = self._ask_to_wait(pod, waits) if waits else None
-        task = asyncio.create_task(self._bind(framework, pod, decision, permission))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._tasks.start(self._bind(framework, pod, decision, permission))
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait for bindings that are under way; give up the rest."""
-        if self._tasks:
-            _, late = await asyncio.wait(list(self._tasks), timeout=timeout_s)
-            for task in late:
-                task.cancel()
-            if late:
-                await asyncio.wait(late)
+        """Wait for bindings that are under way; give up what takes longer."""
+        await self._tasks.drain(timeout_s)
+
+    def _reserve(
+        self, framework: Framework, pod: QueuedPod, decision: Decision
+    ) -> tuple[Status, dict[str, float]]:
+        try:
+            status = framework.reserve(decision.state, pod.info, decision.node_name)
+            if not status.ok:
+                return status, {}
+            return framework.permit(decision.state, pod.info, decision.node_name)
+        except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
+            _log.exception("reserving for pod %s failed unexpectedly", pod.info.full_name)
+            return error(f"{type(bug).__name__}: {bug}"), {}
 
     # --- the cycle --------------------------------------------------------------------------
 
@@ -99,13 +102,19 @@ class Bindings:
     ) -> None:
         try:
             status = await self._run(framework, pod, decision, permission)
-        except Exception as failed:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
+        except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
             _log.exception("binding pod %s failed unexpectedly", pod.info.full_name)
-            status = error(f"{type(failed).__name__}: {failed}")
+            status = error(f"{type(bug).__name__}: {bug}")
+        finally:
+            if permission is not None:
+                self._waiting.remove(pod.info.uid)
         if status.ok:
             self._bound(framework, pod, decision)
-        else:
-            self._undo(framework, pod, decision, status)
+            return
+        self._undo(framework, pod, decision, status)
+        # The room that it held for a while is free again: for others, not for itself.
+        freed = pod.info.uid
+        self._queue.move(events.ASSIGNED_POD_DELETE, only=lambda other: other.uid != freed)
 
     async def _run(
         self,
@@ -123,10 +132,8 @@ class Bindings:
             # Others may want to know where the pod is about to go: binding may take a while.
             await self._announce(pod, node_name)
         if permission is not None:
-            try:
-                status = await permission
-            finally:
-                self._waiting.remove(info.uid)
+            status = await permission
+            self._waiting.remove(info.uid)
             if not status.ok:
                 return _turned_away(status)
         # From here on, whatever goes wrong is an error: no event in the cluster would help.
@@ -164,7 +171,13 @@ class Bindings:
 
     def _bound(self, framework: Framework, pod: QueuedPod, decision: Decision) -> None:
         info, node_name = pod.info, decision.node_name
-        _log.debug("Successfully bound pod to node: pod=%s node=%s", info.full_name, node_name)
+        _log.debug(
+            "Successfully bound pod to node: pod=%s node=%s evaluatedNodes=%d feasibleNodes=%d",
+            info.full_name,
+            node_name,
+            decision.evaluated_nodes,
+            decision.feasible_nodes,
+        )
         self._queue.done(info.uid)
         note = f"Successfully assigned {info.full_name} to {node_name}"
         self._recorders.normal(info.pod, reason="Scheduled", action="Binding", note=note)
@@ -179,9 +192,6 @@ class Bindings:
         framework.unreserve(decision.state, pod.info, decision.node_name)
         self._cluster.forget(pod.info.uid)
         self._failures.handle(framework, pod, status, nominated_node="")
-        # The room that it held is free again: for others, not for itself.
-        freed = pod.info.uid
-        self._queue.move(events.ASSIGNED_POD_DELETE, only=lambda other: other.uid != freed)
 
     # --- waiting for permission -------------------------------------------------------------
 

@@ -15,12 +15,24 @@ from kubesched.api.core import Pod
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ClientError, NotFoundError
-from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.tasks import Tasks
 
 _log = logging.getLogger(__name__)
+
+
+class Eviction:
+    """What is being done to make room for one pod."""
+
+    __slots__ = ("last_victim", "node_name", "preemptor")
+
+    def __init__(self, preemptor: PodInfo, node_name: str) -> None:
+        self.preemptor = preemptor
+        self.node_name = node_name
+        #: the victim that is evicted alone, None while there are others
+        self.last_victim: PodInfo | None = None
 
 
 class Evictions:
@@ -44,78 +56,67 @@ class Evictions:
         self._find_pod = find_pod
         #: makes pods active at once, by uid
         self._activate = activate
-        #: preemptor's uid → its last victim, None while there are others
-        self._last_victim: dict[str, PodInfo | None] = {}
-        self._tasks: set[asyncio.Task[None]] = set()
+        #: preemptor's uid → what is being done for it
+        self._under_way: dict[str, Eviction] = {}
+        self._tasks = Tasks()
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background; those that are on their way out are left alone."""
         staying = [each for each in victims if each.pod.metadata.deletion_timestamp is None]
         if not staying:
             return
-        self._last_victim[preemptor.uid] = None
-        task = asyncio.create_task(self._evict_all(preemptor, node_name, staying))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        eviction = self._under_way[preemptor.uid] = Eviction(preemptor, node_name)
+        self._tasks.start(self._evict_all(eviction, staying))
 
     def is_evicting_for(self, uid: str) -> bool:
         """Tell whether pods are still being evicted to make room for a pod."""
-        if uid not in self._last_victim:
+        eviction = self._under_way.get(uid)
+        if eviction is None:
             return False
-        last = self._last_victim[uid]
-        if last is None:
+        if eviction.last_victim is None:
             return True
-        meta = last.pod.metadata
+        meta = eviction.last_victim.pod.metadata
         newest = self._find_pod(meta.namespace, meta.name)
         return newest is not None and newest.metadata.deletion_timestamp is None
 
-    async def drain(self) -> None:
-        """Wait for evictions that are under way."""
-        if self._tasks:
-            await asyncio.wait(list(self._tasks))
+    async def drain(self, timeout_s: float) -> None:
+        """Wait for evictions that are under way; give up what takes longer."""
+        await self._tasks.drain(timeout_s)
 
-    async def _evict_all(self, preemptor: PodInfo, node_name: str, victims: list[PodInfo]) -> None:
+    async def _evict_all(self, eviction: Eviction, victims: list[PodInfo]) -> None:
         *others, last = victims
-        failed = False
+        succeeded = False
         try:
-            failed = not await self._clear_nominations(preemptor, node_name)
-            await asyncio.gather(
-                *(self._evict_one(preemptor, node_name, victim) for victim in others)
-            )
-            self._last_victim[preemptor.uid] = last
-            await self._evict_one(preemptor, node_name, last)
-        except ClientError as error_:
+            await self._clear_nominations(eviction)
+            await asyncio.gather(*(self._evict_one(eviction, victim) for victim in others))
+            eviction.last_victim = last
+            await self._evict_one(eviction, last)
+            succeeded = True
+        except ClientError as failed:
             _log.error(
                 "Error occurred during async preemption: preemptor=%s err=%s",
-                preemptor.full_name,
-                error_,
+                eviction.preemptor.full_name,
+                failed,
             )
-            failed = True
         finally:
-            del self._last_victim[preemptor.uid]
-        if failed:
-            self._activate([preemptor.uid])
+            uid = eviction.preemptor.uid
+            # The pod may have preempted again meanwhile: that is not ours to end.
+            if self._under_way.get(uid) is eviction:
+                del self._under_way[uid]
+            if not succeeded:
+                self._activate([uid])
 
-    async def _clear_nominations(self, preemptor: PodInfo, node_name: str) -> bool:
+    async def _clear_nominations(self, eviction: Eviction) -> None:
         """Take promises back that less important pods have on the node."""
-        for pod in self._nominator.pods_on(node_name):
-            if pod.priority < preemptor.priority and pod.pod.status.nominated_node_name:
-                try:
-                    await self._api_calls.nominate(pod.pod, "")
-                except ClientError as failed:
-                    _log.error(
-                        "Cannot clear 'NominatedNodeName' field: pod=%s err=%s",
-                        pod.full_name,
-                        failed,
-                    )
-                    return False
-        return True
+        for pod in self._nominator.pods_on(eviction.node_name):
+            if pod.priority < eviction.preemptor.priority and pod.pod.status.nominated_node_name:
+                await self._api_calls.nominate(pod.pod, "")
 
-    async def _evict_one(self, preemptor: PodInfo, node_name: str, victim: PodInfo) -> None:
+    async def _evict_one(self, eviction: Eviction, victim: PodInfo) -> None:
+        preemptor, node_name = eviction.preemptor, eviction.node_name
         note = f"Preempted by pod {preemptor.uid} on node {node_name}"
         waiting = self._waiting.get(victim.uid)
-        if waiting is not None:
-            waiting.fail(error("waiting on permit for pod: preempted"))
+        if waiting is not None and waiting.preempt():
             note += " (in kube-scheduler memory)."
         else:
             scheduler_name = preemptor.pod.spec.scheduler_name

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 from collections.abc import Callable
 
-from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
-from kubesched.errors import ClientError, NotFoundError, ObjectError
+from kubesched.errors import ObjectError
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.reports import StatusReports
 
 _log = logging.getLogger(__name__)
 
@@ -29,17 +27,16 @@ class FailureHandler:
         *,
         cluster: Cluster,
         queue: SchedulingQueue,
-        api_calls: ApiCalls,
+        reports: StatusReports,
         recorders: Recorders,
         find_pod: Callable[[str, str], Pod | None],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
-        self._api_calls = api_calls
+        self._reports = reports
         self._recorders = recorders
         #: returns the newest version of a pod, by namespace and name
         self._find_pod = find_pod
-        self._tasks: set[asyncio.Task[None]] = set()
 
     def handle(
         self,
@@ -69,7 +66,7 @@ class FailureHandler:
         self._nominate(pod, nominated_node)
         note = status.message
         self._recorders.warning(newest, reason="FailedScheduling", action="Scheduling", note=note)
-        self._report(newest, status, nominated_node)
+        self._reports.submit(newest, status, nominated_node)
 
     def refuse(self, pod: Pod, unreadable: ObjectError) -> None:
         """Tell the owner of a pod that it cannot be scheduled until it is changed."""
@@ -77,12 +74,7 @@ class FailureHandler:
         status = error(str(unreadable))
         note = status.message
         self._recorders.warning(pod, reason="FailedScheduling", action="Scheduling", note=note)
-        self._report(pod, status, None)
-
-    async def drain(self) -> None:
-        """Wait for reports that are under way."""
-        if self._tasks:
-            await asyncio.wait(list(self._tasks))
+        self._reports.submit(pod, status, None)
 
     def _note_rejectors(self, pod: QueuedPod, status: Status, diagnosis: Diagnosis | None) -> None:
         pod.unschedulable_plugins, pod.pending_plugins = set(), set()
@@ -112,25 +104,3 @@ class FailureHandler:
             self._cluster.nominator.nominate(pod.info, nominated_node)
         elif nominated_node is not None:
             self._cluster.nominator.clear(pod.info.uid)
-
-    def _report(self, pod: Pod, status: Status, nominated_node: str | None) -> None:
-        task = asyncio.create_task(self._write_status(pod, status, nominated_node))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
-
-    async def _write_status(self, pod: Pod, status: Status, nominated_node: str | None) -> None:
-        unschedulable = names.POD_REASON_UNSCHEDULABLE
-        reason = unschedulable if status.rejected else names.POD_REASON_SCHEDULER_ERROR
-        try:
-            await self._api_calls.report_unschedulable(
-                pod, reason=reason, message=status.message, nominated_node=nominated_node
-            )
-        except NotFoundError:
-            _log.debug("pod %s/%s is gone", pod.metadata.namespace, pod.metadata.name)
-        except ClientError as failed:
-            _log.error(
-                "Error updating pod: pod=%s/%s err=%s",
-                pod.metadata.namespace,
-                pod.metadata.name,
-                failed,
-            )

@@ -13,7 +13,6 @@ from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.workloads import Workload
 from kubesched.errors import ObjectError
-from kubesched.framework.status import error
 from kubesched.framework.waiting import WaitingPods
 from kubesched.queue import events
 from kubesched.queue.differences import node_events, pod_events
@@ -45,8 +44,8 @@ class NodeHandler:
 
     def on_delete(self, obj: Node) -> None:
         """A node went."""
-        self._queue.move(events.NODE_DELETE)
         self._cluster.remove_node(obj.metadata.name)
+        self._queue.move(events.NODE_DELETE)
 
     def _put(self, node: Node) -> bool:
         try:
@@ -161,11 +160,11 @@ class PodHandler:
         """A pod went."""
         uid = obj.metadata.uid
         self._cluster.nominator.clear(uid)
+        self._queue.delete(uid)
         if obj.spec.node_name:
             self._cluster.remove_pod(uid)
             self._queue.move(events.ASSIGNED_POD_DELETE)
             return
-        self._queue.delete(uid)
         if self._cluster.is_assumed(uid):
             self._assumed_is_going(obj)
         elif obj.status.nominated_node_name:
@@ -220,8 +219,7 @@ class PodHandler:
     def _assumed_is_going(self, pod: Pod) -> None:
         """A pod is deleted between its placement and its binding."""
         waiting = self._waiting.get(pod.metadata.uid)
-        if waiting is not None:
-            waiting.fail(error("pod was deleted while it waited for permission"))
+        if waiting is not None and waiting.reject("", "removed"):
             return
         self._cluster.forget(pod.metadata.uid)
         self._queue.move(events.ASSIGNED_POD_DELETE)

@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from kubesched.cluster.cluster import Cluster
 from kubesched.framework.runtime import Framework
+from kubesched.framework.status import error
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.binding import Bindings
@@ -56,17 +57,21 @@ class Scheduler:
             pod = await self._next_pod()
             try:
                 await self._schedule_one(pod)
-            except Exception:  # noqa: BLE001 (a bug costs this attempt at this pod, nothing else)
+            except Exception as bug:  # noqa: BLE001 (a bug costs this attempt at this pod only)
                 _log.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
                 self._cluster.forget(pod.info.uid)
-                pod.unschedulable_plugins, pod.pending_plugins = set(), set()
-                self._queue.requeue(pod)
+                framework = self._frameworks[pod.info.pod.spec.scheduler_name]
+                status = error(f"{type(bug).__name__}: {bug}")
+                self._failures.handle(framework, pod, status, nominated_node=None)
 
     async def flush(self) -> None:
         """Let pods go whose time has come, for ever, once every second of the wall clock."""
         while True:
             await asyncio.sleep(FLUSH_PERIOD_S)
-            self._queue.flush()
+            try:
+                self._queue.flush()
+            except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
+                _log.exception("letting pods go whose time has come failed unexpectedly")
 
     async def _next_pod(self) -> QueuedPod:
         # Informers and bindings get their turn after every pod.
@@ -103,4 +108,5 @@ class Scheduler:
                 pod.info.pod, reason="FailedScheduling", action="Scheduling", note=note
             )
             return True
-        return self._cluster.is_assumed(pod.info.uid)
+        # It has a node already: ours, or one that somebody else gave it.
+        return self._cluster.node_of(pod.info.uid) is not None

@@ -1,0 +1,95 @@
+"""Telling pods why they have no node, without getting in the way of those that get one.
+
+Writing a status takes a request, and requests are rationed. Only a few reports are under way at a
+time, so that bindings find their way between them; of several reports about one pod only the newest
+is sent; and what is sent is compared with the pod as it is then, not as it was when it failed.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+
+from msgspec import Struct
+
+from kubesched.api import names
+from kubesched.api.core import Pod
+from kubesched.errors import ClientError, NotFoundError
+from kubesched.framework.status import Status
+from kubesched.scheduler.api_calls import ApiCalls
+from kubesched.scheduler.tasks import Tasks
+
+_log = logging.getLogger(__name__)
+
+#: How many reports are under way at a time.
+AT_ONCE = 4
+
+
+class Report(Struct, frozen=True):
+    """What a pod is to be told."""
+
+    namespace: str
+    name: str
+    status: Status
+    #: node to nominate, "" to take a nomination back, None to leave it
+    nominated_node: str | None
+
+
+class StatusReports:
+    """Reports that wait to be sent."""
+
+    def __init__(self, api_calls: ApiCalls, find_pod: Callable[[str, str], Pod | None]) -> None:
+        self._api_calls = api_calls
+        #: returns the newest version of a pod, by namespace and name
+        self._find_pod = find_pod
+        #: uid → the newest report about a pod, oldest first
+        self._waiting: dict[str, Report] = {}
+        #: uids of pods that a report is being sent about
+        self._sending: set[str] = set()
+        self._tasks = Tasks()
+
+    def __len__(self) -> int:
+        return len(self._waiting) + len(self._sending)
+
+    def submit(self, pod: Pod, status: Status, nominated_node: str | None) -> None:
+        """Report a failure, some time soon."""
+        meta = pod.metadata
+        replaced = self._waiting.pop(meta.uid, None)
+        if replaced is not None and nominated_node is None:
+            nominated_node = replaced.nominated_node
+        self._waiting[meta.uid] = Report(meta.namespace, meta.name, status, nominated_node)
+        if len(self._tasks) < AT_ONCE:
+            self._tasks.start(self._work())
+
+    async def drain(self, timeout_s: float) -> None:
+        """Wait for what waits to be sent; give up what takes longer."""
+        await self._tasks.drain(timeout_s)
+
+    async def _work(self) -> None:
+        """Send reports as long as there are any; never two about one pod at a time."""
+        while uid := next((each for each in self._waiting if each not in self._sending), None):
+            report = self._waiting.pop(uid)
+            self._sending.add(uid)
+            try:
+                await self._send(uid, report)
+            finally:
+                self._sending.discard(uid)
+
+    async def _send(self, uid: str, report: Report) -> None:
+        pod = self._find_pod(report.namespace, report.name)
+        if pod is None or pod.metadata.uid != uid or pod.spec.node_name:
+            return
+        rejected = report.status.rejected
+        reason = names.POD_REASON_UNSCHEDULABLE if rejected else names.POD_REASON_SCHEDULER_ERROR
+        try:
+            await self._api_calls.report_unschedulable(
+                pod,
+                reason=reason,
+                message=report.status.message,
+                nominated_node=report.nominated_node,
+            )
+        except NotFoundError:
+            _log.debug("pod %s/%s is gone", report.namespace, report.name)
+        except ClientError as failed:
+            where = f"{report.namespace}/{report.name}"
+            _log.error("Error updating pod: pod=%s err=%s", where, failed)
