@@ -227,11 +227,25 @@ def make_cluster(node_count: int, existing: int) -> Cluster:
     return cluster
 
 
+def best_rounds(
+    clusters: dict[int, Cluster], make: Callable[[int], Pod], *, pods: int, rounds: int
+) -> dict[int, list[float]]:
+    """Measure in turns, so that a busy moment hits all alike; keep the best round of each."""
+    best: dict[int, list[float]] = {}
+    for _ in range(rounds):
+        for existing, cluster in clusters.items():
+            times = sorted(measure(cluster, make, pods))
+            if existing not in best or sum(times) < sum(best[existing]):
+                best[existing] = times
+    return best
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--nodes", type=int, default=5000)
     parser.add_argument("--existing", type=int, nargs="+", default=[5000, 100_000])
-    parser.add_argument("--pods", type=int, default=2000)
+    parser.add_argument("--pods", type=int, default=1000)
+    parser.add_argument("--rounds", type=int, default=3)
     arguments = parser.parse_args()
     print(f"{arguments.nodes} nodes, {arguments.pods} decisions a workload")
     print(f"{'workload':<22}{'existing':>9}{'pods/s':>9}{'p50 µs':>9}{'p99 µs':>9}{'ratio':>8}")
@@ -240,8 +254,8 @@ def main() -> None:
     }
     for name, make in WORKLOADS.items():
         first = 0.0
-        for existing, cluster in clusters.items():
-            times = sorted(measure(cluster, make, arguments.pods))
+        best = best_rounds(clusters, make, pods=arguments.pods, rounds=arguments.rounds)
+        for existing, times in best.items():
             p50, p99 = times[len(times) // 2] * 1e6, times[len(times) * 99 // 100] * 1e6
             rate = len(times) / sum(times)
             first = first or rate

@@ -11,6 +11,7 @@ BoolArray = npt.NDArray[np.bool_]
 Int32Array = npt.NDArray[np.int32]
 Int64Array = npt.NDArray[np.int64]
 
+Float64Array = npt.NDArray[np.float64]
 IndexArray = npt.NDArray[np.intp]
 
 #: Which rows an expression is evaluated for: all of them, or an index array.

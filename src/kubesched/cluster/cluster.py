@@ -78,9 +78,15 @@ class Cluster:
         """
         info = self.compiler.placed(pod)
         self._assumed.discard(info.uid)
-        if info.uid in self._placed:
+        known = self._placed.get(info.uid)
+        if known is None:
+            self._put_on(info, pod.spec.node_name)
+        elif known[1] == pod.spec.node_name and known[0].counts_as(info):
+            # Most updates are like that: a status, a heartbeat, the confirmation of a binding.
+            self._swap(info, pod.spec.node_name)
+        else:
             self._take_off(info.uid)
-        self._put_on(info, pod.spec.node_name)
+            self._put_on(info, pod.spec.node_name)
         return info
 
     def remove_pod(self, uid: str) -> None:
@@ -137,6 +143,14 @@ class Cluster:
             self._homeless.setdefault(node_name, {})[pod.uid] = pod
         else:
             self.table.add_pod(row, pod)
+
+    def _swap(self, pod: PodInfo, node_name: str) -> None:
+        self._placed[pod.uid] = (pod, node_name)
+        row = self.table.row_of(node_name)
+        if row is None:
+            self._homeless[node_name][pod.uid] = pod
+        else:
+            self.table.swap_pod(row, pod)
 
     def _take_off(self, uid: str) -> None:
         pod, node_name = self._placed.pop(uid)

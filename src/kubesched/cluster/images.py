@@ -41,8 +41,6 @@ class Images:
 
     def __init__(self) -> None:
         self._states: dict[str, ImageState] = {}
-        #: grows with every change of any image's nodes
-        self.version = 0
 
     def find(self, name: str) -> ImageState | None:
         """Return the state of an image, or None if no node has it."""
@@ -55,7 +53,6 @@ class Images:
             return
         before = image_sizes(old)
         after = image_sizes(new)
-        self.version += 1
         # All old ones go first, so that an image which only this node has takes its new size.
         for name in before:
             state = self._states[name]

@@ -43,9 +43,10 @@ class LabelSet:
         self.rows: Counter[int] = Counter()
         #: counters that count these pods
         self.counters: list[PodCounter] = []
-        #: terms of other pods that are about these pods, up to the term at `terms_seen`
+        #: terms of other pods that are about these pods, of those that had been seen by then:
+        #: terms about pods of this namespace, and terms about pods of any
         self.matching_terms: list[TermCounter] = []
-        self.terms_seen = 0
+        self.terms_seen = [0, 0]
         self.terms_epoch = -1
 
     def __repr__(self) -> str:

@@ -158,7 +158,7 @@ class NodeTable:
             self.ports.add(row, pod.shape.host_ports)
         self.pod_counters.add(row, pod.labels)
         if pod.terms.any:
-            self.term_counters.add(row, pod.terms, capacity=self._capacity)
+            self.term_counters.add(row, pod.terms)
         self.row_changes.record(row)
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:
@@ -193,6 +193,10 @@ class NodeTable:
                 self.ports.stop_supposing(row)
             self.row_changes.paused = was_paused
 
+    def swap_pod(self, row: int, pod: PodInfo) -> None:
+        """Give a pod its new version, which takes and means the same on its row."""
+        self.pods[row][pod.uid] = pod
+
     def _account(self, row: int, requests: Requests, sign: int) -> None:
         requests.resolve(self.resources)
         if sign > 0:
@@ -205,7 +209,7 @@ class NodeTable:
 
     def pod_counter(self, selection: Selection) -> PodCounter:
         """Return how many selected pods each row has, now and from now on."""
-        return self.pod_counters.counter(selection, self._capacity)
+        return self.pod_counters.counter(selection)
 
     # --- columns ----------------------------------------------------------------------------
 

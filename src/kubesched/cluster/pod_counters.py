@@ -8,14 +8,14 @@ never recounted. Those longest unused are dropped when there are too many.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import numpy as np
 from msgspec import Struct
 
 from kubesched.api.labels import Selector
-from kubesched.cluster.arrays import Int32Array, grown
 from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.row_counter import RowCounter
 from kubesched.errors import require
 
 #: How much memory all counters may take.
@@ -40,33 +40,14 @@ class Selection(Struct, frozen=True, cache_hash=True):
         return self.selector.matches(labels.labels)
 
 
-class PodCounter:
+class PodCounter(RowCounter):
     """The number of selected pods on each row."""
 
-    __slots__ = ("_counts", "selection", "total")
+    __slots__ = ("selection",)
 
-    def __init__(self, selection: Selection, capacity: int) -> None:
+    def __init__(self, selection: Selection) -> None:
+        super().__init__()
         self.selection = selection
-        self._counts: Int32Array = np.zeros(capacity, dtype=np.int32)
-        self.total = 0
-
-    def add(self, row: int, pods: int) -> None:
-        """Change the count of a row."""
-        if row >= len(self._counts):
-            self._counts = grown(self._counts, (max(2 * len(self._counts), row + 1),))
-        self._counts[row] += pods
-        self.total += pods
-
-    def counts(self, size: int) -> Int32Array:
-        """Return the counts of the first `size` rows."""
-        if len(self._counts) < size:
-            self._counts = grown(self._counts, (size,))
-        return self._counts[:size]
-
-    @property
-    def nbytes(self) -> int:
-        """The memory that the counts take."""
-        return self._counts.nbytes
 
 
 class PodCounters:
@@ -76,21 +57,24 @@ class PodCounters:
         self._limit_bytes = limit_bytes
         #: least recently used first
         self._counters: OrderedDict[Selection, PodCounter] = OrderedDict()
+        #: namespace → counters that count its pods, None → those that count all pods
+        self._by_namespace: dict[str | None, dict[Selection, PodCounter]] = {}
         #: namespace → label sets that have pods on some row
         self._label_sets: dict[str, dict[LabelSet, None]] = {}
 
     def __len__(self) -> int:
         return len(self._counters)
 
-    def counter(self, selection: Selection, capacity: int) -> PodCounter:
+    def counter(self, selection: Selection) -> PodCounter:
         """Return the counter of a selection, made now if nobody asked for it before."""
         counter = self._counters.get(selection)
         if counter is not None:
             self._counters.move_to_end(selection)
             return counter
-        counter = PodCounter(selection, max(capacity, 1))
-        self._make_room(counter.nbytes)
-        self._counters[selection] = counter
+        self._make_room()
+        counter = self._counters[selection] = PodCounter(selection)
+        for namespace in _scopes(selection):
+            self._by_namespace.setdefault(namespace, {})[selection] = counter
         for labels in self._in_scope(selection):
             if selection.matches(labels):
                 labels.counters.append(counter)
@@ -119,7 +103,10 @@ class PodCounters:
     def _begin(self, labels: LabelSet) -> None:
         self._label_sets.setdefault(labels.namespace, {})[labels] = None
         labels.counters = [
-            counter for counter in self._counters.values() if counter.selection.matches(labels)
+            counter
+            for namespace in (labels.namespace, None)
+            for counter in self._by_namespace.get(namespace, {}).values()
+            if counter.selection.matches(labels)
         ]
 
     def _end(self, labels: LabelSet) -> None:
@@ -134,10 +121,17 @@ class PodCounters:
         for namespace in namespaces:
             yield from self._label_sets.get(namespace, ())
 
-    def _make_room(self, nbytes: int) -> None:
-        while self._counters and (len(self._counters) + 1) * nbytes > self._limit_bytes:
-            _, dropped = self._counters.popitem(last=False)
-            for labels in self._in_scope(dropped.selection):
+    def _make_room(self) -> None:
+        # Each takes about as much as the largest of the most recent ones.
+        recent = [
+            counter.nbytes
+            for _, counter in zip(range(8), reversed(self._counters.values()), strict=False)
+        ]
+        while self._counters and len(self._counters) * max(recent) > self._limit_bytes:
+            selection, dropped = self._counters.popitem(last=False)
+            for namespace in _scopes(selection):
+                del self._by_namespace[namespace][selection]
+            for labels in self._in_scope(selection):
                 if dropped in labels.counters:
                     labels.counters.remove(dropped)
 
@@ -155,3 +149,7 @@ class PodCounters:
                         counted[row] += pods
             require(np.array_equal(counter.counts(size), counted), f"counts of {selection}")
             require(counter.total == counted.sum(), f"total of {selection}")
+
+
+def _scopes(selection: Selection) -> Iterable[str | None]:
+    return (None,) if selection.namespaces is None else selection.namespaces

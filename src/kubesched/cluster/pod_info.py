@@ -52,6 +52,16 @@ class PodInfo:
     def __repr__(self) -> str:
         return f"PodInfo({self.full_name})"
 
+    def counts_as(self, other: PodInfo) -> bool:
+        """Tell whether another version of the pod makes no difference to anybody else."""
+        return (
+            self.shape is other.shape
+            and self.requests is other.requests
+            and self.labels is other.labels
+            and self.terms is other.terms
+            and self.priority == other.priority
+        )
+
     @property
     def uid(self) -> str:
         """The identity of the pod: a name may be used again, a uid is not."""

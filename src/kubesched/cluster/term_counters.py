@@ -7,15 +7,16 @@ carry it. Which terms are about a pod depends on its labels alone, so label sets
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from enum import Enum, auto
 
 import numpy as np
 from msgspec import Struct
 
 from kubesched.cluster.affinity_terms import AffinityTerm, PodTerms
-from kubesched.cluster.arrays import Int32Array, grown
+from kubesched.cluster.arrays import Int32Array
 from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.row_counter import RowCounter
 from kubesched.errors import require
 
 
@@ -35,28 +36,14 @@ class CarriedTerm(Struct, frozen=True, cache_hash=True):
     weight: int = 0
 
 
-class TermCounter:
+class TermCounter(RowCounter):
     """The number of pods on each row that carry a term."""
 
-    __slots__ = ("_counts", "carried", "total")
+    __slots__ = ("carried",)
 
-    def __init__(self, carried: CarriedTerm, capacity: int) -> None:
+    def __init__(self, carried: CarriedTerm) -> None:
+        super().__init__()
         self.carried = carried
-        self._counts: Int32Array = np.zeros(capacity, dtype=np.int32)
-        self.total = 0
-
-    def add(self, row: int, pods: int) -> None:
-        """Change the count of a row."""
-        if row >= len(self._counts):
-            self._counts = grown(self._counts, (max(2 * len(self._counts), row + 1),))
-        self._counts[row] += pods
-        self.total += pods
-
-    def counts(self, size: int) -> Int32Array:
-        """Return the counts of the first `size` rows."""
-        if len(self._counts) < size:
-            self._counts = grown(self._counts, (size,))
-        return self._counts[:size]
 
 
 class TermCounters:
@@ -64,8 +51,11 @@ class TermCounters:
 
     def __init__(self) -> None:
         self._counters: dict[CarriedTerm, TermCounter] = {}
-        #: all counters in the order in which they appeared, those that are gone included
-        self._history: list[TermCounter] = []
+        #: namespace → terms that are about its pods, None → terms that may be about any, in the
+        #: order in which they appeared, those that are gone included
+        self._history: dict[str | None, list[TermCounter]] = {}
+        #: how many counters the history has that are gone
+        self._gone = 0
         #: a new epoch makes what label sets remember worthless
         self._epoch = 0
         self._namespace_labels: dict[str, Mapping[str, str]] = {}
@@ -73,13 +63,13 @@ class TermCounters:
     def __len__(self) -> int:
         return len(self._counters)
 
-    def add(self, row: int, terms: PodTerms, *, capacity: int) -> None:
+    def add(self, row: int, terms: PodTerms) -> None:
         """Count a pod that carries `terms` on a row."""
         for carried in _carried(terms):
             counter = self._counters.get(carried)
             if counter is None:
-                counter = self._counters[carried] = TermCounter(carried, capacity)
-                self._history.append(counter)
+                counter = self._counters[carried] = TermCounter(carried)
+                self._note(counter)
             counter.add(row, 1)
 
     def remove(self, row: int, terms: PodTerms) -> None:
@@ -89,28 +79,39 @@ class TermCounters:
             counter.add(row, -1)
             if not counter.total:
                 del self._counters[carried]
-        if len(self._history) > 2 * len(self._counters) + 64:
-            self._history = list(self._counters.values())
+                self._gone += 1
+        if self._gone > len(self._counters) + 64:
+            self._history, self._gone = {}, 0
+            for counter in self._counters.values():
+                self._note(counter)
             self._epoch += 1
+
+    def _note(self, counter: TermCounter) -> None:
+        term = counter.carried.term
+        anywhere = not term.namespace_selector.nothing
+        for namespace in (None,) if anywhere else term.namespaces:
+            self._history.setdefault(namespace, []).append(counter)
 
     def about(self, labels: LabelSet) -> list[TermCounter]:
         """Return the counters of terms that are about pods with these labels."""
         if labels.terms_epoch != self._epoch:
-            labels.matching_terms, labels.terms_seen = [], 0
+            labels.matching_terms, labels.terms_seen = [], [0, 0]
             labels.terms_epoch = self._epoch
-        if labels.terms_seen < len(self._history):
-            namespace_labels = self._namespace_labels.get(labels.namespace, {})
-            labels.matching_terms += (
-                counter
-                for counter in self._history[labels.terms_seen :]
-                if counter.carried.term.is_about(
-                    labels.labels,
-                    namespace=labels.namespace,
-                    namespace_labels=namespace_labels,
-                )
-            )
-            labels.terms_seen = len(self._history)
+        for which, namespace in enumerate((labels.namespace, None)):
+            history = self._history.get(namespace, [])
+            seen = labels.terms_seen[which]
+            if seen < len(history):
+                labels.matching_terms += self._about(labels, history[seen:])
+                labels.terms_seen[which] = len(history)
         return [counter for counter in labels.matching_terms if counter.total]
+
+    def _about(self, labels: LabelSet, counters: list[TermCounter]) -> Iterator[TermCounter]:
+        namespace_labels = self._namespace_labels.get(labels.namespace, {})
+        for counter in counters:
+            if counter.carried.term.is_about(
+                labels.labels, namespace=labels.namespace, namespace_labels=namespace_labels
+            ):
+                yield counter
 
     # --- namespaces -------------------------------------------------------------------------
 
@@ -141,11 +142,6 @@ class TermCounters:
             if term.namespace_selector.matches(labels)
         }
 
-    @property
-    def namespaces_version(self) -> int:
-        """Changes whenever a namespace does."""
-        return self._epoch
-
     def validate(self, size: int, carriers: list[tuple[int, PodTerms]]) -> None:
         """Recount every term from the pods that carry it."""
         counted: dict[CarriedTerm, Int32Array] = {}
@@ -156,7 +152,8 @@ class TermCounters:
         for carried, counter in self._counters.items():
             same = np.array_equal(counter.counts(size), counted[carried])
             require(same and counter.total == counted[carried].sum(), f"carriers of {carried}")
-            require(counter in self._history, f"{carried} is in the history")
+            noted = (counter in history for history in self._history.values())
+            require(any(noted), f"{carried} is in the history")
 
 
 def _carried(terms: PodTerms) -> list[CarriedTerm]:

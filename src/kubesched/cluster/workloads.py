@@ -35,9 +35,12 @@ class Workloads:
         self._services: dict[str, dict[str, Mapping[str, str]]] = {}
         #: (kind, namespace, name) → selector
         self._owners: dict[tuple[OwnerKind, str, str], Selector] = {}
+        #: changes with every service and owner
+        self.version = 0
 
     def put(self, workload: Workload) -> None:
         """Take over a service, or an owner of pods."""
+        self.version += 1
         meta = workload.metadata
         if isinstance(workload, Service):
             services = self._services.setdefault(meta.namespace, {})
@@ -49,6 +52,7 @@ class Workloads:
 
     def remove(self, workload: Workload) -> None:
         """Forget a service, or an owner of pods."""
+        self.version += 1
         meta = workload.metadata
         if isinstance(workload, Service):
             self._services.get(meta.namespace, {}).pop(meta.name, None)

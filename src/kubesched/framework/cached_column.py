@@ -56,7 +56,3 @@ class CachedColumn(Generic[D]):
             values = self._values = grown(values, (self._table.size,))
         values[changed] = self._evaluate(NodeRows(self._table, changed))
         return values
-
-    def nbytes(self) -> int:
-        """Return the memory that the values take."""
-        return 0 if self._values is None else self._values.nbytes

@@ -9,7 +9,7 @@ that are still in the race. Nothing here changes the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -112,14 +112,14 @@ class Evaluator:
                 result = plan.pre_filter[plugin.name]
             else:
                 result = cluster_wide.pre_filter(state, pod, NodeRows.all_of(self._table))
-            status = result.status.by(plugin.name)
+            status = result.status
             if status.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
                 continue
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return self._turned_away(status, [])
+                return self._turned_away(status.by(plugin.name), [])
             if status.code is Code.UNSCHEDULABLE:
-                rejection = status
+                rejection = status.by(plugin.name)
                 continue
             if not status.ok:
                 text = f'running PreFilter plugin "{plugin.name}": {status.message}'
@@ -148,7 +148,7 @@ class Evaluator:
         global_rejections = self._cluster_wide(state, pod, NodeRows.all_of(table))
         for numbers in global_rejections:
             passing &= numbers == 0
-        crowded = self._leaving_room(state, pod)
+        crowded = self._leaving_room(state, pod, lambda row: bool(passing[row]))
         for row in crowded:
             passing[row] = False
         if self.book.errors:
@@ -157,6 +157,8 @@ class Evaluator:
         feasible = order[passing[order]]
         if len(feasible):
             return feasible
+        # What a full node would say with nominated pods on it matters only to the message.
+        crowded = self._leaving_room(state, pod)
         rejections = self._merged(plan.rejections(), global_rejections, crowded)
         return self._diagnose(rejections, absent=None)
 
@@ -183,20 +185,17 @@ class Evaluator:
         return diagnosis
 
     def _leaving_room(
-        self, state: CycleState, pod: PodInfo, rows: set[int] | None = None
+        self, state: CycleState, pod: PodInfo, of_interest: Callable[[int], bool] = lambda _: True
     ) -> dict[int, int]:
         """Return the rows that are out of the question once pods nominated to them are there.
 
-        A row must pass both with and without those pods: they may come, or may not. With `rows`,
-        only those are looked at.
+        A row must pass both with and without those pods: they may come, or may not.
         """
         crowded = {}
         leave_room = self._cluster.nominator.nodes_to_leave_room_on(pod)
         for node_name, others in leave_room.items():
             row = self._table.row_of(node_name)
-            if row is None:
-                continue
-            if rows is not None and row not in rows:
+            if row is None or not of_interest(row):
                 continue
             with self._table.trial(row):
                 for other in others:
@@ -212,7 +211,7 @@ class Evaluator:
         """Run every filter on some rows, without the plan; raise AttemptError on an error."""
         result = self._all_filters(state, pod, nodes)
         rows = nodes.row_numbers().tolist()
-        crowded = self._leaving_room(state, pod, set(rows))
+        crowded = self._leaving_room(state, pod, set(rows).__contains__)
         for element, row in enumerate(rows if crowded else ()):
             result[element] = crowded.get(row, result[element])
         self._raise_error(result)
@@ -270,14 +269,19 @@ class Evaluator:
                 text = f'running "{status.plugin}" filter plugin: {status.message}'
                 raise AttemptError(error(text).by(status.plugin))
 
-    def _diagnose(self, numbers: Int32Array, *, absent: Status | None) -> Diagnosis:
-        diagnosis = Diagnosis(
-            self._table, numbers=numbers, statuses=self.book.statuses, absent=absent
-        )
+    def _diagnose(
+        self,
+        numbers: Int32Array,
+        *,
+        absent: Status | None,
+        statuses: list[Status] | None = None,
+    ) -> Diagnosis:
+        statuses = statuses or self.book.statuses
+        diagnosis = Diagnosis(self._table, numbers=numbers, statuses=statuses, absent=absent)
         valid: BoolArray = self._table.valid[: self._table.size]
         for number in np.unique(numbers[valid]).tolist():
             if number:
-                _blame(diagnosis, self.book.statuses[number])
+                _blame(diagnosis, statuses[number])
         return diagnosis
 
     def status_on(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
@@ -308,10 +312,11 @@ class Evaluator:
         plan = self.plans.plan(pod.shape)
         others = self._cluster_wide(state, pod, NodeRows.all_of(self._table))
         numbers = self._merged(plan.rejections(), others, self._leaving_room(state, pod))
-        last = len(self._plugins.filter)
-        for row, status in refused.items():
-            numbers[row] = self.book.number(last, status)
-        return self._diagnose(numbers, absent=None)
+        # What was said later is in anybody's words, and not for the book.
+        statuses = [*self.book.statuses, *refused.values()]
+        for number, row in enumerate(refused, start=len(self.book.statuses)):
+            numbers[row] = number
+        return self._diagnose(numbers, absent=None, statuses=statuses)
 
     # --- scores -----------------------------------------------------------------------------
 

@@ -31,6 +31,9 @@ from kubesched.framework.status_book import StatusBook
 
 #: How much memory the plans of one profile may take.
 PLAN_BYTES = 256 << 20
+#: What a plan takes: its objects, and a few columns.
+PLAN_OVERHEAD_BYTES = 12 << 10
+ROW_BYTES = 64
 
 
 class ShapePlan:
@@ -93,12 +96,6 @@ class ShapePlan:
         row_score, column = found
         return column.current(row_score.epoch(self.shape, self._table))
 
-    def nbytes(self) -> int:
-        """Return the memory that the plan's columns take."""
-        columns = [self._node_filters, self._pod_filters]
-        scores = sum(column.nbytes() for _, column in self._scores.values())
-        return scores + sum(column.nbytes() for column in columns)
-
     def _skips_filter(self, plugin: str) -> bool:
         result = self.pre_filter.get(plugin)
         return result is not None and result.status.code is Code.SKIP
@@ -159,9 +156,6 @@ class Plans:
         return plan
 
     def _make_room(self) -> None:
-        # All plans of a table are about as large as the most recent one.
-        if self._plans:
-            newest = next(reversed(self._plans.values()))
-            per_plan = max(newest.nbytes(), 1 << 12)
-            while len(self._plans) > max(self._limit_bytes // per_plan, 1):
-                self._plans.popitem(last=False)
+        per_plan = PLAN_OVERHEAD_BYTES + self._table.size * ROW_BYTES
+        while len(self._plans) > max(self._limit_bytes // per_plan, 1):
+            self._plans.popitem(last=False)

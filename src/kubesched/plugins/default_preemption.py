@@ -79,6 +79,9 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         if refusal:
             return PostFilterResult(_prefixed(unschedulable(refusal)))
         found = self.find(state, pod, diagnosis)
+        failures = [each for each in found.refusals.values() if each.code is Code.ERROR]
+        if not found.candidates and failures:
+            return PostFilterResult(_prefixed(failures[0]))
         if not found.candidates:
             message = _why_not(self._cluster, found)
             return PostFilterResult(_prefixed(unschedulable(message)), nominated_node="")

@@ -21,6 +21,7 @@ from msgspec import Struct
 
 from kubesched.api import names
 from kubesched.api.core import TopologySpreadConstraint
+from kubesched.api.meta import OwnerReference
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.label_sets import LabelSet
@@ -104,6 +105,10 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         self._table = cluster.table
         self._eligibility = Eligibility(cluster.table, comparisons=comparisons)
         self._constraints: Recent[tuple[Shape, LabelSet], PodConstraints] = Recent()
+        #: with the version of services and owners that they were compiled for
+        self._default_for: Recent[
+            tuple[LabelSet, tuple[OwnerReference, ...]], tuple[int, PodConstraints]
+        ] = Recent()
 
     @classmethod
     def create(cls, context: PluginContext) -> PodTopologySpread:
@@ -234,6 +239,15 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def _default_constraints(self, pod: PodInfo) -> PodConstraints:
         if not self._defaults:
             return NO_CONSTRAINTS
+        # Pods of one owner with the same labels are of the same kind until a service changes.
+        key = (pod.labels, pod.pod.metadata.owner_references)
+        version = self._cluster.workloads.version
+        known = self._default_for.get(key)
+        if known is None or known[0] != version:
+            known = self._default_for[key] = (version, self._compile_defaults(pod))
+        return known[1]
+
+    def _compile_defaults(self, pod: PodInfo) -> PodConstraints:
         selector = self._cluster.workloads.selector_of(pod.pod)
         if not selector.requirements:
             return NO_CONSTRAINTS

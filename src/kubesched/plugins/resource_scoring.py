@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kubesched.api.requests import is_scalar_resource
-from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.arrays import BoolArray, Float64Array, Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.resources import CPU, MEMORY
 from kubesched.config.args import (
@@ -160,13 +160,13 @@ def balance(used: Sequence[Usage], rows: int, *, with_pod: bool) -> Int64Array:
     The deviation of two shares is half their difference, of more their standard deviation. Sums
     are taken in the order of the resources: the result is cut to an integer, every bit counts.
     """
+    if len(used) == 2:
+        return _balance_of_two(used[0], used[1], with_pod=with_pod)
     count = np.zeros(rows, dtype=np.int64)
     total, highest, lowest = np.zeros(rows), np.zeros(rows), np.ones(rows)
     shares = []
     for each in used:
-        there = each.allocatable != 0
-        taken = each.allocated + each.request if with_pod else each.allocated
-        share = np.where(there, np.minimum(taken / np.where(there, each.allocatable, 1), 1.0), 0.0)
+        there, share = _share(each, with_pod=with_pod)
         shares.append((there, share))
         count += there
         total += share
@@ -180,4 +180,20 @@ def balance(used: Sequence[Usage], rows: int, *, with_pod: bool) -> Int64Array:
         for there, share in shares:
             squares += np.where(there, (share - mean) * (share - mean), 0.0)
         deviation = np.where(count > 2, np.sqrt(squares / several), deviation)
+    return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)
+
+
+def _share(used: Usage, *, with_pod: bool) -> tuple[BoolArray, Float64Array]:
+    """Return where there is any of a resource, and which share of it is taken, at most all."""
+    there = used.allocatable != 0
+    taken = used.allocated + used.request if with_pod else used.allocated
+    share = np.minimum(taken / np.maximum(used.allocatable, 1), 1.0)
+    return there, share * there
+
+
+def _balance_of_two(one: Usage, other: Usage, *, with_pod: bool) -> Int64Array:
+    """The usual case, cpu and memory, with as few steps as possible."""
+    one_there, one_share = _share(one, with_pod=with_pod)
+    other_there, other_share = _share(other, with_pod=with_pod)
+    deviation = np.abs(one_share - other_share) / 2 * (one_there & other_there)
     return ((1 - deviation) * MAX_NODE_SCORE).astype(np.int64)

@@ -21,7 +21,6 @@ class Constraint(Struct, frozen=True):
 
     max_skew: int
     topology_key: str
-    selector: Selector
     #: whether the pod itself is of that kind
     counts_itself: bool
     min_domains: int
@@ -55,7 +54,6 @@ def compile_constraints(
             Constraint(
                 max_skew=each.max_skew,
                 topology_key=each.topology_key,
-                selector=own,
                 counts_itself=own.matches(pod_labels),
                 min_domains=1 if each.min_domains is None else each.min_domains,
                 honor_affinity=(each.node_affinity_policy or HONOR) == HONOR,

@@ -23,7 +23,7 @@ from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
-from kubesched.framework.status import Status, unresolvable
+from kubesched.framework.status import Status, error, unresolvable
 from kubesched.plugins.recent import Recent
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
@@ -205,6 +205,11 @@ class _Search:
     def _conclude(
         self, row: int, lost: list[PodInfo], overdrawing: list[PodInfo], found: Found
     ) -> None:
+        if not lost:
+            # It fits as things are, although the filters had said that it does not.
+            name = self._table.name_at(row)
+            found.refusals[row] = error(f'expected at least one victim pod on node "{name}"')
+            return
         uids = {each.uid for each in overdrawing}
         violations = sum(victim.uid in uids for victim in lost)
         found.candidates.append(Candidate(row, tuple(sorted(lost, key=importance)), violations))

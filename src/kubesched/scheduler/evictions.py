@@ -87,11 +87,11 @@ class Evictions:
         *others, last = victims
         succeeded = False
         try:
-            await self._clear_nominations(eviction)
+            cleared = await self._clear_nominations(eviction)
             await asyncio.gather(*(self._evict_one(eviction, victim) for victim in others))
             eviction.last_victim = last
             await self._evict_one(eviction, last)
-            succeeded = True
+            succeeded = cleared
         except ClientError as failed:
             _log.error(
                 "Error occurred during async preemption: preemptor=%s err=%s",
@@ -106,11 +106,20 @@ class Evictions:
             if not succeeded:
                 self._activate([uid])
 
-    async def _clear_nominations(self, eviction: Eviction) -> None:
-        """Take promises back that less important pods have on the node."""
+    async def _clear_nominations(self, eviction: Eviction) -> bool:
+        """Take promises back that less important pods have on the node; False if that failed."""
         for pod in self._nominator.pods_on(eviction.node_name):
             if pod.priority < eviction.preemptor.priority and pod.pod.status.nominated_node_name:
-                await self._api_calls.nominate(pod.pod, "")
+                try:
+                    await self._api_calls.nominate(pod.pod, "")
+                except ClientError as failed:
+                    _log.error(
+                        "Cannot clear 'NominatedNodeName' field: pod=%s err=%s",
+                        pod.full_name,
+                        failed,
+                    )
+                    return False
+        return True
 
     async def _evict_one(self, eviction: Eviction, victim: PodInfo) -> None:
         preemptor, node_name = eviction.preemptor, eviction.node_name

@@ -178,3 +178,12 @@ def test_validate_finds_a_pod_in_two_places() -> None:
     cluster.table.add_pod(1, info)
     with pytest.raises(InvariantError, match="two places"):
         cluster.validate()
+
+
+def test_the_size_of_an_image_is_read_again_when_the_node_that_first_had_it_is_gone() -> None:
+    cluster = cluster_of(node("a", images={"web:1": 100}), node("b", images={"web:1": 200}))
+    cluster.remove_node("a")
+    cluster.put_node(node("b", images={"web:1": 200}, cpu="8"))
+    found = cluster.table.images.find("web:1")
+    assert found is not None
+    assert found.size_bytes == 200

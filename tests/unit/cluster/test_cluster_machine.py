@@ -32,7 +32,7 @@ _NODES = st.builds(
     labels=st.sampled_from([None, {"disk": "ssd"}, {"disk": "hdd"}, {"rack": "1"}]),
     taints=st.sampled_from([(), ("a=b:NoSchedule",), ("a=b:NoSchedule", "c:NoExecute")]),
     unschedulable=st.booleans(),
-    images=st.sampled_from([None, {"web:1": 100}, {"web:1": 100, "db:1": 50}]),
+    images=st.sampled_from([None, {"web:1": 100}, {"web:1": 200}, {"web:1": 100, "db:1": 50}]),
 )
 _PODS = st.builds(
     pod,

@@ -48,17 +48,6 @@ def test_an_image_is_forgotten_with_the_last_node_that_has_it() -> None:
     assert _sizes(images, "web:1") == [None]
 
 
-def test_the_version_grows_with_changes_only() -> None:
-    images = Images()
-    a = node("a", images={"web:1": 100})
-    images.replace(0, None, a)
-    before = images.version
-    images.replace(0, a, node("a", images={"web:1": 100}, cpu="8"))
-    assert images.version == before
-    images.replace(0, a, None)
-    assert images.version > before
-
-
 def test_rows_follow_every_change() -> None:
     images = Images()
     a = node("a", images={"web:1": 1})

@@ -224,6 +224,14 @@ def test_a_trial_restores_everything_after_an_exception() -> None:
     assert table.row_changes.position == before["positions"][1] + 1, "the log is on again"
 
 
+def test_a_pod_cannot_be_added_where_it_is_already() -> None:
+    cluster = cluster_of(node("a"), pod("p", node="a", cpu="1"))
+    again, table = cluster.compiler.pending(pod("p", cpu="1")), cluster.table
+    with pytest.raises(InvariantError, match="is in row 0 already"), table.trial(0):
+        table.add_pod(0, again)
+    cluster.validate()
+
+
 def test_a_trial_may_take_place_within_another() -> None:
     cluster = _busy_cluster()
     table = cluster.table

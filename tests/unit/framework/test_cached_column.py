@@ -4,9 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
-import numpy as np
-import pytest
-
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
@@ -101,11 +98,3 @@ def test_who_comes_too_late_for_the_log_has_all_rows_evaluated() -> None:
         watched.table.put_node(node("n0", cpu=str(50 + number)))
     assert watched.read()[0] == 69
     assert watched.asked == [list(range(SPARSE * 2))]
-
-
-@pytest.mark.parametrize("read_first", [False, True])
-def test_memory_is_that_of_the_values(read_first: bool) -> None:
-    watched = Watched(5)
-    if read_first:
-        watched.read()
-    assert watched.column.nbytes() == (5 * np.dtype(np.int64).itemsize if read_first else 0)

@@ -303,6 +303,12 @@ def test_an_error_of_a_row_local_filter_ends_every_attempt_while_it_lasts() -> N
     assert attempt.find() == ["a", "b", "c"]
 
 
+def test_what_a_row_without_a_node_would_say_does_not_count() -> None:
+    lab = Lab(node("a"), node("b", unschedulable=True), plugins=[ErrorOnCordoned], only=[])
+    lab.cluster.remove_node("b")
+    assert lab.feasible(pod()) == ["a"]
+
+
 def test_nobody_filters() -> None:
     assert Attempt().find() == ["a", "b", "c"]
 
@@ -486,10 +492,10 @@ def test_a_score_out_of_range_is_an_error(wrong: int) -> None:
     lab = Lab(*NODES, plugins=[scores("S", _constant(wrong))], only=[])
     with pytest.raises(AttemptError) as raised:
         lab.totals(pod())
-    assert (
-        f'plugin "S" returns an invalid score {wrong}, '
-        "it should in the range of [0, 100] after normalizing"
-    ) in str(raised.value)
+    assert str(raised.value) == (
+        'applying score defaultWeights on Score plugins: plugin "S" returns an invalid score '
+        f"{wrong}, it should in the range of [0, 100] after normalizing"
+    )
     assert raised.value.status.code is Code.ERROR
 
 
@@ -581,3 +587,13 @@ def test_a_row_local_score_follows_its_epoch() -> None:
         assert lab.totals(pod()) == dict.fromkeys("abc", 2)
     finally:
         Epochal.common = 1
+
+
+def test_a_pod_that_is_assumed_and_still_nominated_counts_once() -> None:
+    lab = Lab(node("n1"), node("n2"))
+    coming = lab.pending(pod("p", cpu="1", nominated="n1"))
+    lab.cluster.nominator.nominate(coming, "n1")
+    lab.cluster.assume(coming, "n1")
+    assert lab.feasible(pod("other", cpu="3")) == ["n1", "n2"]
+    assert lab.feasible(pod("larger", cpu="4")) == ["n2"]
+    lab.cluster.validate()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.shape import Shape
-from kubesched.framework.plan import Plans
+from kubesched.framework.plan import PLAN_OVERHEAD_BYTES, ROW_BYTES, Plans
 from kubesched.framework.plugin import PreFilterResult, RowFilter, ShapePreFilter
 from kubesched.framework.status import SKIP, unschedulable
 from kubesched.framework.status_book import StatusBook
@@ -115,8 +115,8 @@ def _plans(lab: Lab, limit_bytes: int) -> Plans:
 
 def test_plans_that_were_longest_unused_are_given_up_when_memory_runs_short() -> None:
     lab = _lab()
-    # A plan of so few nodes counts as 4 KiB.
-    plans = _plans(lab, limit_bytes=3 << 12)
+    per_plan = PLAN_OVERHEAD_BYTES + lab.cluster.table.size * ROW_BYTES
+    plans = _plans(lab, limit_bytes=3 * per_plan)
     pods = [lab.pending(pod("p", cpu=f"{number}m")) for number in range(1, 11)]
     first = plans.plan(pods[0].shape)
     for each in pods[1:3]:
@@ -136,11 +136,3 @@ def test_at_least_one_plan_is_kept_however_little_memory_there_is() -> None:
     plans = _plans(lab, limit_bytes=1)
     info = lab.pending(pod("p"))
     assert plans.plan(info.shape) is plans.plan(info.shape)
-
-
-def test_memory_of_a_plan_grows_with_what_was_asked() -> None:
-    lab = _lab()
-    plan = lab.framework.evaluator.plans.plan(lab.pending(pod("p")).shape)
-    assert plan.nbytes() == 0
-    plan.feasible()
-    assert plan.nbytes() == 2 * 8 * 4, "two columns of 8 rows, 4 bytes each"

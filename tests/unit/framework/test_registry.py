@@ -7,14 +7,17 @@ from typing import Self
 import pytest
 
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.shape import Shape
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.building import build_framework
-from kubesched.framework.plugin import RowFilter
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import PreFilter, PreFilterResult, RowFilter
 from kubesched.framework.registry import PluginContext, Registry
+from kubesched.framework.status import SKIP
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.node_name import NodeName
@@ -47,6 +50,24 @@ def test_a_registry_is_a_mapping_of_names_to_classes() -> None:
 def test_two_plugins_of_one_name_are_refused() -> None:
     with pytest.raises(PluginError, match="a plugin named NodeName already exists"):
         IN_TREE.with_plugins([NodeName])
+
+
+class Mixed(Mine, PreFilter):
+    """Its filter is asked once a shape, its PreFilter once a pod."""
+
+    name = "Mixed"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:
+        return PreFilterResult(SKIP)
+
+
+def test_a_row_filter_with_a_pre_filter_that_looks_at_pods_is_refused() -> None:
+    with pytest.raises(
+        PluginError,
+        match="plugin Mixed: a RowFilter is kept for all pods of a shape, so its PreFilter must be "
+        "a ShapePreFilter",
+    ):
+        IN_TREE.with_plugins([Mixed])
 
 
 def test_more_plugins_make_a_new_registry() -> None:

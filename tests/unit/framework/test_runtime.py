@@ -162,6 +162,11 @@ def test_unschedulable_everywhere_collects_reasons_and_the_last_nomination() -> 
     assert log == ["A", "B", "C"]
 
 
+def test_pending_is_a_rejection_like_others() -> None:
+    result, _ = _post_filter(A=Status(Code.PENDING, ("later",)))
+    assert result.status == unschedulable("later").by("A")
+
+
 def test_nobody_to_help() -> None:
     result, _ = _post_filter()
     assert result == PostFilterResult(unschedulable(), None)
@@ -281,8 +286,18 @@ def test_pre_flight_ends_with_the_first_error() -> None:
     bench = TestBench(Worker, A=SKIP, B=error("no fuel"), C=SUCCESS)
     status = bench.framework.pre_bind_pre_flight(bench.state, bench.pod, "n1")
     assert status.code is Code.ERROR
-    assert "no fuel" in status.message
+    assert status.message == 'running PreBindPreFlight "B": no fuel'
     assert bench.log == ["A", "B"]
+
+
+def test_pre_flight_has_nothing_to_reject() -> None:
+    bench = TestBench(Worker, A=unschedulable("no"))
+    status = bench.framework.pre_bind_pre_flight(bench.state, bench.pod, "n1")
+    assert status.code is Code.ERROR
+    assert status.message == (
+        'PreBindPreFlight A returned "Unschedulable", which is unsupported. '
+        "It is supposed to return Success, Skip, or Error status"
+    )
 
 
 def test_a_plugin_has_work_unless_it_says_otherwise() -> None:

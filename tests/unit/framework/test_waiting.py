@@ -32,17 +32,17 @@ def test_one_rejection_decides() -> None:
     assert decided == [unschedulable("no quota").by("B")]
 
 
-def test_a_wait_can_be_ended_with_another_status() -> None:
+def test_a_pod_that_waits_can_be_preempted() -> None:
     waiting, decided = _waiting("p", "A")
-    waiting.fail(error("preempted"))
-    assert decided == [error("preempted")]
+    assert waiting.preempt()
+    assert decided == [error("waiting on permit for pod: preempted")]
 
 
 def test_only_the_first_decision_counts() -> None:
     waiting, decided = _waiting("p", "A")
     waiting.allow("A")
-    waiting.reject("A", "too late")
-    waiting.fail(error("too late"))
+    assert not waiting.reject("A", "too late")
+    assert not waiting.preempt()
     waiting.allow("A")
     assert decided == [SUCCESS]
 

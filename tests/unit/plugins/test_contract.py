@@ -75,7 +75,7 @@ def test_rows_one_by_one_answer_as_all_rows_at_once(
     cluster = grown_from(nodes, events)
     filters, scores = _row_local(framework_of(cluster))
     table = cluster.table
-    rows = st.lists(st.sampled_from(range(table.size)), min_size=1, unique=True)
+    rows = st.lists(st.sampled_from(range(table.size)), unique=True)
     subsets = [*([row] for row in range(table.size)), data.draw(rows, label="rows")]
     askers = data.draw(st.lists(st.sampled_from(ASKING), min_size=1, max_size=4), label="pods")
     for shape in (cluster.compiler.pending(asking).shape for asking in askers):
@@ -284,3 +284,14 @@ def test_what_wakes_a_pod_that_was_turned_away(
     registered = Lab().framework.plugins.events()[plugin]
     assert registered is not None
     assert any(event.matches(each) for each in registered) is wakes
+
+
+@pytest.mark.parametrize(
+    "plugin", ["NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit", "NodeDeclaredFeatures"]
+)
+def test_whoever_waits_for_a_node_hears_of_one_that_loses_its_taint(plugin: str) -> None:
+    """A new node is often tainted at first, and its addition then helps nobody."""
+    registered = Lab().framework.plugins.events()[plugin]
+    assert registered is not None
+    event = ClusterEvent(_NODE, Action.UPDATE_NODE_TAINT)
+    assert any(event.matches(each) for each in registered)

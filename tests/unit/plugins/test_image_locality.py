@@ -5,7 +5,9 @@ from __future__ import annotations
 import pytest
 
 from kubesched.api.core import Pod
-from tests.unit.builders import MI, Lab, container, node, pod
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from tests.unit.builders import MI, Lab, container, framework_of, node, pod
 
 PLUGIN = "ImageLocality"
 
@@ -87,3 +89,27 @@ def test_scores_follow_how_widely_an_image_is_spread() -> None:
     lab.cluster.remove_node("n7")
     # 800 * 2 / 7 = 228.57…: 100 * 205.57 / 977
     assert lab.scores(PLUGIN, asking)["n0"] == 21
+
+
+def test_scores_follow_images_that_come_and_go_in_equal_numbers() -> None:
+    """As many images and nodes as before, but others."""
+    large = 5000 * MI
+    lab = Lab(*(node(f"n{number:02}") for number in range(16)))
+
+    def hold(name: str, *images: str) -> None:
+        lab.cluster.put_node(node(name, images={f"{each}:1": large for each in images}))
+
+    for name, image in (("n01", "b"), ("n03", "a"), ("n04", "a")):
+        hold(name, image)
+    asking = pod(containers=[container(each, image=f"{each}:1") for each in "abc"])
+    lab.scores(PLUGIN, asking)
+    for name, *images in (("n03",), ("n04",), ("n02", "b"), ("n05", "c")):
+        hold(name, *images)
+
+    evaluator = framework_of(lab.cluster).evaluator
+    info, state = lab.pending(asking), CycleState()
+    rows = evaluator.find_feasible(state, info)
+    assert not isinstance(rows, Diagnosis)
+    afresh = {each.plugin: each for each in evaluator.plugin_scores(state, info, rows)}
+    assert list(lab.scores(PLUGIN, asking, raw=True).values()) == afresh[PLUGIN].raw.tolist()
+    assert any(afresh[PLUGIN].raw)

@@ -14,8 +14,9 @@ from kubesched.config.args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
+from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from tests.unit.builders import Lab, container, node, pod
+from tests.unit.builders import Lab, container, named, node, pod, requires
 
 GPU = "example.com/gpu"
 
@@ -267,3 +268,45 @@ def _ratio(
 def test_requested_to_capacity_ratio(strategy: ScoringStrategy, asking: Pod, want: int) -> None:
     lab = _lab(strategy, node("n", resources={"ephemeral-storage": "1Gi"}))
     assert _scores(lab, asking) == {"n": want}
+
+
+# --- no nodes to speak of ---------------------------------------------------------------------
+
+
+def test_a_resource_that_nobody_knows_in_a_cluster_without_nodes() -> None:
+    assert Lab().message(pod(requests={GPU: "1"})) == "no nodes available to schedule pods"
+
+
+def test_a_resource_that_nobody_knows_on_a_node_that_is_gone() -> None:
+    asking = pod(requests={GPU: "1"}, node_affinity=requires(named("gone")))
+    assert Lab(node("a")).message(asking) == (
+        "0/1 nodes are available: 1 node(s) didn't satisfy plugin(s) [NodeAffinity]."
+    )
+
+
+# --- more than usual --------------------------------------------------------------------------
+
+
+def test_any_number_of_resources_may_be_lacking() -> None:
+    wanted: ResourceList = {f"x.io/r{number}": "1" for number in range(70)}
+    last = "x.io/r69"
+    most: ResourceList = {name: amount for name, amount in wanted.items() if name != last}
+    lab = Lab(
+        node("nothing"), node("all-but-last", resources=most), node("last", resources={last: "1"})
+    )
+    rejected = lab.rejections("NodeResourcesFit", pod(requests=wanted))
+    assert rejected["all-but-last"] == unresolvable(f"Insufficient {last}")
+    assert rejected["nothing"] == unresolvable(*(f"Insufficient {name}" for name in wanted))
+
+
+def test_a_score_that_leaves_its_range_is_an_error_not_a_bad_score() -> None:
+    """More memory than can be multiplied by 100 in 64 bits."""
+    lab = Lab(
+        node("a", memory="90Pi"),
+        node("b", memory="90Pi"),
+        node("c", memory="84Pi", cpu="1000000T"),
+    )
+    with pytest.raises(
+        AttemptError, match='plugin "NodeResourcesFit" returns an invalid score -[0-9]+, '
+    ):
+        lab.totals(pod())

@@ -149,8 +149,6 @@ def test_where_a_hard_constraint_lets_pods_go(
 
 
 def test_too_full_can_be_helped_and_no_domain_cannot() -> None:
-    lab = alone(*zones(a=1, b=1, c=0), place("x"))
-    lab.cluster.put_node(place("c", "c", unschedulable=True))
     lab = Lab(*zones(a=1, b=1), place("c", "c", unschedulable=True), place("x"))
     diagnosis = lab.diagnosis(web(over()))
     statuses = {
@@ -250,7 +248,8 @@ def test_only_pods_with_the_same_values_count(
 
 
 def test_without_its_feature_gate_keys_are_not_looked_at() -> None:
-    gates = FeatureGates.of({"MatchLabelKeysInPodTopologySpread": False})
+    off = ("MatchLabelKeysInPodTopologySpread", "MatchLabelKeysInPodTopologySpreadSelectorMerge")
+    gates = FeatureGates.of(dict.fromkeys(off, False))
     lab = alone(*TWO_VERSIONS, gates=gates)
     assert lab.feasible(web(over(match_label_keys=("version",)), labels=version(2))) == ["b"]
 
@@ -331,9 +330,7 @@ SOFT: dict[str, tuple[list[Node | Pod], Pod, dict[str, int], dict[str, int]]] = 
 }
 
 
-@pytest.mark.parametrize(
-    ("objects", "asking", "raw", "normalised"), SOFT.values(), ids=SOFT.keys()
-)
+@pytest.mark.parametrize(("objects", "asking", "raw", "normalised"), SOFT.values(), ids=SOFT.keys())
 def test_fewer_pods_in_a_domain_are_better(
     objects: list[Node | Pod], asking: Pod, raw: dict[str, int], normalised: dict[str, int]
 ) -> None:

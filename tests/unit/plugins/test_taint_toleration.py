@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from kubesched.api.core import Toleration
 from kubesched.config.features import FeatureGates
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable
 from tests.unit.builders import Lab, node, pod
 
@@ -84,3 +88,14 @@ def test_tolerated_taints_are_not_disliked(toleration: Toleration, want: int) ->
     lab = Lab(node("n", taints=["a=1:PreferNoSchedule", "b:PreferNoSchedule"]))
     asking = pod(tolerations=[toleration])
     assert lab.raw_scores("TaintToleration", asking) == {"n": want}
+
+
+def test_shapes_are_released() -> None:
+    lab = Lab(node("a"))
+    info = lab.pending(pod(cpu="1"))
+    shape = weakref.ref(info.shape)
+    lab.framework.evaluator.find_feasible(CycleState(), info)
+    lab.framework.evaluator.plans._plans.clear()
+    del info
+    gc.collect()
+    assert shape() is None

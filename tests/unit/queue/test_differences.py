@@ -40,6 +40,10 @@ def test_a_node_that_changes(new: Node, want: list[str]) -> None:
     assert _actions(node(), new) == want
 
 
+def test_another_spelling_of_the_same_amount_is_no_event() -> None:
+    assert _actions(node(cpu="1", memory="1Gi"), node(cpu="1000m", memory="1024Mi")) == []
+
+
 def test_a_lifted_cordon_counts_as_a_change_of_taints_and_comes_first() -> None:
     cordoned = node(unschedulable=True)
     assert _actions(cordoned, node()) == ["UPDATE_NODE_TAINT"]

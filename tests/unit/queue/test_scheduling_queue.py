@@ -23,6 +23,21 @@ def test_the_most_important_pod_first_then_the_one_that_waited_longest() -> None
     assert bench.drained() == ["b", "d", "a", "c"]
 
 
+def test_a_new_priority_is_a_new_place() -> None:
+    bench = Bench()
+    bench.add("a", priority=1)
+    bench.add("b", priority=2)
+    bench.queue.add(info("a", priority=5))
+    assert bench.pop().info.uid == "a"
+
+
+def test_the_initial_attempt_is_when_a_pod_became_active() -> None:
+    bench = Bench(start=1000.0)
+    bench.add("a")
+    bench.clock.advance(50)
+    assert bench.pop().initial_attempt_at == 1000.0
+
+
 def test_an_empty_queue_has_nothing_to_pop() -> None:
     assert Bench().queue.pop() is None
 
@@ -261,6 +276,13 @@ def test_pods_in_other_places_do_not_care() -> None:
     assert bench.counts() == {"active": 1, "backoff": 1}
 
 
+def test_what_a_plugin_was_waiting_for_makes_the_pod_active_at_once() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit", pending=["Labels"])
+    bench.queue.move(NODE_LABEL)
+    assert bench.counts() == {"active": 1}
+
+
 # --- events while in flight -------------------------------------------------------------------
 
 
@@ -339,6 +361,26 @@ def test_nothing_is_remembered_for_a_pod_that_is_done() -> None:
     bench.queue.done("a")
     bench.fail(each, "Fit")
     assert bench.counts() == {"unschedulable": 1}
+
+
+def test_an_activation_while_in_flight_is_for_that_pod_alone() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.add("b")
+    _, other = bench.pop(), bench.pop()
+    bench.queue.activate(["a"])
+    bench.fail(other, "Nothing")
+    assert bench.counts() == {"unschedulable": 1, "in flight": 1}
+
+
+def test_a_pod_s_own_update_while_in_flight_is_for_that_pod_alone() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.add("b")
+    _, other = bench.pop(), bench.pop()
+    bench.update(pod("a"), pod("a", labels={"x": "y"}))
+    bench.fail(other, "Labels")
+    assert bench.counts() == {"unschedulable": 1, "in flight": 1}
 
 
 # --- gates ------------------------------------------------------------------------------------
@@ -465,6 +507,35 @@ def test_a_gate_is_asked_again_when_time_is_up() -> None:
     bench.clock.advance(301)
     bench.queue.flush()
     assert bench.counts() == {"active": 1}
+
+
+def test_a_gate_that_stays_shut_is_asked_every_five_minutes_not_every_second() -> None:
+    bench = Bench()
+    bench.add("a", gates=["x"])
+    bench.clock.advance(301)
+    for _ in range(60):
+        bench.queue.flush()
+        bench.clock.advance(1)
+    assert bench.gate_calls == 2
+
+
+def test_the_next_failure_ends_what_being_flushed_means() -> None:
+    bench = Bench()
+    each = bench.failed("a", "Fit")
+    bench.clock.advance(301)
+    bench.queue.flush()
+    assert each.flushed
+    bench.fail(bench.pop(), "Fit")
+    assert not each.flushed
+
+
+def test_a_gated_pod_was_not_flushed() -> None:
+    bench = Bench()
+    bench.add("a", gates=["x"])
+    bench.clock.advance(301)
+    bench.queue.flush()
+    (each,) = bench.queue.pods()
+    assert not each.flushed
 
 
 # --- updates and deletion ---------------------------------------------------------------------

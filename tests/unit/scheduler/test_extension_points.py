@@ -178,8 +178,7 @@ def test_a_pod_that_is_deleted_while_it_waits_gives_its_place_back() -> None:
 
             await here.app._client.delete("/api/v1/namespaces/default/pods/waits")
             await here.until(lambda: not here.app.cluster.assumed_count)
-
-            assert len(Gatekeeper.waiting) == 0
+            await here.until(lambda: not len(Gatekeeper.waiting))
             await here.until(lambda: here.app.queue.in_flight_count == 0)
             assert len(here.app.queue) == 0
 
@@ -362,5 +361,112 @@ def test_a_plugin_with_a_bug_costs_that_pod_its_attempt_and_nothing_else() -> No
 
             assert here.node_of("unlucky") == ""
             assert here.app.cluster.assumed_count == 0
+
+    asyncio.run(run())
+
+
+class AlwaysRefuses(Permit):
+    """Says no, and does not say what might help."""
+
+    name = "AlwaysRefuses"
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        Journal.entries.append(pod.pod.metadata.name)
+        return unschedulable("no"), 0.0
+
+
+def test_pods_that_are_refused_do_not_wake_each_other(journal: list[str]) -> None:
+    async def run() -> None:
+        async with scheduler(AlwaysRefuses) as here:
+            here.create_pod("one")
+            here.create_pod("two")
+            await here.until(lambda: here.message("one") and here.message("two"))
+            await asyncio.sleep(0.3)
+
+            # Their own conditions are updates of theirs, which may help whom nobody knows better.
+            assert len(journal) < 10
+
+    asyncio.run(run())
+
+
+class BreaksEverywhere(PreEnqueue, Reserve, PreBind, PostBind):
+    """Raises wherever it is told to."""
+
+    name = "BreaksEverywhere"
+    at: ClassVar[str] = ""
+
+    def _maybe(self, point: str) -> None:
+        if BreaksEverywhere.at == point:
+            raise ZeroDivisionError(f"a bug in {point}")
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        self._maybe("pre_enqueue")
+        return SUCCESS
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        return SUCCESS
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._maybe("unreserve")
+
+    def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        self._maybe("pre_flight")
+        return SUCCESS
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        self._maybe("pre_bind")
+        return error("not now") if BreaksEverywhere.at == "unreserve" else SUCCESS
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        self._maybe("post_bind")
+
+
+@pytest.mark.parametrize("point", ["pre_enqueue", "unreserve", "pre_flight", "pre_bind"])
+def test_no_pod_is_lost_wherever_a_plugin_raises(point: str) -> None:
+    async def run() -> None:
+        BreaksEverywhere.at = point
+        async with scheduler(BreaksEverywhere) as here:
+            uid = here.create_pod("p")["metadata"]["uid"]
+            await here.until(lambda: uid in here.app.queue)
+            await asyncio.sleep(0.1)
+            assert here.app.cluster.assumed_count == 0
+
+            BreaksEverywhere.at = ""
+            here.cluster.add_nodes(1)
+            await here.until(lambda: here.node_of("p"))
+
+    asyncio.run(run())
+
+
+def test_a_plugin_that_raises_after_binding_changes_nothing() -> None:
+    async def run() -> None:
+        BreaksEverywhere.at = "post_bind"
+        async with scheduler(BreaksEverywhere) as here:
+            here.create_pod("p")
+            await here.until(lambda: here.node_of("p"))
+            await here.until(lambda: here.app.queue.in_flight_count == 0)
+
+    asyncio.run(run())
+
+
+def test_a_pod_that_somebody_else_binds_is_left_alone() -> None:
+    async def run() -> None:
+        async with scheduler(Gatekeeper, nodes=2) as here:
+            uid = here.create_pod("waits")["metadata"]["uid"]
+            await here.until(lambda: Gatekeeper.waiting.get(uid))
+            body = {"target": {"kind": "Node", "name": "node-0001"}}
+            path = "/api/v1/namespaces/default/pods/waits/binding"
+            await here.app._client.post(path, {"metadata": {"name": "waits"}, **body})
+            await here.until(lambda: here.node_of("waits"))
+            waiting = Gatekeeper.waiting.get(uid)
+            assert waiting is not None
+
+            waiting.allow("Gatekeeper")
+            await here.until(lambda: here.app.queue.in_flight_count == 0)
+            await asyncio.sleep(0.05)
+
+            assert here.node_of("waits") == "node-0001"
+            assert here.app.cluster.node_of(uid) == "node-0001"
+            assert uid not in here.app.queue
 
     asyncio.run(run())
