@@ -67,9 +67,11 @@ async def _demo(flags: argparse.Namespace) -> None:
         pods = list(demo_workload.pods(flags.pods, gpu_slots=gpu_slots, seed=flags.seed))
         console.print(
             f"[bold]kubesched demo[/]: {sum(count for count, _ in templates)} nodes in "
-            f"{len(demo_workload.ZONES)} zones, {len(pods)} pods, API server at {cluster.url}"
+            f"{len(demo_workload.ZONES)} zones, {len(pods)} pods, API server at {cluster.url}",
+            soft_wrap=True,
         )
-        async with _scheduler(cluster, flags.seed, statistics) as app:
+        app = _make_app(cluster, flags.seed, statistics)
+        async with _running(app):
             with demo_report.progress(console, len(pods)) as advance:
                 await _feed(cluster, app, pods, statistics, advance)
             demo_report.show(console, app, statistics)
@@ -77,11 +79,8 @@ async def _demo(flags: argparse.Namespace) -> None:
                 await _keep_up(cluster)
 
 
-@asynccontextmanager
-async def _scheduler(
-    cluster: EmbeddedCluster, seed: int, statistics: Statistics
-) -> AsyncIterator[App]:
-    """Run a scheduler with the default configuration, as fast as it goes."""
+def _make_app(cluster: EmbeddedCluster, seed: int, statistics: Statistics) -> App:
+    """Make a scheduler with the default configuration, as fast as it goes."""
     from msgspec.structs import replace  # noqa: PLC0415
 
     from kubesched.app import App  # noqa: PLC0415
@@ -92,24 +91,23 @@ async def _scheduler(
     gates = FeatureGates.of({})
     config = SchedulerConfiguration.default(gates)
     unlimited = replace(config.client_connection, qps=0.0)
-    app = App(
+    return App(
         replace(config, client_connection=unlimited),
         gates,
         ClusterAccess.plain(cluster.url),
         seed=seed,
         on_bound=statistics.bound,
     )
-    task = asyncio.create_task(app.run())
-    started = asyncio.create_task(app.started.wait())
-    await asyncio.wait([task, started], return_when=asyncio.FIRST_COMPLETED)
-    if task.done():
-        started.cancel()
-        await task
-    try:
-        yield app
-    finally:
+
+
+@asynccontextmanager
+async def _running(app: App) -> AsyncIterator[None]:
+    """Run a scheduler beside something else; if it ends by itself, so does the other."""
+    async with asyncio.TaskGroup() as together:
+        task = together.create_task(app.run())
+        await app.started.wait()
+        yield
         task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
 
 
 async def _feed(
