@@ -35,7 +35,6 @@ NOT_BUILT_YET = (
     "VolumeBinding",
     "VolumeZone",
     "DynamicResources",
-    "DefaultPreemption",
 )
 
 #: What a scheduler may take to end after SIGTERM if it has work under way: the events that a crash

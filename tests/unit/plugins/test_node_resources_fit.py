@@ -307,6 +307,6 @@ def test_a_score_that_leaves_its_range_is_an_error_not_a_bad_score() -> None:
         node("c", memory="84Pi", cpu="1000000T"),
     )
     with pytest.raises(
-        AttemptError, match='plugin "NodeResourcesFit" returns an invalid score -[0-9]+, '
+        AttemptError, match=r'plugin "NodeResourcesFit" returns an invalid score -[0-9]+, '
     ):
         lab.totals(pod())

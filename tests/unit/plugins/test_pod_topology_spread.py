@@ -166,7 +166,7 @@ def test_too_full_can_be_helped_and_no_domain_cannot() -> None:
 
 #: (policies, tolerations) → where the pod may go, if zone c has no pod of the kind, but its only
 #: node is neither an ssd one nor untainted
-INCLUDED: dict[str, tuple[dict[str, str], list[str]]] = {
+INCLUDED: dict[str, tuple[dict[str, Any], list[str]]] = {
     "by default, nodes that the pod does not select do not count": ({}, ["a", "b", "c"]),
     "affinity honoured": ({"node_affinity_policy": "Honor"}, ["a", "b", "c"]),
     "affinity ignored": ({"node_affinity_policy": "Ignore"}, ["c"]),
@@ -176,7 +176,7 @@ INCLUDED: dict[str, tuple[dict[str, str], list[str]]] = {
 
 
 @pytest.mark.parametrize(("policies", "feasible"), INCLUDED.values(), ids=INCLUDED.keys())
-def test_which_nodes_count(policies: dict[str, str], feasible: list[str]) -> None:
+def test_which_nodes_count(policies: dict[str, Any], feasible: list[str]) -> None:
     ssd = {"disk": "ssd"}
     lab = alone(
         place("a", "a", labels=ssd),
@@ -224,7 +224,7 @@ def version(number: int, **more: Any) -> dict[str, str]:
     return {"app": "web", "version": f"v{number}", **more}
 
 
-TWO_VERSIONS = [
+TWO_VERSIONS: list[Node | Pod] = [
     place("a", "a"),
     place("b", "b"),
     *webs(2, "a", labels=version(1)),

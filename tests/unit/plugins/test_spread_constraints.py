@@ -40,7 +40,7 @@ def test_what_is_not_said_has_a_default() -> None:
     assert (found.honor_affinity, found.honor_taints) == (True, False)
     assert found.counts_itself
     assert found.selection is not None
-    assert found.selection.namespaces == {"ns"}
+    assert found.selection.namespaces == frozenset({"ns"})
     assert not found.selection.with_terminating
 
 
@@ -81,11 +81,12 @@ def test_who_counts(
 def test_keys_add_the_pod_s_own_values() -> None:
     mine, other = {**WEB, "version": "1"}, {**WEB, "version": "2"}
     found = compiled(pod_labels=mine, match_label_keys=("version", "absent"))
-    assert found.selector.matches(mine)
-    assert not found.selector.matches(other)
-    assert compiled(pod_labels=mine, keys=False, match_label_keys=("version",)).selector.matches(
-        other
-    )
+    without = compiled(pod_labels=mine, keys=False, match_label_keys=("version",))
+    assert found.selection is not None
+    assert without.selection is not None
+    assert found.selection.selector.matches(mine)
+    assert not found.selection.selector.matches(other)
+    assert without.selection.selector.matches(other)
 
 
 def test_a_default_s_selector_is_given() -> None:
