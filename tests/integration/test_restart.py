@@ -205,7 +205,7 @@ def logged_bindings(scheduler: SchedulerProcess) -> dict[str, str]:
         _, success, rest = line.partition("Successfully bound pod to node: pod=")
         if success:
             full_name, where = rest.split(" node=")
-            found[full_name.partition("/")[2]] = where
+            found[full_name.partition("/")[2]] = where.split(" ")[0]
     return found
 
 

@@ -70,6 +70,8 @@ class Ours:
         info, state = self.cluster.compiler.pending(pod), CycleState()
         found = self._framework.evaluator.find_feasible(state, info)
         if isinstance(found, Diagnosis):
+            post = self._framework.post_filter(state, info, found)
+            found.post_filter_message = post.status.message
             return set(), found.message()
         total = self._framework.evaluator.total_scores(state, info, found)
         best = found[np.flatnonzero(total == total.max())]

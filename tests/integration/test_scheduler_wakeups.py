@@ -111,7 +111,6 @@ WAITS = {
         refused_because=NO_ROOM,
         does_not_help={
             "a label": change_node({"metadata": {"labels": {"zone": "z1"}}}),
-            "a taint": change_node({"spec": {"taints": [TAINT]}}),
             "an annotation": change_node(ANNOTATED),
             "a heartbeat": change_node(HEARTBEAT, status=True),
             "another pod": add_pod(pod("small")),
@@ -153,7 +152,6 @@ WAITS = {
         refused_because="1 node(s) didn't match Pod's node affinity/selector",
         does_not_help={
             "more CPU": change_node(MORE_CPU, status=True),
-            "a taint": change_node({"spec": {"taints": [{**TAINT, "effect": "PreferNoSchedule"}]}}),
             "a pod's end": delete("there"),
         },
         placed=[pod("there", nodeName="n1", requests=LARGE)],
@@ -256,8 +254,14 @@ def test_a_pod_that_is_woken_in_vain_says_why_it_still_waits(
         time.sleep(ASLEEP_SECONDS)
         second = wait_until_refused(control_plane, namespace, "p")
         counted = attempts(control_plane, namespace, "p")
-    assert first == "0/1 nodes are available: 1 Insufficient cpu."
-    assert second == ("0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable.")
+    assert first == (
+        "0/1 nodes are available: 1 Insufficient cpu. "
+        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+    )
+    assert second == (
+        "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
+        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+    )
     assert counted == 2
 
 

@@ -405,7 +405,7 @@ NODES = st.lists(
         taints=st.sampled_from([(), (), ("dedicated:NoSchedule",)]),
         unschedulable=st.sampled_from([False, False, False, True]),
     ),
-    min_size=1,
+    min_size=2,
     max_size=5,
     unique_by=lambda each: each.metadata.name,
 )
@@ -433,14 +433,19 @@ BUDGETS = st.lists(
     max_size=2,
 )
 NOMINATED = st.lists(
-    st.tuples(st.sampled_from(NODE_NAMES), st.sampled_from(["500m", "1"]), PRIORITIES), max_size=2
+    st.tuples(
+        st.sampled_from(NODE_NAMES),
+        st.sampled_from(["500m", "1", "2"]),
+        st.sampled_from([0, 10, 20]),
+    ),
+    max_size=4,
 )
 ASKING = st.builds(
     pod,
     st.just("preemptor"),
     cpu=st.sampled_from(["100m", "1", "2", "4"]),
     requests=st.sampled_from([None, None, {GPU: "1"}]),
-    priority=st.sampled_from([0, 1, 5, 10, 20]),
+    priority=st.sampled_from([1, 5, 10, 20]),
     ports=st.sampled_from([(), (), (80,)]),
     node_selector=st.sampled_from([None, None, {"disk": "ssd"}]),
 )

@@ -1,0 +1,73 @@
+"""What pods below a priority take from each row."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.api.core import Node
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.lower_priority import LowerPriority
+from kubesched.cluster.resources import CPU
+from tests.unit.builders import cluster_of, node, pod
+from tests.unit.framework.random_cluster import EVENTS, FIRST_NODES, GPU, Event
+
+
+def assert_recounted(cluster: Cluster, lower: LowerPriority, priority: int) -> None:
+    """Everything equals a recount from the pods."""
+    table = cluster.table
+    lower.update()
+    for row in range(table.size):
+        pods = [each for each in table.pods[row].values() if each.priority < priority]
+        assert lower.pod_count[row] == len(pods)
+        for number, name in enumerate(table.resources.names):
+            taken = sum(each.requests.amounts.get(name, 0) for each in pods)
+            assert lower.requested[number, row] == taken
+
+
+def test_only_lower_priorities_count() -> None:
+    cluster = cluster_of(
+        node("n1"),
+        pod("lower", node="n1", cpu="1", priority=4),
+        pod("same", node="n1", cpu="1", priority=5),
+        pod("none", node="n1", cpu="500m"),
+        pod("negative", node="n1", cpu="100m", priority=-5),
+    )
+    for priority, (count, cpu) in {5: (3, 1600), 0: (1, 100), -5: (0, 0), 6: (4, 2600)}.items():
+        lower = LowerPriority(cluster.table, priority)
+        lower.update()
+        assert (lower.pod_count[0], lower.requested[CPU, 0]) == (count, cpu)
+
+
+def test_only_rows_that_changed_are_summed_up_again() -> None:
+    cluster = cluster_of(node("n1"), node("n2"), pod("a", node="n1"), pod("b", node="n2"))
+    lower = LowerPriority(cluster.table, 5)
+    lower.update()
+    lower.pod_count[:] = 77
+    cluster.put_pod(pod("c", node="n2"))
+    lower.update()
+    assert lower.pod_count.tolist() == [77, 2]
+
+
+def test_new_rows_and_resources_make_room_for_themselves() -> None:
+    cluster = cluster_of(node("n1"), pod("a", node="n1", requests={GPU: "2"}))
+    lower = LowerPriority(cluster.table, 5)
+    lower.update()
+    cluster.put_node(node("n2", resources={GPU: "4"}))
+    for number in range(100):
+        cluster.put_node(node(f"more-{number}"))
+    cluster.put_pod(pod("b", node="more-99", cpu="1"))
+    assert_recounted(cluster, lower, 5)
+
+
+@given(first=FIRST_NODES, events=st.lists(EVENTS, min_size=1, max_size=12), often=st.booleans())
+@settings(max_examples=40)
+def test_sums_follow_every_change(first: list[Node], events: list[Event], often: bool) -> None:
+    cluster = cluster_of(*first)
+    lower = LowerPriority(cluster.table, 1)
+    lower.update()
+    for event in events:
+        event.apply(cluster)
+        if often:
+            assert_recounted(cluster, lower, 1)
+    assert_recounted(cluster, lower, 1)

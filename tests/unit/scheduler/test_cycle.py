@@ -1,0 +1,85 @@
+"""One pod, all nodes, one decision."""
+
+from __future__ import annotations
+
+import numpy as np
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod
+from kubesched.framework.plugin import Score
+from kubesched.framework.status import Code, error
+from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from tests.unit.builders import Lab, node, pod
+from tests.unit.framework.test_evaluation import filters, scores
+
+
+def schedule(lab: Lab, asking: Pod, *, seed: int = 1) -> Decision:
+    return SchedulingCycle(lab.cluster, seed=seed).schedule(lab.framework, lab.pending(asking))
+
+
+def test_the_best_node_is_chosen() -> None:
+    lab = Lab(node("small", cpu="2"), node("large", cpu="64"), node("closed", unschedulable=True))
+    decision = schedule(lab, pod(cpu="1"))
+    assert (decision.node_name, decision.status.ok) == ("large", True)
+    assert (decision.evaluated_nodes, decision.feasible_nodes) == (3, 2)
+
+
+def test_the_only_feasible_node_is_not_scored() -> None:
+    broken: type[Score] = scores("Broken", lambda nodes: np.full(len(nodes), -7))
+    lab = Lab(node("a"), node("b", cpu="0"), plugins=[broken], only=["NodeResourcesFit"])
+    assert schedule(lab, pod(cpu="1")).node_name == "a"
+    lab.cluster.put_node(node("b"))
+    assert schedule(lab, pod(cpu="1")).status.code is Code.ERROR
+
+
+def test_ties_are_settled_by_the_seed_and_all_nodes_get_their_turn() -> None:
+    lab = Lab(*(node(f"n{number}") for number in range(8)))
+    chosen = {seed: schedule(lab, pod(), seed=seed).node_name for seed in range(40)}
+    assert len(set(chosen.values())) > 4
+    assert chosen == {seed: schedule(lab, pod(), seed=seed).node_name for seed in range(40)}
+
+
+def test_no_nodes_at_all() -> None:
+    decision = schedule(Lab(), pod())
+    assert decision.status.message == "no nodes available to schedule pods"
+    assert (decision.node_name, decision.nominated_node) == ("", "")
+    assert decision.diagnosis is None
+
+
+def test_an_error_has_no_diagnosis_and_takes_the_nomination_back() -> None:
+    lab = Lab(node("a"), plugins=[filters("Bad", {"a": error("disk on fire")})], only=[])
+    decision = schedule(lab, pod())
+    assert decision.status.code is Code.ERROR
+    assert decision.status.message == 'running "Bad" filter plugin: disk on fire'
+    assert (decision.diagnosis, decision.nominated_node) == (None, "")
+
+
+def test_a_pod_that_fits_nowhere_may_make_room() -> None:
+    lab = Lab(node("n1", cpu="1"), pod("a", node="n1", cpu="1"))
+    decision = schedule(lab, pod("p", cpu="1", priority=5))
+    assert (decision.node_name, decision.nominated_node) == ("", "n1")
+    assert decision.status.message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert decision.diagnosis is not None
+    assert decision.diagnosis.unschedulable_plugins == {"NodeResourcesFit"}
+    assert lab.evictor.evicted == [("p", "n1", ["a"])]
+
+
+def test_a_polite_pod_keeps_its_nomination() -> None:
+    lab = Lab(node("n1", cpu="1"), pod("a", node="n1", cpu="1"))
+    asking = pod("p", cpu="1", priority=5)
+    polite = replace(asking, spec=replace(asking.spec, preemption_policy="Never"))
+    assert schedule(lab, polite).nominated_node is None
+
+
+def test_without_anybody_to_make_room_a_nomination_is_taken_back() -> None:
+    lab = Lab(node("n1", cpu="1"), only=["NodeResourcesFit"])
+    decision = schedule(lab, pod(cpu="2"))
+    assert decision.status.message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert decision.nominated_node == ""
+
+
+def test_without_scores_one_feasible_node_is_enough() -> None:
+    lab = Lab(*(node(f"n{number}") for number in range(8)), only=["NodeResourcesFit"])
+    lab.framework.plugins.score.clear()
+    decision = schedule(lab, pod())
+    assert (decision.feasible_nodes, decision.evaluated_nodes) == (1, 1)

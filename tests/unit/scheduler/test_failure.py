@@ -1,0 +1,142 @@
+"""What happens to a pod that could not be placed: it is told, and it is tried again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesched.api.core import Pod
+from kubesched.errors import ObjectError
+from kubesched.framework.status import Status, error, unschedulable
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.scheduler.failure import FailureHandler
+from tests.unit.builders import Lab, node, on_node, pod
+from tests.unit.queue.queued import Bench as Queue
+
+
+class Reports:
+    """Writes down what pods are to be told."""
+
+    def __init__(self) -> None:
+        self.submitted: list[tuple[str, Status, str | None]] = []
+
+    def submit(self, each: Pod, status: Status, nominated_node: str | None) -> None:
+        self.submitted.append((each.metadata.name, status, nominated_node))
+
+
+class Warnings:
+    """Writes down events."""
+
+    def __init__(self) -> None:
+        self.notes: list[tuple[str, str, str, str]] = []
+
+    def warning(self, each: Pod, *, reason: str, action: str, note: str) -> None:
+        self.notes.append((each.metadata.name, reason, action, note))
+
+
+class Bench:
+    """A handler, and one pod in flight."""
+
+    def __init__(self) -> None:
+        self.lab = Lab(node("n1", cpu="1"))
+        self.bench = Queue()
+        self.reports, self.events = Reports(), Warnings()
+        self.known: dict[str, Pod] = {"p": pod("p", cpu="2")}
+        reports: Any = self.reports
+        recorders: Any = self.events
+        self.handler = FailureHandler(
+            cluster=self.lab.cluster,
+            queue=self.bench.queue,
+            reports=reports,
+            recorders=recorders,
+            find_pod=lambda namespace, name: self.known.get(name),
+        )
+        self.bench.queue.add(self.lab.pending(self.known["p"]))
+        self.pod: QueuedPod = self.bench.pop()
+
+    def fail(self, status: Status, **options: Any) -> None:
+        options = {"nominated_node": None, **options}
+        self.handler.handle(self.lab.framework, self.pod, status, **options)
+
+
+def test_a_pod_that_fits_nowhere_is_parked_and_told() -> None:
+    bench = Bench()
+    diagnosis = bench.lab.diagnosis(bench.known["p"])
+    bench.fail(unschedulable(diagnosis.message()), diagnosis=diagnosis)
+    text = "0/1 nodes are available: 1 Insufficient cpu."
+    assert bench.pod.unschedulable_plugins == {"NodeResourcesFit"}
+    assert bench.bench.counts() == {"unschedulable": 1}
+    assert bench.reports.submitted == [("p", unschedulable(text), None)]
+    assert bench.events.notes == [("p", "FailedScheduling", "Scheduling", text)]
+
+
+def test_an_error_is_nobody_s_rejection() -> None:
+    bench = Bench()
+    bench.pod.unschedulable_plugins = {"Earlier"}
+    bench.fail(error("disk on fire").by("Disks"))
+    assert bench.pod.unschedulable_plugins == set()
+    assert bench.bench.counts() == {"backoff": 1}
+    assert bench.reports.submitted == [("p", error("disk on fire").by("Disks"), None)]
+
+
+def test_a_rejection_by_one_plugin_is_remembered() -> None:
+    bench = Bench()
+    bench.fail(unschedulable("no room").by("Volumes"))
+    assert bench.pod.unschedulable_plugins == {"Volumes"}
+
+
+@pytest.mark.parametrize(
+    ("nominated", "before", "after"),
+    [("n1", None, "n1"), ("", "n1", None), (None, "n1", "n1")],
+    ids=["given", "taken back", "left"],
+)
+def test_a_nomination_counts_at_once(
+    nominated: str | None, before: str | None, after: str | None
+) -> None:
+    bench = Bench()
+    nominator = bench.lab.cluster.nominator
+    if before:
+        nominator.nominate(bench.pod.info, before)
+    bench.fail(unschedulable("x").by("F"), nominated_node=nominated)
+    assert nominator.node_of("p") == after
+    assert bench.reports.submitted[0][2] == nominated
+
+
+@pytest.mark.parametrize(
+    "newest",
+    [None, on_node(pod("p"), "n1"), pod("p", uid="another")],
+    ids=["gone", "bound", "another of that name"],
+)
+def test_a_pod_that_needs_no_node_any_more_is_not_tried_again(newest: Pod | None) -> None:
+    bench = Bench()
+    bench.known = {"p": newest} if newest else {}
+    bench.fail(unschedulable("no room").by("F"))
+    assert bench.bench.counts() == {}
+    assert bench.reports.submitted == []
+    assert bench.events.notes == []
+
+
+def test_the_newest_version_is_tried_next() -> None:
+    bench = Bench()
+    bench.known["p"] = pod("p", priority=9)
+    bench.fail(unschedulable("no room").by("F"))
+    assert bench.pod.info.priority == 9
+
+
+def test_a_version_that_cannot_be_read_is_not(caplog: pytest.LogCaptureFixture) -> None:
+    bench = Bench()
+    before = bench.pod.info
+    bench.known["p"] = pod("p", cpu="plenty")
+    bench.fail(unschedulable("no room").by("F"))
+    assert bench.pod.info is before
+    assert bench.bench.counts() == {"unschedulable": 1}
+    assert "keeping the version of a pod that can be read" in caplog.text
+
+
+def test_a_pod_that_cannot_be_read_is_told_so() -> None:
+    bench = Bench()
+    bench.handler.refuse(pod("q"), ObjectError("pod default/q: cpu: not a quantity"))
+    text = "pod default/q: cpu: not a quantity"
+    assert bench.reports.submitted == [("q", error(text), None)]
+    assert bench.events.notes == [("q", "FailedScheduling", "Scheduling", text)]
