@@ -93,15 +93,9 @@ class App:
     ) -> None:
         clock = clock or RealClock()
         config = with_extender_effects(config)
-        connection = config.client_connection
-        user_agent = f"kube-scheduler/kubesched-{__version__}/scheduler"
-        self._client = ApiClient(
-            access, qps=connection.qps, burst=connection.burst, user_agent=user_agent
-        )
+        self._client = _make_client(config, access)
         # Events have a rate limit of their own: they must not hold up bindings.
-        self._event_client = ApiClient(
-            access, qps=connection.qps, burst=connection.burst, user_agent=user_agent
-        )
+        self._event_client = _make_client(config, access)
         self.cluster = Cluster(RequestRules.of(gates))
         api_calls = ApiCalls(self._client, clock)
         waiting = WaitingPods()
@@ -361,3 +355,9 @@ class App:
 
     def _is_ours(self, pod: Pod) -> bool:
         return pod.spec.scheduler_name in self.frameworks
+
+
+def _make_client(config: SchedulerConfiguration, access: ClusterAccess) -> ApiClient:
+    connection = config.client_connection
+    user_agent = f"kube-scheduler/kubesched-{__version__}/scheduler"
+    return ApiClient(access, qps=connection.qps, burst=connection.burst, user_agent=user_agent)

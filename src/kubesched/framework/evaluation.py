@@ -9,7 +9,7 @@ that are still in the race. Nothing here changes the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -63,10 +63,11 @@ class Evaluator:
         self._table = cluster.table
         # Which kind a plugin is, is asked once: the cycle has better things to do.
         self._cluster_pre_filters = of_kind(plugins.pre_filter, PreFilter)
+        #: with the position of each, which decides whose rejection counts
+        self._filters = list(enumerate(plugins.filter))
+        self._row_filters = [each for each in self._filters if isinstance(each[1], RowFilter)]
         self._cluster_filters = [
-            (order, plugin)
-            for order, plugin in enumerate(plugins.filter)
-            if isinstance(plugin, Filter)
+            (order, plugin) for order, plugin in self._filters if isinstance(plugin, Filter)
         ]
         self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
         self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
@@ -218,8 +219,19 @@ class Evaluator:
         return result
 
     def _all_filters(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
+        return self._first_rejections(state, pod, nodes, self._filters)
+
+    def _first_rejections(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: NodeRows,
+        filters: Sequence[tuple[int, RowFilter | Filter]],
+    ) -> Int32Array:
+        """Return the number of each row's first rejection, 0 for none."""
         result = np.zeros(len(nodes), dtype=np.int32)
-        for order, plugin in reversed(list(enumerate(self._plugins.filter))):
+        # Backwards, so that of several rejections the first one stays.
+        for order, plugin in reversed(filters):
             if plugin.name in state.skip_filter:
                 continue
             numbers = self._run_filter(order, plugin, state, pod, nodes)
@@ -299,13 +311,7 @@ class Evaluator:
 
     def row_local_rejections(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
         """Return the number of each row's first row-local rejection; `nodes` may be supposed."""
-        result = np.zeros(len(nodes), dtype=np.int32)
-        for order, plugin in reversed(list(enumerate(self._plugins.filter))):
-            if isinstance(plugin, RowFilter) and plugin.name not in state.skip_filter:
-                numbers = self._run_filter(order, plugin, state, pod, nodes)
-                if numbers is not None:
-                    np.copyto(result, numbers, where=numbers > 0)
-        return result
+        return self._first_rejections(state, pod, nodes, self._row_filters)
 
     def diagnose(self, state: CycleState, pod: PodInfo, refused: Mapping[int, Status]) -> Diagnosis:
         """Return why a pod fits nowhere, if rows that filters let pass were refused later."""
