@@ -26,3 +26,7 @@ class CycleState:
     def read(self, key: object) -> object:
         """Return what was remembered; KeyError if nothing was."""
         return self._data[key]
+
+    def get(self, key: object) -> object:
+        """Return what was remembered, None if nothing was."""
+        return self._data.get(key)

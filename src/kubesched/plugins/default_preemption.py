@@ -29,7 +29,12 @@ from kubesched.queue.events import Action, ClusterEvent, Resource
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
 NEVER = "not eligible due to preemptionPolicy=Never."
+NONE_LEFT = "no candidate node for preemption"
 ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node."
+
+
+#: Under this key of the cycle state is what was found already, and narrowed down by extenders.
+FOUND = "DefaultPreemption/found"
 
 
 class DefaultPreemption(PreEnqueue, PostFilter):
@@ -75,10 +80,14 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
         """Find victims and have them evicted, or say why that would not help."""
-        refusal = self._not_eligible(pod, diagnosis)
+        refusal = self.why_not_eligible(pod, diagnosis)
         if refusal:
             return PostFilterResult(_prefixed(unschedulable(refusal)))
-        found = self.find(state, pod, diagnosis)
+        found = state.get(FOUND)
+        if not isinstance(found, Found):
+            found = self.find(state, pod, diagnosis)
+        elif not found.candidates:
+            return PostFilterResult(_prefixed(unschedulable(NONE_LEFT)))
         failures = [each for each in found.refusals.values() if each.code is Code.ERROR]
         if not found.candidates and failures:
             return PostFilterResult(_prefixed(failures[0]))
@@ -101,7 +110,8 @@ class DefaultPreemption(PreEnqueue, PostFilter):
     def _rotated(self, rows: IndexArray) -> IndexArray:
         return np.roll(rows, -self._rng.randrange(len(rows))) if len(rows) else rows
 
-    def _not_eligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
+    def why_not_eligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
+        """Return why a pod may not preempt others, "" if it may."""
         if pod.pod.spec.preemption_policy == "Never":
             return NEVER
         nominated = pod.pod.status.nominated_node_name

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
@@ -17,8 +18,10 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
+from kubesched.plugins.default_preemption import FOUND, DefaultPreemption
+from kubesched.plugins.victims import Candidate, Found, importance
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
-from kubesched.scheduler.extenders import Extenders
+from kubesched.scheduler.extenders import Extenders, Victims
 
 #: What stands for all extenders where plugins are named.
 EXTENDER = "Extender"
@@ -49,16 +52,60 @@ class ExtendedCycle:
         all_matter = self._extenders.has_filters or self._extenders.has_prioritizers
         found = self._cycle.find(framework, state, pod, all_matter=all_matter)
         if isinstance(found, Diagnosis):
-            return self._cycle.explain(framework, state, pod, found)
+            return await self._explain(framework, state, pod, found)
         rows, evaluated = found
         names = [self._table.name_at(row) for row in rows.tolist()]
         verdict = await self._extenders.filter(pod.pod, names)
         left = self._rows(verdict.feasible)
         if not len(left):
             diagnosis = self._diagnose(framework, state, pod, verdict.rejected)
-            return self._cycle.explain(framework, state, pod, diagnosis)
+            return await self._explain(framework, state, pod, diagnosis)
         row = int(left[0]) if len(left) == 1 else await self._best(framework, state, pod, left)
         return self._cycle.chosen(state, row, evaluated=evaluated, feasible=len(left))
+
+    async def _explain(
+        self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> Decision:
+        """Let extenders narrow down who may be evicted, before anybody is."""
+        plugin = framework.plugins.instances.get(DefaultPreemption.name)
+        if (
+            self._extenders.has_preemptors
+            and isinstance(plugin, DefaultPreemption)
+            and plugin in framework.plugins.post_filter
+            and not plugin.why_not_eligible(pod, diagnosis)
+        ):
+            found = plugin.find(state, pod, diagnosis)
+            if found.candidates:
+                narrowed = await self._narrow(pod, found.candidates)
+                state.write(FOUND, Found(narrowed, found.refusals))
+        return self._cycle.explain(framework, state, pod, diagnosis)
+
+    async def _narrow(self, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:
+        offered = {
+            self._table.name_at(each.row): Victims(
+                [victim.pod for victim in each.victims], each.violations
+            )
+            for each in candidates
+        }
+        left = await self._extenders.preempt(pod.pod, offered, pods_on=self._pods_on)
+        narrowed = []
+        for name, victims in left.items():
+            row = self._table.row_of(name)
+            if row is not None:
+                on_row = self._table.pods[row]
+                chosen = [on_row[each.metadata.uid] for each in victims.pods]
+                narrowed.append(
+                    Candidate(
+                        row,
+                        tuple(sorted(chosen, key=importance)),
+                        victims.num_pdb_violations,
+                    )
+                )
+        return narrowed
+
+    def _pods_on(self, node_name: str) -> list[Pod] | None:
+        row = self._table.row_of(node_name)
+        return None if row is None else [each.pod for each in self._table.pods[row].values()]
 
     async def _best(
         self, framework: Framework, state: CycleState, pod: PodInfo, rows: IndexArray

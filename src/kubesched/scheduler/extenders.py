@@ -76,6 +76,7 @@ class Extenders:
         )
         #: whether any extender looks at nodes, or scores them, for whatever pods
         self.has_filters = any(extender.filters for extender in self._extenders)
+        self.has_preemptors = any(extender.preempts for extender in self._extenders)
         self.has_prioritizers = any(extender.prioritizes for extender in self._extenders)
 
     def __len__(self) -> int:

@@ -50,7 +50,7 @@ class Harness:
         conditions = pod.status.conditions if pod else ()
         return next((each.message for each in conditions if each.type == "PodScheduled"), "")
 
-    async def until(self, holds: Callable[[], object], seconds: float = 5.0) -> None:
+    async def until(self, holds: Callable[[], object], seconds: float = 15.0) -> None:
         """Wait until something is so."""
         async with asyncio.timeout(seconds):
             while not holds():  # noqa: ASYNC110 (what is waited for does not know of us)

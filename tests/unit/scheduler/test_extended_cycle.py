@@ -159,3 +159,47 @@ def test_an_extender_binds_instead_of_the_plugins() -> None:
                 }
 
     asyncio.run(run())
+
+
+def test_an_extender_narrows_down_whom_to_evict() -> None:
+    """Two nodes would do; the extender leaves one of them, and then none."""
+    asked: list[Json] = []
+    allowed = {"node-0001"}
+
+    def preempt(request: Json) -> object:
+        asked.append(request)
+        offered = request["NodeNameToMetaVictims"]
+        left = {node: victims for node, victims in offered.items() if node in allowed}
+        return {"NodeNameToMetaVictims": left}
+
+    async def run() -> None:
+        async with ScriptedServer(handler(preempt=preempt)) as server:
+            extender = {
+                "urlPrefix": server.url,
+                "preemptVerb": "preempt",
+                "nodeCacheCapable": True,
+            }
+            async with scheduler(nodes=2, extenders=[extender]) as here:
+                large = {"requests": {"cpu": "6"}}
+                container = {"name": "c", "image": "i", "resources": large}
+                for name in ("low-a", "low-b"):
+                    here.create_pod(name, containers=[container])
+                await here.until(lambda: here.node_of("low-a") and here.node_of("low-b"))
+
+                here.create_pod(
+                    "high", containers=[container], priorityClassName="system-node-critical"
+                )
+                await here.until(lambda: here.node_of("high"))
+                assert here.node_of("high") == "node-0001"
+                assert set(asked[0]["NodeNameToMetaVictims"]) == {"node-0000", "node-0001"}
+
+                allowed.clear()
+                here.create_pod(
+                    "higher", containers=[container], priorityClassName="system-node-critical"
+                )
+                await here.until(lambda: here.message("higher"))
+                assert here.message("higher").endswith(
+                    "preemption: no candidate node for preemption"
+                )
+
+    asyncio.run(run())
