@@ -1,13 +1,8 @@
-"""The tables of this folder against kube-scheduler itself.
-
-The other tests compare this program with answers that kube-scheduler once gave. Here it is asked
-again: set KUBESCHED_KUBE_SCHEDULER to the path of a kube-scheduler v1.36 to run these.
-"""
+"""Answers about configurations that the unit tests take for kube-scheduler's: here it is asked."""
 
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 from pathlib import Path
@@ -15,12 +10,7 @@ from typing import Any
 
 import pytest
 
-from .tables import rows
-
-KUBE_SCHEDULER = os.environ.get("KUBESCHED_KUBE_SCHEDULER", "")
-
-if not KUBE_SCHEDULER:
-    pytest.skip("KUBESCHED_KUBE_SCHEDULER names no kube-scheduler", allow_module_level=True)
+from tests.unit.config.tables import rows
 
 KUBECONFIG = """\
 apiVersion: v1
@@ -35,7 +25,8 @@ STARTED = re.compile(r'work with those plugins" Plugins=(\{.*\})$', re.MULTILINE
 class KubeScheduler:
     """Runs kube-scheduler on a configuration, up to where it would write it."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, binary: Path, folder: Path) -> None:
+        self._binary = binary
         self._folder = folder
         (folder / "kubeconfig.yaml").write_text(KUBECONFIG)
         self.written = ""
@@ -43,7 +34,7 @@ class KubeScheduler:
 
     def run(self, config: str, gates: str = "") -> None:
         (self._folder / "config.yaml").write_text(config)
-        command = [KUBE_SCHEDULER, "--secure-port=0", "-v=2", "--config=config.yaml"]
+        command = [str(self._binary), "--secure-port=0", "-v=2", "--config=config.yaml"]
         command += ["--write-config-to=out.yaml", f"--feature-gates={gates}"]
         done = subprocess.run(
             command, cwd=self._folder, capture_output=True, text=True, timeout=60, check=False
@@ -76,8 +67,8 @@ class KubeScheduler:
 
 
 @pytest.fixture
-def kube_scheduler(tmp_path: Path) -> KubeScheduler:
-    return KubeScheduler(tmp_path)
+def kube_scheduler(assets: Path, tmp_path: Path) -> KubeScheduler:
+    return KubeScheduler(assets / "kube-scheduler", tmp_path)
 
 
 def connected(config: str) -> str:
