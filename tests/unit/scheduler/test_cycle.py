@@ -83,3 +83,23 @@ def test_without_scores_one_feasible_node_is_enough() -> None:
     lab.framework.plugins.score.clear()
     decision = schedule(lab, pod())
     assert (decision.feasible_nodes, decision.evaluated_nodes) == (1, 1)
+
+
+def test_a_profile_that_asks_for_some_nodes_only_gets_others_each_time() -> None:
+    lab = Lab(*(node(f"n{number:03d}") for number in range(300)))
+    lab.framework.percentage_of_nodes_to_score = 5
+    cycle = SchedulingCycle(lab.cluster, seed=1)
+
+    decisions = [cycle.schedule(lab.framework, lab.pending(pod())) for _ in range(3)]
+
+    assert [each.feasible_nodes for each in decisions] == [100, 100, 100]
+    assert [each.evaluated_nodes for each in decisions] == [100, 100, 100]
+    assert [int(each.node_name[1:]) // 100 for each in decisions] == [0, 1, 2]
+
+
+def test_a_profile_that_does_not_ask_for_some_gets_all_nodes() -> None:
+    lab = Lab(*(node(f"n{number:03d}") for number in range(300)))
+
+    decision = schedule(lab, pod())
+
+    assert (decision.feasible_nodes, decision.evaluated_nodes) == (300, 300)
