@@ -96,7 +96,7 @@ def custom(label: str) -> ClusterEvent:
     return ClusterEvent(Resource.ANY, Action.ALL, label)
 
 
-#: The pod went through PreEnqueue and every queue again, whatever it waited for.
+# What is not an action on a resource, by the names that kube-scheduler gives it.
 UNSCHEDULABLE_TIMEOUT: Final = custom("UnschedulableTimeout")
 FORCE_ACTIVATE: Final = custom("ForceActivate")
 SCHEDULE_ATTEMPT_FAILURE: Final = custom("ScheduleAttemptFailure")
