@@ -46,8 +46,10 @@ def differences(expect: dict[str, Json], actual: dict[str, Json]) -> list[Differ
 
 
 def aspects_of(expect: dict[str, Json]) -> list[str]:
-    """Return the aspects that an expected answer has something to say about."""
+    """Return the aspects of an expected answer that are compared."""
     present = [aspect for aspect in ASPECTS if aspect in expect]
+    if "postfilter" in present and _decided_by_dynamic_resources(expect):
+        present.remove("postfilter")
     if "fitError" in expect or "scheduleError" in expect:
         present.append("message")
     return present

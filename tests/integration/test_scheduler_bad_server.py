@@ -358,8 +358,11 @@ def test_a_node_that_has_more_than_can_be_counted_has_nothing(
     with scheduler_behind(proxy, control_plane):
         control_plane.request("POST", "/api/v1/nodes", node(POISONED))
         control_plane.request("POST", pods_path(namespace), pod("p", requests={"cpu": "1m"}))
-        wanted = "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable."
-        eventually(lambda: wait_until_refused(control_plane, namespace, "p").startswith(wanted))
+        wanted = (
+            "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
+            "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        )
+        eventually(lambda: wait_until_refused(control_plane, namespace, "p") == wanted)
 
 
 def test_unreadable_objects_in_a_list_are_named_and_left_out(
