@@ -1,0 +1,72 @@
+"""Values of labels that dashboards and alerts select by, and how some are made."""
+
+from __future__ import annotations
+
+from typing import Final
+
+# result of schedule_attempts and scheduling_attempt_duration, and of their pod group counterparts
+SCHEDULED: Final = "scheduled"
+UNSCHEDULABLE: Final = "unschedulable"
+ERROR: Final = "error"
+WAITING_ON_PREEMPTION: Final = "waiting_on_preemption"
+
+# operation of goroutines, besides extension points and plugins that work in parallel
+BINDING: Final = "binding"
+PRIORITIZING_EXTENDER: Final = "prioritizing_extender"
+
+# result of preemption_goroutines_*, status of resourceclaim_creates and dra_bindingconditions_*
+SUCCESS: Final = "success"
+FAILURE: Final = "failure"
+TIMEOUT: Final = "timeout"
+
+# hint of queueing_hint_execution_duration
+HINT_QUEUE: Final = "Queue"
+HINT_SKIP: Final = "QueueSkip"
+HINT_ERROR: Final = "Error"
+
+# event of inflight_events that stands for a pod in its cycle
+POD_POPPED: Final = "PodPopped"
+
+# type of cache_size
+ASSUMED_PODS: Final = "assumed_pods"
+PODS: Final = "pods"
+NODES: Final = "nodes"
+
+# result of batch_attempts
+BATCH_NO_HINT: Final = "no_hint"
+BATCH_HINT_USED: Final = "hint_used"
+BATCH_HINT_NOT_USED: Final = "hint_not_used"
+
+# reason of batch_cache_flushed
+FLUSH_POD_FAILED: Final = "pod_failed"
+FLUSH_POD_SKIPPED: Final = "pod_skipped"
+FLUSH_NODE_MISSING: Final = "node_missing"
+FLUSH_NODE_NOT_FULL: Final = "node_not_full"
+FLUSH_EMPTY_LIST: Final = "empty_list"
+FLUSH_EXPIRED: Final = "expired"
+FLUSH_POD_INCOMPATIBLE: Final = "pod_incompatible"
+FLUSH_POD_NOT_BATCHABLE: Final = "pod_not_batchable"
+
+# operation of volume_scheduling_stage_error
+VOLUME_PREDICATE: Final = "predicate"
+VOLUME_ASSUME: Final = "assume"
+VOLUME_BIND: Final = "bind"
+
+#: from here on attempts are not told apart
+_MANY_ATTEMPTS: Final = 15
+_ATTEMPTS: Final = (*map(str, range(_MANY_ATTEMPTS)), f"{_MANY_ATTEMPTS}+")
+_KNOWN_USERS: Final = frozenset(
+    {"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"}
+)
+
+
+def attempts_label(attempts: int) -> str:
+    """Give the label of ``pod_scheduling_sli_duration``: "1" to "14", then "15+"."""
+    return _ATTEMPTS[min(attempts, _MANY_ATTEMPTS)]
+
+
+def user_label(username: str) -> str:
+    """Give the label of ``authenticated_user_requests``: a few kinds of users, and no names."""
+    if username in _KNOWN_USERS:
+        return username
+    return "email_id" if "@" in username else "other"

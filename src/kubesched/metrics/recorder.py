@@ -1,0 +1,213 @@
+"""All metrics of a scheduler: a family an attribute, and the text of all of them.
+
+    metrics = Metrics(gates)
+    scheduled = metrics.schedule_attempts.labels("scheduled", "default-scheduler")   # once
+    scheduled.inc()                                                                  # often
+
+An attribute is named as its family in the table, without ``scheduler_`` or ``kubesched_`` before
+and ``_total`` or ``_seconds`` behind. With labels it is a family, whose ``labels(…)`` gives the
+series; without, it is the series. All are there whatever the feature gates and the options say:
+who records need not ask whether it will be shown.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Final
+
+from prometheus_client.registry import Collector
+
+from kubesched.config.features import FeatureGates
+from kubesched.metrics.families import CounterFamily, GaugeFamily, HistogramFamily
+from kubesched.metrics.info import build_labels, version_labels
+from kubesched.metrics.options import MetricsOptions
+from kubesched.metrics.plugin_metrics import PluginMetrics
+from kubesched.metrics.process import process_readings
+from kubesched.metrics.series import Counter, Gauge, Histogram
+from kubesched.metrics.shared_table import PROCESS
+from kubesched.metrics.spec import FamilySpec, Kind
+from kubesched.metrics.table import FAMILIES
+
+AnyFamily = CounterFamily | GaugeFamily | HistogramFamily
+
+_MAKERS: Final[dict[Kind, type[AnyFamily]]] = {
+    Kind.COUNTER: CounterFamily,
+    Kind.GAUGE: GaugeFamily,
+    Kind.HISTOGRAM: HistogramFamily,
+}
+_PROCESS_NAMES: Final = frozenset(spec.name for spec in PROCESS)
+
+
+def attribute_name(family_name: str) -> str:
+    """Give the attribute of ``Metrics`` that a family is."""
+    for prefix in ("scheduler_", "kubesched_"):
+        family_name = family_name.removeprefix(prefix)
+    return family_name.removesuffix("_total").removesuffix("_seconds")
+
+
+class Metrics:
+    """Every family that the scheduler exports on ``/metrics``."""
+
+    # attempts
+    schedule_attempts: CounterFamily
+    scheduling_attempt_duration: HistogramFamily
+    scheduling_algorithm_duration: Histogram
+    pod_scheduling_sli_duration: HistogramFamily
+    pod_scheduling_attempts: Histogram
+    pod_scheduled_after_flush: Counter
+    # plugins
+    framework_extension_point_duration: HistogramFamily
+    plugin_execution_duration: HistogramFamily
+    plugin_evaluation: CounterFamily
+    permit_wait_duration: HistogramFamily
+    goroutines: GaugeFamily
+    # queue and cache
+    pending_pods: GaugeFamily
+    queue_incoming_pods: CounterFamily
+    unschedulable_pods: GaugeFamily
+    inflight_events: GaugeFamily
+    queueing_hint_execution_duration: HistogramFamily
+    event_handling_duration: HistogramFamily
+    cache_size: GaugeFamily
+    queue_checks: Counter
+    queue_missed_wakeups: CounterFamily
+    # preemption
+    preemption_attempts: Counter
+    preemption_victims: Histogram
+    preemption_goroutines_duration: HistogramFamily
+    preemption_goroutines_execution: CounterFamily
+    # batching
+    batch_attempts: CounterFamily
+    batch_cache_flushed: CounterFamily
+    get_node_hint_duration: HistogramFamily
+    store_schedule_results_duration: HistogramFamily
+    # calls to the API server that nobody waits for
+    async_api_call_execution: CounterFamily
+    async_api_call_execution_duration: HistogramFamily
+    pending_async_api_calls: GaugeFamily
+    # devices, volumes, pod groups
+    resourceclaim_creates: CounterFamily
+    dra_bindingconditions_allocations: CounterFamily
+    dra_bindingconditions_wait_duration: HistogramFamily
+    volume_binder_cache_requests: CounterFamily
+    volume_scheduling_stage_error: CounterFamily
+    podgroup_schedule_attempts: CounterFamily
+    podgroup_scheduling_attempt_duration: HistogramFamily
+    podgroup_scheduling_algorithm_duration: Histogram
+    # the API client
+    rest_client_requests: CounterFamily
+    rest_client_request_retries: CounterFamily
+    rest_client_request_duration: HistogramFamily
+    rest_client_rate_limiter_duration: HistogramFamily
+    rest_client_request_size_bytes: HistogramFamily
+    rest_client_response_size_bytes: HistogramFamily
+    rest_client_exec_plugin_ttl: Gauge
+    rest_client_exec_plugin_certificate_rotation_age: Histogram
+    rest_client_exec_plugin_call: CounterFamily
+    rest_client_transport_ca_reload: CounterFamily
+    # leader election
+    leader_election_master_status: GaugeFamily
+    leader_election_slowpath: CounterFamily
+    # who asks the secure port, and may they
+    authenticated_user_requests: CounterFamily
+    authentication_attempts: CounterFamily
+    authentication_duration: HistogramFamily
+    authentication_token_cache_active_fetch_count: GaugeFamily
+    authentication_token_cache_fetch: CounterFamily
+    authentication_token_cache_request: CounterFamily
+    authentication_token_cache_request_duration: HistogramFamily
+    authorization_attempts: CounterFamily
+    authorization_duration: HistogramFamily
+    apiserver_delegated_authn_request: CounterFamily
+    apiserver_delegated_authn_request_duration: HistogramFamily
+    apiserver_delegated_authz_request: CounterFamily
+    apiserver_delegated_authz_request_duration: HistogramFamily
+    apiserver_client_certificate_expiration: Histogram
+    # what runs
+    kubernetes_build_info: GaugeFamily
+    version_info: GaugeFamily
+    kubernetes_feature_enabled: GaugeFamily
+    # the metrics themselves
+    registered_metrics: CounterFamily
+    disabled_metrics: Counter
+    hidden_metrics: Counter
+    cardinality_enforcement_unexpected_categorizations: Counter
+    # the process
+    process_cpu: Counter
+    process_max_fds: Gauge
+    process_network_receive_bytes: Counter
+    process_network_transmit_bytes: Counter
+    process_open_fds: Gauge
+    process_resident_memory_bytes: Gauge
+    process_start_time: Gauge
+    process_virtual_memory_bytes: Gauge
+    process_virtual_memory_max_bytes: Gauge
+
+    def __init__(self, gates: FeatureGates, options: MetricsOptions | None = None) -> None:
+        options = options or MetricsOptions()
+        options.check()
+        self._families = {spec.name: _MAKERS[spec.kind](spec) for spec in FAMILIES}
+        for name, family in self._families.items():
+            setattr(self, attribute_name(name), family if family.spec.labels else family.labels())
+        disabled = frozenset(options.disabled_metrics)
+        self._plugin_metrics = PluginMetrics(taken=self._families.keys(), disabled=disabled)
+        #: what is shown, in the order in which it is
+        self._exported = self._register(gates, disabled)
+        self._restrict(options)
+        self._describe(gates)
+
+    def render(self) -> bytes:
+        """Write all families as Prometheus reads them; see ``exposition.CONTENT_TYPE``."""
+        self._read_process()
+        texts = [family.text() for family in self._exported]
+        return "".join((*texts, self._plugin_metrics.text())).encode()
+
+    def reset(self) -> None:
+        """Let counters and histograms start from zero; gauges say what is, and stay."""
+        for family in self._exported:
+            family.reset()
+
+    def register(self, collector: Collector) -> None:
+        """Export a plugin's own collector too; make it with ``registry=None``."""
+        self._plugin_metrics.register(collector)
+
+    def _register(self, gates: FeatureGates, disabled: frozenset[str]) -> list[AnyFamily]:
+        readable = process_readings()
+        exported = []
+        for name, family in sorted(self._families.items()):
+            spec = family.spec
+            if not _is_available(spec, gates, readable):
+                continue
+            if name in disabled:
+                self.hidden_metrics.inc()
+                continue
+            exported.append(family)
+            if spec.stability.value:
+                self.registered_metrics.labels(spec.stability.value, "").inc()
+        self.disabled_metrics.inc(len(disabled))
+        return exported
+
+    def _restrict(self, options: MetricsOptions) -> None:
+        for name, allowed in options.allow_lists().items():
+            if name in self._families:
+                unexpected = self.cardinality_enforcement_unexpected_categorizations
+                self._families[name].restrict(allowed, unexpected)
+
+    def _describe(self, gates: FeatureGates) -> None:
+        self.rest_client_exec_plugin_ttl.set(math.inf)
+        self.kubernetes_build_info.labels(*build_labels()).set(1)
+        self.version_info.labels(*version_labels(gates)).set(1)
+        for name, stage, enabled in gates.states():
+            self.kubernetes_feature_enabled.labels(name, stage.value).set(enabled)
+
+    def _read_process(self) -> None:
+        for name, value in process_readings().items():
+            series = self._families[name].labels()
+            if not isinstance(series, Histogram):
+                series.value = value
+
+
+def _is_available(spec: FamilySpec, gates: FeatureGates, readable: dict[str, float]) -> bool:
+    if spec.name in _PROCESS_NAMES:
+        return spec.name in readable
+    return not spec.gate or gates.enabled(spec.gate)

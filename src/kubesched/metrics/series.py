@@ -1,0 +1,107 @@
+"""Single series: a counter, a gauge, a histogram. Recorders keep them and add to them.
+
+There are no locks: one thread owns all state, and an addition is all that a record may cost.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
+from itertools import accumulate
+
+#: What is read when somebody looks, instead of being recorded.
+Read = Callable[[], float]
+
+
+class Counter:
+    """Something that only grows, until it is reset."""
+
+    __slots__ = ("_before", "_read", "silent", "value")
+
+    def __init__(self) -> None:
+        #: what was recorded; ``counter.value += 1`` is the cheapest way to record
+        self.value: float = 0
+        #: not shown while it is zero: so are those with labels after a reset
+        self.silent = False
+        self._read: Read | None = None
+        self._before: float = 0
+
+    def inc(self, amount: float = 1) -> None:
+        """Add to it."""
+        self.value += amount
+
+    def set_function(self, read: Read) -> None:
+        """Show what somebody else counts, from now on."""
+        self._read = read
+
+    def read(self) -> float:
+        """Give what it stands at."""
+        return self.value if self._read is None else self._read() - self._before
+
+    def reset(self) -> None:
+        """Start from zero again."""
+        self.value = 0
+        self._before = 0 if self._read is None else self._read()
+
+
+class Gauge:
+    """Something that goes up and down."""
+
+    __slots__ = ("_read", "value")
+
+    def __init__(self) -> None:
+        self.value: float = 0
+        self._read: Read | None = None
+
+    def set(self, value: float) -> None:
+        """Say what it is."""
+        self.value = value
+
+    def inc(self, amount: float = 1) -> None:
+        """Say that it rose."""
+        self.value += amount
+
+    def dec(self, amount: float = 1) -> None:
+        """Say that it fell."""
+        self.value -= amount
+
+    def set_function(self, read: Read) -> None:
+        """Show what a function returns, from now on; it is called once a scrape."""
+        self._read = read
+
+    def read(self) -> float:
+        """Give what it stands at."""
+        return self.value if self._read is None else self._read()
+
+
+class Histogram:
+    """A distribution: how many values were at most as large as each bound, and their sum."""
+
+    __slots__ = ("_bounds", "_counts", "silent", "sum")
+
+    def __init__(self, bounds: Sequence[float]) -> None:
+        self._bounds = bounds
+        #: values in each bucket alone; the last is for those above all bounds
+        self._counts = [0] * (len(bounds) + 1)
+        self.sum: float = 0
+        #: not shown while it is empty: so are those with labels after a reset
+        self.silent = False
+
+    def observe(self, value: float) -> None:
+        """Count a value in."""
+        self._counts[bisect_left(self._bounds, value)] += 1
+        self.sum += value
+
+    @property
+    def count(self) -> int:
+        """How many values there were."""
+        return sum(self._counts)
+
+    def cumulative(self) -> list[int]:
+        """Give how many values each bound covers; the last is how many there were."""
+        return list(accumulate(self._counts))
+
+    def reset(self) -> None:
+        """Forget all values."""
+        self._counts = [0] * len(self._counts)
+        self.sum = 0

@@ -1,0 +1,319 @@
+"""Every family of series that the scheduler exports: a table, and nothing else.
+
+Names, labels, buckets and help texts are those of kube-scheduler v1.36, because dashboards and
+alerts are written for them; what starts with ``kubesched_`` is our own. ``metrics.recorder`` makes
+an attribute of each. What every Kubernetes component exports is in ``metrics.shared_table``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from kubesched.metrics.shared_table import PROCESS, SHARED
+from kubesched.metrics.spec import Stability, counter, exponential, gauge, histogram
+
+STABLE: Final = Stability.STABLE
+BETA: Final = Stability.BETA
+ALPHA: Final = Stability.ALPHA
+
+_QUEUEING_HINTS: Final = "SchedulerQueueingHints"
+_ASYNC_PREEMPTION: Final = "SchedulerAsyncPreemption"
+_ASYNC_API_CALLS: Final = "SchedulerAsyncAPICalls"
+_EXTENDED_RESOURCE: Final = "DRAExtendedResource"
+_BINDING_CONDITIONS: Final = "DRADeviceBindingConditions"
+_WORKLOAD: Final = "GenericWorkload"
+
+#: from 1 ms to 16 s
+_ATTEMPT: Final = exponential(0.001, 2, 15)
+#: from 0.1 ms to 0.2 s
+_EXTENSION_POINT: Final = exponential(0.0001, 2, 12)
+#: from 10 µs to 22 ms, fine
+_PLUGIN: Final = exponential(0.00001, 1.5, 20)
+#: from 10 µs to 20 ms
+_BATCHING: Final = exponential(0.00001, 2, 12)
+#: from 10 ms to 87 minutes
+_LONG: Final = exponential(0.01, 2, 20)
+
+SCHEDULING: Final = (
+    # --- attempts -------------------------------------------------------------------------------
+    counter(
+        STABLE,
+        "scheduler_schedule_attempts_total",
+        "Number of attempts to schedule pods, by the result. 'unschedulable' means a pod could "
+        "not be scheduled, while 'error' means an internal scheduler problem.",
+        labels="result profile",
+    ),
+    histogram(
+        STABLE,
+        "scheduler_scheduling_attempt_duration_seconds",
+        "Scheduling attempt latency in seconds (scheduling algorithm + binding)",
+        labels="result profile",
+        buckets=_ATTEMPT,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_scheduling_algorithm_duration_seconds",
+        "Scheduling algorithm latency in seconds",
+        buckets=_ATTEMPT,
+    ),
+    histogram(
+        BETA,
+        "scheduler_pod_scheduling_sli_duration_seconds",
+        "E2e latency for a pod being scheduled, from the time the pod enters the scheduling "
+        "queue and might involve multiple scheduling attempts.",
+        labels="attempts",
+        buckets=_LONG,
+    ),
+    histogram(
+        STABLE,
+        "scheduler_pod_scheduling_attempts",
+        "Number of attempts to successfully schedule a pod.",
+        buckets=exponential(1.0, 2, 5),
+    ),
+    counter(
+        ALPHA,
+        "scheduler_pod_scheduled_after_flush_total",
+        "Number of pods that were successfully scheduled after being flushed from "
+        "unschedulablePods due to timeout. This metric helps detect potential queueing hint "
+        "misconfigurations or event handling issues.",
+    ),
+    # --- plugins --------------------------------------------------------------------------------
+    histogram(
+        STABLE,
+        "scheduler_framework_extension_point_duration_seconds",
+        "Latency for running all plugins of a specific extension point.",
+        labels="extension_point status profile",
+        buckets=_EXTENSION_POINT,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_plugin_execution_duration_seconds",
+        "Duration for running a plugin at a specific extension point.",
+        labels="plugin extension_point status",
+        buckets=_PLUGIN,
+    ),
+    counter(
+        BETA,
+        "scheduler_plugin_evaluation_total",
+        "Number of attempts to schedule pods by each plugin and the extension point (available "
+        "only in PreFilter, Filter, PreScore, and Score).",
+        labels="plugin extension_point profile",
+    ),
+    histogram(
+        BETA,
+        "scheduler_permit_wait_duration_seconds",
+        "Duration of waiting on permit.",
+        labels="result",
+        buckets=_ATTEMPT,
+    ),
+    gauge(
+        BETA,
+        "scheduler_goroutines",
+        "Number of running goroutines split by the work they do such as binding.",
+        labels="operation",
+    ),
+    # --- queue and cache ------------------------------------------------------------------------
+    gauge(
+        STABLE,
+        "scheduler_pending_pods",
+        "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; "
+        "'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in "
+        "unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the "
+        "number of unschedulable pods that the scheduler never attempted to schedule because "
+        "they are gated.",
+        labels="queue",
+    ),
+    counter(
+        STABLE,
+        "scheduler_queue_incoming_pods_total",
+        "Number of pods added to scheduling queues by event and queue type.",
+        labels="queue event",
+    ),
+    gauge(
+        BETA,
+        "scheduler_unschedulable_pods",
+        "The number of unschedulable pods broken down by plugin name. A pod will increment the "
+        "gauge for all plugins that caused it to not schedule and so this metric have meaning "
+        "only when broken down by plugin.",
+        labels="plugin profile",
+    ),
+    gauge(
+        ALPHA,
+        "scheduler_inflight_events",
+        "Number of events currently tracked in the scheduling queue.",
+        labels="event",
+        gate=_QUEUEING_HINTS,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_queueing_hint_execution_duration_seconds",
+        "Duration for running a queueing hint function of a plugin.",
+        labels="plugin event hint",
+        buckets=_PLUGIN,
+        gate=_QUEUEING_HINTS,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_event_handling_duration_seconds",
+        "Event handling latency in seconds.",
+        labels="event",
+        buckets=_EXTENSION_POINT,
+    ),
+    gauge(
+        ALPHA,
+        "scheduler_cache_size",
+        "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
+        labels="type",
+    ),
+    counter(
+        ALPHA,
+        "kubesched_queue_checks_total",
+        "Number of times a parked pod was evaluated again to verify that it does not fit.",
+    ),
+    counter(
+        ALPHA,
+        "kubesched_queue_missed_wakeups_total",
+        "Number of parked pods that would fit although no event woke them, by the plugin whose "
+        "queueing hint missed.",
+        labels="plugin",
+    ),
+    # --- preemption -----------------------------------------------------------------------------
+    counter(
+        STABLE,
+        "scheduler_preemption_attempts_total",
+        "Total preemption attempts in the cluster till now",
+    ),
+    histogram(
+        STABLE,
+        "scheduler_preemption_victims",
+        "Number of selected preemption victims",
+        buckets=exponential(1.0, 2, 7),
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_preemption_goroutines_duration_seconds",
+        "Duration in seconds for running goroutines for the preemption.",
+        labels="result",
+        buckets=_LONG,
+        gate=_ASYNC_PREEMPTION,
+    ),
+    counter(
+        ALPHA,
+        "scheduler_preemption_goroutines_execution_total",
+        "Number of preemption goroutines executed.",
+        labels="result",
+        gate=_ASYNC_PREEMPTION,
+    ),
+    # --- batching -------------------------------------------------------------------------------
+    counter(
+        ALPHA,
+        "scheduler_batch_attempts_total",
+        "Counts of results when we attempt to use batching.",
+        labels="profile result",
+    ),
+    counter(
+        ALPHA,
+        "scheduler_batch_cache_flushed_total",
+        "Counts of cache flushes by reason.",
+        labels="profile reason",
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_get_node_hint_duration_seconds",
+        "Latency for getting a node hint.",
+        labels="hinted profile",
+        buckets=_BATCHING,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_store_schedule_results_duration_seconds",
+        "Latency for getting a no.",
+        labels="profile",
+        buckets=_BATCHING,
+    ),
+    # --- calls to the API server that nobody waits for ------------------------------------------
+    counter(
+        ALPHA,
+        "scheduler_async_api_call_execution_total",
+        "Total number of API calls executed by the async dispatcher.",
+        labels="call_type result",
+        gate=_ASYNC_API_CALLS,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_async_api_call_execution_duration_seconds",
+        "Duration in seconds for executing API call in the async dispatcher.",
+        labels="call_type result",
+        buckets=_ATTEMPT,
+        gate=_ASYNC_API_CALLS,
+    ),
+    gauge(
+        ALPHA,
+        "scheduler_pending_async_api_calls",
+        "Number of API calls currently pending in the async queue.",
+        labels="call_type",
+        gate=_ASYNC_API_CALLS,
+    ),
+    # --- devices, volumes, pod groups -----------------------------------------------------------
+    counter(
+        ALPHA,
+        "scheduler_resourceclaim_creates_total",
+        "Number of ResourceClaims creation requests within scheduler",
+        labels="status",
+        gate=_EXTENDED_RESOURCE,
+    ),
+    counter(
+        ALPHA,
+        "scheduler_dra_bindingconditions_allocations_total",
+        "Number of allocations using devices with BindingConditions, counted per driver per "
+        "scheduling attempt",
+        labels="profile driver status",
+        gate=_BINDING_CONDITIONS,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_dra_bindingconditions_wait_duration_seconds",
+        "Time in seconds spent waiting for BindingConditions to be satisfied during PreBind.",
+        labels="profile driver status",
+        buckets=exponential(0.1, 2, 14),
+        gate=_BINDING_CONDITIONS,
+    ),
+    counter(
+        ALPHA,
+        "scheduler_volume_binder_cache_requests_total",
+        "Total number for request volume binding cache",
+        labels="operation",
+    ),
+    counter(
+        ALPHA,
+        "scheduler_volume_scheduling_stage_error_total",
+        "Volume scheduling stage error count",
+        labels="operation",
+    ),
+    counter(
+        ALPHA,
+        "scheduler_podgroup_schedule_attempts_total",
+        "Number of attempts to schedule pod group, by the result. 'unschedulable' means a pod "
+        "group could not be scheduled, while 'error' means an internal scheduler problem.",
+        labels="result profile",
+        gate=_WORKLOAD,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_podgroup_scheduling_attempt_duration_seconds",
+        "Pod group scheduling attempt latency in seconds (scheduling algorithm + binding)",
+        labels="result profile",
+        buckets=_ATTEMPT,
+        gate=_WORKLOAD,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_podgroup_scheduling_algorithm_duration_seconds",
+        "Pod group scheduling algorithm latency in seconds",
+        buckets=_ATTEMPT,
+        gate=_WORKLOAD,
+    ),
+)
+
+#: What ``/metrics`` exports.
+FAMILIES: Final = (*SCHEDULING, *SHARED, *PROCESS)

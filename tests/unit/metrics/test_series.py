@@ -1,0 +1,93 @@
+"""Single series."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.metrics.series import Counter, Gauge, Histogram
+
+
+def test_counter_counts() -> None:
+    counter = Counter()
+    counter.inc()
+    counter.inc(2.5)
+    counter.value += 1
+    assert counter.read() == 4.5
+
+
+def test_counter_starts_from_zero_after_a_reset() -> None:
+    counter = Counter()
+    counter.inc(5)
+    counter.reset()
+    assert counter.read() == 0
+    counter.inc()
+    assert counter.read() == 1
+
+
+def test_counter_shows_what_somebody_else_counts_since_the_last_reset() -> None:
+    counted = [3]
+    counter = Counter()
+    counter.set_function(lambda: counted[0])
+    assert counter.read() == 3
+    counter.reset()
+    counted[0] = 5
+    assert counter.read() == 2
+
+
+def test_gauge_goes_up_and_down() -> None:
+    gauge = Gauge()
+    gauge.set(5)
+    gauge.inc(2)
+    gauge.dec()
+    assert gauge.read() == 6
+
+
+def test_gauge_asks_its_function_each_time() -> None:
+    queue: list[str] = []
+    gauge = Gauge()
+    gauge.set_function(lambda: len(queue))
+    assert gauge.read() == 0
+    queue.append("pod")
+    assert gauge.read() == 1
+
+
+@pytest.mark.parametrize(
+    ("value", "want"),
+    [
+        (0, [1, 1, 1, 1]),
+        (1, [1, 1, 1, 1]),
+        (1.01, [0, 1, 1, 1]),
+        (4, [0, 0, 1, 1]),
+        (9, [0, 0, 0, 1]),
+    ],
+)
+def test_bound_belongs_to_its_bucket(value: float, want: list[int]) -> None:
+    histogram = Histogram((1.0, 2.0, 4.0))
+    histogram.observe(value)
+    assert histogram.cumulative() == want
+
+
+@given(st.lists(st.floats(0, 100)))
+def test_histogram_counts_what_each_bound_covers(values: list[float]) -> None:
+    bounds = (1.0, 10.0, 50.0)
+    histogram = Histogram(bounds)
+    for value in values:
+        histogram.observe(value)
+    ordered = sorted(values)
+    assert histogram.cumulative()[:-1] == [
+        sum(value <= bound for value in ordered) for bound in bounds
+    ]
+    assert histogram.count == histogram.cumulative()[-1] == len(values)
+    assert histogram.sum == pytest.approx(sum(values))
+
+
+def test_histogram_forgets() -> None:
+    histogram = Histogram((1.0,))
+    observe = histogram.observe  # recorders may keep the method instead of the series
+    observe(3)
+    histogram.reset()
+    assert (histogram.count, histogram.sum) == (0, 0)
+    observe(0.5)
+    assert histogram.cumulative() == [1, 1]
