@@ -21,6 +21,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
@@ -57,8 +58,11 @@ class PluginScores(Struct, frozen=True):
 class Evaluator:
     """The vectorised part of a profile's framework."""
 
-    def __init__(self, plugins: ProfilePlugins, cluster: Cluster) -> None:
+    def __init__(
+        self, plugins: ProfilePlugins, cluster: Cluster, observer: Unobserved | None = None
+    ) -> None:
         self._plugins = plugins
+        self._observer = observer or Unobserved()
         self._cluster = cluster
         self._table = cluster.table
         # Which kind a plugin is, is asked once: the cycle has better things to do.
@@ -70,10 +74,11 @@ class Evaluator:
             (order, plugin) for order, plugin in self._filters if isinstance(plugin, Filter)
         ]
         self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
-        self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
-        self._normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
+        self._score_plugins = [plugin for plugin, _ in plugins.score]
+        self._cluster_scores = of_kind(self._score_plugins, Score)
+        self._normalizers = of_kind(self._score_plugins, Normalize)
         self.book = StatusBook()
-        self.plans = Plans(plugins, cluster.table, self.book)
+        self.plans = Plans(plugins, cluster.table, self.book, observer=self._observer)
 
     # --- feasibility ------------------------------------------------------------------------
 
@@ -82,11 +87,28 @@ class Evaluator:
 
         Raises AttemptError if a plugin reports an error.
         """
+        observer = self._observer
+        started = observer.begin()
         plan = self.plans.plan(pod.shape)
         restricted = self._pre_filter(state, pod, plan)
         if isinstance(restricted, Diagnosis):
+            observer.point("PreFilter", Code.UNSCHEDULABLE, started)
             return restricted
-        node_names, restricting = restricted
+        started = observer.point("PreFilter", Code.SUCCESS, started)
+        found = self._filter(state, pod, plan, *restricted)
+        # That no node is left is no failure of the filters: they did their work.
+        observer.point("Filter", Code.SUCCESS, started)
+        observer.asked("Filter", self._plugins.filter, state.skip_filter, len(self._table))
+        return found
+
+    def _filter(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        plan: ShapePlan,
+        node_names: frozenset[str] | None,
+        restricting: set[str],
+    ) -> IndexArray | Diagnosis:
         nominated = self._nominated_row(pod)
         if nominated is not None:
             row = np.array([nominated], dtype=np.intp)
@@ -112,7 +134,10 @@ class Evaluator:
             if cluster_wide is None:
                 result = plan.pre_filter[plugin.name]
             else:
+                started = self._observer.now() if self._observer.sampled else 0.0
                 result = cluster_wide.pre_filter(state, pod, NodeRows.all_of(self._table))
+                if self._observer.sampled:
+                    self._observer.plugin("PreFilter", plugin.name, result.status.code, started)
             status = result.status
             if status.code is Code.SKIP:
                 state.skip_filter.add(plugin.name)
@@ -133,6 +158,7 @@ class Evaluator:
                     return self._turned_away(_no_node_in_common(restricting), restricting)
         if rejection is not None:
             return self._turned_away(rejection, restricting)
+        self._observer.asked("PreFilter", self._plugins.pre_filter, state.skip_filter)
         return node_names, set(restricting)
 
     def _turned_away(self, status: Status, restricting: list[str]) -> Diagnosis:
@@ -255,9 +281,13 @@ class Evaluator:
 
     def _cluster_wide(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> list[Int32Array]:
         results = []
+        observer = self._observer
         for order, plugin in self._cluster_filters:
             if plugin.name not in state.skip_filter:
+                started = observer.now() if observer.sampled else 0.0
                 numbers = self._run_filter(order, plugin, state, pod, nodes)
+                if observer.sampled:
+                    observer.plugin("Filter", plugin.name, Code.SUCCESS, started)
                 if numbers is not None:
                     results.append(numbers)
         return results
@@ -339,13 +369,17 @@ class Evaluator:
         self, state: CycleState, pod: PodInfo, rows: IndexArray
     ) -> list[PluginScores]:
         """Return each plugin's scores for each of `rows`; plugins that skip are left out."""
+        observer = self._observer
+        started = observer.now()
         plan = self.plans.plan(pod.shape)
         nodes = NodeRows(self._table, rows)
         self._pre_score(state, pod, plan, nodes)
+        started = observer.point("PreScore", Code.SUCCESS, started)
         results = []
         for plugin, weight in self._plugins.score:
             if plugin.name in state.skip_score:
                 continue
+            plugin_started = observer.now() if observer.sampled else 0.0
             cluster_wide = self._cluster_scores.get(plugin.name)
             if cluster_wide is not None:
                 raw = cluster_wide.score(state, pod, nodes)
@@ -359,6 +393,10 @@ class Evaluator:
             if not plugin.proven_range:
                 _check_range(plugin, normalized)
             results.append(PluginScores(plugin.name, weight, raw, normalized))
+            if observer.sampled:
+                observer.plugin("Score", plugin.name, Code.SUCCESS, plugin_started)
+        observer.point("Score", Code.SUCCESS, started)
+        observer.asked("Score", self._score_plugins, state.skip_score, len(rows))
         return results
 
     def _pre_score(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
@@ -367,12 +405,16 @@ class Evaluator:
             if cluster_wide is None:
                 status = plan.pre_score[plugin.name]
             else:
+                started = self._observer.now() if self._observer.sampled else 0.0
                 status = cluster_wide.pre_score(state, pod, nodes)
+                if self._observer.sampled:
+                    self._observer.plugin("PreScore", plugin.name, status.code, started)
             if status.code is Code.SKIP:
                 state.skip_score.add(plugin.name)
             elif not status.ok:
                 text = f'running PreScore plugin "{plugin.name}": {status.message}'
                 raise AttemptError(error(text).by(plugin.name))
+        self._observer.asked("PreScore", self._plugins.pre_score, state.skip_score)
 
 
 def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:

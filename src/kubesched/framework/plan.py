@@ -18,6 +18,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
 from kubesched.framework.cached_column import CachedColumn
+from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import (
     PreFilterResult,
     RowFilter,
@@ -40,11 +41,17 @@ class ShapePlan:
     """One profile's knowledge of one shape."""
 
     def __init__(
-        self, shape: Shape, plugins: ProfilePlugins, table: NodeTable, book: StatusBook
+        self,
+        shape: Shape,
+        plugins: ProfilePlugins,
+        table: NodeTable,
+        book: StatusBook,
+        observer: Unobserved,
     ) -> None:
         self.shape = shape
         self._table = table
         self._book = book
+        self._observer = observer
         #: plugin → what PreFilter answered
         self.pre_filter: dict[str, PreFilterResult] = {
             plugin.name: plugin.pre_filter(shape)
@@ -107,11 +114,16 @@ class ShapePlan:
     def _filter_column(
         self, filters: Sequence[tuple[int, RowFilter]], log: ChangeLog
     ) -> CachedColumn[np.int32]:
+        observer = self._observer
+
         def evaluate(nodes: NodeRows) -> Int32Array:
             result = np.zeros(len(nodes), dtype=np.int32)
             # Backwards, so that of several rejections the first one stays.
             for order, plugin in reversed(filters):
+                started = observer.now() if observer.sampled else 0.0
                 verdict = plugin.filter(self.shape, nodes)
+                if observer.sampled:
+                    observer.plugin("Filter", plugin.name, Code.SUCCESS, started)
                 numbers = self._book.numbers_of(verdict, order=order, plugin=plugin.name)
                 if numbers is not None:
                     np.copyto(result, numbers, where=numbers > 0)
@@ -134,11 +146,13 @@ class Plans:
         table: NodeTable,
         book: StatusBook,
         *,
+        observer: Unobserved,
         limit_bytes: int = PLAN_BYTES,
     ) -> None:
         self._plugins = plugins
         self._table = table
         self._book = book
+        self._observer = observer
         self._limit_bytes = limit_bytes
         self._plans: OrderedDict[Shape, ShapePlan] = OrderedDict()
 
@@ -150,7 +164,9 @@ class Plans:
         plan = self._plans.get(shape)
         if plan is None:
             self._make_room()
-            plan = self._plans[shape] = ShapePlan(shape, self._plugins, self._table, self._book)
+            plan = self._plans[shape] = ShapePlan(
+                shape, self._plugins, self._table, self._book, self._observer
+            )
         else:
             self._plans.move_to_end(shape)
         return plan

@@ -14,7 +14,7 @@ Both answer for all rows they are given at once, in arrays.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Hashable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msgspec import Struct
@@ -27,7 +27,7 @@ from kubesched.cluster.shape import Shape
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, Status
 from kubesched.framework.verdict import Verdict
-from kubesched.queue.events import ClusterEvent
+from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_pod import QueuedPod
 
 if TYPE_CHECKING:
@@ -48,7 +48,7 @@ class Plugin(ABC):
         """Make the plugin for a profile; raises ConfigError if its arguments make no sense."""
         return cls()
 
-    def events_to_register(self) -> Sequence[ClusterEvent] | None:
+    def events_to_register(self) -> Registrations:
         """Return what may make a pod fit that this plugin turned away; None means anything."""
         return None
 

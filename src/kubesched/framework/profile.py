@@ -9,6 +9,7 @@ from kubesched.config.profiles import PluginRef
 from kubesched.framework import plugin as points
 from kubesched.framework.plugin import Plugin
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Registration, Registrations
 
 P = TypeVar("P", bound=Plugin)
 
@@ -33,6 +34,8 @@ class ProfilePlugins:
         self.queue_sort: list[points.QueueSort] = at("queueSort")
         self.pre_filter: list[points.ShapePreFilter | points.PreFilter] = at("preFilter")
         self.filter: list[points.RowFilter | points.Filter] = at("filter")
+        #: names of those whose verdict is about a pod and nodes, and about nothing else
+        self.filtering = frozenset(each.name for each in (*self.pre_filter, *self.filter))
         self.post_filter: list[points.PostFilter] = at("postFilter")
         self.pre_score: list[points.ShapePreScore | points.PreScore] = at("preScore")
         #: with the weight of each
@@ -45,7 +48,7 @@ class ProfilePlugins:
         self.bind: list[points.Bind] = at("bind")
         self.post_bind: list[points.PostBind] = at("postBind")
 
-    def events(self) -> dict[str, Sequence[ClusterEvent] | None]:
+    def registrations(self) -> dict[str, Registrations]:
         """Return what each plugin that can turn pods away wants to hear of; None is anything."""
         rejecting = (
             *self.pre_enqueue,
@@ -57,13 +60,15 @@ class ProfilePlugins:
         return {plugin.name: _with_taints(plugin.events_to_register()) for plugin in rejecting}
 
 
-def _with_taints(events: Sequence[ClusterEvent] | None) -> Sequence[ClusterEvent] | None:
+def _with_taints(registrations: Registrations) -> Registrations:
     """Let who wants to hear of new nodes hear of taints that go, too: the node may be ready now."""
-    if events is None:
+    if registrations is None:
         return None
+    events = [each.event for each in registrations]
     actions = [event.action for event in events if event.resource is Resource.NODE]
     hears_of_new = any(action & Action.ADD for action in actions)
     hears_of_taints = any(action & Action.UPDATE_NODE_TAINT for action in actions)
     if hears_of_new and not hears_of_taints:
-        return [*events, ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)]
-    return events
+        taints = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
+        return [*registrations, Registration(taints)]
+    return registrations

@@ -16,6 +16,7 @@ from kubesched.config.profiles import Profile
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
+from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import Plugin, PostFilterResult, PreBind
 from kubesched.framework.profile import ProfilePlugins
 from kubesched.framework.status import SUCCESS, Code, Status, error, unschedulable
@@ -37,8 +38,10 @@ class Framework:
         instances: Mapping[str, Plugin],
         cluster: Cluster,
         percentage_of_nodes_to_score: int = 0,
+        observer: Unobserved | None = None,
     ) -> None:
         self.profile = profile
+        self._observer = observer or Unobserved()
         own_percentage = profile.percentage_of_nodes_to_score
         #: 0 means all
         self.percentage_of_nodes_to_score = (
@@ -47,7 +50,7 @@ class Framework:
         self.plugins = ProfilePlugins(expansion.points, instances)
         #: in-tree plugins that the profile enables and this version does not have
         self.left_out = expansion.left_out
-        self.evaluator = Evaluator(self.plugins, cluster)
+        self.evaluator = Evaluator(self.plugins, cluster, self._observer)
 
     @property
     def scheduler_name(self) -> str:
@@ -58,6 +61,13 @@ class Framework:
 
     def gate(self, pod: PodInfo, last_gate: str = "") -> Status:
         """Ask PreEnqueue, the plugin that gated the pod before first; the first refusal counts."""
+        started = self._observer.now()
+        status = self._gate(pod, last_gate)
+        # kube-scheduler says Success here whatever the answer, and dashboards know it so.
+        self._observer.point("PreEnqueue", Code.SUCCESS, started)
+        return status
+
+    def _gate(self, pod: PodInfo, last_gate: str) -> Status:
         ordered = sorted(self.plugins.pre_enqueue, key=lambda plugin: plugin.name != last_gate)
         for plugin in ordered:
             try:
@@ -75,6 +85,14 @@ class Framework:
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
         """Ask each plugin to make room, until one does or one says that nothing helps."""
+        started = self._observer.now()
+        result = self._post_filter(state, pod, diagnosis)
+        self._observer.point("PostFilter", result.status.code, started)
+        return result
+
+    def _post_filter(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> PostFilterResult:
         reasons: list[str] = []
         nominated: str | None = None
         rejected_by = ""
@@ -95,24 +113,38 @@ class Framework:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Let each plugin take what the pod was promised; the caller undoes a failure."""
+        started = self._observer.now()
+        result = SUCCESS
         for plugin in self.plugins.reserve:
             status = plugin.reserve(state, pod, node_name)
             if not status.ok:
-                return _refused(status, "Reserve", plugin.name)
-        return SUCCESS
+                result = _refused(status, "Reserve", plugin.name)
+                break
+        self._observer.point("Reserve", result.code, started)
+        return result
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Let every plugin give back what it took, the last one first, come what may."""
+        started = self._observer.now()
         for plugin in reversed(self.plugins.reserve):
             try:
                 plugin.unreserve(state, pod, node_name)
             except Exception:  # noqa: BLE001 (the others must give back all the same)
                 _log.exception("plugin %s failed to unreserve %s", plugin.name, pod.full_name)
+        self._observer.point("Unreserve", Code.SUCCESS, started)
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
         """Ask for permission; return who wants the pod to wait, and how long at most."""
+        started = self._observer.now()
+        status, waits = self._permit(state, pod, node_name)
+        self._observer.point("Permit", Code.WAIT if waits else status.code, started)
+        return status, waits
+
+    def _permit(
+        self, state: CycleState, pod: PodInfo, node_name: str
+    ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
         for plugin in self.plugins.permit:
             status, wait_s = plugin.permit(state, pod, node_name)
@@ -124,6 +156,12 @@ class Framework:
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Find out which PreBind plugins have work to do; Skip if none has."""
+        started = self._observer.now()
+        status = self._pre_flight(state, pod, node_name)
+        self._observer.point("PreBindPreFlight", status.code, started)
+        return status
+
+    def _pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         busy = False
         for plugin in self.plugins.pre_bind:
             status = plugin.pre_bind_pre_flight(state, pod, node_name)
@@ -153,8 +191,22 @@ class Framework:
                     extend = True
         return groups
 
+    def pre_bound(self, code: Code, started: float) -> None:
+        """Note that PreBind is through, which began at `started`."""
+        self._observer.point("PreBind", code, started)
+
+    def now(self) -> float:
+        """Return the time by which extension points are measured."""
+        return self._observer.now()
+
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Let the first plugin bind that wants to."""
+        started = self._observer.now()
+        status = await self._bind(state, pod, node_name)
+        self._observer.point("Bind", status.code, started)
+        return status
+
+    async def _bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         for plugin in self.plugins.bind:
             status = await plugin.bind(state, pod, node_name)
             if status.code is Code.SKIP:
@@ -164,11 +216,13 @@ class Framework:
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell everybody that the pod is bound, whatever one of them does."""
+        started = self._observer.now()
         for plugin in self.plugins.post_bind:
             try:
                 plugin.post_bind(state, pod, node_name)
             except Exception:  # noqa: BLE001 (the pod is bound all the same)
                 _log.exception("plugin %s failed after %s was bound", plugin.name, pod.full_name)
+        self._observer.point("PostBind", Code.SUCCESS, started)
 
 
 def _refused(status: Status, point: str, plugin: str) -> Status:

@@ -1,4 +1,4 @@
-"""Pods that Permit plugins keep waiting, between their placement and their binding."""
+"""Pods between their placement and their binding, as long as they can be turned back."""
 
 from __future__ import annotations
 
@@ -69,3 +69,26 @@ class WaitingPods:
     def remove(self, uid: str) -> None:
         """Note that a pod waits no longer."""
         self._pods.pop(uid, None)
+
+
+class PreBindingPods:
+    """Pods for which PreBind plugins are at work, by uid, with how to stop that."""
+
+    def __init__(self) -> None:
+        self._cancels: dict[str, Callable[[str], bool]] = {}
+
+    def __len__(self) -> int:
+        return len(self._cancels)
+
+    def add(self, uid: str, cancel: Callable[[str], bool]) -> None:
+        """Note that the work has begun; `cancel` takes a reason and says whether it stops it."""
+        self._cancels[uid] = cancel
+
+    def remove(self, uid: str) -> None:
+        """Note that the work is over: the pod will be bound, or has failed."""
+        self._cancels.pop(uid, None)
+
+    def cancel(self, uid: str, reason: str) -> bool:
+        """Turn a pod back; False if it is not, or no longer, at this stage."""
+        cancel = self._cancels.get(uid)
+        return cancel is not None and cancel(reason)

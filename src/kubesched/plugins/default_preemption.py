@@ -8,7 +8,6 @@ gone.
 from __future__ import annotations
 
 import random
-from collections.abc import Sequence
 
 import numpy as np
 
@@ -17,14 +16,17 @@ from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import Shape
 from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilter, PostFilterResult, PreEnqueue
 from kubesched.framework.registry import EvaluatorReference, Evictor, PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
+from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.victims import Found, VictimSearch, choose
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
 
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
@@ -49,11 +51,13 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         *,
         evictor: Evictor,
         evaluator: EvaluatorReference,
+        metrics: Metrics,
     ) -> None:
         self._args = args
         self._cluster = cluster
         self._evictor = evictor
         self._evaluator = evaluator
+        self._attempts = metrics.preemption_attempts
         self._search = VictimSearch(cluster)
         #: where the search starts, so that not always the same nodes are asked
         self._rng = random.Random(0)  # noqa: S311 (spreads evictions, hides nothing)
@@ -66,11 +70,13 @@ class DefaultPreemption(PreEnqueue, PostFilter):
             context.cluster,
             evictor=context.evictor,
             evaluator=context.evaluator,
+            metrics=context.metrics,
         )
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
-        """A victim that is gone."""
-        return [ClusterEvent(Resource.POD, Action.DELETE)]
+    def events_to_register(self) -> Registrations:
+        """A victim that is gone: the pod it made room for may then be let in again."""
+        gone = ClusterEvent(Resource.POD, Action.DELETE)
+        return [Registration(gone, shape_hint=_leave_it_to_others)]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod out while its victims are being evicted."""
@@ -80,6 +86,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
         """Find victims and have them evicted, or say why that would not help."""
+        self._attempts.inc()
         refusal = self.why_not_eligible(pod, diagnosis)
         if refusal:
             return PostFilterResult(_prefixed(unschedulable(refusal)))
@@ -124,6 +131,11 @@ class DefaultPreemption(PreEnqueue, PostFilter):
             if other.priority < pod.priority and _is_being_preempted(other.pod):
                 return ALREADY_EVICTING
         return ""
+
+
+def _leave_it_to_others(shape: Shape, change: Change[Pod]) -> bool:  # noqa: ARG001 (never helps)
+    """Say no: it is the filters that turned the pod away which know whether the room suffices."""
+    return False
 
 
 def _is_being_preempted(pod: Pod) -> bool:

@@ -7,6 +7,8 @@ first pod of a group that wants to be near itself is let in anywhere.
 The raw score of a node sums, over all terms about pods in the node's domains, the weights of the
 pod's own preferences, of the preferences of others about it, and a fixed weight for the required
 affinity of others to it.
+
+When to try again is told by `inter_pod_affinity_hints`.
 """
 
 from __future__ import annotations
@@ -38,7 +40,8 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdict import Verdict, first_of, reject
-from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.plugins.inter_pod_affinity_hints import AffinityHints
+from kubesched.queue.hints import Registrations
 
 NOT_NEAR = unresolvable("node(s) didn't match pod affinity rules")
 NOT_AWAY = unschedulable("node(s) didn't match pod anti-affinity rules")
@@ -61,18 +64,16 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignore_others = args.ignore_preferred_terms_of_existing_pods
         self._table = cluster.table
+        self._hints = AffinityHints(cluster.table.term_counters.namespaces_of)
 
     @classmethod
     def create(cls, context: PluginContext) -> InterPodAffinity:
         """Make the plugin."""
         return cls(context.profile.args(cls.name, InterPodAffinityArgs), context.cluster)
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         """Pods that come, go or change labels; nodes that come or change labels."""
-        return [
-            ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE),
-            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-        ]
+        return self._hints.registrations()
 
     # --- filter -----------------------------------------------------------------------------
 

@@ -5,14 +5,14 @@ The raw score of a node is the sum of the weights of the preferred terms that ma
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from kubesched.api import labels, names
+from kubesched.api.core import Node, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
 from kubesched.api.core import NodeAffinity as NodeAffinitySpec
-from kubesched.api.core import NodeSelectorTerm, PreferredSchedulingTerm
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import SelectorMatch, TermMatch
@@ -32,6 +32,7 @@ from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvabl
 from kubesched.framework.verdict import Verdict, first_of, reject
 from kubesched.plugins.normalize import scale_to_best
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
 
 NO_MATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")
 NO_MATCH_ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")
@@ -60,6 +61,35 @@ class PreferredTerms:
         return result
 
 
+class ObjectMatch:
+    """Labels and terms like a `SelectorMatch`, for node objects, which may be in no table."""
+
+    def __init__(
+        self, match_labels: Mapping[str, str] | None, selector: NodeSelector | None
+    ) -> None:
+        self._labels = labels.from_match_labels(match_labels)
+        self._terms = None if selector is None else labels.node_selector_terms(selector)
+        self._malformed = any(term.errors for term in self._terms or ())
+
+    def __call__(self, node: Node) -> bool:
+        """Tell whether the node matches."""
+        return self._has_labels(node) and self._meets_a_term(node)
+
+    def may_match(self, node: Node) -> bool:
+        """Tell whether the node matches, or would if it were up to a term that is malformed."""
+        return self._has_labels(node) and (self._malformed or self._meets_a_term(node))
+
+    def _has_labels(self, node: Node) -> bool:
+        return self._labels.matches(node.metadata.labels or {})
+
+    def _meets_a_term(self, node: Node) -> bool:
+        if self._terms is None:
+            return True
+        node_labels, name = node.metadata.labels or {}, node.metadata.name
+        fields = {names.FIELD_NODE_NAME: name} if name else {}
+        return any(term.matches(node_labels, fields) for term in self._terms)
+
+
 class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize):
     """Matches nodes against what the pod, or the profile for all its pods, asks of them."""
 
@@ -72,17 +102,20 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
         required = added.required_during_scheduling_ignored_during_execution
         preferred = added.preferred_during_scheduling_ignored_during_execution
         self._added = SelectorMatch(None, required) if required is not None else None
+        self._added_to_object = ObjectMatch(None, required)
         self._added_preferred = PreferredTerms(preferred) if preferred else None
         self._preferred: WeakKeyDictionary[Shape, PreferredTerms] = WeakKeyDictionary()
+        self._required: WeakKeyDictionary[Shape, ObjectMatch] = WeakKeyDictionary()
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeAffinity:
         """Make the plugin."""
         return cls(context.profile.args(cls.name, NodeAffinityArgs))
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         """A node that comes or changes its labels."""
-        return [ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)]
+        changed = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        return [Registration(changed, shape_hint=self._after_node_change)]
 
     def pre_filter(self, shape: Shape) -> PreFilterResult:
         """Skip pods that ask nothing; find the nodes of pods that name them."""
@@ -127,6 +160,26 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
         """More is better."""
         return scale_to_best(scores)
+
+    def _after_node_change(self, shape: Shape, change: Change[Node]) -> bool:
+        """Ask whether a node matches now that was not there or did not match the pod's own terms.
+
+        A node that comes to match what the profile adds does not help by that alone, as in
+        kube-scheduler.
+        """
+        if change.new is None or not self._added_to_object(change.new):
+            return False
+        required = self._required_of(shape)
+        if not required.may_match(change.new):
+            return False
+        return change.old is None or not required(change.old) or not required(change.new)
+
+    def _required_of(self, shape: Shape) -> ObjectMatch:
+        match = self._required.get(shape)
+        if match is None:
+            required = _node_affinity(shape).required_during_scheduling_ignored_during_execution
+            match = self._required[shape] = ObjectMatch(shape.spec.node_selector, required)
+        return match
 
     def _terms(self, shape: Shape) -> PreferredTerms:
         terms = self._preferred.get(shape)

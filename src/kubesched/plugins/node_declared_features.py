@@ -2,21 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from kubesched.api.core import PodSpec
+from kubesched.api.core import Node, Pod, PodSpec
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.shape import Shape
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.plugin import PreFilterResult, RowFilter, ShapePreFilter
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, unresolvable
 from kubesched.framework.verdict import Verdict, reject
+from kubesched.plugins.changes import is_about_itself
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
 
 UNSATISFIED = unresolvable("node(s) didn't match Pod's required features")
 
@@ -41,13 +43,16 @@ class NodeDeclaredFeatures(ShapePreFilter, RowFilter):
         """Make the plugin."""
         return cls(context.cluster.table, enabled=context.gates.enabled("NodeDeclaredFeatures"))
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
-        """A node that comes or declares more, or a change of our own needs."""
+    def events_to_register(self) -> Registrations:
+        """A node that comes or declares something else, or a change of our own needs."""
         if not self._enabled:
             return []
         return [
-            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE),
-            ClusterEvent(Resource.POD, Action.UPDATE),
+            Registration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE),
+                shape_hint=_after_node_change,
+            ),
+            Registration(ClusterEvent(Resource.POD, Action.UPDATE), hint=_after_pod_update),
         ]
 
     def pre_filter(self, shape: Shape) -> PreFilterResult:
@@ -79,3 +84,17 @@ def required_features(spec: PodSpec) -> frozenset[str]:
     if spec.host_network and spec.host_users is False:
         needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
     return frozenset(needed)
+
+
+def _after_node_change(shape: Shape, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
+    """Ask whether a node came, or declares something else: which features are not compared."""
+    if change.old is None or change.new is None:
+        return change.new is not None
+    return change.old.status.declared_features != change.new.status.declared_features
+
+
+def _after_pod_update(pod: PodInfo, change: Change[Pod]) -> bool:
+    """Ask whether the pod itself needs something else now."""
+    if not is_about_itself(pod, change) or change.old is None or change.new is None:
+        return False
+    return required_features(change.old.spec) != required_features(change.new.spec)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 
 from kubesched.cluster.node_rows import NodeRows
@@ -12,6 +10,7 @@ from kubesched.framework.plugin import RowFilter
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Registration, Registrations
 
 OTHER_NAME = unresolvable("node(s) didn't match the requested node name")
 
@@ -22,9 +21,9 @@ class NodeName(RowFilter):
     name = "NodeName"
     reads_pods = False
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         """The node may come."""
-        return [ClusterEvent(Resource.NODE, Action.ADD)]
+        return [Registration(ClusterEvent(Resource.NODE, Action.ADD))]
 
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         """Turn every other node away."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.shape import Shape, host_ports
 from kubesched.framework.plugin import PreFilterResult, RowFilter, ShapePreFilter
 from kubesched.framework.status import SKIP, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
+from kubesched.plugins.changes import has_place
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
 
 PORT_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
@@ -20,11 +21,11 @@ class NodePorts(ShapePreFilter, RowFilter):
     name = "NodePorts"
     reads_pods = True
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
-        """A pod that goes, or a node that comes."""
+    def events_to_register(self) -> Registrations:
+        """A pod that goes and had one of the ports, or a node that comes."""
         return [
-            ClusterEvent(Resource.POD, Action.DELETE),
-            ClusterEvent(Resource.NODE, Action.ADD),
+            Registration(ClusterEvent(Resource.POD, Action.DELETE), shape_hint=_after_deletion),
+            Registration(ClusterEvent(Resource.NODE, Action.ADD)),
         ]
 
     def pre_filter(self, shape: Shape) -> PreFilterResult:
@@ -37,3 +38,16 @@ class NodePorts(ShapePreFilter, RowFilter):
         if not taken:
             return ALL_PASS
         return reject(nodes.among(taken), PORT_TAKEN)
+
+
+def _after_deletion(shape: Shape, change: Change[Pod]) -> bool:
+    """Ask whether the pod that is gone had, or was to have, a port that is wanted."""
+    gone = change.old
+    if gone is None or not has_place(gone):
+        return False
+    wanted = shape.host_ports
+    return any(
+        (port.protocol, port.port) == (free.protocol, free.port) and port.conflicts(free.address)
+        for free in host_ports(gone.spec)
+        for port in wanted
+    )

@@ -2,7 +2,7 @@
 
 All that is lacking is reported, as one answer a node. It is unresolvable if some request exceeds
 what the node could offer even when empty. Nodes are scored by one of three strategies, see
-`resource_scoring`.
+`resource_scoring`. When to try again is told by `node_resources_fit_hints`.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from kubesched.api import names
 from kubesched.api.requests import is_extended_resource
 from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import RequestRules
 from kubesched.cluster.shape import Shape
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.validation_args import check_node_resources_fit_args
@@ -28,8 +29,9 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict
+from kubesched.plugins.node_resources_fit_hints import FitHints
 from kubesched.plugins.resource_scoring import strategy_scorer, usages
-from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Registrations
 
 TOO_MANY_PODS = "Too many pods"
 INT64_BITS = 63
@@ -43,25 +45,23 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
     # Capacities near 2^63 wrap around when they are scored; that is an error, as in kube-scheduler.
     proven_range = False
 
-    def __init__(self, args: NodeResourcesFitArgs) -> None:
+    def __init__(self, args: NodeResourcesFitArgs, rules: RequestRules) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
         self._scorer = strategy_scorer(args.scoring_strategy)
+        self._hints = FitHints(rules)
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeResourcesFit:
         """Make the plugin."""
         args = context.profile.args(cls.name, NodeResourcesFitArgs)
         check_node_resources_fit_args(args)
-        return cls(args)
+        return cls(args, RequestRules.of(context.gates))
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         """A pod that goes or shrinks, a node that comes or grows."""
-        return [
-            ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
-            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
-        ]
+        return self._hints.registrations()
 
     def pre_filter(self, shape: Shape) -> PreFilterResult:  # noqa: ARG002 (every pod takes a place)
         """Filter every pod."""

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from kubesched.api.core import Node, Pod
 from kubesched.cluster.node_rows import NodeRows
-from kubesched.cluster.shape import UNSCHEDULABLE_TAINT, Shape
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import UNSCHEDULABLE_TAINT, Shape, any_tolerates
 from kubesched.config.features import FeatureGates
 from kubesched.framework.plugin import RowFilter
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
+from kubesched.plugins.changes import is_about_itself
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
 
 UNSCHEDULABLE = unresolvable("node(s) were unschedulable")
 
@@ -30,11 +32,17 @@ class NodeUnschedulable(RowFilter):
         """Make the plugin."""
         return cls(context.gates)
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         """A node that comes or is uncordoned, or a toleration of our own."""
         return [
-            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
-            ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+            Registration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
+                shape_hint=_after_node_change,
+            ),
+            Registration(
+                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+                hint=self._after_toleration,
+            ),
         ]
 
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
@@ -42,3 +50,20 @@ class NodeUnschedulable(RowFilter):
         if shape.tolerates(UNSCHEDULABLE_TAINT, comparisons=self._comparisons):
             return ALL_PASS
         return reject(nodes.unschedulable, UNSCHEDULABLE)
+
+    def _after_toleration(self, pod: PodInfo, change: Change[Pod]) -> bool:
+        """Ask whether the pod tolerates cordons now: it did not, or nobody had turned it away."""
+        return (
+            change.new is not None
+            and is_about_itself(pod, change)
+            and any_tolerates(
+                change.new.spec.tolerations, UNSCHEDULABLE_TAINT, comparisons=self._comparisons
+            )
+        )
+
+
+def _after_node_change(shape: Shape, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
+    """Ask whether a node came uncordoned, or was uncordoned."""
+    if change.new is None or change.new.spec.unschedulable:
+        return False
+    return change.old is None or change.old.spec.unschedulable

@@ -9,6 +9,8 @@ For soft constraints, fewer pods in the node's domain are better; a constraint w
 weighs more, as a difference of one pod means more there:
 
     raw = Σ count · ln(domains + 2) + maxSkew - 1,  score = 100 · (max + min - raw) / max
+
+When to try again is told by `pod_topology_spread_hints`.
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdict import Verdict, first_of, reject
 from kubesched.plugins.eligibility import Eligibility
+from kubesched.plugins.pod_topology_spread_hints import SpreadHints
 from kubesched.plugins.recent import Recent
 from kubesched.plugins.spread_constraints import (
     DO_NOT_SCHEDULE,
@@ -51,7 +54,7 @@ from kubesched.plugins.spread_constraints import (
     Constraint,
     compile_constraints,
 )
-from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Registrations
 
 TOO_UNEVEN = unschedulable("node(s) didn't match pod topology spread constraints")
 NO_DOMAIN = unresolvable(
@@ -109,6 +112,13 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         self._default_for: Recent[
             tuple[LabelSet, tuple[OwnerReference, ...]], tuple[int, PodConstraints]
         ] = Recent()
+        self._hints = SpreadHints(
+            lambda pod: self._constraints_of(pod).hard,
+            match_label_keys=match_label_keys,
+            hard_defaults=any(
+                each.when_unsatisfiable == DO_NOT_SCHEDULE for each in self._defaults
+            ),
+        )
 
     @classmethod
     def create(cls, context: PluginContext) -> PodTopologySpread:
@@ -121,18 +131,9 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             comparisons=gates.enabled("TaintTolerationComparisonOperators"),
         )
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         """Pods that come, go or change labels; nodes that come, go or change labels or taints."""
-        return [
-            ClusterEvent(
-                Resource.POD,
-                Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE,
-            ),
-            ClusterEvent(
-                Resource.NODE,
-                Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
-            ),
-        ]
+        return self._hints.registrations()
 
     # --- hard constraints -------------------------------------------------------------------
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.plugin import PreEnqueue
 from kubesched.framework.status import SUCCESS, Status, unresolvable
+from kubesched.plugins.changes import is_about_itself
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Registration, Registrations
 
 
 class SchedulingGates(PreEnqueue):
@@ -15,9 +15,10 @@ class SchedulingGates(PreEnqueue):
 
     name = "SchedulingGates"
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
-        """Only the last gate's removal helps."""
-        return [ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)]
+    def events_to_register(self) -> Registrations:
+        """Only the removal of the pod's last gate helps."""
+        ungated = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return [Registration(ungated, hint=is_about_itself)]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Refuse pods that have a gate."""

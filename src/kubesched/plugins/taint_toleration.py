@@ -6,13 +6,13 @@ number of such taints that the pod does not tolerate, and fewer is better.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from kubesched.api import names
-from kubesched.api.core import Taint
+from kubesched.api.core import Node, Taint, Toleration
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
@@ -23,8 +23,10 @@ from kubesched.framework.plugin import Normalize, RowFilter, RowScore, ShapePreS
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.framework.verdict import Verdict, reject
+from kubesched.plugins.changes import is_about_itself
 from kubesched.plugins.normalize import scale_to_worst
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
 
 UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 
@@ -51,11 +53,16 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
         comparisons = context.gates.enabled("TaintTolerationComparisonOperators")
         return cls(context.cluster.table, comparisons=comparisons)
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         """A node that comes or changes its taints, or a toleration of our own."""
         return [
-            ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
-            ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+            Registration(
+                ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
+                shape_hint=self._after_node_change,
+            ),
+            Registration(
+                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), hint=is_about_itself
+            ),
         ]
 
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
@@ -63,14 +70,10 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
         lookup = self._forbidden.get(shape)
         if lookup is None:
             # Whatever the function holds on to lives as long as the shape, so not the shape itself.
-            tolerations = shape.spec.tolerations
+            tolerations, comparisons = shape.spec.tolerations, self._comparisons
 
             def forbidden(taints: TaintSet) -> bool:
-                return any(
-                    taint.effect in (names.NO_SCHEDULE, names.NO_EXECUTE)
-                    and not any_tolerates(tolerations, taint, comparisons=self._comparisons)
-                    for taint in taints
-                )
+                return forbids(taints, tolerations, comparisons=comparisons)
 
             lookup = self._forbidden[shape] = Lookup(self._table.taint_sets, forbidden, np.bool_)
         return reject(nodes.by_taints(lookup), UNTOLERATED)
@@ -102,3 +105,23 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
         """Fewer is better."""
         return scale_to_worst(scores)
+
+    def _after_node_change(self, shape: Shape, change: Change[Node]) -> bool:
+        """Ask whether a node that was not there, or was forbidden, is allowed now."""
+        if change.new is None or self._is_forbidden(shape, change.new):
+            return False
+        return change.old is None or self._is_forbidden(shape, change.old)
+
+    def _is_forbidden(self, shape: Shape, node: Node) -> bool:
+        return forbids(node.spec.taints, shape.spec.tolerations, comparisons=self._comparisons)
+
+
+def forbids(
+    taints: Iterable[Taint], tolerations: tuple[Toleration, ...], *, comparisons: bool
+) -> bool:
+    """Tell whether one of some taints keeps pods away that have these tolerations."""
+    return any(
+        taint.effect in (names.NO_SCHEDULE, names.NO_EXECUTE)
+        and not any_tolerates(tolerations, taint, comparisons=comparisons)
+        for taint in taints
+    )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from enum import IntFlag, StrEnum
+from functools import cache
 from typing import Final
 
 from msgspec import Struct
@@ -15,6 +16,13 @@ class Resource(StrEnum):
     ASSIGNED_POD = "AssignedPod"
     UNSCHEDULABLE_POD = "UnschedulablePod"
     NODE = "Node"
+    PERSISTENT_VOLUME = "PersistentVolume"
+    PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
+    STORAGE_CLASS = "storage.k8s.io/StorageClass"
+    CSI_NODE = "storage.k8s.io/CSINode"
+    CSI_DRIVER = "storage.k8s.io/CSIDriver"
+    CSI_STORAGE_CAPACITY = "storage.k8s.io/CSIStorageCapacity"
+    VOLUME_ATTACHMENT = "storage.k8s.io/VolumeAttachment"
     ANY = "*"
 
 
@@ -49,7 +57,7 @@ class ClusterEvent(Struct, frozen=True):
     @property
     def label(self) -> str:
         """The event's name in metrics and logs."""
-        return self.custom_label or f"{self.resource}{_ACTION_LABELS.get(self.action, '')}"
+        return _label(self)
 
     @property
     def is_wildcard(self) -> bool:
@@ -69,6 +77,11 @@ class ClusterEvent(Struct, frozen=True):
             and bool(registered.action & self.action)
             and self.action <= registered.action
         )
+
+
+@cache
+def _label(event: ClusterEvent) -> str:
+    return event.custom_label or f"{event.resource}{_ACTION_LABELS.get(event.action, '')}"
 
 
 _POD_RESOURCES: Final = (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)

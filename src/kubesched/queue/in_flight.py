@@ -7,9 +7,11 @@ came is done, and a pod that fails is compared with those that came since it was
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
+from typing import Any
 
-from kubesched.queue.events import ClusterEvent
+from kubesched.queue.hints import Change
 
 
 class InFlight:
@@ -18,13 +20,16 @@ class InFlight:
     def __init__(self) -> None:
         #: uid → position of the first event that came after the pod was popped
         self._since: dict[str, int] = {}
-        #: with the uid of the only pod that an event may concern, None if it may be any
-        self._events: list[tuple[ClusterEvent, str | None]] = []
+        #: with the uid of the only pod that a change may concern, None if it may be any
+        self._events: list[tuple[Change[Any], str | None]] = []
         #: position of the first event that is kept
         self._start = 0
 
     def __len__(self) -> int:
         return len(self._since)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._since)
 
     def __contains__(self, uid: object) -> bool:
         return uid in self._since
@@ -38,16 +43,22 @@ class InFlight:
         """Note that a pod was popped."""
         self._since[uid] = self._start + len(self._events)
 
-    def record(self, event: ClusterEvent, *, only: str | None = None) -> None:
-        """Keep an event, if there is a pod that it may concern; `only` the one with that uid."""
-        if self._since:
-            self._events.append((event, only))
+    def counts(self) -> Counter[str]:
+        """Return how many events of each kind are kept, and how many pods are in flight."""
+        counted = Counter(change.event.label for change, _ in self._events)
+        counted["PodPopped"] = len(self._since)
+        return counted
 
-    def events_since(self, uid: str) -> Iterator[ClusterEvent]:
+    def record(self, change: Change[Any], *, only: str | None = None) -> None:
+        """Keep a change, if there is a pod that it may concern; `only` the one with that uid."""
+        if self._since:
+            self._events.append((change, only))
+
+    def events_since(self, uid: str) -> Iterator[Change[Any]]:
         """Return the events that came while the pod was in flight."""
         since = self._since.get(uid)
         happened = () if since is None else self._events[since - self._start :]
-        return (event for event, only in happened if only in (None, uid))
+        return (change for change, only in happened if only in (None, uid))
 
     def end(self, uid: str) -> None:
         """Note that a pod is done; drop events that nobody needs any more."""

@@ -10,8 +10,8 @@ from collections.abc import Iterable, Iterator
 
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
-from kubesched.queue.interest import Subscriber
 from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.waking import Subscriber
 
 
 class ParkedPods:

@@ -9,6 +9,7 @@ class QueuedPod:
     """A pod that waits, and what happened to it so far."""
 
     __slots__ = (
+        "attempt_began",
         "attempts",
         "consecutive_errors",
         "flushed",
@@ -26,6 +27,8 @@ class QueuedPod:
         self.info = info
         #: when it was last put into the queue; seconds since the epoch
         self.queued_at = queued_at
+        #: when it was last taken out of the queue, by a clock that never goes back
+        self.attempt_began = 0.0
         #: how often it was tried
         self.attempts = 0
         #: failures in a row that were rejections, or errors: they decide how long it backs off
@@ -47,8 +50,13 @@ class QueuedPod:
 
     @property
     def waits_for(self) -> set[str]:
-        """The plugins whose events may help it."""
+        """The plugins whose events may help it: while a plugin gates it, no other's."""
         return {self.gated_by} if self.gated_by else self.rejectors
+
+    @property
+    def was_rejected(self) -> bool:
+        """Whether anybody turned it away in the last attempt; otherwise something went wrong."""
+        return bool(self.unschedulable_plugins or self.pending_plugins)
 
     @property
     def rejectors(self) -> set[str]:

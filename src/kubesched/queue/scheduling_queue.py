@@ -12,12 +12,18 @@ Those that failed with an error wait in any case. *Unschedulable* pods are parke
 happens that one of the plugins which turned them away has registered, or until they have been
 parked for too long. *Gated* pods are parked until their PreEnqueue plugin lets them go.
 
-The queue does nothing by itself: `flush` is to be called about once a second.
+A pod that becomes feasible is tried again, at the latest, after its backoff (at most the longest
+one, to the next full second) if an event told of it, and after `max_unschedulable_s` and a flush if
+none did.
+
+The queue does nothing by itself: `flush_backoff` is to be called once a second, `flush_parked`
+twice a minute.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
+from typing import Any
 
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
@@ -28,10 +34,12 @@ from kubesched.queue.backoff import Backoff
 from kubesched.queue.differences import pod_events
 from kubesched.queue.events import ClusterEvent
 from kubesched.queue.heap import Key, PodHeap
+from kubesched.queue.hints import Change, Registrations
 from kubesched.queue.in_flight import InFlight
-from kubesched.queue.interest import Interest, Registrations
 from kubesched.queue.parked import ParkedPods
 from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.tally import ACTIVE, BACKOFF, UNSCHEDULABLE, QueueTally
+from kubesched.queue.waking import HintObserver, Listeners, Wake
 
 
 class SchedulingQueue:
@@ -43,24 +51,51 @@ class SchedulingQueue:
         clock: Clock,
         sort_key: Callable[[QueuedPod], Key],
         gate: Callable[[QueuedPod], str],
-        registrations: Mapping[str, Registrations],
+        registrations: Mapping[str, Mapping[str, Registrations]],
         backoff: Backoff,
         max_unschedulable_s: float = 300.0,
         on_ready: Callable[[], None] = lambda: None,
+        observe_hint: HintObserver | None = None,
     ) -> None:
         self._clock = clock
         #: returns the plugin that keeps a pod out, "" if none does
         self._gate = gate
-        self._interest = Interest(registrations)
-        self._backoff = backoff
+        self._observe_hint = observe_hint
         self._max_unschedulable_s = max_unschedulable_s
         #: called whenever there may be something to pop
         self._on_ready = on_ready
+        self._parked = ParkedPods()
+        self._in_flight = InFlight()
+        self.tally = QueueTally()
+        self._configure(sort_key, registrations, backoff)
+
+    def _configure(
+        self,
+        sort_key: Callable[[QueuedPod], Key],
+        registrations: Mapping[str, Mapping[str, Registrations]],
+        backoff: Backoff,
+    ) -> None:
+        timer = self._clock.monotonic
+        self._listeners = Listeners(registrations, timer=timer, observe=self._observe_hint)
+        self._backoff = backoff
         self._active = PodHeap(sort_key)
         self._backing_off = PodHeap(lambda pod: (backoff.expires_at(pod), *sort_key(pod)))
         self._backing_off_errors = PodHeap(lambda pod: (backoff.expires_at(pod),))
-        self._parked = ParkedPods()
-        self._in_flight = InFlight()
+
+    def reconfigure(
+        self,
+        *,
+        sort_key: Callable[[QueuedPod], Key],
+        registrations: Mapping[str, Mapping[str, Registrations]],
+        backoff: Backoff,
+    ) -> None:
+        """Go on by other rules; every pod stays where it is."""
+        before = self._active, self._backing_off, self._backing_off_errors
+        self._configure(sort_key, registrations, backoff)
+        after = self._active, self._backing_off, self._backing_off_errors
+        for old, new in zip(before, after, strict=True):
+            for pod in old:
+                new.push(pod)
 
     # --- what is where ----------------------------------------------------------------------
 
@@ -95,47 +130,68 @@ class SchedulingQueue:
         """The number of pods that were popped and are neither bound nor back."""
         return len(self._in_flight)
 
+    @property
+    def in_flight_uids(self) -> Iterable[str]:
+        """The uids of the pods that were popped and are neither bound nor back."""
+        return iter(self._in_flight)
+
+    @property
+    def in_flight_events(self) -> Mapping[str, int]:
+        """The number of events of each kind that are kept for pods in flight."""
+        return self._in_flight.counts()
+
     def pods(self) -> Iterable[QueuedPod]:
         """Return all pods in the queue."""
         return [pod for place in self._places() for pod in place]
+
+    def unschedulable_pods(self) -> Iterable[QueuedPod]:
+        """Return the pods that were tried in vain and wait for an event."""
+        return (pod for pod in self._parked if not pod.gated_by)
+
+    def unschedulable_pod(self, uid: str) -> QueuedPod | None:
+        """Return a pod if it was tried in vain and waits for an event."""
+        pod = self._parked.get(uid)
+        return None if pod is None or pod.gated_by else pod
 
     # --- pods come and go -------------------------------------------------------------------
 
     def add(self, info: PodInfo) -> None:
         """Add a pod; one that is in the queue already takes over the new version."""
-        if self._replace(info):
-            return
-        if info.uid in self._in_flight:
-            return
-        self._enqueue(QueuedPod(info, queued_at=self._clock.time()))
+        if not self._replace(info):
+            self._add(info, events.UNSCHEDULABLE_POD_ADD)
 
     def update(self, old: Pod, new: PodInfo) -> None:
         """Take over a new version of a pod, which may be what it waited for."""
-        happened = pod_events(old, new.pod)
+        changes = [Change(event, old, new.pod) for event in pod_events(old, new.pod)]
         if new.uid in self._in_flight:
-            for event in happened:
-                self._in_flight.record(event, only=new.uid)
+            for change in changes:
+                self._in_flight.record(change, only=new.uid)
             return
         if not self._replace(new):
-            self.add(new)
+            self._add(new, events.UNSCHEDULABLE_POD_UPDATE)
             return
-        parked = self._parked.get(new.uid)
-        if parked is not None:
-            helping = [event for event in happened if self._may_help(event, parked)]
-            if helping:
-                self._wake(parked, backoff=not self._end_pending(helping, parked))
+        for change in changes:
+            parked = self._parked.get(new.uid)
+            if parked is not None:
+                self._wake(parked, self._listeners.ask_about(change).answer(parked), change.event)
 
     def delete(self, uid: str) -> None:
         """Remove a pod, wherever it is."""
         for place in self._places():
-            place.remove(uid)
+            removed = place.remove(uid)
+            if removed is not None:
+                self.tally.settled(removed)
 
     def pop(self) -> QueuedPod | None:
         """Return the pod to try next, or None if there is none; it is then in flight."""
-        pod = self._active.pop() or self._backing_off.pop()
+        pod = self._active.pop()
         if pod is None:
-            return None
+            pod = self._backing_off.pop()
+            if pod is None:
+                return None
+            self.tally.arrived(ACTIVE, events.POP_FROM_BACKOFF.label)
         pod.attempts += 1
+        self.tally.settled(pod)
         self._in_flight.begin(pod.info.uid)
         return pod
 
@@ -156,54 +212,65 @@ class SchedulingQueue:
             return
         pod.queued_at = self._clock.time()
         pod.flushed = False
-        if not pod.rejectors:
-            pod.consecutive_errors += 1
-            self._enqueue(pod)
-            return
-        pod.unschedulable_count += 1
-        pod.consecutive_errors = 0
-        helping = [event for event in missed if self._may_help(event, pod)]
-        if helping:
-            self._enqueue(pod, backoff=not self._end_pending(helping, pod))
+        if pod.was_rejected:
+            pod.unschedulable_count += 1
+            pod.consecutive_errors = 0
         else:
-            self._parked.add(pod)
+            pod.consecutive_errors += 1
+        self.tally.turned_away(pod)
+        wake = self._what_was_missed(missed, pod) if pod.was_rejected else Wake.AFTER_BACKOFF
+        if wake is Wake.NO:
+            self._park(pod, events.SCHEDULE_ATTEMPT_FAILURE)
+        else:
+            self._enqueue(pod, wake, events.SCHEDULE_ATTEMPT_FAILURE)
 
     # --- pods are woken ---------------------------------------------------------------------
 
     def move(
-        self, event: ClusterEvent, *, only: Callable[[PodInfo], bool] = lambda _: True
+        self, change: Change[Any], *, only: Callable[[PodInfo], bool] = lambda _: True
     ) -> None:
-        """Wake every parked pod that an event may help."""
-        self._in_flight.record(event)
-        for pod in self._parked.of(self._interest.subscribers(event)):
+        """Wake every parked pod that a change may help."""
+        listeners = self._listeners.of(change.event)
+        if not listeners:
+            return
+        self._in_flight.record(change)
+        parked = self._parked.of(listeners)
+        if not parked:
+            return
+        question = self._listeners.ask_about(change)
+        for pod in parked:
             if only(pod.info):
-                self._wake(pod, backoff=not self._end_pending([event], pod))
+                self._wake(pod, question.answer(pod), change.event)
 
     def activate(self, uids: Iterable[str]) -> None:
         """Make pods active at once, whatever they wait for; a gate still holds."""
         for uid in uids:
             if uid in self._in_flight:
-                self._in_flight.record(events.FORCE_ACTIVATE, only=uid)
+                self._in_flight.record(Change(events.FORCE_ACTIVATE), only=uid)
                 continue
             parked = self._parked.get(uid)
             if parked is not None:
-                self._wake(parked, backoff=False)
+                self._wake(parked, Wake.AT_ONCE, events.FORCE_ACTIVATE)
                 continue
             pod = self._backing_off.remove(uid) or self._backing_off_errors.remove(uid)
             if pod is not None:
-                self._push_active(pod)
+                self._push_active(pod, events.FORCE_ACTIVATE)
 
-    def flush(self) -> None:
-        """Let pods go whose backoff is over, or that were parked for too long."""
+    def flush_backoff(self) -> None:
+        """Let pods go whose backoff is over."""
         now = self._clock.time()
         for heap in (self._backing_off, self._backing_off_errors):
             while (pod := heap.peek()) and not self._backoff.is_waiting(pod, now):
                 heap.pop()
-                self._push_active(pod)
+                self._push_active(pod, events.BACKOFF_COMPLETE)
+
+    def flush_parked(self) -> None:
+        """Let pods go that were parked for too long: something was missed."""
+        now = self._clock.time()
         for pod in self._parked:
             if now - max(pod.queued_at, pod.flushed_at) > self._max_unschedulable_s:
                 pod.flushed, pod.flushed_at = True, now
-                self._wake(pod)
+                self._wake(pod, Wake.AFTER_BACKOFF, events.UNSCHEDULABLE_TIMEOUT)
 
     # --- inside -----------------------------------------------------------------------------
 
@@ -219,39 +286,52 @@ class SchedulingQueue:
                 return True
         return False
 
-    def _wake(self, pod: QueuedPod, *, backoff: bool = True) -> None:
-        self._parked.remove(pod.info.uid)
-        self._enqueue(pod, backoff=backoff)
+    def _add(self, info: PodInfo, event: ClusterEvent) -> None:
+        if info.uid not in self._in_flight:
+            self._enqueue(QueuedPod(info, queued_at=self._clock.time()), Wake.AT_ONCE, event)
 
-    def _enqueue(self, pod: QueuedPod, *, backoff: bool = True) -> None:
+    def _what_was_missed(self, changes: Iterable[Change[Any]], pod: QueuedPod) -> Wake:
+        """Return what changes that came while a pod was in flight mean for it."""
+        wake = Wake.NO
+        for change in changes:
+            wake = max(wake, self._listeners.ask_about(change).answer(pod))
+            if wake is Wake.AT_ONCE or (wake and not pod.pending_plugins):
+                break
+        return wake
+
+    def _wake(self, pod: QueuedPod, wake: Wake, event: ClusterEvent) -> None:
+        """Move a parked pod to where a change sends it."""
+        if wake is not Wake.NO:
+            self._parked.remove(pod.info.uid)
+            self._enqueue(pod, wake, event)
+
+    def _enqueue(self, pod: QueuedPod, wake: Wake, event: ClusterEvent) -> None:
         """Put a pod that is nowhere where it belongs."""
-        pod.gated_by = self._gate(pod)
-        if pod.gated_by:
-            pod.unschedulable_plugins = {pod.gated_by}
+        gate = pod.gated_by = self._gate(pod)
+        if gate:
+            if gate not in pod.rejectors:
+                self.tally.gated(pod, gate)
+                pod.unschedulable_plugins = {*pod.unschedulable_plugins, gate}
             pod.flushed = False
-            self._parked.add(pod)
-        elif backoff and self._backoff.is_waiting(pod, self._clock.time()):
-            heap = self._backing_off if pod.rejectors else self._backing_off_errors
+            self._park(pod, event)
+        elif wake is Wake.AFTER_BACKOFF and self._backoff.is_waiting(pod, self._clock.time()):
+            heap = self._backing_off if pod.was_rejected else self._backing_off_errors
             heap.push(pod)
+            self.tally.arrived(BACKOFF, event.label)
             self._on_ready()
         else:
-            self._push_active(pod)
+            self._push_active(pod, event)
 
-    def _push_active(self, pod: QueuedPod) -> None:
+    def _park(self, pod: QueuedPod, event: ClusterEvent) -> None:
+        self._parked.add(pod)
+        self.tally.arrived(UNSCHEDULABLE, event.label)
+
+    def _push_active(self, pod: QueuedPod, event: ClusterEvent) -> None:
         if pod.initial_attempt_at is None:
             pod.initial_attempt_at = self._clock.time()
         self._active.push(pod)
+        self.tally.arrived(ACTIVE, event.label)
         self._on_ready()
-
-    def _may_help(self, event: ClusterEvent, pod: QueuedPod) -> bool:
-        return event.is_wildcard or self._concerns(event, pod, pod.waits_for)
-
-    def _end_pending(self, helping: Iterable[ClusterEvent], pod: QueuedPod) -> bool:
-        """Tell whether what a pod was told to wait for has happened: then it waits no longer."""
-        return any(self._concerns(event, pod, pod.pending_plugins) for event in helping)
-
-    def _concerns(self, event: ClusterEvent, pod: QueuedPod, plugins: Iterable[str]) -> bool:
-        return self._interest.concerns(event, pod.info.pod.spec.scheduler_name, plugins)
 
     def validate(self) -> None:
         """Check that no pod is in two places, and none both in the queue and in flight."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.shape import Shape
+from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import PLAN_OVERHEAD_BYTES, ROW_BYTES, Plans
 from kubesched.framework.plugin import PreFilterResult, RowFilter, ShapePreFilter
 from kubesched.framework.status import SKIP, unschedulable
@@ -110,7 +111,13 @@ def test_free_rows_are_not_feasible() -> None:
 
 
 def _plans(lab: Lab, limit_bytes: int) -> Plans:
-    return Plans(lab.framework.plugins, lab.cluster.table, StatusBook(), limit_bytes=limit_bytes)
+    return Plans(
+        lab.framework.plugins,
+        lab.cluster.table,
+        StatusBook(),
+        observer=Unobserved(),
+        limit_bytes=limit_bytes,
+    )
 
 
 def test_plans_that_were_longest_unused_are_given_up_when_memory_runs_short() -> None:

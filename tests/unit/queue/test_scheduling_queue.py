@@ -7,6 +7,7 @@ import pytest
 from kubesched.errors import InvariantError
 from kubesched.queue import events
 from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Registration
 from tests.unit.builders import pod
 from tests.unit.queue.queued import COMPILER, Bench, info
 
@@ -86,7 +87,7 @@ def test_somebody_is_told_when_there_is_something_to_pop() -> None:
     each = bench.pop()
     bench.fail(each, "Fit")
     assert bench.ready_calls == 1, "parked"
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     assert bench.ready_calls == 2, "backing off, which is as good as active while we are idle"
 
 
@@ -125,7 +126,7 @@ def test_a_pod_that_failed_with_an_error_backs_off_and_is_not_popped_early() -> 
     assert (each.unschedulable_count, each.consecutive_errors) == (0, 1)
     assert bench.queue.pop() is None, "not even while idle"
     bench.clock.advance(2)
-    bench.queue.flush()
+    bench.flush()
     assert bench.counts() == {"active": 1}
 
 
@@ -169,13 +170,13 @@ def test_backoff_doubles_with_each_rejection() -> None:
     for _ in range(6):
         each = bench.pop()
         bench.fail(each, "Fit")
-        bench.queue.move(events.NODE_ADD)
+        bench.move(events.NODE_ADD)
         assert bench.counts() == {"backoff": 1}
         waited = 0
         while not bench.queue.active_count:
             bench.clock.advance(1)
             waited += 1
-            bench.queue.flush()
+            bench.flush()
         waits.append(waited - 1)  # a pod waits through the whole second of its expiry
     assert waits == [1, 2, 4, 8, 10, 10]
 
@@ -186,7 +187,7 @@ def test_idle_the_pod_whose_backoff_ends_first_is_popped_early() -> None:
     bench.queue.activate(["late"])
     bench.fail(bench.pop(), "Fit")  # two rejections: two seconds
     bench.failed("soon", "Fit")
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     assert bench.counts() == {"backoff": 2}
     assert bench.pop().info.uid == "soon"
     assert bench.pop() is late
@@ -198,14 +199,14 @@ def test_pods_whose_backoff_ends_in_the_same_second_come_by_importance() -> None
         bench.add(name, priority=priority)
         bench.clock.advance(at)
         bench.fail(bench.pop(), "Fit")
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     assert bench.drained() == ["c", "b", "a"]
 
 
 def test_active_pods_come_before_pods_that_back_off() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     bench.add("b")
     assert bench.drained() == ["b", "a"]
 
@@ -214,7 +215,7 @@ def test_a_pod_that_waited_long_enough_while_parked_is_active_at_once() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.clock.advance(30)
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     assert bench.counts() == {"active": 1}
 
 
@@ -224,12 +225,12 @@ def test_a_flush_lets_go_whose_time_has_come_and_nobody_else() -> None:
     bench.failed("broken")
     bench.clock.advance(1)
     bench.failed("second", "Fit")
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     bench.clock.advance(1)
-    bench.queue.flush()
+    bench.flush()
     assert bench.counts() == {"active": 2, "backoff": 1}
     bench.clock.advance(1)
-    bench.queue.flush()
+    bench.flush()
     assert bench.counts() == {"active": 3}
     assert bench.gate_calls == 6, "three came, one came back broken, two were moved"
 
@@ -255,7 +256,7 @@ def test_an_event_wakes_whom_it_may_help(
 ) -> None:
     bench = Bench()
     bench.failed("a", *plugins)
-    bench.queue.move(event)
+    bench.move(event)
     assert bench.counts() == ({"backoff": 1} if woken else {"unschedulable": 1})
 
 
@@ -263,7 +264,7 @@ def test_an_event_can_be_meant_for_some_pods_only() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.failed("b", "Fit")
-    bench.queue.move(events.NODE_ADD, only=lambda each: each.uid == "b")
+    bench.move(events.NODE_ADD, only="b")
     assert bench.counts() == {"backoff": 1, "unschedulable": 1}
     assert bench.pop().info.uid == "b"
 
@@ -272,14 +273,14 @@ def test_pods_in_other_places_do_not_care() -> None:
     bench = Bench()
     bench.failed("broken")
     bench.add("a")
-    bench.queue.move(events.UNSCHEDULABLE_TIMEOUT)
+    bench.move(events.UNSCHEDULABLE_TIMEOUT)
     assert bench.counts() == {"active": 1, "backoff": 1}
 
 
 def test_what_a_plugin_was_waiting_for_makes_the_pod_active_at_once() -> None:
     bench = Bench()
     bench.failed("a", "Fit", pending=["Labels"])
-    bench.queue.move(NODE_LABEL)
+    bench.move(NODE_LABEL)
     assert bench.counts() == {"active": 1}
 
 
@@ -290,7 +291,7 @@ def test_an_event_that_came_while_the_pod_was_tried_is_not_missed() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     bench.fail(each, "Fit")
     assert bench.counts() == {"backoff": 1}
 
@@ -299,7 +300,7 @@ def test_an_event_that_helps_nobody_who_turned_it_away_does_not_count() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
-    bench.queue.move(NODE_LABEL)
+    bench.move(NODE_LABEL)
     bench.fail(each, "Fit")
     assert bench.counts() == {"unschedulable": 1}
 
@@ -309,7 +310,7 @@ def test_an_event_from_before_the_attempt_does_not_count() -> None:
     bench.add("first")
     bench.add("a")
     bench.pop()
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     each = bench.pop()
     bench.fail(each, "Fit")
     assert bench.counts() == {"unschedulable": 1, "in flight": 1}
@@ -319,7 +320,7 @@ def test_what_a_pending_plugin_waited_for_makes_the_pod_active_at_once() -> None
     bench = Bench()
     bench.add("a")
     each = bench.pop()
-    bench.queue.move(NODE_LABEL)
+    bench.move(NODE_LABEL)
     bench.fail(each, "Fit", pending=["Labels"])
     assert bench.counts() == {"active": 1}
 
@@ -328,7 +329,7 @@ def test_other_events_do_so_after_backoff() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     bench.fail(each, "Fit", pending=["Labels"])
     assert bench.counts() == {"backoff": 1}
 
@@ -357,7 +358,7 @@ def test_nothing_is_remembered_for_a_pod_that_is_done() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     bench.queue.done("a")
     bench.fail(each, "Fit")
     assert bench.counts() == {"unschedulable": 1}
@@ -399,7 +400,7 @@ def test_a_gated_pod_is_not_tried() -> None:
 def test_events_that_do_not_concern_the_gate_do_not_even_ask_it() -> None:
     bench = Bench()
     bench.add("a", gates=["wait"])
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     assert bench.gate_calls == 1
     assert bench.counts() == {"gated": 1}
 
@@ -429,7 +430,7 @@ def test_a_gate_may_close_between_attempts() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.gated.add("a")
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     assert bench.counts() == {"gated": 1}
     bench.gated.clear()
     bench.clock.advance(60)
@@ -454,7 +455,7 @@ def test_activation_ends_parking_and_backoff() -> None:
     bench.failed("parked", "Nothing")
     bench.failed("broken")
     bench.failed("moved", "Fit")
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     bench.queue.activate(["parked", "broken", "moved", "unknown"])
     bench.queue.validate()
     assert bench.counts() == {"active": 3}
@@ -486,7 +487,7 @@ def test_a_pod_that_was_parked_for_more_than_five_minutes_is_tried_again(
     bench = Bench()
     each = bench.failed("a", "Nothing")
     bench.clock.advance(waited_s)
-    bench.queue.flush()
+    bench.flush()
     assert bench.counts() == ({"active": 1} if woken else {"unschedulable": 1})
     assert each.flushed is woken
 
@@ -495,7 +496,7 @@ def test_how_long_can_be_set() -> None:
     bench = Bench(max_unschedulable_s=10)
     bench.failed("a", "Nothing")
     bench.clock.advance(11)
-    bench.queue.flush()
+    bench.flush()
     assert bench.counts() == {"active": 1}
 
 
@@ -505,7 +506,7 @@ def test_a_gate_is_asked_again_when_time_is_up() -> None:
     bench.add("a")
     bench.gated.clear()
     bench.clock.advance(301)
-    bench.queue.flush()
+    bench.flush()
     assert bench.counts() == {"active": 1}
 
 
@@ -514,7 +515,7 @@ def test_a_gate_that_stays_shut_is_asked_every_five_minutes_not_every_second() -
     bench.add("a", gates=["x"])
     bench.clock.advance(301)
     for _ in range(60):
-        bench.queue.flush()
+        bench.flush()
         bench.clock.advance(1)
     assert bench.gate_calls == 2
 
@@ -523,7 +524,7 @@ def test_the_next_failure_ends_what_being_flushed_means() -> None:
     bench = Bench()
     each = bench.failed("a", "Fit")
     bench.clock.advance(301)
-    bench.queue.flush()
+    bench.flush()
     assert each.flushed
     bench.fail(bench.pop(), "Fit")
     assert not each.flushed
@@ -533,7 +534,7 @@ def test_a_gated_pod_was_not_flushed() -> None:
     bench = Bench()
     bench.add("a", gates=["x"])
     bench.clock.advance(301)
-    bench.queue.flush()
+    bench.flush()
     (each,) = bench.queue.pods()
     assert not each.flushed
 
@@ -590,7 +591,7 @@ def test_a_pod_can_be_deleted_wherever_it_is() -> None:
     bench = Bench()
     bench.failed("broken")
     bench.failed("moved", "Fit")
-    bench.queue.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
     bench.failed("parked", "Fit")
     bench.add("gated", gates=["wait"])
     bench.add("active")
@@ -639,3 +640,95 @@ def test_validate_finds_a_pod_that_nobody_turned_away() -> None:
     each.unschedulable_plugins.clear()
     with pytest.raises(InvariantError, match="nobody turned it away"):
         bench.queue.validate()
+
+
+# --- gates and those who turned the pod away before ---------------------------------------------
+
+
+def _evicting(*, helps: bool) -> Bench:
+    """A queue in which "Gates" hears of deleted pods and itself never wakes anybody for them."""
+    deleted = ClusterEvent(Resource.POD, Action.DELETE)
+    return Bench(
+        registered={
+            "Gates": [Registration(deleted, hint=lambda _pod, _change: False)],
+            "Fit": [Registration(deleted, hint=lambda _pod, _change: helps)],
+            "Labels": [Registration(NODE_LABEL)],
+        }
+    )
+
+
+def _gated_after_failure(bench: Bench, rejected_by: str) -> None:
+    bench.failed("a", rejected_by)
+    bench.gated.add("a")
+    bench.queue.activate(["a"])
+    assert bench.counts() == {"gated": 1}
+    bench.gated.clear()
+
+
+def test_an_event_that_the_gate_hears_of_wakes_by_the_word_of_whoever_turned_it_away() -> None:
+    bench = _evicting(helps=True)
+    _gated_after_failure(bench, "Fit")
+    bench.move(events.ASSIGNED_POD_DELETE)
+    assert bench.counts() == {"backoff": 1}
+
+
+def test_the_gate_alone_does_not_wake_against_its_own_word() -> None:
+    bench = _evicting(helps=False)
+    _gated_after_failure(bench, "Fit")
+    bench.move(events.ASSIGNED_POD_DELETE)
+    assert bench.counts() == {"gated": 1}
+
+
+def test_an_event_that_the_gate_does_not_hear_of_is_not_looked_at() -> None:
+    bench = _evicting(helps=True)
+    _gated_after_failure(bench, "Labels")
+    bench.move(NODE_LABEL)
+    assert bench.counts() == {"gated": 1}
+    assert bench.hints == []
+
+
+# --- counting -----------------------------------------------------------------------------------
+
+
+def test_arrivals_are_counted_by_the_event_that_brought_the_pod() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")
+    bench.move(events.NODE_ADD)
+    bench.pop()
+    bench.queue.done("a")
+    bench.failed("b", "Fit")
+    bench.queue.activate(["b"])
+    assert dict(bench.queue.tally.incoming) == {
+        ("active", "UnschedulablePodAdd"): 2,
+        ("unschedulable", "ScheduleAttemptFailure"): 2,
+        ("backoff", "NodeAdd"): 1,
+        ("active", "PopFromBackoffQ"): 1,
+        ("active", "ForceActivate"): 1,
+    }
+
+
+def test_pods_are_counted_by_plugin_until_they_are_tried_again() -> None:
+    bench = Bench()
+    profile = "default-scheduler"
+    each = bench.failed("a", "Fit", "Labels")
+    assert +bench.queue.tally.rejected == {("Fit", profile): 1, ("Labels", profile): 1}
+    bench.gated.add("a")
+    bench.queue.activate(["a"])
+    bench.queue.activate(["a"])
+    assert bench.queue.tally.rejected["Gates", profile] == 1, "gated twice, counted once"
+    bench.gated.clear()
+    bench.queue.activate(["a"])
+    assert bench.pop() is each
+    assert +bench.queue.tally.rejected == {}
+    bench.fail(each, "Fit")
+    bench.queue.delete("a")
+    assert +bench.queue.tally.rejected == {}
+
+
+def test_events_kept_for_pods_in_flight_are_counted_by_kind() -> None:
+    bench = Bench()
+    bench.add("a")
+    bench.pop()
+    bench.move(events.NODE_ADD)
+    bench.move(events.NODE_ADD)
+    assert bench.queue.in_flight_events == {"PodPopped": 1, "NodeAdd": 2}

@@ -1,0 +1,172 @@
+"""When it is worth trying a pod again that InterPodAffinity turned away.
+
+A pod that appears may be the one to be near to; a pod that goes, or changes its labels, may be the
+one to be away from. Which of a pod's terms are about the changed pod is found out once for each
+term, and not once for each of the waiting pods that have it.
+
+As in kube-scheduler, terms count only together: a pod that goes helps if *all* anti-affinity terms
+were about it. Unlike there, namespace selectors are looked up: kube-scheduler's hints compare them
+with no labels at all, and miss the pods of namespaces that only a selector names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from weakref import WeakKeyDictionary
+
+from msgspec import Struct
+
+from kubesched.api.core import Node, Pod
+from kubesched.cluster.affinity_terms import NO_TERMS, AffinityTerm, compile_terms
+from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import Shape
+from kubesched.plugins.changes import Prepared, has_place, is_about_itself
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration
+
+#: Returns the namespaces that a term is about; None means all.
+NamespacesOf = Callable[[AffinityTerm], frozenset[str] | None]
+
+
+class PodChange:
+    """A change of another pod, and what terms have to do with it, as far as somebody asked."""
+
+    def __init__(self, change: Change[Pod], namespaces_of: NamespacesOf) -> None:
+        versions = [each for each in (change.old, change.new) if each is not None]
+        self.had_place = all(map(has_place, versions))
+        self._old, self._new = change.old, change.new
+        self._namespaces_of = namespaces_of
+        #: term → whether it was about the pod, and is
+        self._answers: dict[AffinityTerm, tuple[bool, bool]] = {}
+        #: the terms of a pod that is gone, and whether its anti-affinity was about a label set
+        self._terms_gone = NO_TERMS
+        self._kept_away: dict[LabelSet, bool] = {}
+        if change.old is not None and change.new is None:
+            meta = change.old.metadata
+            self._terms_gone = compile_terms(change.old.spec.affinity, meta.namespace)
+
+    def was_about(self, terms: Iterable[AffinityTerm]) -> bool:
+        """Tell whether there are terms and all were about the pod as it was."""
+        return self._all_about(terms, 0)
+
+    def is_about(self, terms: Iterable[AffinityTerm]) -> bool:
+        """Tell whether there are terms and all are about the pod as it is."""
+        return self._all_about(terms, 1)
+
+    def kept_away(self, labels: LabelSet) -> bool:
+        """Tell whether the pod is gone and its anti-affinity was about pods with these labels."""
+        terms = self._terms_gone.required_anti
+        if not terms:
+            return bool(self._terms_gone.error)
+        known = self._kept_away.get(labels)
+        if known is None:
+            known = self._kept_away[labels] = all(
+                term.selector.matches(labels.labels) and self._covers(term, labels.namespace)
+                for term in terms
+            )
+        return known
+
+    def _all_about(self, terms: Iterable[AffinityTerm], which: int) -> bool:
+        there = False
+        for term in terms:
+            there = True
+            known = self._answers.get(term)
+            if known is None:
+                known = (self._is_about(term, self._old), self._is_about(term, self._new))
+                self._answers[term] = known
+            if not known[which]:
+                return False
+        return there
+
+    def _is_about(self, term: AffinityTerm, pod: Pod | None) -> bool:
+        if pod is None or not term.selector.matches(pod.metadata.labels or {}):
+            return False
+        return self._covers(term, pod.metadata.namespace)
+
+    def _covers(self, term: AffinityTerm, namespace: str) -> bool:
+        if namespace in term.namespaces:
+            return True
+        if term.namespace_selector.nothing:
+            return False
+        namespaces = self._namespaces_of(term)
+        return namespaces is None or namespace in namespaces
+
+
+class TopologyKeys(Struct, frozen=True):
+    """Where a pod's required terms look for other pods."""
+
+    near: tuple[str, ...]
+    away: tuple[str, ...]
+    #: whether the terms cannot be read
+    malformed: bool
+
+
+class AffinityHints:
+    """The hints of InterPodAffinity."""
+
+    def __init__(self, namespaces_of: NamespacesOf) -> None:
+        def prepare(change: Change[Pod]) -> PodChange:
+            return PodChange(change, namespaces_of)
+
+        self._prepared = Prepared(prepare)
+        self._keys: WeakKeyDictionary[Shape, TopologyKeys] = WeakKeyDictionary()
+
+    def registrations(self) -> list[Registration]:
+        """Return what InterPodAffinity wants to hear of."""
+        pods = ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
+        nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
+        return [
+            Registration(pods, hint=self.after_pod_change),
+            Registration(nodes, shape_hint=self.after_node_change),
+        ]
+
+    def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
+        """Ask whether a pod to be near to appeared, or one to be away from went."""
+        if change.old is not None and is_about_itself(pod, change):
+            return True  # others may keep away from other labels
+        other, terms = self._prepared(change), pod.terms
+        if not other.had_place:
+            return False
+        if terms.error:
+            return True
+        if change.old is None:
+            return other.is_about(terms.required)
+        if change.new is None:
+            return other.was_about(terms.required_anti) or other.kept_away(pod.labels)
+        came_near = other.is_about(terms.required) and not other.was_about(terms.required)
+        anti = terms.required_anti
+        return came_near or (other.was_about(anti) and not other.is_about(anti))
+
+    def after_node_change(self, shape: Shape, change: Change[Node]) -> bool:
+        """Ask whether a node came into a domain, or left one, that the pod's own terms look at."""
+        if change.new is None:
+            return False
+        keys = self._keys_of(shape)
+        if keys.malformed:
+            return True
+        now = change.new.metadata.labels or {}
+        if change.old is None:
+            # A node in no domain, too, is away from all pods.
+            return bool(keys.away) or any(key in now for key in keys.near)
+        before = change.old.metadata.labels or {}
+        return any(key in now and _moved(key, before, now) for key in keys.near) or any(
+            key in before and _moved(key, before, now) for key in keys.away
+        )
+
+    def _keys_of(self, shape: Shape) -> TopologyKeys:
+        keys = self._keys.get(shape)
+        if keys is None:
+            # The namespace makes a difference to whom a term is about, none to where it looks.
+            terms = compile_terms(shape.spec.affinity, "")
+            keys = self._keys[shape] = TopologyKeys(
+                near=tuple({term.topology_key: None for term in terms.required}),
+                away=tuple({term.topology_key: None for term in terms.required_anti}),
+                malformed=bool(terms.error),
+            )
+        return keys
+
+
+def _moved(key: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
+    """Tell whether a node is in another domain than before, or in none, or was in none."""
+    return before.get(key) != now.get(key)

@@ -1,0 +1,116 @@
+"""When it is worth trying a pod again that did not fit: something it requests was given back.
+
+How much is free now is for the filter to find out; a hint compares before with after, once for each
+change, and then only looks up what a pod requests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from kubesched.api import names
+from kubesched.api.core import Node, Pod
+from kubesched.api.requests import node_allocatable, pod_requests
+from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.cluster.shape import Shape
+from kubesched.errors import ObjectError
+from kubesched.plugins.changes import Prepared, has_place, is_about_itself
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration
+
+
+class NodeOffer(Struct, frozen=True):
+    """What a node that came or changed has to offer."""
+
+    now: Mapping[str, int]
+    #: None if the node was not there
+    before: Mapping[str, int] | None
+
+    def takes_empty(self, requests: Mapping[str, int]) -> bool:
+        """Tell whether requests fit on the node when no pod is on it.
+
+        Resources that the profile ignores count here nevertheless, as in kube-scheduler.
+        """
+        return self.now.get(names.PODS, 0) >= 1 and all(
+            amount <= self.now.get(name, 0) for name, amount in requests.items()
+        )
+
+    def has_more(self, requests: Mapping[str, int]) -> bool:
+        """Tell whether there is more of something requested than before, or of room for pods."""
+        return self._has_more_of(names.PODS) or any(
+            amount and self._has_more_of(name) for name, amount in requests.items()
+        )
+
+    def _has_more_of(self, name: str) -> bool:
+        return self.before is None or self.now.get(name, 0) > self.before.get(name, 0)
+
+
+class FitHints:
+    """The hints of NodeResourcesFit."""
+
+    def __init__(self, rules: RequestRules) -> None:
+        self._rules = rules
+        self._offer = Prepared(_offer_of)
+        self._shrunk = Prepared(self._shrunk_in)
+
+    def registrations(self) -> list[Registration]:
+        """Return what NodeResourcesFit wants to hear of."""
+        grown = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
+        return [
+            Registration(ClusterEvent(Resource.POD, Action.DELETE), shape_hint=_after_deletion),
+            Registration(
+                ClusterEvent(Resource.POD, Action.UPDATE_POD_SCALE_DOWN), hint=self.after_scale_down
+            ),
+            Registration(grown, shape_hint=self.after_node_change),
+        ]
+
+    def after_scale_down(self, pod: PodInfo, change: Change[Pod]) -> bool:
+        """Ask whether the pod itself, or another on a node, takes less of what it requests."""
+        if is_about_itself(pod, change):
+            return True
+        # A nomination does not count here: what a pod takes is counted once it is on a node.
+        if change.new is None or not change.new.spec.node_name:
+            return False
+        shrunk = self._shrunk(change)
+        return shrunk is None or any(map(pod.shape.requests.amounts.get, shrunk))
+
+    def after_node_change(self, shape: Shape, change: Change[Node]) -> bool:
+        """Ask whether a node could take the pod, and has more for it than before."""
+        offer, requests = self._offer(change), shape.requests.amounts
+        return offer is None or (offer.takes_empty(requests) and offer.has_more(requests))
+
+    def _shrunk_in(self, change: Change[Pod]) -> frozenset[str] | None:
+        """Return the resources of which a pod takes less than before; None if nobody can tell."""
+        if change.old is None or change.new is None:
+            return None
+        try:
+            before, now = self._taken_by(change.old), self._taken_by(change.new)
+        except ObjectError:
+            return None
+        return frozenset(name for name, amount in before.items() if amount > now.get(name, 0))
+
+    def _taken_by(self, pod: Pod) -> dict[str, int]:
+        return pod_requests(
+            pod,
+            use_status=True,
+            pod_level=self._rules.pod_level,
+            pod_level_status=self._rules.pod_level_status,
+        )
+
+
+def _after_deletion(shape: Shape, change: Change[Pod]) -> bool:  # noqa: ARG001 (for any pod)
+    """Ask whether the pod that is gone had, or was to have, a place on a node."""
+    return change.old is not None and has_place(change.old)
+
+
+def _offer_of(change: Change[Node]) -> NodeOffer | None:
+    """Return what a node offers and offered; None if nobody can tell."""
+    if change.new is None:
+        return None
+    try:
+        before = None if change.old is None else node_allocatable(change.old)
+        return NodeOffer(now=node_allocatable(change.new), before=before)
+    except ObjectError:
+        return None

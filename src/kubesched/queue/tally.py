@@ -1,0 +1,39 @@
+"""What the queue counts about itself, for metrics: read when somebody asks, not pushed."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from kubesched.queue.queued_pod import QueuedPod
+
+ACTIVE = "active"
+BACKOFF = "backoff"
+UNSCHEDULABLE = "unschedulable"
+
+
+class QueueTally:
+    """Arrivals in each part of the queue, and pods by the plugin that turned them away."""
+
+    def __init__(self) -> None:
+        #: (part of the queue, label of the event that brought a pod there) → how often
+        self.incoming: Counter[tuple[str, str]] = Counter()
+        #: (plugin, scheduler name) → pods it turned away that were not tried again since
+        self.rejected: Counter[tuple[str, str]] = Counter()
+
+    def arrived(self, queue: str, event_label: str) -> None:
+        """A pod came into a part of the queue."""
+        self.incoming[queue, event_label] += 1
+
+    def turned_away(self, pod: QueuedPod) -> None:
+        """A pod comes back after plugins turned it away."""
+        for plugin in pod.rejectors:
+            self.rejected[plugin, pod.info.pod.spec.scheduler_name] += 1
+
+    def gated(self, pod: QueuedPod, plugin: str) -> None:
+        """A plugin keeps a pod out that it did not turn away before."""
+        self.rejected[plugin, pod.info.pod.spec.scheduler_name] += 1
+
+    def settled(self, pod: QueuedPod) -> None:
+        """A pod is tried again, or gone: what turned it away is history."""
+        for plugin in pod.rejectors:
+            self.rejected[plugin, pod.info.pod.spec.scheduler_name] -= 1

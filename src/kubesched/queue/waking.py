@@ -1,0 +1,145 @@
+"""Whether something that happened may help pods that wait: the plugins' hints, asked with economy.
+
+Thousands of pods may be parked when an event comes. Who listens to an event is remembered, and a
+hint that looks at nothing but the shape is asked once for all pods of the shape.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping
+from enum import IntEnum
+from typing import Any
+
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import Shape
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
+from kubesched.queue.queued_pod import QueuedPod
+
+_log = logging.getLogger(__name__)
+
+#: A plugin of a profile: scheduler name and plugin name.
+Subscriber = tuple[str, str]
+
+#: Told of each hint that was asked: plugin, event, what it said, and seconds it took.
+HintObserver = Callable[[str, str, str, float], None]
+
+_ANYTHING = (Registration(ClusterEvent(Resource.ANY, Action.ALL)),)
+
+
+class Wake(IntEnum):
+    """What a change means for a pod."""
+
+    NO = 0
+    #: it may help: the pod is tried again when its backoff is over
+    AFTER_BACKOFF = 1
+    #: it is what the pod was told to wait for
+    AT_ONCE = 2
+
+
+class Listeners:
+    """What the plugins of all profiles registered."""
+
+    def __init__(
+        self,
+        registrations: Mapping[str, Mapping[str, Registrations]],
+        *,
+        timer: Callable[[], float],
+        observe: HintObserver | None = None,
+    ) -> None:
+        #: scheduler name → plugin → what it wants to hear of
+        self._registrations = registrations
+        self._timer = timer
+        self._observe = observe
+        self._by_event: dict[ClusterEvent, dict[Subscriber, tuple[Registration, ...]]] = {}
+
+    def of(self, event: ClusterEvent) -> Mapping[Subscriber, tuple[Registration, ...]]:
+        """Return who wants to hear of an event, with the registrations that say so."""
+        known = self._by_event.get(event)
+        if known is None:
+            heard = {
+                (scheduler_name, plugin): tuple(
+                    each
+                    for each in (_ANYTHING if registered is None else registered)
+                    if event.matches(each.event)
+                )
+                for scheduler_name, plugins in self._registrations.items()
+                for plugin, registered in plugins.items()
+            }
+            known = {
+                subscriber: matching
+                for subscriber, matching in heard.items()
+                if matching or event.is_wildcard
+            }
+            self._by_event[event] = known
+        return known
+
+    def ask_about(self, change: Change[Any]) -> Question:
+        """Return a question about a change, to be asked for as many pods as there are."""
+        return Question(change, self.of(change.event), timer=self._timer, observe=self._observe)
+
+
+class Question:
+    """Whether one change helps; what is learned for one pod is used for the next."""
+
+    def __init__(
+        self,
+        change: Change[Any],
+        listeners: Mapping[Subscriber, tuple[Registration, ...]],
+        *,
+        timer: Callable[[], float],
+        observe: HintObserver | None,
+    ) -> None:
+        self._change = change
+        self._listeners = listeners
+        self._timer = timer
+        self._observe = observe
+        self._by_shape: dict[tuple[int, Shape], bool] = {}
+
+    def answer(self, pod: QueuedPod) -> Wake:
+        """Say what the change means for a pod."""
+        if self._change.event.is_wildcard or not pod.was_rejected:
+            return Wake.AFTER_BACKOFF
+        scheduler_name = pod.info.pod.spec.scheduler_name
+        for plugin in pod.pending_plugins:
+            if self._helps((scheduler_name, plugin), pod.info):
+                return Wake.AT_ONCE
+        for plugin in pod.unschedulable_plugins:
+            if self._helps((scheduler_name, plugin), pod.info):
+                return Wake.AFTER_BACKOFF
+        return Wake.NO
+
+    def _helps(self, subscriber: Subscriber, pod: PodInfo) -> bool:
+        registrations = self._listeners.get(subscriber, ())
+        return any(self._asked(each, subscriber[1], pod) for each in registrations)
+
+    def _asked(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
+        if registration.shape_hint is not None:
+            key = id(registration), pod.shape
+            known = self._by_shape.get(key)
+            if known is None:
+                known = self._evaluate(registration, plugin, pod)
+                self._by_shape[key] = known
+            return known
+        return registration.hint is None or self._evaluate(registration, plugin, pod)
+
+    def _evaluate(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
+        started = self._timer()
+        try:
+            if registration.shape_hint is not None:
+                helps = registration.shape_hint(pod.shape, self._change)
+            else:
+                helps = registration.hint is None or registration.hint(pod, self._change)
+            said = "Queue" if helps else "QueueSkip"
+        except Exception:  # noqa: BLE001 (better to try a pod in vain than to forget it)
+            _log.exception(
+                "QueueingHintFn returns error: event=%s plugin=%s pod=%s",
+                self._change.event.label,
+                plugin,
+                pod.full_name,
+            )
+            helps, said = True, "Error"
+        if self._observe is not None:
+            self._observe(plugin, self._change.event.label, said, self._timer() - started)
+        return helps

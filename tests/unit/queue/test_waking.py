@@ -1,0 +1,141 @@
+"""Who hears of an event, and what hints make of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import Shape
+from kubesched.queue.events import NODE_ADD, NODE_DELETE, UNSCHEDULABLE_TIMEOUT
+from kubesched.queue.hints import Change, Registration, Registrations
+from kubesched.queue.waking import Listeners, Wake
+from tests.unit.queue.queued import queued
+
+LISTENERS = Listeners(
+    {
+        "default": {"Fit": [Registration(NODE_ADD)], "Anything": None, "Nothing": []},
+        "batch": {"Fit": [Registration(NODE_DELETE)]},
+    },
+    timer=lambda: 0.0,
+)
+
+
+class Hints:
+    """A plugin's hint that says what it is told to, and remembers what it was asked."""
+
+    def __init__(self, *helped: str) -> None:
+        self.helped = helped
+        self.asked: list[str] = []
+
+    def by_pod(self, pod: PodInfo, change: Change[Any]) -> bool:
+        self.asked.append(pod.uid)
+        return pod.uid in self.helped
+
+    def by_shape(self, shape: Shape, change: Change[Any]) -> bool:
+        self.asked.append("shape")
+        return bool(self.helped)
+
+
+def _ask(
+    registrations: dict[str, Registrations],
+    *names: str,
+    rejected_by: set[str],
+    pending: frozenset[str] = frozenset(),
+) -> list[Wake]:
+    pods = [queued(name) for name in names]
+    listeners = Listeners({pods[0].info.pod.spec.scheduler_name: registrations}, timer=lambda: 0.0)
+    question = listeners.ask_about(Change(NODE_ADD))
+    for each in pods:
+        each.unschedulable_plugins, each.pending_plugins = set(rejected_by), set(pending)
+    return [question.answer(each) for each in pods]
+
+
+def test_listeners_are_plugins_of_profiles() -> None:
+    assert LISTENERS.of(NODE_ADD).keys() == {("default", "Fit"), ("default", "Anything")}
+    assert LISTENERS.of(NODE_DELETE).keys() == {("default", "Anything"), ("batch", "Fit")}
+    assert LISTENERS.of(NODE_ADD).keys() == {("default", "Fit"), ("default", "Anything")}
+
+
+def test_wildcards_are_for_everybody() -> None:
+    assert len(LISTENERS.of(UNSCHEDULABLE_TIMEOUT)) == 4
+
+
+def test_without_a_hint_the_event_alone_wakes() -> None:
+    fit: dict[str, Registrations] = {"Fit": [Registration(NODE_ADD)]}
+    assert _ask(fit, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
+    assert _ask(fit, "a", rejected_by={"Other"}) == [Wake.NO]
+
+
+def test_a_hint_decides_for_each_pod() -> None:
+    hints = Hints("b")
+    fit: dict[str, Registrations] = {"Fit": [Registration(NODE_ADD, hint=hints.by_pod)]}
+    assert _ask(fit, "a", "b", rejected_by={"Fit"}) == [Wake.NO, Wake.AFTER_BACKOFF]
+    assert hints.asked == ["a", "b"]
+
+
+def test_a_hint_about_shapes_is_asked_once_for_all_pods_of_a_shape() -> None:
+    hints = Hints("anybody")
+    fit: dict[str, Registrations] = {"Fit": [Registration(NODE_ADD, shape_hint=hints.by_shape)]}
+    assert _ask(fit, "a", "b", "c", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF] * 3
+    assert hints.asked == ["shape"]
+
+
+def test_one_registration_that_says_yes_is_enough() -> None:
+    hints = Hints()
+    registered: dict[str, Registrations] = {
+        "Fit": [
+            Registration(NODE_ADD, hint=hints.by_pod),
+            Registration(NODE_DELETE),
+            Registration(NODE_ADD),
+        ]
+    }
+    assert _ask(registered, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
+
+
+@pytest.mark.parametrize(
+    ("helped_by", "wake"),
+    [
+        ({"Claims"}, Wake.AT_ONCE),
+        ({"Fit", "Claims"}, Wake.AT_ONCE),
+        ({"Fit"}, Wake.AFTER_BACKOFF),
+        (set(), Wake.NO),
+    ],
+)
+def test_what_a_plugin_told_the_pod_to_wait_for_wakes_it_at_once(
+    helped_by: set[str], wake: Wake
+) -> None:
+    registered: dict[str, Registrations] = {
+        plugin: [Registration(NODE_ADD, hint=Hints(*(["a"] * (plugin in helped_by))).by_pod)]
+        for plugin in ("Fit", "Claims")
+    }
+    asked = _ask(registered, "a", rejected_by={"Fit"}, pending=frozenset({"Claims"}))
+    assert asked == [wake]
+
+
+def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> None:
+    def broken(pod: PodInfo, change: Change[Any]) -> bool:
+        raise ValueError("a bug")
+
+    fit: dict[str, Registrations] = {"Fit": [Registration(NODE_ADD, hint=broken)]}
+    assert _ask(fit, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
+    assert "plugin=Fit pod=default/a" in caplog.text
+
+
+def test_a_pod_that_failed_with_an_error_is_always_worth_another_try() -> None:
+    assert _ask({}, "a", rejected_by=set()) == [Wake.AFTER_BACKOFF]
+
+
+def test_hints_are_timed_and_counted() -> None:
+    told: list[tuple[str, str, str, float]] = []
+    readings = iter(range(100))
+    each = queued("a")
+    each.unschedulable_plugins = {"Fit"}
+    listeners = Listeners(
+        {"default-scheduler": {"Fit": [Registration(NODE_ADD, hint=Hints().by_pod)]}},
+        timer=lambda: float(next(readings)),
+        observe=lambda *asked: told.append(asked),
+    )
+    assert listeners.ask_about(Change(NODE_ADD)).answer(each) is Wake.NO
+    assert told == [("Fit", "NodeAdd", "QueueSkip", 1.0)]
