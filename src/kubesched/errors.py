@@ -13,6 +13,8 @@ KubeschedError
     ├── ConnectionFailedError     no connection, or it broke before an answer came
     ├── RequestTimeoutError       no answer in time
     ├── ExtenderError             an extender refused, or cannot be understood
+    ├── LeadershipLostError       we held the lease and do not any more, or cannot be sure of it
+    ├── NotLeadingError           another replica may be in charge: nothing was sent
     └── ApiError          the API server answered with a failure
         ├── UnauthorizedError     401
         ├── ForbiddenError        403
@@ -89,6 +91,14 @@ class RequestTimeoutError(ClientError):
 
 class ExtenderError(ClientError):
     """An extender refused what was asked, or its answer cannot be understood."""
+
+
+class LeadershipLostError(ClientError):
+    """We held the lease and do not any more, or cannot be sure of it."""
+
+
+class NotLeadingError(ClientError):
+    """Another replica may be in charge by now, so a request that changes something was not sent."""
 
 
 class ApiError(ClientError):

@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import NamedTuple, Protocol
 
@@ -22,7 +22,7 @@ from kubesched.client.limiter import RateLimiter
 from kubesched.client.status import error_from_answer, retry_after
 from kubesched.client.stream import StreamResponse
 from kubesched.client.transport import JSON, Transport, request_name
-from kubesched.errors import ApiError
+from kubesched.errors import ApiError, NotLeadingError
 
 _log = logging.getLogger(__name__)
 
@@ -71,7 +71,10 @@ class Requester:
         limiter: RateLimiter,
         *,
         observer: RequestObserver | None = None,
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
+        #: asked before every request that changes something; None: always
+        self._may_write = may_write
         self._credentials = access.credentials
         #: as whom the last request was sent
         self._identity = _Identity(None, access.credentials.generation)
@@ -96,6 +99,7 @@ class Requester:
             await self._limiter.acquire()
         deadline = time.monotonic() + timeout_s
         headers = await self._authorize()
+        self._check_may_send(method, path)
         identity = self._identity
         response = await self._send(
             method,
@@ -109,6 +113,12 @@ class Requester:
             return response
         request = _Request(method, path, body, content_type, deadline)
         return await self._insist(request, response, refused=identity)
+
+    def _check_may_send(self, method: str, path: str) -> None:
+        """Raise NotLeadingError for what must not be sent; nothing is awaited in between."""
+        if self._may_write is not None and method != "GET" and not self._may_write():
+            what = request_name(method, path)
+            raise NotLeadingError(f"{what}: not sent, another replica may be in charge by now")
 
     async def _insist(
         self, request: _Request, response: Response, *, refused: _Identity
@@ -130,6 +140,7 @@ class Requester:
                 if not self._limiter.unlimited:
                     await self._limiter.acquire()
             headers = await self._authorize()
+            self._check_may_send(request.method, request.path)
             response = await self._send(
                 request.method,
                 request.path,

@@ -57,13 +57,19 @@ class ApiClient:
         timeout_s: float = 30.0,
         clock: Clock | None = None,
         observer: RequestObserver | None = None,
+        may_write: Callable[[], bool] | None = None,
     ) -> None:
+        """Make a client; `may_write` is asked before every request that changes something."""
         #: how the server is reached
         self.access = access
         self._timeout_s = timeout_s
         self._transport = Transport(access, user_agent=user_agent, max_connections=max_connections)
         self._requester = Requester(
-            access, self._transport, RateLimiter(qps, burst, clock=clock), observer=observer
+            access,
+            self._transport,
+            RateLimiter(qps, burst, clock=clock),
+            observer=observer,
+            may_write=may_write,
         )
 
     async def __aenter__(self) -> Self:

@@ -13,6 +13,7 @@ import asyncio
 import logging
 from collections.abc import Callable
 
+from kubesched import logs
 from kubesched.cluster.cluster import Cluster
 from kubesched.config.durations import Duration
 from kubesched.errors import ClientError
@@ -20,18 +21,21 @@ from kubesched.framework.diagnosis import refused_by_chosen_node
 from kubesched.framework.plugin import PreBind
 from kubesched.framework.runtime import Framework, refused_pre_bind
 from kubesched.framework.status import SUCCESS, Code, Status, error
-from kubesched.framework.waiting import WaitingPod, WaitingPods
+from kubesched.framework.waiting import PreBindingPods, WaitingPod, WaitingPods
+from kubesched.metrics.recorder import Metrics
 from kubesched.queue import events
+from kubesched.queue.hints import Change
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.api_calls import ApiCalls
+from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.tasks import Tasks
 
-_log = logging.getLogger(__name__)
+_log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 
 class Bindings:
@@ -43,8 +47,11 @@ class Bindings:
         cluster: Cluster,
         queue: SchedulingQueue,
         waiting: WaitingPods,
+        pre_binding: PreBindingPods,
         failures: FailureHandler,
         recorders: Recorders,
+        attempts: Attempts,
+        metrics: Metrics,
         api_calls: ApiCalls,
         extenders: Extenders | None = None,
         on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
@@ -52,10 +59,14 @@ class Bindings:
         self._cluster = cluster
         self._queue = queue
         self._waiting = waiting
+        self._pre_binding = pre_binding
         self._failures = failures
         self._recorders = recorders
+        self._attempts = attempts
+        self._metrics = metrics
         self._api_calls = api_calls
-        self._extenders = extenders
+        #: they may bind instead of the profile's plugins
+        self.extenders = extenders
         self._on_bound = on_bound
         self._tasks = Tasks()
 
@@ -88,7 +99,7 @@ class Bindings:
                 return status, {}
             return framework.permit(decision.state, pod.info, decision.node_name)
         except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
-            _log.exception("reserving for pod %s failed unexpectedly", pod.info.full_name)
+            _bugs.exception("reserving for pod %s failed unexpectedly", pod.info.full_name)
             return error(f"{type(bug).__name__}: {bug}"), {}
 
     # --- the cycle --------------------------------------------------------------------------
@@ -103,7 +114,7 @@ class Bindings:
         try:
             status = await self._run(framework, pod, decision, permission)
         except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
-            _log.exception("binding pod %s failed unexpectedly", pod.info.full_name)
+            _bugs.exception("binding pod %s failed unexpectedly", pod.info.full_name)
             status = error(f"{type(bug).__name__}: {bug}")
         finally:
             if permission is not None:
@@ -111,10 +122,12 @@ class Bindings:
         if status.ok:
             self._bound(framework, pod, decision)
             return
+        _log.v(1, "Failed to bind pod", pod=pod.info.full_name)
         self._undo(framework, pod, decision, status)
         # The room that it held for a while is free again: for others, not for itself.
-        freed = pod.info.uid
-        self._queue.move(events.ASSIGNED_POD_DELETE, only=lambda other: other.uid != freed)
+        freed = pod.info
+        gone = Change(events.ASSIGNED_POD_DELETE, old=freed.object_on(decision.node_name))
+        self._queue.move(gone, only=lambda other: other.uid != freed.uid)
 
     async def _run(
         self,
@@ -132,19 +145,23 @@ class Bindings:
             # Others may want to know where the pod is about to go: binding may take a while.
             await self._announce(pod, node_name)
         if permission is not None:
+            started = framework.now()
             status = await permission
+            waited_s = framework.now() - started
+            self._metrics.permit_wait_duration.labels(status.code.label).observe(waited_s)
             self._waiting.remove(info.uid)
             if not status.ok:
                 return _turned_away(status)
         # From here on, whatever goes wrong is an error: no event in the cluster would help.
         self._queue.done(info.uid)
         if has_pre_bind:
-            for group in framework.pre_bind_groups(state):
-                status = await self._pre_bind(group, decision, pod)
-                if not status.ok:
-                    return status.by("")
+            started = framework.now()
+            status = await self._pre_bind_or_turn_back(framework, decision, pod)
+            framework.pre_bound(status.code, started)
+            if not status.ok:
+                return status.by("")
         try:
-            if self._extenders is not None and await self._extenders.bind(info.pod, node_name):
+            if self.extenders is not None and await self.extenders.bind(info.pod, node_name):
                 return SUCCESS
         except ClientError as failed:
             return error(str(failed))
@@ -155,10 +172,41 @@ class Bindings:
             await self._api_calls.nominate(pod.info.pod, node_name)
         except ClientError as failed:
             _log.error(
-                "Failed to update the nominated node name in the binding cycle: pod=%s err=%s",
-                pod.info.full_name,
+                "Failed to update the nominated node name in the binding cycle",
                 failed,
+                pod=pod.info.full_name,
             )
+
+    async def _pre_bind_or_turn_back(
+        self, framework: Framework, decision: Decision, pod: QueuedPod
+    ) -> Status:
+        """Let PreBind plugins work until they are done, or a more important pod needs the room."""
+        at_work: list[PreBind] = []
+        reasons: list[str] = []
+
+        async def work() -> Status:
+            for group in framework.pre_bind_groups(decision.state):
+                at_work[:] = group
+                status = await self._pre_bind(group, decision, pod)
+                if not status.ok:
+                    return status
+            return SUCCESS
+
+        task = asyncio.ensure_future(work())
+
+        def turn_back(reason: str) -> bool:
+            reasons.append(reason)
+            return task.cancel()
+
+        self._pre_binding.add(pod.info.uid, turn_back)
+        try:
+            return await task
+        except asyncio.CancelledError:
+            if not reasons:
+                raise
+            return refused_pre_bind(error(reasons[0]), at_work[0].name)
+        finally:
+            self._pre_binding.remove(pod.info.uid)
 
     async def _pre_bind(self, group: list[PreBind], decision: Decision, pod: QueuedPod) -> Status:
         results = await asyncio.gather(
@@ -171,14 +219,17 @@ class Bindings:
 
     def _bound(self, framework: Framework, pod: QueuedPod, decision: Decision) -> None:
         info, node_name = pod.info, decision.node_name
-        _log.debug(
-            "Successfully bound pod to node: pod=%s node=%s evaluatedNodes=%d feasibleNodes=%d",
-            info.full_name,
-            node_name,
-            decision.evaluated_nodes,
-            decision.feasible_nodes,
-        )
+        if _log.enabled(2):
+            _log.v(
+                2,
+                "Successfully bound pod to node",
+                pod=info.full_name,
+                node=node_name,
+                evaluatedNodes=decision.evaluated_nodes,
+                feasibleNodes=decision.feasible_nodes,
+            )
         self._queue.done(info.uid)
+        self._attempts.bound(framework.scheduler_name, pod)
         note = f"Successfully assigned {info.full_name} to {node_name}"
         self._recorders.normal(info.pod, reason="Scheduled", action="Binding", note=note)
         framework.post_bind(decision.state, info, node_name)

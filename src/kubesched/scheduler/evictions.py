@@ -8,19 +8,21 @@ again. A victim that is not bound yet is not deleted but turned away from the pl
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Sequence
 
+from kubesched import logs
 from kubesched.api.core import Pod
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ClientError, NotFoundError
-from kubesched.framework.waiting import WaitingPods
+from kubesched.framework.waiting import PreBindingPods, WaitingPods
+from kubesched.metrics.label_values import ERROR, SUCCESS
+from kubesched.metrics.recorder import Metrics
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.tasks import Tasks
 
-_log = logging.getLogger(__name__)
+_log = logs.get_logger(__name__)
 
 
 class Eviction:
@@ -44,27 +46,39 @@ class Evictions:
         api_calls: ApiCalls,
         nominator: Nominator,
         waiting: WaitingPods,
+        pre_binding: PreBindingPods,
         recorders: Recorders,
         find_pod: Callable[[str, str], Pod | None],
         activate: Callable[[Sequence[str]], None],
+        metrics: Metrics,
     ) -> None:
         self._api_calls = api_calls
         self._nominator = nominator
         self._waiting = waiting
+        self._pre_binding = pre_binding
         self._recorders = recorders
         #: returns the newest version of a pod, by namespace and name
         self._find_pod = find_pod
         #: makes pods active at once, by uid
         self._activate = activate
+        self._metrics = metrics
         #: preemptor's uid → what is being done for it
         self._under_way: dict[str, Eviction] = {}
         self._tasks = Tasks()
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background; those that are on their way out are left alone."""
+        self._metrics.preemption_victims.observe(len(victims))
         staying = [each for each in victims if each.pod.metadata.deletion_timestamp is None]
         if not staying:
             return
+        _log.v(
+            2,
+            "Start the preemption asynchronously",
+            preemptor=preemptor.full_name,
+            node=node_name,
+            numVictims=len(staying),
+        )
         eviction = self._under_way[preemptor.uid] = Eviction(preemptor, node_name)
         self._tasks.start(self._evict_all(eviction, staying))
 
@@ -85,6 +99,8 @@ class Evictions:
 
     async def _evict_all(self, eviction: Eviction, victims: list[PodInfo]) -> None:
         *others, last = victims
+        loop = asyncio.get_running_loop()
+        started = loop.time()
         succeeded = False
         try:
             cleared = await self._clear_nominations(eviction)
@@ -92,12 +108,16 @@ class Evictions:
             eviction.last_victim = last
             await self._evict_one(eviction, last)
             succeeded = cleared
-        except ClientError as failed:
-            _log.error(
-                "Error occurred during async preemption: preemptor=%s err=%s",
-                eviction.preemptor.full_name,
-                failed,
+            _log.v(
+                2,
+                "Async Preemption finished completely",
+                preemptor=eviction.preemptor.full_name,
+                node=eviction.node_name,
+                result="success" if cleared else "error",
             )
+        except ClientError as failed:
+            preemptor = eviction.preemptor.full_name
+            _log.error("Error occurred during async preemption", failed, preemptor=preemptor)
         finally:
             uid = eviction.preemptor.uid
             # The pod may have preempted again meanwhile: that is not ours to end.
@@ -105,6 +125,10 @@ class Evictions:
                 del self._under_way[uid]
             if not succeeded:
                 self._activate([uid])
+            result = SUCCESS if succeeded else ERROR
+            self._metrics.preemption_goroutines_execution.labels(result).inc()
+            seconds = loop.time() - started
+            self._metrics.preemption_goroutines_duration.labels(result).observe(seconds)
 
     async def _clear_nominations(self, eviction: Eviction) -> bool:
         """Take promises back that less important pods have on the node; False if that failed."""
@@ -113,19 +137,14 @@ class Evictions:
                 try:
                     await self._api_calls.nominate(pod.pod, "")
                 except ClientError as failed:
-                    _log.error(
-                        "Cannot clear 'NominatedNodeName' field: pod=%s err=%s",
-                        pod.full_name,
-                        failed,
-                    )
+                    _log.error("Cannot clear 'NominatedNodeName' field", failed, pod=pod.full_name)
                     return False
         return True
 
     async def _evict_one(self, eviction: Eviction, victim: PodInfo) -> None:
         preemptor, node_name = eviction.preemptor, eviction.node_name
         note = f"Preempted by pod {preemptor.uid} on node {node_name}"
-        waiting = self._waiting.get(victim.uid)
-        if waiting is not None and waiting.preempt():
+        if self._turned_back(victim):
             note += " (in kube-scheduler memory)."
         else:
             scheduler_name = preemptor.pod.spec.scheduler_name
@@ -134,10 +153,18 @@ class Evictions:
                 await self._api_calls.delete(victim.pod)
             except NotFoundError:
                 return
-            _log.debug(
-                "Preemptor Pod preempted victim Pod: preemptor=%s victim=%s node=%s",
-                preemptor.full_name,
-                victim.full_name,
-                node_name,
+            _log.v(
+                2,
+                "Preemptor Pod preempted victim Pod",
+                preemptor=preemptor.full_name,
+                victim=victim.full_name,
+                node=node_name,
             )
         self._recorders.preempted(victim.pod, by=preemptor.pod, note=note)
+
+    def _turned_back(self, victim: PodInfo) -> bool:
+        """Take a victim's place from it, if it only has the promise of one."""
+        waiting = self._waiting.get(victim.uid)
+        if waiting is not None and waiting.preempt():
+            return True
+        return self._pre_binding.cancel(victim.uid, "preempted by DefaultPreemption")

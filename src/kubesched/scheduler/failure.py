@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
+from kubesched import logs
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ObjectError
@@ -13,10 +13,11 @@ from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.reports import StatusReports
 
-_log = logging.getLogger(__name__)
+_log = logs.get_logger(__name__)
 
 
 class FailureHandler:
@@ -29,12 +30,14 @@ class FailureHandler:
         queue: SchedulingQueue,
         reports: StatusReports,
         recorders: Recorders,
+        attempts: Attempts,
         find_pod: Callable[[str, str], Pod | None],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._reports = reports
         self._recorders = recorders
+        self._attempts = attempts
         #: returns the newest version of a pod, by namespace and name
         self._find_pod = find_pod
 
@@ -48,17 +51,19 @@ class FailureHandler:
         nominated_node: str | None,
     ) -> None:
         """Put the pod back into the queue and report the failure."""
+        self._attempts.failed(framework.scheduler_name, pod, status)
         self._note_rejectors(pod, status, diagnosis)
         if not status.rejected:
-            _log.error(
-                "Error scheduling pod; retrying: pod=%s err=%s", pod.info.full_name, status.message
-            )
+            _log.error("Error scheduling pod; retrying", status.message, pod=pod.info.full_name)
         else:
-            _log.debug(
-                "Unable to schedule pod; no fit; waiting: pod=%s profile=%s err=%s",
-                pod.info.full_name,
-                framework.scheduler_name,
-                status.message,
+            what = (
+                "no fit" if len(self._cluster.table) else "no nodes are registered to the cluster"
+            )
+            _log.v(
+                2,
+                f"Unable to schedule pod; {what}; waiting",
+                pod=pod.info.full_name,
+                err=status.message,
             )
         newest = self._requeue(pod)
         if newest is None:
@@ -70,7 +75,7 @@ class FailureHandler:
 
     def refuse(self, pod: Pod, unreadable: ObjectError) -> None:
         """Tell the owner of a pod that it cannot be scheduled until it is changed."""
-        _log.warning("pod cannot be scheduled: %s", unreadable)
+        _log.warning("Pod cannot be scheduled", err=unreadable)
         status = error(str(unreadable))
         note = status.message
         self._recorders.warning(pod, reason="FailedScheduling", action="Scheduling", note=note)
@@ -89,13 +94,13 @@ class FailureHandler:
         meta = pod.info.pod.metadata
         newest = self._find_pod(meta.namespace, meta.name)
         if newest is None or newest.spec.node_name or newest.metadata.uid != meta.uid:
-            _log.info("Pod is gone or bound, not trying it again: pod=%s", pod.info.full_name)
+            _log.info("Pod is gone or bound, not trying it again", pod=pod.info.full_name)
             self._queue.done(meta.uid)
             return None
         try:
             pod.info = self._cluster.compiler.pending(newest)
         except ObjectError as unreadable:
-            _log.warning("keeping the version of a pod that can be read: %s", unreadable)
+            _log.warning("Keeping the version of a pod that can be read", err=unreadable)
         self._queue.requeue(pod)
         return newest
 

@@ -16,6 +16,7 @@ from kubesched.errors import ObjectError
 from kubesched.framework.waiting import WaitingPods
 from kubesched.queue import events
 from kubesched.queue.differences import node_events, pod_events
+from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
 
 _log = logging.getLogger(__name__)
@@ -31,7 +32,7 @@ class NodeHandler:
     def on_add(self, obj: Node, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
         """A node came."""
         if self._put(obj):
-            self._queue.move(events.NODE_ADD)
+            self._queue.move(Change(events.NODE_ADD, new=obj))
 
     def on_update(self, old: Node, new: Node) -> None:
         """A node changed; most updates are heartbeats, which change nothing here."""
@@ -40,12 +41,12 @@ class NodeHandler:
             return
         if self._put(new):
             for event in happened:
-                self._queue.move(event)
+                self._queue.move(Change(event, old, new))
 
     def on_delete(self, obj: Node) -> None:
         """A node went."""
         self._cluster.remove_node(obj.metadata.name)
-        self._queue.move(events.NODE_DELETE)
+        self._queue.move(Change(events.NODE_DELETE, old=obj))
 
     def _put(self, node: Node) -> bool:
         try:
@@ -149,7 +150,7 @@ class PodHandler:
         if old.spec.node_name:
             self._put(new)
             for event in pod_events(old, new):
-                self._queue.move(event)
+                self._queue.move(Change(event, old, new))
         elif new.spec.node_name:
             self._queue.delete(new.metadata.uid)
             self._assigned(new)
@@ -163,7 +164,7 @@ class PodHandler:
         self._queue.delete(uid)
         if obj.spec.node_name:
             self._cluster.remove_pod(uid)
-            self._queue.move(events.ASSIGNED_POD_DELETE)
+            self._queue.move(Change(events.ASSIGNED_POD_DELETE, old=obj))
             return
         if self._cluster.is_assumed(uid):
             self._assumed_is_going(obj)
@@ -175,7 +176,7 @@ class PodHandler:
     def _assigned(self, pod: Pod) -> None:
         self._cluster.nominator.clear(pod.metadata.uid)
         if self._put(pod):
-            self._queue.move(events.ASSIGNED_POD_ADD)
+            self._queue.move(Change(events.ASSIGNED_POD_ADD, new=pod))
 
     def _put(self, pod: Pod) -> bool:
         try:
@@ -221,10 +222,15 @@ class PodHandler:
         waiting = self._waiting.get(pod.metadata.uid)
         if waiting is not None and waiting.reject("", "removed"):
             return
-        self._cluster.forget(pod.metadata.uid)
-        self._queue.move(events.ASSIGNED_POD_DELETE)
+        uid = pod.metadata.uid
+        assumed, node_name = self._cluster.pod(uid), self._cluster.node_of(uid)
+        self._cluster.forget(uid)
+        if assumed is not None and node_name is not None:
+            gone = Change(events.ASSIGNED_POD_DELETE, old=assumed.object_on(node_name))
+            self._queue.move(gone)
 
     def _nomination_ended(self, pod: Pod) -> None:
         """Room that was kept for a pod is free for others that had to leave it."""
         priority = pod.spec.priority or 0
-        self._queue.move(events.ASSIGNED_POD_DELETE, only=lambda other: other.priority <= priority)
+        gone = Change(events.ASSIGNED_POD_DELETE, old=pod)
+        self._queue.move(gone, only=lambda other: other.priority <= priority)

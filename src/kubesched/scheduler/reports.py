@@ -7,11 +7,11 @@ is sent; and what is sent is compared with the pod as it is then, not as it was 
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable
 
 from msgspec import Struct
 
+from kubesched import logs
 from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.errors import ClientError, NotFoundError
@@ -19,7 +19,7 @@ from kubesched.framework.status import Status
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.tasks import Tasks
 
-_log = logging.getLogger(__name__)
+_log = logs.get_logger(__name__)
 
 #: How many reports are under way at a time.
 AT_ONCE = 4
@@ -89,7 +89,7 @@ class StatusReports:
                 nominated_node=report.nominated_node,
             )
         except NotFoundError:
-            _log.debug("pod %s/%s is gone", report.namespace, report.name)
+            _log.v(3, "Pod is gone", pod=f"{report.namespace}/{report.name}")
         except ClientError as failed:
             where = f"{report.namespace}/{report.name}"
-            _log.error("Error updating pod: pod=%s err=%s", where, failed)
+            _log.error("Error updating pod", failed, pod=where)

@@ -6,21 +6,25 @@ import asyncio
 import logging
 from collections.abc import Mapping
 
+from kubesched import logs
+from kubesched.clock import Clock
 from kubesched.cluster.cluster import Cluster
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import error
+from kubesched.progress import Progress
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import Bindings
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.recorders import Recorders
 
-_log = logging.getLogger(__name__)
+_log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
-#: How often the queue is asked to let pods go whose time has come.
-FLUSH_PERIOD_S = 1.0
+#: How often the queue is asked to let pods go that were parked for too long.
+PARKED_FLUSH_PERIOD_S = 30.0
 
 
 class Scheduler:
@@ -36,7 +40,10 @@ class Scheduler:
         bindings: Bindings,
         failures: FailureHandler,
         recorders: Recorders,
+        attempts: Attempts,
         ready: asyncio.Event,
+        clock: Clock,
+        progress: Progress,
         extended_cycle: ExtendedCycle | None = None,
     ) -> None:
         self._frameworks = frameworks
@@ -44,39 +51,62 @@ class Scheduler:
         self._queue = queue
         self._cycle = cycle
         #: instead of the above, if there are extenders to ask
-        self._extended_cycle = extended_cycle
+        self.extended_cycle = extended_cycle
         self._bindings = bindings
         self._failures = failures
         self._recorders = recorders
+        self._attempts = attempts
         #: set by the queue whenever there may be a pod to schedule
         self._ready = ready
+        self._clock = clock
+        #: told at every turn of the loop
+        self._progress = progress
 
     async def run(self) -> None:
         """Schedule for ever; ends by being cancelled."""
+        try:
+            await self._loop()
+        finally:
+            self._progress.rest()
+
+    async def _loop(self) -> None:
         while True:
             pod = await self._next_pod()
+            self._progress.beat()
+            self._attempts.begin(pod)
             try:
                 await self._schedule_one(pod)
             except Exception as bug:  # noqa: BLE001 (a bug costs this attempt at this pod only)
-                _log.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
+                _bugs.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
                 self._cluster.forget(pod.info.uid)
                 framework = self._frameworks[pod.info.pod.spec.scheduler_name]
                 status = error(f"{type(bug).__name__}: {bug}")
                 self._failures.handle(framework, pod, status, nominated_node=None)
 
     async def flush(self) -> None:
-        """Let pods go whose time has come, for ever, once every second of the wall clock."""
+        """Let pods go whose time has come, for ever, at every full second of the wall clock.
+
+        Backoffs end at full seconds, so that whoever failed in the same second comes back at the
+        same time and is then ordered by priority.
+        """
+        next_parked_flush = 0.0
         while True:
-            await asyncio.sleep(FLUSH_PERIOD_S)
+            await asyncio.sleep(1.0 - self._clock.time() % 1.0)
+            # An idle loop turns all the same, to show that it can.
+            self._ready.set()
             try:
-                self._queue.flush()
+                self._queue.flush_backoff()
+                if self._clock.monotonic() >= next_parked_flush:
+                    self._queue.flush_parked()
+                    next_parked_flush = self._clock.monotonic() + PARKED_FLUSH_PERIOD_S
             except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
-                _log.exception("letting pods go whose time has come failed unexpectedly")
+                _bugs.exception("letting pods go whose time has come failed unexpectedly")
 
     async def _next_pod(self) -> QueuedPod:
         # Informers and bindings get their turn after every pod.
         await asyncio.sleep(0)
         while (pod := self._queue.pop()) is None:
+            self._progress.beat()
             self._ready.clear()
             await self._ready.wait()
         return pod
@@ -86,10 +116,13 @@ class Scheduler:
         if framework is None or self._skips(pod):
             self._queue.done(pod.info.uid)
             return
-        if self._extended_cycle is None:
+        if _log.enabled(3):
+            _log.v(3, "Attempting to schedule pod", pod=pod.info.full_name)
+        if self.extended_cycle is None:
             decision = self._cycle.schedule(framework, pod.info)
         else:
-            decision = await self._extended_cycle.schedule(framework, pod.info)
+            decision = await self.extended_cycle.schedule(framework, pod.info)
+        self._attempts.decided(pod)
         if decision.node_name:
             self._bindings.start(framework, pod, decision)
         else:

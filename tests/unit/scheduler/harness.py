@@ -17,6 +17,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.framework.plugin import Plugin
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.scheduler.engine import EngineOptions
 
 Json = dict[str, Any]
 
@@ -41,12 +42,12 @@ class Harness:
 
     def node_of(self, name: str) -> str:
         """Return the node that a pod is bound to, "" if it is not."""
-        pod = self.app._pods.get(name, namespace="default")
+        pod = self.app.find_pod("default", name)
         return pod.spec.node_name if pod else ""
 
     def message(self, name: str) -> str:
         """Return the message of a pod's PodScheduled condition."""
-        pod = self.app._pods.get(name, namespace="default")
+        pod = self.app.find_pod("default", name)
         conditions = pod.status.conditions if pod else ()
         return next((each.message for each in conditions if each.type == "PodScheduled"), "")
 
@@ -86,7 +87,7 @@ async def scheduler(
             gates,
             ClusterAccess.plain(cluster.url),
             registry=IN_TREE.with_plugins(plugins),
-            seed=1,
+            options=EngineOptions(seed=1),
         )
         task = asyncio.create_task(app.run())
         try:

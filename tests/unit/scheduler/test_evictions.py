@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
@@ -16,13 +16,14 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.embedded.nodes import NodeTemplate
 from kubesched.errors import ApiError, ConnectionFailedError, NotFoundError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Permit
+from kubesched.framework.plugin import Permit, Plugin, PreBind
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status
-from kubesched.framework.waiting import WaitingPod, WaitingPods
-from kubesched.queue.events import ClusterEvent
+from kubesched.framework.waiting import PreBindingPods, WaitingPod, WaitingPods
+from kubesched.metrics.recorder import Metrics
+from kubesched.queue.hints import Registrations
 from kubesched.scheduler.evictions import Evictions
-from tests.unit.builders import on_node, pod
+from tests.unit.builders import DEFAULT_GATES, on_node, pod
 
 from .harness import Harness, scheduler
 
@@ -32,7 +33,7 @@ Json = dict[str, Any]
 
 
 @asynccontextmanager
-async def cluster_of_one_cpu(*plugins: type[Permit]) -> AsyncIterator[Harness]:
+async def cluster_of_one_cpu(*plugins: type[Plugin]) -> AsyncIterator[Harness]:
     """One node with room for one pod, and two priorities."""
     async with scheduler(*plugins, nodes=0) as here:
         here.cluster.add_nodes(1, NodeTemplate(cpu="1"))
@@ -54,7 +55,7 @@ async def cluster_of_one_cpu(*plugins: type[Permit]) -> AsyncIterator[Harness]:
 
 def known(here: Harness, name: str) -> Pod | None:
     """What the scheduler knows of a pod."""
-    return here.app._pods.get(name, namespace="default")
+    return here.app.find_pod("default", name)
 
 
 def is_going(here: Harness, name: str) -> bool:
@@ -67,7 +68,7 @@ async def preempted_events(here: Harness, seconds: float = 5.0) -> list[Json]:
     path = "/apis/events.k8s.io/v1/namespaces/default/events"
     async with asyncio.timeout(seconds):
         while True:
-            items: list[Json] = (await here.app._client.get(path, dict))["items"]
+            items: list[Json] = (await here.app.client.get(path, dict))["items"]
             found = [each for each in items if each["reason"] == "Preempted"]
             if found:
                 return found
@@ -109,7 +110,7 @@ def test_a_pod_of_high_priority_takes_the_place_of_another() -> None:
 
             await here.until(lambda: here.node_of("preemptor") == "node-0000")
             assert known(here, "victim") is None
-            assert not here.app._evictions.is_evicting_for(uid)
+            assert not here.app.engine.evictions.is_evicting_for(uid)
 
     asyncio.run(run())
 
@@ -123,6 +124,7 @@ def test_a_polite_pod_evicts_nobody() -> None:
             await here.until(lambda: here.message("polite"))
 
             assert here.message("polite").endswith(
+                "no new claims to deallocate, "
                 "preemption: not eligible due to preemptionPolicy=Never."
             )
             await asyncio.sleep(0.05)
@@ -136,7 +138,7 @@ def test_the_preemptor_is_gated_until_its_last_victim_goes() -> None:
         async with cluster_of_one_cpu() as here:
             here.create_pod("victim")
             await here.until(lambda: here.node_of("victim"))
-            api_calls: Any = here.app._evictions._api_calls
+            api_calls: Any = here.app.engine.evictions._api_calls
             really_delete, asked, go_on = api_calls.delete, asyncio.Event(), asyncio.Event()
 
             async def slow_delete(each: Pod) -> None:
@@ -165,7 +167,7 @@ def test_a_preemptor_whose_victim_cannot_be_evicted_is_tried_again() -> None:
         async with cluster_of_one_cpu() as here:
             here.create_pod("victim")
             await here.until(lambda: here.node_of("victim"))
-            api_calls: Any = here.app._evictions._api_calls
+            api_calls: Any = here.app.engine.evictions._api_calls
             really_delete = api_calls.delete
             failures: list[str] = []
 
@@ -194,7 +196,7 @@ class Gatekeeper(Permit):
         Gatekeeper.waiting = context.waiting
         return cls()
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         return []
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
@@ -221,6 +223,39 @@ def test_a_victim_that_waits_for_permission_is_turned_away_not_deleted() -> None
             waits = known(here, "waits")
             assert waits is not None
             assert not any(each.type == "DisruptionTarget" for each in waits.status.conditions)
+
+    asyncio.run(run())
+
+
+class SlowVolumes(PreBind):
+    """Takes for ever to prepare the volumes of some pods, until it is told to stop."""
+
+    name = "SlowVolumes"
+    at_work: ClassVar[set[str]] = set()
+
+    async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        if pod.pod.metadata.name.startswith("waits"):
+            self.at_work.add(pod.uid)
+            try:
+                await asyncio.sleep(3600)
+            finally:
+                self.at_work.discard(pod.uid)
+        return SUCCESS
+
+
+def test_a_victim_in_pre_bind_is_turned_back_not_deleted() -> None:
+    async def run() -> None:
+        async with cluster_of_one_cpu(SlowVolumes) as here:
+            waiting_uid = here.create_pod("waits")["metadata"]["uid"]
+            await here.until(lambda: waiting_uid in SlowVolumes.at_work)
+            here.create_pod("preemptor", priorityClassName="high")
+            await here.until(lambda: here.node_of("preemptor"))
+
+            assert known(here, "waits") is not None
+            assert not is_going(here, "waits")
+            assert SlowVolumes.at_work == set()
+            (event,) = await preempted_events(here)
+            assert event["note"].endswith("(in kube-scheduler memory).")
 
     asyncio.run(run())
 
@@ -277,9 +312,11 @@ class Bench:
             api_calls=anything,
             nominator=self.cluster.nominator,
             waiting=self.waiting,
+            pre_binding=PreBindingPods(),
             recorders=recorders,
             find_pod=lambda namespace, name: self.pods.get(name),
             activate=self.activated.extend,
+            metrics=Metrics(DEFAULT_GATES),
         )
         self.preemptor = self.cluster.compiler.pending(pod("preemptor", priority=10))
 

@@ -82,7 +82,7 @@ def test_a_pod_that_an_extender_refuses_everywhere_waits_for_any_event() -> None
                 await here.until(lambda: here.message("p"))
                 assert here.message("p") == (
                     "0/2 nodes are available: 1 licence in use, 1 no licence here. "
-                    "preemption: 0/2 nodes are available: "
+                    "no new claims to deallocate, preemption: 0/2 nodes are available: "
                     "1 No preemption victims found for incoming pod, "
                     "1 Preemption is not helpful for scheduling."
                 )
@@ -199,7 +199,7 @@ def test_an_extender_narrows_down_whom_to_evict() -> None:
                 )
                 await here.until(lambda: here.message("higher"))
                 assert here.message("higher").endswith(
-                    "preemption: no candidate node for preemption"
+                    "no new claims to deallocate, preemption: no candidate node for preemption"
                 )
 
     asyncio.run(run())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
 from typing import ClassVar
 
 import pytest
@@ -22,7 +21,8 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.framework.waiting import WaitingPods
-from kubesched.queue.events import NODE_ADD, ClusterEvent
+from kubesched.queue.events import NODE_ADD
+from kubesched.queue.hints import Registration, Registrations
 
 from .harness import scheduler
 
@@ -58,8 +58,8 @@ class RefusesOnce(Reserve):
     def __init__(self) -> None:
         self._refused = False
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
-        return [NODE_ADD]
+    def events_to_register(self) -> Registrations:
+        return [Registration(NODE_ADD)]
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         Journal.entries.append("RefusesOnce reserves")
@@ -84,7 +84,7 @@ class Gatekeeper(Permit):
         Gatekeeper.waiting = context.waiting
         return cls()
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         return []
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
@@ -176,7 +176,7 @@ def test_a_pod_that_is_deleted_while_it_waits_gives_its_place_back() -> None:
             uid = here.create_pod("waits")["metadata"]["uid"]
             await here.until(lambda: Gatekeeper.waiting.get(uid))
 
-            await here.app._client.delete("/api/v1/namespaces/default/pods/waits")
+            await here.app.client.delete("/api/v1/namespaces/default/pods/waits")
             await here.until(lambda: not here.app.cluster.assumed_count)
             await here.until(lambda: not len(Gatekeeper.waiting))
             await here.until(lambda: here.app.queue.in_flight_count == 0)
@@ -228,7 +228,7 @@ class LeaderFirst(PreEnqueue, PostBind, Reserve):
         self._placed = False
         self._followers: dict[str, PodInfo] = {}
 
-    def events_to_register(self) -> Sequence[ClusterEvent]:
+    def events_to_register(self) -> Registrations:
         return []
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
@@ -456,7 +456,7 @@ def test_a_pod_that_somebody_else_binds_is_left_alone() -> None:
             await here.until(lambda: Gatekeeper.waiting.get(uid))
             body = {"target": {"kind": "Node", "name": "node-0001"}}
             path = "/api/v1/namespaces/default/pods/waits/binding"
-            await here.app._client.post(path, {"metadata": {"name": "waits"}, **body})
+            await here.app.client.post(path, {"metadata": {"name": "waits"}, **body})
             await here.until(lambda: here.node_of("waits"))
             waiting = Gatekeeper.waiting.get(uid)
             assert waiting is not None

@@ -9,9 +9,11 @@ import pytest
 from kubesched.api.core import Pod
 from kubesched.errors import ObjectError
 from kubesched.framework.status import Status, error, unschedulable
+from kubesched.metrics.recorder import Metrics
 from kubesched.queue.queued_pod import QueuedPod
+from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.failure import FailureHandler
-from tests.unit.builders import Lab, node, on_node, pod
+from tests.unit.builders import DEFAULT_GATES, Lab, node, on_node, pod
 from tests.unit.queue.queued import Bench as Queue
 
 
@@ -50,6 +52,7 @@ class Bench:
             queue=self.bench.queue,
             reports=reports,
             recorders=recorders,
+            attempts=Attempts(Metrics(DEFAULT_GATES), self.bench.clock),
             find_pod=lambda namespace, name: self.known.get(name),
         )
         self.bench.queue.add(self.lab.pending(self.known["p"]))
@@ -131,7 +134,7 @@ def test_a_version_that_cannot_be_read_is_not(caplog: pytest.LogCaptureFixture) 
     bench.fail(unschedulable("no room").by("F"))
     assert bench.pod.info is before
     assert bench.bench.counts() == {"unschedulable": 1}
-    assert "keeping the version of a pod that can be read" in caplog.text
+    assert "Keeping the version of a pod that can be read" in caplog.text
 
 
 def test_a_pod_that_cannot_be_read_is_told_so() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -20,7 +19,7 @@ from kubesched.errors import ObjectError
 from kubesched.framework.status import Status
 from kubesched.framework.waiting import WaitingPod, WaitingPods
 from kubesched.queue.backoff import Backoff
-from kubesched.queue.events import ClusterEvent
+from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.handlers import (
     BudgetHandler,
@@ -45,12 +44,11 @@ class Bench:
         self.moved: list[tuple[str, str]] = []
         #: the number of nodes and pods when an event reached the queue
         self.seen: list[tuple[int, int]] = []
-        registered: Sequence[ClusterEvent] | None = None
         self.queue = SchedulingQueue(
             clock=VirtualClock(1000.0),
             sort_key=sort_key,
             gate=lambda _: "",
-            registrations={names.DEFAULT_SCHEDULER: {"Anything": registered}},
+            registrations={names.DEFAULT_SCHEDULER: {"Anything": None}},
             backoff=Backoff(),
             max_unschedulable_s=300.0,
             on_ready=lambda: None,
@@ -67,10 +65,11 @@ class Bench:
             on_unreadable=lambda each, why: self.unreadable.append(each.metadata.name),
         )
 
-    def _note(self, event: ClusterEvent, **options: Any) -> None:
+    def _note(self, change: Change[Any], **options: Any) -> None:
+        event = change.event
         self.moved.append((event.resource.name, event.action.name or str(event.action)))
         self.seen.append((len(self.cluster.table), self.cluster.pod_count))
-        self._move(event, **options)
+        self._move(change, **options)
 
     def parked(self, name: str, **more: Any) -> None:
         """Have a pod in the queue that was tried in vain."""

@@ -1,0 +1,110 @@
+"""What the scheduler believes, in the log, and where the API server says otherwise.
+
+An operator asks for it with a signal when something looks wrong. Between the two readings time
+passes: what is listed as a difference may be just that.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TypeVar
+
+from kubesched import logs
+from kubesched.api.core import Node, Pod
+from kubesched.client import resources
+from kubesched.client.rest import ApiClient
+from kubesched.cluster.cluster import Cluster
+from kubesched.errors import ClientError
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.engine import Engine
+from kubesched.scheduler.informing import RUNNING_PODS
+
+_log = logs.get_logger(__name__)
+
+T = TypeVar("T", Node, Pod)
+
+
+async def dump_and_compare(engine: Engine, client: ApiClient) -> None:
+    """Write state and queue to the log, and how they differ from what the API server has."""
+    _log.info("Dump of cached NodeInfo", nodes="\n\n".join(_nodes(engine.cluster)))
+    _log.info(
+        "Dump of scheduling queue",
+        summary=_summary(engine.queue),
+        pods="".join(_line(pod.info.pod) for pod in engine.queue.pods()),
+    )
+    try:
+        await _compare(engine, client)
+    except ClientError as failed:
+        _log.error("Cache comparer could not read the cluster", failed)
+
+
+async def _compare(engine: Engine, client: ApiClient) -> None:
+    nodes = await _listed(client, resources.NODES.collection(), Node)
+    pods = await _listed(client, resources.PODS.collection(), Pod, RUNNING_PODS)
+    table = engine.cluster.table
+    known_nodes = {table.name_at(row) for row in table.order.rows().tolist()}
+    _report("Nodes", {node.metadata.name for node in nodes}, known_nodes)
+    in_flight = set(engine.queue.in_flight_uids)
+    known_pods = {
+        *(uid for of_row in table.pods for uid in of_row),
+        *(pod.info.uid for pod in engine.queue.pods()),
+        *in_flight,
+    }
+    # Pods that another scheduler is to place are none of ours until they have a node.
+    ours = {
+        pod.metadata.uid
+        for pod in pods
+        if pod.spec.node_name in known_nodes or (not pod.spec.node_name and engine.is_ours(pod))
+    }
+    _report("Pods", ours, known_pods)
+
+
+def _report(what: str, actual: set[str], known: set[str]) -> None:
+    missed, redundant = sorted(actual - known), sorted(known - actual)
+    if missed or redundant:
+        _log.info("Cache mismatch", **{f"missed{what}": missed, f"redundant{what}": redundant})
+    else:
+        _log.info("Cache matches the API server", kind=what.lower(), count=len(known))
+
+
+async def _listed(client: ApiClient, path: str, kind: type[T], field_selector: str = "") -> list[T]:
+    found: list[T] = []
+    async for page in client.list_pages(path, kind, field_selector=field_selector):
+        if page.first:
+            found.clear()
+        found.extend(page.items)
+    return found
+
+
+def _nodes(cluster: Cluster) -> Iterable[str]:
+    table = cluster.table
+    names = table.resources.names
+    for row in table.order.rows().tolist():
+        name, pods = table.name_at(row), table.pods[row].values()
+        nominated = cluster.nominator.pods_on(name)
+        requested = dict(zip(names, table.requested[:, row].tolist(), strict=True))
+        allocatable = dict(zip(names, table.allocatable[:, row].tolist(), strict=True))
+        text = (
+            f"Node name: {name}\nRequested Resources: {requested}\n"
+            f"Allocatable Resources: {allocatable}\nScheduled Pods(number: {len(pods)}):\n"
+        )
+        text += "".join(_line(each.pod) for each in pods)
+        if nominated:
+            text += f"Nominated Pods(number: {len(nominated)}):\n"
+            text += "".join(_line(each.pod) for each in nominated)
+        yield text
+
+
+def _line(pod: Pod) -> str:
+    meta, status = pod.metadata, pod.status
+    return (
+        f"name: {meta.name}, namespace: {meta.namespace}, uid: {meta.uid}, "
+        f"phase: {status.phase}, nominated node: {status.nominated_node_name}\n"
+    )
+
+
+def _summary(queue: SchedulingQueue) -> str:
+    parked = queue.unschedulable_count + queue.gated_count
+    return (
+        f"activeQ:{queue.active_count}; backoffQ:{queue.backoff_count}; unschedulablePods:{parked}"
+    )

@@ -1,0 +1,113 @@
+"""The queue checks itself: parked pods are evaluated again now and then, whatever happened or not.
+
+A pod is parked until an event comes that may help it, and whether one does is decided by hints, of
+which any may be wrong or may not exist: nobody listens to the labels of namespaces, for example. In
+kube-scheduler such a pod waits for minutes. Here, asking for all nodes at once whether a pod fits
+is cheap, so that is what happens within a small share of the time. A pod that fits although nothing
+woke it is made active, counted by the plugin that should have noticed, and logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter, deque
+from collections.abc import Callable, Hashable, Mapping
+
+from kubesched import logs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.runtime import Framework
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.scheduling_queue import SchedulingQueue
+
+_log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
+
+#: The budget is spent in slices as short as this period makes them: pods must not wait for us.
+PERIOD_S = 0.25
+
+
+class QueueCheck:
+    """Looks for pods that were forgotten."""
+
+    def __init__(
+        self,
+        queue: SchedulingQueue,
+        frameworks: Mapping[str, Framework],
+        *,
+        timer: Callable[[], float],
+        share: float,
+    ) -> None:
+        self._queue = queue
+        self._timer = timer
+        #: of the time; 0 switches the check off
+        self._share = share
+        self._frameworks = frameworks
+        #: uids of the pods that this round has still to look at
+        self._round: deque[str] = deque()
+        #: evaluations made
+        self.checked = 0
+        #: plugin → pods that it had turned away, that fit, and that nothing woke
+        self.missed: Counter[str] = Counter()
+
+    async def run(self) -> None:
+        """Check for ever, within the budget."""
+        if self._share == 0.0:
+            return
+        while True:
+            await asyncio.sleep(PERIOD_S)
+            try:
+                self.step(PERIOD_S * self._share)
+            except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
+                _bugs.exception("checking the queue failed unexpectedly")
+
+    def step(self, budget_s: float) -> None:
+        """Look at parked pods until the budget is spent, or all were looked at once."""
+        if not self._round:
+            self._round.extend(pod.info.uid for pod in self._queue.unschedulable_pods())
+        deadline = self._timer() + budget_s
+        # Nothing changes during a step, so pods that ask the same get the same answer, and of
+        # those that fit, one at a time is woken: the next may not fit any more.
+        asked: set[Hashable] = set()
+        while self._round and self._timer() < deadline:
+            pod = self._queue.unschedulable_pod(self._round.popleft())
+            if pod is None or not self._is_repeatable(pod):
+                continue
+            kind = _kind(pod)
+            if kind is None or kind not in asked:
+                asked.add(kind)
+                self._check(pod)
+
+    def _is_repeatable(self, pod: QueuedPod) -> bool:
+        """Tell whether filters alone turned the pod away: others' reasons are not known here."""
+        framework = self._frameworks.get(pod.info.pod.spec.scheduler_name)
+        return framework is not None and pod.rejectors <= framework.plugins.filtering
+
+    def _check(self, pod: QueuedPod) -> None:
+        framework = self._frameworks[pod.info.pod.spec.scheduler_name]
+        self.checked += 1
+        try:
+            found = framework.evaluator.find_feasible(CycleState(), pod.info)
+        except AttemptError:
+            return
+        if isinstance(found, Diagnosis) or len(found) == 0:
+            return
+        rejectors = sorted(pod.rejectors)
+        self.missed.update(rejectors)
+        _log.warning(
+            "Pod fits but no event woke it, trying it now",
+            pod=pod.info.full_name,
+            rejectedBy=rejectors,
+            feasibleNodes=len(found),
+        )
+        self._queue.activate([pod.info.uid])
+
+
+def _kind(pod: QueuedPod) -> Hashable:
+    """Return what pods have in common that get the same answer; None if only this one does."""
+    info = pod.info
+    spec, status = info.pod.spec, info.pod.status
+    if spec.volumes or status.nominated_node_name:
+        return None
+    return spec.scheduler_name, info.shape, info.labels, info.priority
