@@ -11,6 +11,15 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
@@ -39,6 +48,17 @@ WORKLOADS: dict[str, type[Workload]] = {
     "replicationControllers": ReplicationController,
     "replicaSets": ReplicaSet,
     "statefulSets": StatefulSet,
+}
+
+#: List of a case → kind, and where objects of the kind are kept.
+STORAGE: dict[str, tuple[type[Any], str]] = {
+    "storageClasses": (StorageClass, "classes"),
+    "csiNodes": (CSINode, "csi_nodes"),
+    "csiDrivers": (CSIDriver, "drivers"),
+    "csiStorageCapacities": (CSIStorageCapacity, "capacities"),
+    "volumeAttachments": (VolumeAttachment, "attachments"),
+    "persistentVolumes": (PersistentVolume, "volumes"),
+    "persistentVolumeClaims": (PersistentVolumeClaim, "claims"),
 }
 
 
@@ -88,6 +108,9 @@ class CaseCluster:
         for key, kind in WORKLOADS.items():
             for workload in case["objects"].get(key, ()):
                 self.cluster.workloads.put(msgspec.convert(workload, kind))
+        for key, (storage_kind, store) in STORAGE.items():
+            for manifest in case["objects"].get(key, ()):
+                getattr(self.cluster.storage, store).put(msgspec.convert(manifest, storage_kind))
         for node in case["objects"].get("nodes", ()):
             self.cluster.put_node(msgspec.convert(node, Node))
         for manifest in case["objects"].get("pods", ()):

@@ -48,8 +48,6 @@ def differences(expect: dict[str, Json], actual: dict[str, Json]) -> list[Differ
 def aspects_of(expect: dict[str, Json]) -> list[str]:
     """Return the aspects of an expected answer that are compared."""
     present = [aspect for aspect in ASPECTS if aspect in expect]
-    if "postfilter" in present and _decided_by_dynamic_resources(expect):
-        present.remove("postfilter")
     if "fitError" in expect or "scheduleError" in expect:
         present.append("message")
     return present
@@ -87,35 +85,11 @@ def _without_empty(answer: Json) -> Json:
 
 
 def _message(expect: dict[str, Json], actual: dict[str, Json]) -> Iterator[Difference]:
-    for field in ("fitError", "scheduleError"):
+    for aspect, field in (
+        ("message", "fitError"),
+        ("message", "scheduleError"),
+        ("postfilter", "postfilter"),
+    ):
         want, have = expect.get(field), actual.get(field)
-        if want is not None and field == "fitError":
-            want, have = _comparable(expect, want), _comparable(expect, have)
         if want != have:
-            yield Difference("message", field, want, have)
-    want, have = expect.get("postfilter"), actual.get("postfilter")
-    if want != have and not _decided_by_dynamic_resources(expect):
-        if want is not None:
-            want = {**want, "message": without_claims(want["message"])}
-        if want != have:
-            yield Difference("postfilter", "", want, have)
-
-
-def _comparable(expect: dict[str, Json], message: str | None) -> str | None:
-    """Leave out what DynamicResources says in PostFilter: it is not built yet."""
-    if message is None:
-        return None
-    if _decided_by_dynamic_resources(expect):
-        # Everything behind the reasons of PreFilter is its own.
-        return message.partition(". ")[0].removesuffix(".")
-    return without_claims(message)
-
-
-def without_claims(message: str) -> str:
-    """Leave out that there are no claims to deallocate, which every message says."""
-    return message.replace("no new claims to deallocate, ", "", 1)
-
-
-def _decided_by_dynamic_resources(expect: dict[str, Json]) -> bool:
-    """Tell whether DynamicResources ended PostFilter before preemption had its turn."""
-    return (expect.get("postfilter") or {}).get("code") == "Error"
+            yield Difference(aspect, field if aspect == "message" else "", want, have)

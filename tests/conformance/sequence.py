@@ -13,7 +13,7 @@ from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from kubesched.framework.evaluation import AttemptError
 
 from .answers import CaseCluster, as_status, post_filter
-from .comparison import Difference, without_claims
+from .comparison import Difference
 
 Json = Any
 
@@ -60,15 +60,27 @@ def _place(here: CaseCluster, pod: PodInfo, index: int, *, preempts: bool) -> di
         result["scheduleError"] = failed.status.message
         return result
     names = here.names(found)
-    result["feasible"] = len(names)
+    result["feasible"] = _count_feasible(here, pod, len(names))
     best = sorted(name for name, score in zip(names, total, strict=True) if score == total.max())
     result["node"] = best[0]
     if len(names) > 1:
         result["score"] = int(total.max())
     if len(best) > 1:
         result["ties"] = len(best)
+    reserved = here.framework.reserve(state, pod, best[0])
+    assert reserved.ok, reserved.message
     _settle(here, pod, best[0], index)
     return result
+
+
+def _count_feasible(here: CaseCluster, pod: PodInfo, found: int) -> int:
+    """Count the nodes that a pod fits on, even if it goes to the one it is nominated to."""
+    if not pod.pod.status.nominated_node_name:
+        return found
+    status = replace(pod.pod.status, nominated_node_name="")
+    anywhere = here.cluster.compiler.pending(replace(pod.pod, status=status))
+    rows = here.framework.evaluator.find_feasible(CycleState(), anywhere)
+    return 0 if isinstance(rows, Diagnosis) else len(rows)
 
 
 def _make_room(here: CaseCluster, pod: PodInfo, post: dict[str, Json]) -> PodInfo:
@@ -111,8 +123,4 @@ def _first_difference(expected: list[Json], actual: list[Json]) -> Iterator[Diff
 
 
 def _comparable(result: dict[str, Json]) -> dict[str, Json]:
-    """Leave out what DynamicResources says in PostFilter: it is not built yet."""
-    kept = {key: value for key, value in result.items() if value is not None}
-    if "message" in kept:
-        kept["message"] = without_claims(kept["message"])
-    return kept
+    return {key: value for key, value in result.items() if value is not None}

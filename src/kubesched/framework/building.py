@@ -2,20 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+
 from kubesched.cluster.cluster import Cluster
 from kubesched.config import plugins as config_plugins
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError
+from kubesched.framework.observing import Unobserved
 from kubesched.framework.registry import (
     EvaluatorReference,
     Evictor,
+    NoVolumeWriter,
     PluginContext,
     PodBinder,
     Registry,
+    VolumeWriter,
 )
 from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
+from kubesched.metrics.recorder import Metrics
 
 
 def build_framework(
@@ -27,7 +34,11 @@ def build_framework(
     binder: PodBinder,
     evictor: Evictor,
     waiting: WaitingPods | None = None,
+    volume_writer: VolumeWriter | None = None,
+    on_volume_stage_failure: Callable[[str], None] = lambda _stage: None,
     percentage_of_nodes_to_score: int = 0,
+    metrics: Metrics | None = None,
+    observer: Unobserved | None = None,
 ) -> Framework:
     """Make every plugin that the profile enables; raises ConfigError if that is not possible.
 
@@ -43,7 +54,10 @@ def build_framework(
         binder=binder,
         evictor=evictor,
         waiting=WaitingPods() if waiting is None else waiting,
+        metrics=_unread_metrics() if metrics is None else metrics,
         evaluator=EvaluatorReference(),
+        volume_writer=NoVolumeWriter() if volume_writer is None else volume_writer,
+        on_volume_stage_failure=on_volume_stage_failure,
     )
     instances = {}
     for name in sorted({ref.name for refs in expansion.points.values() for ref in refs}):
@@ -57,6 +71,13 @@ def build_framework(
         instances=instances,
         cluster=cluster,
         percentage_of_nodes_to_score=percentage_of_nodes_to_score,
+        observer=observer,
     )
     context.evaluator.set(framework.evaluator)
     return framework
+
+
+@cache
+def _unread_metrics() -> Metrics:
+    """Return metrics for frameworks that nobody scrapes."""
+    return Metrics(FeatureGates.of({}))

@@ -9,7 +9,7 @@ that are still in the race. Nothing here changes the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -359,8 +359,9 @@ class Evaluator:
     def total_scores(self, state: CycleState, pod: PodInfo, rows: IndexArray) -> Int64Array:
         """Return the weighted sum of all scores for each of `rows`, which are feasible."""
         total = np.zeros(len(rows), dtype=np.int64)
-        for scores in self.plugin_scores(state, pod, rows):
-            total += scores.normalized * scores.weight
+        for _, weight, _, normalized in self._scored(state, pod, rows):
+            if normalized is not None:
+                total += normalized * weight
         if not self._plugins.score:
             total += 1
         return total
@@ -369,13 +370,27 @@ class Evaluator:
         self, state: CycleState, pod: PodInfo, rows: IndexArray
     ) -> list[PluginScores]:
         """Return each plugin's scores for each of `rows`; plugins that skip are left out."""
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        return [
+            PluginScores(
+                plugin,
+                weight,
+                nothing if raw is None else raw,
+                nothing if normalized is None else normalized,
+            )
+            for plugin, weight, raw, normalized in self._scored(state, pod, rows)
+        ]
+
+    def _scored(
+        self, state: CycleState, pod: PodInfo, rows: IndexArray
+    ) -> Iterator[tuple[str, int, Int64Array | None, Int64Array | None]]:
+        """Yield each plugin's name, weight, raw and normalized scores; None is 0 for all rows."""
         observer = self._observer
         started = observer.now()
         plan = self.plans.plan(pod.shape)
         nodes = NodeRows(self._table, rows)
         self._pre_score(state, pod, plan, nodes)
         started = observer.point("PreScore", Code.SUCCESS, started)
-        results = []
         for plugin, weight in self._plugins.score:
             if plugin.name in state.skip_score:
                 continue
@@ -388,16 +403,23 @@ class Evaluator:
                 if column is None:
                     continue
                 raw = column[rows]
-            normalizer = self._normalizers.get(plugin.name)
-            normalized = raw if normalizer is None else normalizer.normalize(state, raw)
-            if not plugin.proven_range:
-                _check_range(plugin, normalized)
-            results.append(PluginScores(plugin.name, weight, raw, normalized))
+            yield (
+                plugin.name,
+                weight,
+                raw,
+                None if raw is None else self._normal(plugin, state, raw),
+            )
             if observer.sampled:
                 observer.plugin("Score", plugin.name, Code.SUCCESS, plugin_started)
         observer.point("Score", Code.SUCCESS, started)
         observer.asked("Score", self._score_plugins, state.skip_score, len(rows))
-        return results
+
+    def _normal(self, plugin: RowScore | Score, state: CycleState, raw: Int64Array) -> Int64Array:
+        normalizer = self._normalizers.get(plugin.name)
+        normalized = raw if normalizer is None else normalizer.normalize(state, raw)
+        if not plugin.proven_range:
+            _check_range(plugin, normalized)
+        return normalized
 
     def _pre_score(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
         for plugin in self._plugins.pre_score:

@@ -177,8 +177,8 @@ class Score(Plugin):
     proven_range: ClassVar[bool] = False
 
     @abstractmethod
-    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
-        """Return a score for each of the rows, which are feasible."""
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
+        """Return a score for each of the rows, which are feasible; None is 0 for all of them."""
 
 
 class Reserve(Plugin):

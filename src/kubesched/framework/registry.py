@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.storage import ClaimKey
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import PluginError
@@ -21,6 +23,7 @@ from kubesched.framework.plugin import (
     extension_points,
 )
 from kubesched.framework.waiting import WaitingPods
+from kubesched.metrics.recorder import Metrics
 
 if TYPE_CHECKING:
     from kubesched.framework.evaluation import Evaluator
@@ -41,6 +44,56 @@ class Evictor(Protocol):
 
     def is_evicting_for(self, uid: str) -> bool:
         """Tell whether pods are still being evicted to make room for a pod."""
+
+
+class VolumeWriter(Protocol):
+    """Whoever tells the API server which volumes claims get, and waits for what others do."""
+
+    async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write the claim that a volume is bound to; return the volume as it is then.
+
+        Raises ClientError if that fails, ConflictError if the volume has changed meanwhile.
+        """
+
+    async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Write the node that was selected for a claim; the same goes for errors."""
+
+    async def poll(
+        self, check: Callable[[], bool], *, claims: Collection[ClaimKey], timeout_s: float
+    ) -> bool:
+        """Ask until the answer is yes: from time to time, and when one of the claims changes.
+
+        Returns False if that does not happen in time. What `check` raises ends it as well.
+        """
+
+
+class NoVolumeWriter:
+    """Stands in where nothing is ever bound: whoever tries is told so."""
+
+    async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Refuse."""
+        raise _nobody_writes(f"volume {volume.metadata.name}")
+
+    async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Refuse."""
+        raise _nobody_writes(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
+
+    async def poll(
+        self,
+        check: Callable[[], bool],  # noqa: ARG002 (the protocol's)
+        *,
+        claims: Collection[ClaimKey],
+        timeout_s: float,  # noqa: ARG002
+    ) -> bool:
+        """Refuse."""
+        raise _nobody_writes(f"{len(claims)} claims")
+
+
+def _nobody_writes(what: str) -> PluginError:
+    return PluginError(
+        f"{what} cannot be bound: the framework was built without a volume writer; "
+        "pass volume_writer to build_framework"
+    )
 
 
 class EvaluatorReference:
@@ -70,8 +123,13 @@ class PluginContext(Struct, frozen=True):
     evictor: Evictor
     #: pods that Permit plugins keep waiting
     waiting: WaitingPods
+    #: what the scheduler counts; plugins may register collectors of their own
+    metrics: Metrics
     #: runs the profile's filters, for plugins that try things out
     evaluator: EvaluatorReference
+    volume_writer: VolumeWriter = NoVolumeWriter()
+    #: told "predicate", "assume" or "bind" whenever that stage of volume scheduling fails
+    on_volume_stage_failure: Callable[[str], None] = lambda _stage: None
 
 
 class Registry(Mapping[str, type[Plugin]]):

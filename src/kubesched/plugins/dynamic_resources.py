@@ -11,7 +11,13 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.plugin import PostFilter, PostFilterResult, PreFilter, PreFilterResult
+from kubesched.framework.plugin import (
+    PostFilter,
+    PostFilterResult,
+    PreFilter,
+    PreFilterResult,
+    Score,
+)
 from kubesched.framework.status import SKIP, error, unresolvable, unschedulable
 from kubesched.queue.hints import Registrations
 
@@ -27,10 +33,11 @@ NOT_SEEN = PostFilterResult(error("not found"))
 SEEN = "DynamicResources"
 
 
-class DynamicResources(PreFilter, PostFilter):
+class DynamicResources(PreFilter, PostFilter, Score):
     """Turns pods away that claim devices."""
 
     name = "DynamicResources"
+    proven_range = True
 
     def events_to_register(self) -> Registrations:
         """Nothing that happens helps."""
@@ -49,3 +56,7 @@ class DynamicResources(PreFilter, PostFilter):
     ) -> PostFilterResult:
         """Say that no claim can be taken back."""
         return NO_CLAIMS if state.get(SEEN) else NOT_SEEN
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> None:  # noqa: ARG002
+        """Prefer no node: without claims there is nothing that one of them would serve better."""
+        return
