@@ -1,0 +1,101 @@
+"""The ASGI application: every request passes the same filters before an endpoint sees it.
+
+request ──> who is it? ──> may they? ──> endpoint ──> answer
+               401            403          404, …     an exception anywhere: 500, and a log line
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from email.utils import formatdate
+
+from kubesched.server import answers
+from kubesched.server.answers import Answer
+from kubesched.server.authentication import Authenticator, Refusal
+from kubesched.server.authorization import Authorizer
+from kubesched.server.go_text import quoted
+from kubesched.server.request import Receive, Request, Scope, Send
+from kubesched.server.routes import Routes
+
+_log = logging.getLogger(__name__)
+
+_CACHE_CONTROL = (b"cache-control", b"no-cache, private")
+
+
+class App:
+    """Authenticates, authorizes and answers."""
+
+    def __init__(
+        self, routes: Routes, authenticator: Authenticator, authorizer: Authorizer
+    ) -> None:
+        self._routes = routes
+        self._authenticator = authenticator
+        self._authorizer = authorizer
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        began = time.perf_counter()
+        request = Request(scope, receive)
+        answer = await self._answer_or_apology(request)
+        await _send(send, answer)
+        _log.debug(
+            '"HTTP" verb="%s" URI=%s latency="%.3fms" userAgent=%s srcIP="%s" resp=%d',
+            request.method,
+            quoted(request.uri),
+            (time.perf_counter() - began) * 1000,
+            quoted(request.header("user-agent")),
+            request.client,
+            answer.code,
+        )
+
+    async def _answer_or_apology(self, request: Request) -> Answer:
+        try:
+            return await self._answer(request)
+        except asyncio.CancelledError:
+            # Only the end of the server cancels a request: this is the last that is said.
+            return answers.plain_error("the server is shutting down", 503)
+        except Exception:  # noqa: BLE001 (a bug must not take the connection down)
+            _log.exception("%s %s failed", request.method, quoted(request.path))
+            message = "This request caused an error in the server. Look in the logs for details."
+            return answers.plain_error(message, 500)
+
+    async def _answer(self, request: Request) -> Answer:
+        user = await self._authenticator.authenticate(request)
+        if isinstance(user, Refusal):
+            _log.error("Unable to authenticate the request: %s", user.reason)
+            return answers.unauthorized(request)
+        verb = request.method.lower()
+        decision = await self._authorizer.decide(user, verb, request.path)
+        if decision.allowed:
+            return await self._routes.answer(request)
+        if decision.failure:
+            # The caller has no rights so far: the reason is not theirs to read.
+            _log.error("cannot authorize %s %s: %s", verb, quoted(request.path), decision.failure)
+            return answers.plain_error(_undecided(request), 500)
+        return answers.forbidden(request, _refused(user.username, verb, request, decision.reason))
+
+
+def _undecided(request: Request) -> str:
+    uri = quoted(request.uri)
+    return answers.harmless(f"Internal Server Error: {uri}: the authorization cannot be checked")
+
+
+def _refused(name: str, verb: str, request: Request, reason: str) -> str:
+    what = answers.harmless(f"User {quoted(name)} cannot {verb} path {quoted(request.path)}")
+    return f"forbidden: {what}" + (f": {reason}" if reason else "")
+
+
+async def _send(send: Send, answer: Answer) -> None:
+    headers = [
+        (b"date", formatdate(usegmt=True).encode("ascii")),
+        _CACHE_CONTROL,
+        (b"content-type", answer.content_type.encode("latin-1")),
+        (b"content-length", b"%d" % len(answer.body)),
+        *((name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers),
+    ]
+    await send({"type": "http.response.start", "status": answer.code, "headers": headers})
+    await send({"type": "http.response.body", "body": answer.body})

@@ -1,0 +1,43 @@
+"""The client that reviews go through: as a kubeconfig says, or as the pod that this is."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Mapping
+
+from kubesched import __version__
+from kubesched.client import kubeconfig
+from kubesched.client.rest import ApiClient
+from kubesched.errors import ConfigError, KubeconfigError
+from kubesched.server.reviews import TIMEOUT_S
+
+_log = logging.getLogger(__name__)
+
+#: High, because this limits how quickly we answer.
+_QPS = 200.0
+_BURST = 400
+
+
+def review_client(
+    path: str, *, purpose: str, environment: Mapping[str, str] | None = None
+) -> ApiClient | None:
+    """Make a client, None if there is neither a kubeconfig nor a pod; ConfigError if it is no good.
+
+    ``purpose`` is ``authentication`` or ``authorization``.
+    """
+    environment = os.environ if environment is None else environment
+    try:
+        if path:
+            access = kubeconfig.load(path, environment=environment)
+        elif environment.get("KUBERNETES_SERVICE_HOST"):
+            access = kubeconfig.in_cluster(environment=environment)
+        else:
+            return None
+    except KubeconfigError as error:
+        if path:
+            raise ConfigError(f"failed to get delegated {purpose} kubeconfig: {error}") from error
+        _log.warning("failed to read in-cluster kubeconfig for delegated %s: %s", purpose, error)
+        return None
+    user_agent = f"kube-scheduler/kubesched-{__version__}/{purpose}"
+    return ApiClient(access, qps=_QPS, burst=_BURST, user_agent=user_agent, timeout_s=TIMEOUT_S)

@@ -1,0 +1,212 @@
+"""What the API server is asked about callers: whose token is this, and may they do that?
+
+    token ──> cache ──> TokenReview ──────────────────────> User | None
+    user, verb, path ──> cache ──> SubjectAccessReview ──> Verdict
+
+Answers are kept for as long as the flags say. A token that is being asked about is not asked about
+twice. Failures are not kept, and are tried again a few times where that may help.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import random
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import TypeVar
+
+import msgspec
+
+from kubesched.api.meta import ApiStruct
+from kubesched.client import resources
+from kubesched.client.rest import ApiClient
+from kubesched.clock import Clock
+from kubesched.errors import ApiError, ClientError, RequestTimeoutError
+from kubesched.server.expiring_cache import ExpiringCache
+from kubesched.server.options import AuthorizationOptions
+from kubesched.server.users import User
+
+T = TypeVar("T")
+Sleep = Callable[[float], Awaitable[object]]
+
+TIMEOUT_S = 10.0
+_PAUSES_S = (0.5, 0.75, 1.125, 1.6875)
+_JITTER = 0.2
+#: Answers after which asking again may help.
+_TRANSIENT = frozenset({429, 500, 504})
+_TOKENS = 4096
+_DECISIONS = 8192
+#: Longer paths are not worth remembering.
+_LONGEST_CACHED_PATH = 10_000
+
+
+class _TokenReviewSpec(ApiStruct, frozen=True):
+    token: str = ""
+
+
+class _TokenReviewStatus(ApiStruct, frozen=True):
+    authenticated: bool = False
+    user: User = User()
+    error: str = ""
+
+
+class _TokenReview(ApiStruct, frozen=True, omit_defaults=False):
+    spec: _TokenReviewSpec
+    api_version: str = "authentication.k8s.io/v1"
+    kind: str = "TokenReview"
+
+
+class _TokenReviewed(ApiStruct, frozen=True):
+    status: _TokenReviewStatus = _TokenReviewStatus()
+
+
+class _NonResourceAttributes(ApiStruct, frozen=True):
+    path: str = ""
+    verb: str = ""
+
+
+class _AccessReviewSpec(ApiStruct, frozen=True):
+    non_resource_attributes: _NonResourceAttributes
+    user: str = ""
+    groups: tuple[str, ...] = ()
+    uid: str = ""
+    extra: dict[str, tuple[str, ...]] | None = None
+
+
+class _AccessReview(ApiStruct, frozen=True, omit_defaults=False):
+    spec: _AccessReviewSpec
+    api_version: str = "authorization.k8s.io/v1"
+    kind: str = "SubjectAccessReview"
+
+
+class Verdict(ApiStruct, frozen=True):
+    """What a SubjectAccessReview says."""
+
+    allowed: bool = False
+    denied: bool = False
+    reason: str = ""
+
+
+class _AccessReviewed(ApiStruct, frozen=True):
+    status: Verdict = Verdict()
+
+
+class TokenReviews:
+    """Finds out whose a token is."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        *,
+        ttl_s: float,
+        clock: Clock,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._ttl_s = ttl_s
+        self._sleep = sleep
+        self._known: ExpiringCache[bytes, _TokenReviewStatus] = ExpiringCache(_TOKENS, clock)
+        self._asking: dict[bytes, asyncio.Task[_TokenReviewStatus]] = {}
+        # Tokens themselves are not kept.
+        self._secret = secrets.token_bytes(32)
+
+    async def user_of(self, token: str) -> User | None:
+        """Return whose it is, None if nobody's; ClientError if that cannot be found out."""
+        key = hmac.digest(self._secret, token.encode(), hashlib.sha256)
+        status = self._known.get(key)
+        if status is None:
+            # The question goes on if this one who asks goes away: others may wait for it.
+            status = await asyncio.shield(self._ask_once(key, token))
+        if not status.authenticated:
+            if status.error:
+                raise ClientError(status.error)
+            return None
+        return status.user
+
+    async def aclose(self) -> None:
+        """Give up on what is being asked."""
+        asking = list(self._asking.values())
+        for task in asking:
+            task.cancel()
+        await asyncio.gather(*asking, return_exceptions=True)
+
+    def _ask_once(self, key: bytes, token: str) -> asyncio.Task[_TokenReviewStatus]:
+        asking = self._asking.get(key)
+        if asking is None:
+            asking = self._asking[key] = asyncio.create_task(self._ask(key, token))
+            asking.add_done_callback(lambda _: self._asking.pop(key))
+        return asking
+
+    async def _ask(self, key: bytes, token: str) -> _TokenReviewStatus:
+        path = resources.TOKEN_REVIEWS.collection()
+        review = _TokenReview(spec=_TokenReviewSpec(token=token))
+
+        async def post() -> _TokenReviewed:
+            return await self._client.post(path, review, type=_TokenReviewed)
+
+        status = (await _patiently(post, self._sleep)).status
+        if not status.error:
+            self._known.put(key, status, self._ttl_s)
+        return status
+
+
+class AccessReviews:
+    """Finds out what somebody may do."""
+
+    def __init__(
+        self,
+        client: ApiClient,
+        options: AuthorizationOptions,
+        *,
+        clock: Clock,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        self._client = client
+        self._options = options
+        self._sleep = sleep
+        self._known: ExpiringCache[bytes, Verdict] = ExpiringCache(_DECISIONS, clock)
+
+    async def verdict(self, user: User, verb: str, path: str) -> Verdict:
+        """Return the API server's verdict; ClientError if it gives none."""
+        spec = _AccessReviewSpec(
+            user=user.username,
+            groups=user.groups,
+            uid=user.uid,
+            extra=user.extra,
+            non_resource_attributes=_NonResourceAttributes(path=path, verb=verb),
+        )
+        key = msgspec.json.encode(spec)
+        verdict = self._known.get(key)
+        if verdict is None:
+            verdict = await self._ask(spec)
+            if len(path) + len(verb) < _LONGEST_CACHED_PATH:
+                options = self._options
+                ttl_s = options.allow_cache_ttl_s if verdict.allowed else options.deny_cache_ttl_s
+                self._known.put(key, verdict, ttl_s)
+        return verdict
+
+    async def _ask(self, spec: _AccessReviewSpec) -> Verdict:
+        path = resources.SUBJECT_ACCESS_REVIEWS.collection()
+
+        async def post() -> _AccessReviewed:
+            return await self._client.post(path, _AccessReview(spec=spec), type=_AccessReviewed)
+
+        return (await _patiently(post, self._sleep)).status
+
+
+async def _patiently(ask: Callable[[], Awaitable[T]], sleep: Sleep) -> T:
+    """Ask, and again after a pause if the server has a passing trouble."""
+    try:
+        async with asyncio.timeout(TIMEOUT_S):
+            for pause_s in _PAUSES_S:
+                try:
+                    return await ask()
+                except ApiError as error:
+                    if error.code not in _TRANSIENT:
+                        raise
+                await sleep(pause_s * random.uniform(1, 1 + _JITTER))  # noqa: S311 (spreads load)
+            return await ask()
+    except TimeoutError:
+        raise RequestTimeoutError(f"no review within {TIMEOUT_S:g} s") from None

@@ -1,0 +1,294 @@
+"""The HTTPS server: puts the parts together, starts and stops them.
+
+    async with SecureServer(serving, authentication, authorization, sources):
+        ...                                 # answers, as long as this runs
+
+start: certificates, authorities, socket ──> look up the cluster's authorities ──> answer
+stop:  no new connections ──> requests under way, 5 s at most ──> clients
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import os
+import socket
+import time
+from collections.abc import Coroutine, Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import uvicorn
+
+from kubesched.clock import Clock, RealClock
+from kubesched.errors import ConfigError
+from kubesched.server.app import App
+from kubesched.server.authentication import Authenticator
+from kubesched.server.authorization import AllowedPaths, Authorizer
+from kubesched.server.certificates import serving_pair
+from kubesched.server.listening import address_of, listen
+from kubesched.server.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
+from kubesched.server.protocol import ServingProtocol
+from kubesched.server.review_client import review_client
+from kubesched.server.reviews import AccessReviews, TokenReviews
+from kubesched.server.routes import Routes
+from kubesched.server.sources import Sources
+from kubesched.server.tls_front import NamedPair, TlsFront
+from kubesched.server.tls_settings import TlsSettings
+from kubesched.server.trust import Trust, TrustKeeper
+
+_log = logging.getLogger(__name__)
+
+GRACE_S = 5
+_KEEP_ALIVE_S = 90
+_RELOAD_PERIOD_S = 1.0
+_NO_LOOKUP = (
+    "No authentication-kubeconfig provided in order to lookup %s in "
+    "configmap/extension-apiserver-authentication in kube-system, so %s won't work."
+)
+
+
+class SecureServer:
+    """The endpoints on their port; an async context manager.
+
+    Made, it has read all files that the options name and has its port; ConfigError says what is
+    wrong with them. With port 0, and no socket given, it serves nothing.
+    """
+
+    def __init__(
+        self,
+        serving: ServingOptions,
+        authentication: AuthenticationOptions,
+        authorization: AuthorizationOptions,
+        sources: Sources,
+        *,
+        clock: Clock | None = None,
+        listener: socket.socket | None = None,
+        reload_period_s: float = _RELOAD_PERIOD_S,
+    ) -> None:
+        """``listener`` is an open socket to use instead of the options' address."""
+        self._parts: _Parts | None = None
+        self._reload_period_s = reload_period_s
+        self._tasks: list[asyncio.Task[None]] = []
+        self._serving: asyncio.Task[None] | None = None
+        self._server: _Server | None = None
+        if serving.secure_port != 0 or listener is not None:
+            self._parts = _Parts(
+                serving,
+                authentication,
+                authorization,
+                sources,
+                clock=clock or RealClock(),
+                listener=listener,
+            )
+
+    @property
+    def port(self) -> int:
+        """The port that is listened on, 0 if none is."""
+        return int(self._parts.listener.getsockname()[1]) if self._parts else 0
+
+    async def __aenter__(self) -> Self:
+        await self.start()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.stop()
+
+    async def start(self) -> None:
+        """Answer from now on; ClientError if the cluster must tell whom to trust and does not."""
+        parts = self._parts
+        if parts is None:
+            return
+        try:
+            await parts.trust.look_up()
+        except BaseException:
+            await parts.aclose()
+            raise
+        self._tasks = [
+            _eternal("certificate reload", self._reload(parts)),
+            _eternal("certificate authorities", parts.trust.follow()),
+        ]
+        self._server = _Server(_uvicorn_config(parts))
+        self._serving = asyncio.create_task(self._server.serve(sockets=[parts.listener]))
+        await _first_of(self._server.listening.wait(), self._serving)
+        host, port = parts.listener.getsockname()[:2]
+        _log.info("Serving securely on %s:%d", f"[{host}]" if ":" in host else host, port)
+
+    async def stop(self) -> None:
+        """Let requests under way finish, for a few seconds; then close everything."""
+        parts, server, serving = self._parts, self._server, self._serving
+        if parts is None:
+            return
+        self._parts = self._server = self._serving = None
+        parts.routes.profiler.stop()
+        if server is not None and serving is not None:
+            server.stopping.set()
+            await serving
+            await server.end_connections()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await parts.aclose()
+        _log.info("[graceful-termination] secure server is exiting")
+
+    async def _reload(self, parts: _Parts) -> None:
+        while True:
+            await asyncio.sleep(self._reload_period_s)
+            parts.tls.reload()
+            parts.trust.reload()
+
+
+class _Parts:
+    """What a server is made of."""
+
+    def __init__(
+        self,
+        serving: ServingOptions,
+        authentication: AuthenticationOptions,
+        authorization: AuthorizationOptions,
+        sources: Sources,
+        *,
+        clock: Clock,
+        listener: socket.socket | None,
+    ) -> None:
+        own_address = address_of(serving)
+        allowed_paths = AllowedPaths(authorization.always_allow_paths)
+        self.tls = TlsFront(
+            TlsSettings.of(serving),
+            serving_pair(serving),
+            [NamedPair(each) for each in serving.tls_sni_cert_key],
+            own_address=str(own_address or ""),
+        )
+        asks_who = review_client(authentication.kubeconfig, purpose="authentication")
+        may_they = review_client(authorization.kubeconfig, purpose="authorization")
+        self._clients = [each for each in (asks_who, may_they) if each is not None]
+        _warn(authentication, asks_who is not None, may_they is not None)
+        self.trust = TrustKeeper(authentication, asks_who, on_change=self._on_trust)
+        self.tls.trust(self.trust.current.pem)
+        reviews = None
+        self._tokens: TokenReviews | None = None
+        if asks_who is not None:
+            ttl_s = authentication.token_cache_ttl_s
+            self._tokens = TokenReviews(asks_who, ttl_s=ttl_s, clock=clock)
+        if may_they is not None:
+            reviews = AccessReviews(may_they, authorization, clock=clock)
+        self.routes = Routes(sources, started=process_started(), clock=clock)
+        self.app = App(
+            self.routes,
+            Authenticator(lambda: self.trust.current, self._tokens, clock=clock),
+            Authorizer(allowed_paths, reviews),
+        )
+        self.listener = listener or listen(serving)
+
+    def _on_trust(self, trust: Trust) -> None:
+        try:
+            self.tls.trust(trust.pem)
+        except ConfigError as error:
+            _log.error("%s; those before stay in use", error)
+
+    async def aclose(self) -> None:
+        """Close what is open."""
+        self.listener.close()
+        if self._tokens is not None:
+            await self._tokens.aclose()
+        for client in self._clients:
+            await client.aclose()
+
+
+class _Server(uvicorn.Server):
+    """A server among others in this process: signals are not its business."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+        self.stopping = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell whoever waits for it."""
+        await super().startup(sockets=sockets)
+        self.listening.set()
+
+    async def main_loop(self) -> None:
+        """Wait for the end, instead of looking for it ten times a second."""
+        await self.stopping.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signal handlers alone."""
+        yield
+
+    async def end_connections(self) -> None:
+        """End what is still there after the grace period; its requests have been cancelled."""
+        await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+
+
+def _uvicorn_config(parts: _Parts) -> uvicorn.Config:
+    config = uvicorn.Config(
+        parts.app,
+        http=ServingProtocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,  # it would be set by the loop that is replaced; the app says the date
+        timeout_keep_alive=_KEEP_ALIVE_S,
+        timeout_graceful_shutdown=GRACE_S,
+    )
+    config.load()
+    config.ssl = parts.tls.context
+    return config
+
+
+async def _first_of(event: Coroutine[Any, Any, object], task: asyncio.Task[None]) -> None:
+    """Wait for an event, or for the failure of the task that should bring it."""
+    waiting = asyncio.create_task(event)
+    await asyncio.wait((waiting, task), return_when=asyncio.FIRST_COMPLETED)
+    waiting.cancel()
+    if task.done():
+        await task
+
+
+def _warn(options: AuthenticationOptions, asks_who: bool, may_they: bool) -> None:
+    """Say what will not work without a kubeconfig."""
+    if not asks_who and not options.skip_lookup:
+        if not options.client_ca_file:
+            _log.warning(_NO_LOOKUP, "client-ca-file", "client certificate authentication")
+        if not options.requestheader_client_ca_file:
+            what = "request-header client certificate authentication"
+            _log.warning(_NO_LOOKUP, "requestheader-client-ca-file", what)
+    if not may_they:
+        _log.warning(
+            "No authorization-kubeconfig provided, "
+            "so SubjectAccessReview of authorization tokens won't work."
+        )
+
+
+def process_started() -> float:
+    """Return when this process started, in seconds since the epoch; now, if nobody can tell."""
+    with contextlib.suppress(OSError, ValueError, IndexError, StopIteration):
+        fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
+        lines = Path("/proc/stat").read_text().splitlines()
+        booted = next(line for line in lines if line.startswith("btime "))
+        # The 22nd field, counted from 1; the first two are before the bracket.
+        return int(booted.split()[1]) + int(fields[19]) / os.sysconf("SC_CLK_TCK")
+    return time.time()
+
+
+def _eternal(name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Start what should not fail; if it does, somebody must hear of it."""
+
+    async def guarded() -> None:
+        try:
+            await work
+        except Exception:  # noqa: BLE001 (the server goes on without it, and says so)
+            _log.exception("the server's %s stopped working", name)
+
+    return asyncio.create_task(guarded(), name=name)

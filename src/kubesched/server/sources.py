@@ -1,0 +1,73 @@
+"""What the endpoints show, as callables that whoever puts the process together fills in.
+
+The server asks them in the event loop's thread, each time somebody looks, and knows nothing else
+of the program that it belongs to. A page that is None does not exist: 404.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class HealthCheck(NamedTuple):
+    """A named question; the answer is what is wrong, or None."""
+
+    name: str
+    check: Callable[[], str | None]
+
+
+PING = HealthCheck("ping", lambda: None)
+
+
+class MetricsPage(NamedTuple):
+    """A page in Prometheus' text format."""
+
+    #: None shows an empty page, e.g. as long as another replica leads
+    render: Callable[[], bytes | None]
+    #: what DELETE does; without it DELETE is answered like GET
+    reset: Callable[[], None] | None = None
+
+
+class StatusPage(NamedTuple):
+    """What ``/statusz`` says of the program, besides times and paths."""
+
+    #: e.g. 1.36.4
+    binary_version: str
+    #: e.g. 1.36
+    emulation_version: str = ""
+
+
+def _ignore(_name: str, _endpoint: str, _passed: bool) -> None:
+    """Count nothing."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sources:
+    """Everything that the endpoints show."""
+
+    #: the program's name in /flagz and /statusz
+    component: str = "kube-scheduler"
+    #: no checks at all mean ``ping``
+    healthz: tuple[HealthCheck, ...] = ()
+    livez: tuple[HealthCheck, ...] = ()
+    readyz: tuple[HealthCheck, ...] = ()
+    #: hears of each check that an endpoint made: its name, ``healthz`` or the like, passed or not
+    observe_check: Callable[[str, str, bool], None] = _ignore
+    #: /metrics
+    metrics: MetricsPage | None = None
+    #: /metrics/resources
+    resource_metrics: MetricsPage | None = None
+    #: /metrics/slis
+    sli_metrics: MetricsPage | None = None
+    #: /configz: the configuration as JSON
+    configuration: Callable[[], bytes] | None = None
+    #: /flagz: all flags and their values, without the dashes
+    flags: Callable[[], Mapping[str, str]] | None = None
+    #: /statusz
+    status: StatusPage | None = None
+    #: PUT /debug/flags/v; only with profiling
+    set_verbosity: Callable[[int], None] | None = None
+    #: whether /debug/pprof and /debug/flags exist
+    profiling: bool = False
