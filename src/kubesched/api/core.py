@@ -166,12 +166,103 @@ class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True):
     read_only: bool = False
 
 
+class EphemeralVolumeSource(ApiStruct, frozen=True):
+    """A volume by a claim that is made for this pod alone, from a template nobody here reads."""
+
+
+class CSIVolumeSource(ApiStruct, frozen=True):
+    """A volume that a CSI driver makes for the pod, without a claim."""
+
+    driver: str = ""
+
+
+class GCEPersistentDiskVolumeSource(ApiStruct, frozen=True):
+    """A disk of Google's."""
+
+    pd_name: str = ""
+    read_only: bool = False
+
+
+class AWSElasticBlockStoreVolumeSource(ApiStruct, frozen=True):
+    """A disk of Amazon's."""
+
+    volume_id: str = field(default="", name="volumeID")
+    read_only: bool = False
+
+
+class ISCSIVolumeSource(ApiStruct, frozen=True):
+    """A disk by its iSCSI qualified name."""
+
+    iqn: str = ""
+    read_only: bool = False
+
+
+class RBDVolumeSource(ApiStruct, frozen=True):
+    """A Ceph image."""
+
+    monitors: tuple[str, ...] = ()
+    pool: str = "rbd"
+    image: str = ""
+    read_only: bool = False
+
+
+class AzureDiskVolumeSource(ApiStruct, frozen=True):
+    """A disk of Microsoft's."""
+
+    disk_name: str = ""
+    disk_uri: str = field(default="", name="diskURI")
+    kind: str | None = None
+
+
+class AzureFileVolumeSource(ApiStruct, frozen=True):
+    """A share of Microsoft's; volumes, unlike pods, say where the secret is."""
+
+    secret_name: str = ""
+    secret_namespace: str | None = None
+    share_name: str = ""
+
+
+class CinderVolumeSource(ApiStruct, frozen=True):
+    """A disk of OpenStack's."""
+
+    volume_id: str = field(default="", name="volumeID")
+
+
+class VsphereVolumeSource(ApiStruct, frozen=True):
+    """A disk of vSphere's."""
+
+    volume_path: str = ""
+
+
+class PortworxVolumeSource(ApiStruct, frozen=True):
+    """A volume of Portworx's."""
+
+    volume_id: str = field(default="", name="volumeID")
+
+
 class Volume(ApiStruct, frozen=True):
-    """A volume of a pod."""
+    """A volume of a pod, with those of its sources that matter here."""
 
     name: str = ""
     image: ImageVolumeSource | None = None
     persistent_volume_claim: PersistentVolumeClaimVolumeSource | None = None
+    ephemeral: EphemeralVolumeSource | None = None
+    csi: CSIVolumeSource | None = None
+    gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
+    aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
+    iscsi: ISCSIVolumeSource | None = None
+    rbd: RBDVolumeSource | None = None
+    azure_disk: AzureDiskVolumeSource | None = None
+    azure_file: AzureFileVolumeSource | None = None
+    cinder: CinderVolumeSource | None = None
+    vsphere_volume: VsphereVolumeSource | None = None
+    portworx_volume: PortworxVolumeSource | None = None
+
+
+class PodResourceClaim(ApiStruct, frozen=True):
+    """A claim for devices that the pod needs; what claims, and how, is in the claim."""
+
+    name: str = ""
 
 
 class PodSpec(ApiStruct, frozen=True):
@@ -191,6 +282,7 @@ class PodSpec(ApiStruct, frozen=True):
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
     volumes: tuple[Volume, ...] = ()
+    resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
     host_users: bool | None = None
     termination_grace_period_seconds: int | None = None

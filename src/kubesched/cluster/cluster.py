@@ -22,6 +22,7 @@ from kubesched.cluster.budgets import Budgets
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodCompiler, PodInfo, RequestRules
+from kubesched.cluster.storage import Storage
 from kubesched.cluster.workloads import Workloads
 from kubesched.errors import InvariantError, require
 
@@ -34,6 +35,7 @@ class Cluster:
         self.nominator = Nominator()
         self.workloads = Workloads()
         self.budgets = Budgets()
+        self.storage = Storage()
         self.compiler = PodCompiler(rules or RequestRules())
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
@@ -167,6 +169,7 @@ class Cluster:
         """Check that every pod is in exactly one place, and that all columns add up."""
         self.table.validate()
         self.nominator.validate()
+        self.storage.validate()
         seen: dict[str, str] = {}
         for row, pods in enumerate(self.table.pods):
             for uid in pods:

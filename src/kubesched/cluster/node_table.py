@@ -25,6 +25,7 @@ from kubesched.cluster.ports import HostPorts
 from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
 from kubesched.cluster.term_counters import TermCounters
 from kubesched.cluster.vocabulary import Vocabulary
+from kubesched.cluster.volume_uses import VolumeUses
 from kubesched.errors import require
 
 FIRST_CAPACITY = 64
@@ -78,6 +79,7 @@ class NodeTable:
         self.pod_counters = PodCounters()
         self.term_counters = TermCounters()
         self.ports = HostPorts()
+        self.volume_uses = VolumeUses()
         self.images = Images()
         self.order = NodeOrder()
         self.node_changes = ChangeLog()
@@ -159,6 +161,8 @@ class NodeTable:
         self.pod_counters.add(row, pod.labels)
         if pod.terms.any:
             self.term_counters.add(row, pod.terms)
+        if pod.volumes:
+            self.volume_uses.add(row, pod.volumes)
         self.row_changes.record(row)
 
     def remove_pod(self, row: int, pod: PodInfo) -> None:
@@ -170,6 +174,8 @@ class NodeTable:
         self.pod_counters.remove(row, pod.labels)
         if pod.terms.any:
             self.term_counters.remove(row, pod.terms)
+        if pod.volumes:
+            self.volume_uses.remove(row, pod.volumes)
         self.row_changes.record(row)
 
     @contextmanager
@@ -192,6 +198,11 @@ class NodeTable:
             if not was_paused:
                 self.ports.stop_supposing(row)
             self.row_changes.paused = was_paused
+
+    @property
+    def in_trial(self) -> bool:
+        """Whether some row has other pods for a while, of which the logs say nothing."""
+        return self.row_changes.paused
 
     def swap_pod(self, row: int, pod: PodInfo) -> None:
         """Give a pod its new version, which takes and means the same on its row."""
@@ -299,10 +310,9 @@ class NodeTable:
                 self._validate_node(row, node)
         require(self.ports.snapshot() == ports.snapshot(), "host ports in use")
         self.pod_counters.validate(self.size)
-        self.term_counters.validate(
-            self.size,
-            [(row, pod.terms) for row, pods in enumerate(self.pods) for pod in pods.values()],
-        )
+        placed = [(row, pod) for row, pods in enumerate(self.pods) for pod in pods.values()]
+        self.term_counters.validate(self.size, [(row, pod.terms) for row, pod in placed])
+        self.volume_uses.validate((row, pod.volumes) for row, pod in placed)
         require(sorted(self.order.rows()) == sorted(self._row_of.values()), "rows in order")
 
     def _validate_node(self, row: int, node: Node) -> None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 from weakref import WeakValueDictionary
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubesched.api import requests as api_requests
 from kubesched.api.core import Pod
 from kubesched.cluster.affinity_terms import PodTerms
 from kubesched.cluster.label_sets import LabelSet, LabelSets
+from kubesched.cluster.pod_volumes import PodVolumes, compile_volumes
 from kubesched.cluster.resources import Requests
 from kubesched.cluster.shape import Shape, shape_key
 from kubesched.config.features import FeatureGates
@@ -35,7 +37,7 @@ class RequestRules(Struct, frozen=True):
 class PodInfo:
     """A pod with its shape and with what it takes from a node."""
 
-    __slots__ = ("labels", "pod", "requests", "shape", "terms")
+    __slots__ = ("labels", "pod", "requests", "shape", "terms", "volumes")
 
     def __init__(
         self, pod: Pod, shape: Shape, *, requests: Requests, labels: LabelSet, terms: PodTerms
@@ -48,6 +50,8 @@ class PodInfo:
         self.terms = terms
         #: what it takes while it runs; a resize in place makes that differ from its shape's
         self.requests = requests
+        #: claims and disks; not part of the shape, since they differ from pod to pod
+        self.volumes: PodVolumes = compile_volumes(pod)
 
     def __repr__(self) -> str:
         return f"PodInfo({self.full_name})"
@@ -60,7 +64,12 @@ class PodInfo:
             and self.labels is other.labels
             and self.terms is other.terms
             and self.priority == other.priority
+            and self.volumes == other.volumes
         )
+
+    def object_on(self, node_name: str) -> Pod:
+        """Return the pod object as it is once it is bound to a node."""
+        return replace(self.pod, spec=replace(self.pod.spec, node_name=node_name))
 
     @property
     def uid(self) -> str:

@@ -30,6 +30,7 @@ from kubesched.embedded.kubelet import Kubelet, KubeletOptions
 from kubesched.embedded.namespaces import NamespaceController
 from kubesched.embedded.nodes import NodeTemplate, ready_condition
 from kubesched.embedded.pods import Admission
+from kubesched.embedded.provisioner import Provisioner
 from kubesched.embedded.registry import Registry, Where, without_nulls
 from kubesched.embedded.resources import BY_KIND
 from kubesched.embedded.store import HISTORY, Store
@@ -89,6 +90,7 @@ class EmbeddedCluster:
         self.registry = Registry(self.store, clock=clock, admission=admission)
         self._app = App(self.registry, allowed_hosts=None if allow_remote else _LOOPBACK)
         self._kubelet = Kubelet(self.store, self._app.deletion, self.registry.times, kubelet)
+        self._provisioner = Provisioner(self.registry)
         self._run_kubelet = run_kubelet
         self._namespaces = NamespaceController(self.store, self._app.deletion)
         self._server: _Server | None = None
@@ -164,6 +166,7 @@ class EmbeddedCluster:
         self._tasks = [serving, _eternal("namespace controller", self._namespaces.run())]
         if self._run_kubelet:
             self._tasks.append(_eternal("kubelet", self._kubelet.run()))
+            self._tasks.append(_eternal("provisioner", self._provisioner.run()))
 
     async def stop(self) -> None:
         """End watches, connections and the pretence."""
@@ -270,7 +273,8 @@ class _Server(uvicorn.Server):
 
 def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
+    # Only if the protocol is named does asyncio switch off the delay of small packets.
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listener.bind((host, port))

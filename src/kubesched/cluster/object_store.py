@@ -1,0 +1,240 @@
+"""API objects by key, with a journal of what changed.
+
+    put · remove ──> objects, indexes ──> journal ──> whoever keeps something made of the objects
+
+A reader remembers the store's `version` and later asks which keys changed since. An *assume store*
+also holds decisions that are not written yet: a changed copy of an object hides the object as long
+as the copy was made from it, which the resource version tells. Any other version of the object,
+and its removal, makes the copy worthless.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from typing import Generic, Protocol, TypeVar
+
+from kubesched.api.meta import ObjectMeta
+from kubesched.errors import ObjectError, require
+
+#: How many changes a journal remembers; whoever comes later looks at everything again.
+JOURNAL_LENGTH = 65_536
+
+
+class HasMeta(Protocol):
+    """An API object."""
+
+    @property
+    def metadata(self) -> ObjectMeta:
+        """Its metadata."""
+
+
+T = TypeVar("T", bound=HasMeta)
+K = TypeVar("K", bound=Hashable)
+
+
+class Index(Generic[T, K]):
+    """Keys of objects by something about the objects."""
+
+    def __init__(self, of: Callable[[T], str]) -> None:
+        #: tells where an object belongs; "" is a place like any other
+        self._of = of
+        #: place → keys, in the order in which they came
+        self._keys: dict[str, dict[K, None]] = {}
+
+    def add(self, key: K, obj: T) -> None:
+        """Note an object."""
+        self._keys.setdefault(self._of(obj), {})[key] = None
+
+    def remove(self, key: K, obj: T) -> None:
+        """Forget an object."""
+        place = self._of(obj)
+        keys = self._keys[place]
+        del keys[key]
+        if not keys:
+            del self._keys[place]
+
+    def keys(self, place: str) -> Iterable[K]:
+        """Return the keys at a place."""
+        return self._keys.get(place, ())
+
+    def moves(self, old: T, new: T) -> bool:
+        """Tell whether a new version of an object belongs elsewhere."""
+        return self._of(old) != self._of(new)
+
+    def validate(self, objects: dict[K, T]) -> None:
+        """Check that each object is where it belongs."""
+        found = {key: place for place, keys in self._keys.items() for key in keys}
+        require(found == {key: self._of(obj) for key, obj in objects.items()}, "index")
+        require(sum(map(len, self._keys.values())) == len(objects), "each key once")
+
+
+class ObjectStore(ABC, Generic[T, K]):
+    """Objects as the API server's watch last showed them."""
+
+    def __init__(self, *, journal_length: int = JOURNAL_LENGTH) -> None:
+        self._objects: dict[K, T] = {}
+        self._indexes: list[Index[T, K]] = []
+        #: keys of changed objects, the newest last
+        self._journal: list[K] = []
+        self._journal_length = journal_length
+        #: number of all changes ever made
+        self.version = 0
+        #: told the key of each object that changes, after it did
+        self.listeners: list[Callable[[K], None]] = []
+
+    @staticmethod
+    @abstractmethod
+    def key_of(obj: HasMeta) -> K:
+        """Return the key of an object."""
+
+    def __len__(self) -> int:
+        return len(self._objects)
+
+    def __iter__(self) -> Iterator[T]:
+        return iter(list(self._objects.values()))
+
+    def put(self, obj: T) -> None:
+        """Take over an object, or its new version."""
+        key = self.key_of(obj)
+        old = self._objects.get(key)
+        self._objects[key] = obj
+        for index in self._indexes:
+            if old is None:
+                index.add(key, obj)
+            elif index.moves(old, obj):
+                index.remove(key, old)
+                index.add(key, obj)
+        self._changed(key)
+
+    def remove(self, obj: HasMeta) -> None:
+        """Forget an object, if it is known."""
+        key = self.key_of(obj)
+        old = self._objects.pop(key, None)
+        if old is not None:
+            for index in self._indexes:
+                index.remove(key, old)
+            self._changed(key)
+
+    def changed_since(self, version: int) -> set[K] | None:
+        """Return the keys of what changed since a version; None if that is too long ago."""
+        missed = self.version - version
+        if missed > len(self._journal):
+            return None
+        return set(self._journal[len(self._journal) - missed :])
+
+    def _changed(self, key: K) -> None:
+        self.version += 1
+        self._journal.append(key)
+        if len(self._journal) > self._journal_length:
+            del self._journal[: self._journal_length // 2]
+        for tell in self.listeners:
+            tell(key)
+
+    def _indexed(self, of: Callable[[T], str]) -> Index[T, K]:
+        index: Index[T, K] = Index(of)
+        self._indexes.append(index)
+        return index
+
+    def validate(self) -> None:
+        """Check that the indexes agree with the objects."""
+        for key, obj in self._objects.items():
+            require(self.key_of(obj) == key, f"{key} is the key of its object")
+        for index in self._indexes:
+            index.validate(self._objects)
+
+
+class NamedStore(ObjectStore[T, str]):
+    """Objects that a name is enough for."""
+
+    @staticmethod
+    def key_of(obj: HasMeta) -> str:
+        """Return the object's name."""
+        return obj.metadata.name
+
+    def get(self, name: str) -> T | None:
+        """Return an object."""
+        return self._objects.get(name)
+
+
+class NamespacedStore(ObjectStore[T, tuple[str, str]]):
+    """Objects that live in namespaces."""
+
+    @staticmethod
+    def key_of(obj: HasMeta) -> tuple[str, str]:
+        """Return the object's namespace and name."""
+        return obj.metadata.namespace, obj.metadata.name
+
+    def get(self, namespace: str, name: str) -> T | None:
+        """Return an object."""
+        return self._objects.get((namespace, name))
+
+
+class Assumptions(ObjectStore[T, K]):
+    """Mixed into a store: decisions that are not written yet."""
+
+    def __init__(self, *, journal_length: int = JOURNAL_LENGTH) -> None:
+        super().__init__(journal_length=journal_length)
+        #: key → changed copy; of the same resource version as the object under that key
+        self._assumed: dict[K, T] = {}
+
+    def __iter__(self) -> Iterator[T]:
+        return iter([self._assumed.get(key, obj) for key, obj in self._objects.items()])
+
+    def put(self, obj: T) -> None:
+        """Take over an object, or its new version, which ends what was assumed of it."""
+        key = self.key_of(obj)
+        assumed = self._assumed.get(key)
+        if assumed is not None and not _same_version(assumed, obj):
+            del self._assumed[key]
+        super().put(obj)
+
+    def remove(self, obj: HasMeta) -> None:
+        """Forget an object, and what was assumed of it."""
+        self._assumed.pop(self.key_of(obj), None)
+        super().remove(obj)
+
+    def assume(self, obj: T) -> None:
+        """Hide an object by a changed copy of it.
+
+        Raises ObjectError if the copy was not made from the object as it is now.
+        """
+        key = self.key_of(obj)
+        seen = self._objects.get(key)
+        shown = "/".join(filter(None, (obj.metadata.namespace, obj.metadata.name)))
+        if seen is None:
+            raise ObjectError(f'"{shown}" not found')
+        if not _same_version(seen, obj):
+            raise ObjectError(
+                f'"{shown}" is out of sync (stored: {seen.metadata.resource_version}, '
+                f"assume: {obj.metadata.resource_version})"
+            )
+        self._assumed[key] = obj
+        self._changed(key)
+
+    def restore(self, key: K) -> None:
+        """Show an object as it is again."""
+        if self._assumed.pop(key, None) is not None:
+            self._changed(key)
+
+    def is_assumed(self, key: K) -> bool:
+        """Tell whether a changed copy hides an object."""
+        return key in self._assumed
+
+    def _shown(self, key: K) -> T | None:
+        return self._assumed.get(key) or self._objects.get(key)
+
+    def _shown_at(self, keys: Iterable[K]) -> list[T]:
+        return [self._assumed.get(key) or self._objects[key] for key in keys]
+
+    def validate(self) -> None:
+        """Check that copies hide the objects that they were made from."""
+        super().validate()
+        for key, copy in self._assumed.items():
+            require(self.key_of(copy) == key, f"{key} is the key of its copy")
+            require(key in self._objects, f"there is an object for the copy {key}")
+            require(_same_version(copy, self._objects[key]), f"version of the copy {key}")
+
+
+def _same_version(first: HasMeta, second: HasMeta) -> bool:
+    return first.metadata.resource_version == second.metadata.resource_version

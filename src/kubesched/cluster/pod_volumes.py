@@ -1,0 +1,149 @@
+"""What the volumes of a pod mean to the scheduler, compiled once.
+
+Most volumes (tokens, configuration, scratch space) mean nothing to it. Those that do are claims,
+disks that are used without a claim, and of these disks the ones that cannot be shared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Final
+
+from msgspec import Struct
+
+from kubesched.api.core import Pod, RBDVolumeSource, Volume
+
+#: Identifies a disk: its kind and its name.
+DiskKey = tuple[str, ...]
+
+
+class ClaimMount(Struct, frozen=True, gc=False):
+    """A pod's use of a claim."""
+
+    #: name of the volume in the pod
+    volume: str
+    namespace: str
+    #: name of the claim
+    name: str
+    #: whether the claim is made for this pod alone, which must then be its owner
+    ephemeral: bool = False
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Namespace and name of the claim."""
+        return self.namespace, self.name
+
+
+class Disk(Struct, frozen=True, gc=False):
+    """A disk that several pods of a node can share at most for reading."""
+
+    #: the same disk under all names that it has
+    keys: tuple[DiskKey, ...]
+    read_only: bool
+
+    def conflicts(self, other: Disk) -> bool:
+        """Tell whether a node cannot have both."""
+        shared = any(key in other.keys for key in self.keys)
+        return shared and not (self.read_only and other.read_only)
+
+
+class PodVolumes(Struct, frozen=True):
+    """The volumes of a pod that matter, in the order in which the pod has them."""
+
+    #: claims, and disks used without a claim that a CSI driver may have taken over
+    attachable: tuple[ClaimMount | Volume, ...] = ()
+    disks: tuple[Disk, ...] = ()
+
+    def __bool__(self) -> bool:
+        return bool(self.attachable or self.disks)
+
+    @property
+    def mounts(self) -> Iterator[ClaimMount]:
+        """The claims, those made for the pod included."""
+        return (each for each in self.attachable if isinstance(each, ClaimMount))
+
+    @property
+    def named_claims(self) -> Iterator[ClaimMount]:
+        """The claims that the pod's author named."""
+        return (each for each in self.mounts if not each.ephemeral)
+
+    def uses_claim(self, namespace: str, name: str, *, or_ephemeral: bool = False) -> bool:
+        """Tell whether the pod's author named a claim, or it is one that is made for the pod."""
+        return any(
+            each.name == name and each.namespace == namespace
+            for each in (self.mounts if or_ephemeral else self.named_claims)
+        )
+
+
+NO_VOLUMES: Final = PodVolumes()
+
+
+def compile_volumes(pod: Pod) -> PodVolumes:
+    """Return what the volumes of a pod mean."""
+    attachable: list[ClaimMount | Volume] = []
+    disks: list[Disk] = []
+    for volume in pod.spec.volumes:
+        mount = _mount(pod, volume)
+        if mount is not None:
+            attachable.append(mount)
+            continue
+        if is_migratable(volume):
+            attachable.append(volume)
+        disk = _disk(volume)
+        if disk is not None:
+            disks.append(disk)
+    if not attachable and not disks:
+        return NO_VOLUMES
+    return PodVolumes(tuple(attachable), tuple(disks))
+
+
+def ephemeral_claim_name(pod: Pod, volume_name: str) -> str:
+    """Return the name of the claim that is made for a pod's ephemeral volume."""
+    return f"{pod.metadata.name}-{volume_name}"
+
+
+def is_migratable(volume: Volume) -> bool:
+    """Tell whether a volume is a disk of a kind that has a CSI driver by now."""
+    return (
+        volume.gce_persistent_disk is not None
+        or volume.aws_elastic_block_store is not None
+        or volume.azure_disk is not None
+        or volume.azure_file is not None
+        or volume.cinder is not None
+        or volume.vsphere_volume is not None
+        or volume.portworx_volume is not None
+    )
+
+
+def any_conflict(first: Iterable[Disk], second: Iterable[Disk]) -> bool:
+    """Tell whether a node cannot have all disks of two pods."""
+    second = list(second)
+    return any(disk.conflicts(other) for disk in first for other in second)
+
+
+def _mount(pod: Pod, volume: Volume) -> ClaimMount | None:
+    namespace = pod.metadata.namespace
+    if volume.persistent_volume_claim is not None:
+        return ClaimMount(volume.name, namespace, volume.persistent_volume_claim.claim_name)
+    if volume.ephemeral is not None:
+        name = ephemeral_claim_name(pod, volume.name)
+        return ClaimMount(volume.name, namespace, name, ephemeral=True)
+    return None
+
+
+def _disk(volume: Volume) -> Disk | None:
+    if (gce := volume.gce_persistent_disk) is not None:
+        return Disk((("gce", gce.pd_name),), gce.read_only)
+    if (aws := volume.aws_elastic_block_store) is not None:
+        # Not even readers share it.
+        return Disk((("aws", aws.volume_id),), read_only=False)
+    if (iscsi := volume.iscsi) is not None:
+        return Disk((("iscsi", iscsi.iqn),), iscsi.read_only)
+    if volume.rbd is not None:
+        return Disk(_rbd_keys(volume.rbd), volume.rbd.read_only)
+    return None
+
+
+def _rbd_keys(rbd: RBDVolumeSource) -> tuple[DiskKey, ...]:
+    # Two images are the same if one monitor knows both.
+    return tuple(("rbd", monitor, rbd.pool, rbd.image) for monitor in dict.fromkeys(rbd.monitors))

@@ -1,0 +1,123 @@
+"""The storage side of the cluster: volumes, claims, classes, and what CSI drivers say about nodes.
+
+Informers put objects in; volume plugins read them. Volumes and claims are shown with what the
+scheduler has decided about them and not yet written; `observed` shows them without.
+"""
+
+from __future__ import annotations
+
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubesched.cluster.object_store import (
+    JOURNAL_LENGTH,
+    Assumptions,
+    NamedStore,
+    NamespacedStore,
+)
+
+#: Namespace and name of a claim.
+ClaimKey = tuple[str, str]
+
+
+class Volumes(Assumptions[PersistentVolume, str], NamedStore[PersistentVolume]):
+    """Persistent volumes."""
+
+    def __init__(self, *, journal_length: int = JOURNAL_LENGTH) -> None:
+        super().__init__(journal_length=journal_length)
+        self._by_class = self._indexed(lambda volume: volume.storage_class)
+
+    def get(self, name: str) -> PersistentVolume | None:
+        """Return a volume, with what was decided about it."""
+        return self._shown(name)
+
+    def observed(self, name: str) -> PersistentVolume | None:
+        """Return a volume as the API server has it."""
+        return self._objects.get(name)
+
+    def of_class(self, class_name: str) -> list[PersistentVolume]:
+        """Return the volumes of a class, with what was decided about them; "" means without."""
+        return self._shown_at(self._by_class.keys(class_name))
+
+
+class Claims(Assumptions[PersistentVolumeClaim, ClaimKey], NamespacedStore[PersistentVolumeClaim]):
+    """Claims to volumes."""
+
+    def __init__(self, *, journal_length: int = JOURNAL_LENGTH) -> None:
+        super().__init__(journal_length=journal_length)
+        self._by_volume = self._indexed(lambda claim: claim.spec.volume_name)
+
+    def get(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """Return a claim, with what was decided about it."""
+        return self._shown((namespace, name))
+
+    def observed(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
+        """Return a claim as the API server has it."""
+        return self._objects.get((namespace, name))
+
+    def keys_of_volume(self, volume_name: str) -> list[ClaimKey]:
+        """Return the keys of the claims that name a volume."""
+        return list(self._by_volume.keys(volume_name))
+
+
+class Attachments(NamedStore[VolumeAttachment]):
+    """Volumes that are attached to nodes, or are to be."""
+
+    def __init__(self, *, journal_length: int = JOURNAL_LENGTH) -> None:
+        super().__init__(journal_length=journal_length)
+        self._by_node = self._indexed(lambda attachment: attachment.spec.node_name)
+        self._by_volume = self._indexed(
+            lambda attachment: attachment.spec.source.persistent_volume_name or ""
+        )
+
+    def of_node(self, node_name: str) -> list[VolumeAttachment]:
+        """Return the attachments to a node."""
+        return [self._objects[key] for key in self._by_node.keys(node_name)]
+
+    def of_volume(self, volume_name: str) -> list[VolumeAttachment]:
+        """Return the attachments of a volume."""
+        return [self._objects[key] for key in self._by_volume.keys(volume_name)]
+
+
+class Capacities(NamespacedStore[CSIStorageCapacity]):
+    """How much space is left, by class and place."""
+
+    def __init__(self, *, journal_length: int = JOURNAL_LENGTH) -> None:
+        super().__init__(journal_length=journal_length)
+        self._by_class = self._indexed(lambda capacity: capacity.storage_class_name)
+
+    def of_class(self, class_name: str) -> list[CSIStorageCapacity]:
+        """Return what is said about a class."""
+        return [self._objects[key] for key in self._by_class.keys(class_name)]
+
+
+class Storage:
+    """All storage objects."""
+
+    def __init__(self) -> None:
+        self.classes: NamedStore[StorageClass] = NamedStore()
+        self.csi_nodes: NamedStore[CSINode] = NamedStore()
+        self.drivers: NamedStore[CSIDriver] = NamedStore()
+        self.capacities = Capacities()
+        self.attachments = Attachments()
+        self.volumes = Volumes()
+        self.claims = Claims()
+
+    def validate(self) -> None:
+        """Check each store."""
+        for store in (
+            self.classes,
+            self.csi_nodes,
+            self.drivers,
+            self.capacities,
+            self.attachments,
+            self.volumes,
+            self.claims,
+        ):
+            store.validate()

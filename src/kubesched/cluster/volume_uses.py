@@ -1,0 +1,92 @@
+"""Which rows have pods that use a claim, or a disk without a claim.
+
+Kept up to date as pods come to rows and go, what-if trials included.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import TypeVar
+
+from kubesched.cluster.pod_volumes import Disk, DiskKey, PodVolumes
+from kubesched.errors import require
+
+K = TypeVar("K")
+
+#: Something → row → how many uses the row's pods make of it, never 0.
+Uses = dict[K, dict[int, int]]
+ClaimKey = tuple[str, str]
+
+
+class VolumeUses:
+    """Uses of claims and disks by pods on rows."""
+
+    def __init__(self) -> None:
+        #: of claims that pods name
+        self._claims: Uses[ClaimKey] = {}
+        #: of claims that are made for a pod
+        self._ephemeral: Uses[ClaimKey] = {}
+        #: of the first, by name alone: the claims of all namespaces that have the name
+        self._names: Uses[str] = {}
+        #: (disk, whether for reading only) → row → uses
+        self._disks: Uses[tuple[DiskKey, bool]] = {}
+
+    def add(self, row: int, volumes: PodVolumes) -> None:
+        """Count the volumes of a pod on a row."""
+        self._count(row, volumes, 1)
+
+    def remove(self, row: int, volumes: PodVolumes) -> None:
+        """Stop counting the volumes of a pod on a row."""
+        self._count(row, volumes, -1)
+
+    def _count(self, row: int, volumes: PodVolumes, amount: int) -> None:
+        for mount in volumes.mounts:
+            if mount.ephemeral:
+                _add(self._ephemeral, mount.key, row, amount)
+            else:
+                _add(self._claims, mount.key, row, amount)
+                _add(self._names, mount.name, row, amount)
+        for disk in volumes.disks:
+            for key in disk.keys:
+                _add(self._disks, (key, disk.read_only), row, amount)
+
+    def is_claim_in_use(self, key: ClaimKey) -> bool:
+        """Tell whether some pod on a row names a claim."""
+        return key in self._claims
+
+    def rows_using(self, key: ClaimKey) -> set[int]:
+        """Return the rows whose pods use a claim, be it named or made for them."""
+        return {*self._claims.get(key, ()), *self._ephemeral.get(key, ())}
+
+    def uses_of_name(self, claim_name: str) -> Mapping[int, int]:
+        """Return row → how often its pods name a claim of that name, in whatever namespace."""
+        return self._names.get(claim_name, {})
+
+    def rows_in_conflict(self, disks: Iterable[Disk]) -> set[int]:
+        """Return the rows whose pods use a disk in a way that excludes one of `disks`."""
+        rows: set[int] = set()
+        for disk in disks:
+            for key in disk.keys:
+                rows.update(self._disks.get((key, False), ()))
+                if not disk.read_only:
+                    rows.update(self._disks.get((key, True), ()))
+        return rows
+
+    def validate(self, pods: Iterable[tuple[int, PodVolumes]]) -> None:
+        """Recount everything from the pods on rows."""
+        counted = VolumeUses()
+        for row, volumes in pods:
+            counted.add(row, volumes)
+        require(self._claims == counted._claims, "rows that use claims")
+        require(self._ephemeral == counted._ephemeral, "rows that use ephemeral claims")
+        require(self._names == counted._names, "rows that use claims of a name")
+        require(self._disks == counted._disks, "rows that use disks")
+
+
+def _add(uses: Uses[K], key: K, row: int, amount: int) -> None:
+    rows = uses.setdefault(key, {})
+    rows[row] = rows.get(row, 0) + amount
+    if not rows[row]:
+        del rows[row]
+        if not rows:
+            del uses[key]

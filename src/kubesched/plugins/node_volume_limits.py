@@ -1,0 +1,273 @@
+"""NodeVolumeLimits: how many volumes of a CSI driver a node can have.
+
+    volumes of the node's pods, or attached to it  +  those of the pod that are new  <=  limit
+
+A volume that several pods use counts once. Claims without a volume count as a volume that will be
+made by the driver of their class.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection
+
+from msgspec import Struct
+
+from kubesched.api.core import Pod
+from kubesched.api.storage import (
+    CSINode,
+    PersistentVolumeClaim,
+    VolumeAttachment,
+)
+from kubesched.cluster.arrays import BoolArray
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_volumes import ClaimMount, compile_volumes
+from kubesched.errors import ObjectError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
+from kubesched.plugins import csi_migration
+from kubesched.plugins.attached_volumes import (
+    AttachedVolumes,
+    RowVolumes,
+    limits_of,
+)
+from kubesched.plugins.changes import Prepared, has_place
+from kubesched.plugins.claim_volumes import MissingClaimError, VolumeId
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration, Registrations
+
+TOO_MANY = unschedulable("node(s) exceed max volume count")
+
+
+class NewVolumes(Struct, frozen=True):
+    """The pod's volumes as nodes with a CSINode see them, and those without; or why not."""
+
+    with_csi_node: frozenset[VolumeId] | Status
+    without: frozenset[VolumeId] | Status
+
+
+class NodeVolumeLimits(PreFilter, Filter):
+    """Counts CSI volumes."""
+
+    name = "NodeVolumeLimits"
+
+    def __init__(self, cluster: Cluster, *, need_drivers: bool = False) -> None:
+        self._table = cluster.table
+        self._storage = cluster.storage
+        #: whether drivers may ask for nodes without them to be left out
+        self._need_drivers = need_drivers
+        self.attached = AttachedVolumes(cluster)
+        self._frees_room: Prepared[Pod, bool] = Prepared(_frees_room)
+
+    @classmethod
+    def create(cls, context: PluginContext) -> NodeVolumeLimits:
+        """Make the plugin."""
+        need_drivers = context.gates.enabled("VolumeLimitScaling")
+        return cls(context.cluster, need_drivers=need_drivers)
+
+    def events_to_register(self) -> Registrations:
+        """Limits that come or grow, pods and attachments that go, claims that come."""
+        return [
+            Registration(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
+            Registration(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), hint=_after_limits),
+            Registration(ClusterEvent(Resource.POD, Action.DELETE), hint=self._after_deletion),
+            Registration(
+                ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), hint=_after_claim
+            ),
+            Registration(
+                ClusterEvent(Resource.VOLUME_ATTACHMENT, Action.DELETE), hint=_after_detachment
+            ),
+        ]
+
+    # --- filter -----------------------------------------------------------------------------
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
+        """Skip pods without volumes that could be of a CSI driver."""
+        if not pod.volumes.attachable:
+            return PreFilterResult(SKIP)
+        self.attached.refresh()
+        new = NewVolumes(
+            self._new_volumes(pod, has_csi_node=True), self._new_volumes(pod, has_csi_node=False)
+        )
+        state.write(self.name, new)
+        return PreFilterResult()
+
+    def _new_volumes(self, pod: PodInfo, *, has_csi_node: bool) -> frozenset[VolumeId] | Status:
+        try:
+            found = self.attached.claims.of_pod(pod, has_csi_node=has_csi_node, must_exist=True)
+        except MissingClaimError as missing:
+            return unresolvable(str(missing))
+        except ObjectError as failed:
+            return error(str(failed))
+        return frozenset(found)
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
+        """Turn nodes away that the pod would bring too many volumes to."""
+        new = state.get(self.name)
+        if not isinstance(new, NewVolumes):
+            return ALL_PASS
+        if self._table.in_trial:
+            return self._filter_one_by_one(new, nodes)
+        self.attached.refresh()
+        return self._filter_together(new, nodes)
+
+    def _filter_together(self, new: NewVolumes, nodes: NodeRows) -> Verdict:
+        verdicts = self._impossible(new, nodes)
+        if not isinstance(new.with_csi_node, Status) and new.with_csi_node:
+            verdicts += self._unreadable(nodes)
+            verdicts.append(reject(self._too_many(new.with_csi_node, nodes), TOO_MANY))
+        return verdicts[0] if len(verdicts) == 1 else first_of(*verdicts)
+
+    def _impossible(self, new: NewVolumes, nodes: NodeRows) -> list[Verdict]:
+        """Turn nodes away whatever volumes they have: for a claim, or for lack of a driver."""
+        verdicts = []
+        for volumes, with_csi_node in ((new.with_csi_node, True), (new.without, False)):
+            if isinstance(volumes, Status):
+                rows = self.attached.has_csi_node[nodes.rows] == with_csi_node
+                verdicts.append(reject(rows, volumes))
+            elif self._need_drivers:
+                rows = self.attached.has_csi_node[nodes.rows] == with_csi_node
+                verdicts += self._without_driver(volumes, rows, nodes)
+        return verdicts
+
+    def _too_many(self, new: frozenset[VolumeId], nodes: NodeRows) -> BoolArray:
+        attached = self.attached
+        rejected = nodes.none()
+        for driver, count in Counter(each.driver for each in new).items():
+            column = attached.free.get(driver)
+            if column is not None:
+                rejected |= column[nodes.rows] < count
+        # Volumes that a node has already are not new there.
+        shared = {row for each in new for row in attached.rows_with.get(each, ())}
+        if shared and rejected.any():
+            for element in _elements(shared, nodes):
+                row = int(nodes.row_numbers()[element])
+                rejected[element] = self._is_too_many(new, attached.rows[row], row)
+        return rejected
+
+    def _is_too_many(self, new: frozenset[VolumeId], volumes: RowVolumes, row: int) -> bool:
+        limits = limits_of(self._csi_node(row))
+        return any(
+            driver in limits and volumes.counts[driver] + count > limits[driver]
+            for driver, count in Counter(each.driver for each in new - volumes.ids).items()
+        )
+
+    def _unreadable(self, nodes: NodeRows) -> list[Verdict]:
+        """Report rows whose volumes cannot be told, where that matters."""
+        attached = self.attached
+        return [
+            reject(nodes.among({row}), error(attached.rows[row].error))
+            for row in sorted(attached.errors)
+            if attached.has_limits[row]
+        ]
+
+    def _without_driver(
+        self, new: frozenset[VolumeId], among: BoolArray, nodes: NodeRows
+    ) -> list[Verdict]:
+        """Turn nodes away that lack a driver which does not want that."""
+        verdicts = []
+        for driver in sorted({each.driver for each in new}):
+            if not self._is_needed(driver):
+                continue
+            with_driver = {
+                row
+                for csi_node in self._storage.csi_nodes
+                if any(each.name == driver for each in csi_node.spec.drivers)
+                and (row := self._table.row_of(csi_node.metadata.name)) is not None
+            }
+            verdicts.append(reject(among & ~nodes.among(with_driver), _not_installed(driver)))
+        return verdicts
+
+    def _is_needed(self, driver: str) -> bool:
+        found = self._storage.drivers.get(driver)
+        return found is not None and bool(found.spec.prevent_pod_scheduling_if_missing)
+
+    # --- rows with pods that are only supposed to be there ------------------------------------
+
+    def _filter_one_by_one(self, new: NewVolumes, nodes: NodeRows) -> Verdict:
+        verdicts = []
+        for row in nodes.row_numbers().tolist():
+            status = self._status_at(new, row)
+            if status is not None:
+                verdicts.append(reject(nodes.among({row}), status))
+        return first_of(*verdicts)
+
+    def _status_at(self, new: NewVolumes, row: int) -> Status | None:
+        csi_node = self._csi_node(row)
+        volumes = new.without if csi_node is None else new.with_csi_node
+        if isinstance(volumes, Status):
+            return volumes
+        for driver in sorted({each.driver for each in volumes}) if self._need_drivers else ():
+            if self._is_needed(driver) and not _has_driver(csi_node, driver):
+                return _not_installed(driver)
+        if not volumes or not limits_of(csi_node):
+            return None
+        there = self.attached.at(row)
+        if there.error:
+            return error(there.error)
+        return TOO_MANY if self._is_too_many(volumes, there, row) else None
+
+    def _csi_node(self, row: int) -> CSINode | None:
+        node = self._table.nodes[row]
+        return None if node is None else self._storage.csi_nodes.get(node.metadata.name)
+
+    # --- hints ------------------------------------------------------------------------------
+
+    def _after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG002
+        """Ask whether the pod that is gone may have had volumes of a CSI driver."""
+        return self._frees_room(change)
+
+
+def _elements(rows: Collection[int], nodes: NodeRows) -> list[int]:
+    """Return where in `nodes` some rows are."""
+    if isinstance(nodes.rows, slice):
+        return sorted(rows)
+    return [element for element, row in enumerate(nodes.rows.tolist()) if row in rows]
+
+
+def _has_driver(csi_node: CSINode | None, driver: str) -> bool:
+    return csi_node is not None and any(each.name == driver for each in csi_node.spec.drivers)
+
+
+def _not_installed(driver: str) -> Status:
+    return unschedulable(f"{driver} CSI driver is not installed on the node")
+
+
+def _frees_room(change: Change[Pod]) -> bool:
+    gone = change.old
+    return gone is not None and has_place(gone) and bool(compile_volumes(gone).attachable)
+
+
+def _after_limits(pod: PodInfo, change: Change[CSINode]) -> bool:  # noqa: ARG001
+    """Ask whether a limit grew; no limit counts as 0 here, as it does in kube-scheduler."""
+    before, after = limits_of(change.old), limits_of(change.new)
+    return any(limit > before.get(driver, 0) for driver, limit in after.items())
+
+
+def _after_claim(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
+    """Ask whether the claim that came is the pod's, be it one that was made for it."""
+    claim = change.new
+    return claim is not None and pod.volumes.uses_claim(
+        claim.metadata.namespace, claim.metadata.name, or_ephemeral=True
+    )
+
+
+def _after_detachment(pod: PodInfo, change: Change[VolumeAttachment]) -> bool:
+    """Ask whether a volume was detached that may have been of a driver of the pod's."""
+    detached = change.old
+    if detached is None:
+        return False
+    for volume in pod.volumes.attachable:
+        if isinstance(volume, ClaimMount):
+            if not volume.ephemeral:
+                return True
+        else:
+            source = csi_migration.inline_source(volume, pod.labels.namespace)
+            if source.driver == detached.spec.attacher:
+                return True
+    return False
