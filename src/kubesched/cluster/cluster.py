@@ -37,6 +37,7 @@ class Cluster:
         self.budgets = Budgets()
         self.storage = Storage()
         self.compiler = PodCompiler(rules or RequestRules())
+        self._namespace_changes = 0
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
         #: uids of pods that we placed and have not seen bound
@@ -66,10 +67,24 @@ class Cluster:
         """Take over the labels of a namespace."""
         meta = namespace.metadata
         self.table.term_counters.put_namespace(meta.name, meta.labels or {})
+        self._namespace_changes += 1
 
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace."""
         self.table.term_counters.remove_namespace(name)
+        self._namespace_changes += 1
+
+    @property
+    def version(self) -> int:
+        """A number that grows with every change that may matter to where a pod fits."""
+        table = self.table
+        return (
+            table.node_changes.position
+            + table.row_changes.position
+            + self.workloads.version
+            + self.storage.version
+            + self._namespace_changes
+        )
 
     # --- pods on nodes ----------------------------------------------------------------------
 

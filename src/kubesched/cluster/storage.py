@@ -109,9 +109,7 @@ class Storage:
         self.volumes = Volumes()
         self.claims = Claims()
 
-    def validate(self) -> None:
-        """Check each store."""
-        for store in (
+        self._all = (
             self.classes,
             self.csi_nodes,
             self.drivers,
@@ -119,5 +117,14 @@ class Storage:
             self.attachments,
             self.volumes,
             self.claims,
-        ):
+        )
+
+    @property
+    def version(self) -> int:
+        """The number of all changes ever made."""
+        return sum(store.version for store in self._all)
+
+    def validate(self) -> None:
+        """Check each store."""
+        for store in self._all:
             store.validate()

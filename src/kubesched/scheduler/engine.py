@@ -153,7 +153,11 @@ class Engine:
             extended_cycle=self._extended_cycle(),
         )
         self.queue_check = QueueCheck(
-            self.queue, self.frameworks, timer=clock.monotonic, share=options.queue_check_share
+            self.queue,
+            cluster,
+            self.frameworks,
+            timer=clock.monotonic,
+            share=options.queue_check_share,
         )
         state_metrics.export_queue(metrics, self.queue)
         state_metrics.export_cluster(metrics, cluster, lambda: len(self.bindings))

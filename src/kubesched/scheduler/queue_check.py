@@ -15,6 +15,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Hashable, Mapping
 
 from kubesched import logs
+from kubesched.cluster.cluster import Cluster
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import AttemptError
@@ -34,18 +35,22 @@ class QueueCheck:
     def __init__(
         self,
         queue: SchedulingQueue,
+        cluster: Cluster,
         frameworks: Mapping[str, Framework],
         *,
         timer: Callable[[], float],
         share: float,
     ) -> None:
         self._queue = queue
+        self._cluster = cluster
         self._timer = timer
         #: of the time; 0 switches the check off
         self._share = share
         self._frameworks = frameworks
         #: uids of the pods that this round has still to look at
         self._round: deque[str] = deque()
+        #: the state of the cluster when the round began
+        self._version = -1
         #: evaluations made
         self.checked = 0
         #: plugin → pods that it had turned away, that fit, and that nothing woke
@@ -64,7 +69,9 @@ class QueueCheck:
 
     def step(self, budget_s: float) -> None:
         """Look at parked pods until the budget is spent, or all were looked at once."""
-        if not self._round:
+        if not self._round and self._version != self._cluster.version:
+            # As long as nothing changes, there is nothing new to be found.
+            self._version = self._cluster.version
             self._round.extend(pod.info.uid for pod in self._queue.unschedulable_pods())
         deadline = self._timer() + budget_s
         # Nothing changes during a step, so pods that ask the same get the same answer, and of

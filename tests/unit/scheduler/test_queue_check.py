@@ -37,6 +37,7 @@ class Bench:
         readings: Iterator[int] = count()
         self.check = QueueCheck(
             self.queue,
+            self.lab.cluster,
             {"default-scheduler": self.lab.framework},
             timer=lambda: next(readings) * seconds_per_look,
             share=0.01,
@@ -52,6 +53,9 @@ class Bench:
 
     def silently_add_a_large_node(self) -> None:
         self.lab.cluster.put_node(node("large", cpu="8"))
+
+    def silently_change_a_node(self) -> None:
+        self.lab.cluster.put_node(node("small", cpu="1", labels={"any": "change"}))
 
     def woken(self) -> list[str]:
         """Return who can be popped now."""
@@ -96,6 +100,7 @@ def test_of_pods_that_ask_the_same_one_is_evaluated_and_one_is_woken() -> None:
     bench.silently_add_a_large_node()
     bench.check.step(1.0)
     assert bench.woken() == ["a", "other"]
+    bench.silently_change_a_node()
     bench.check.step(1.0)
     assert bench.woken() == ["b"]
 
@@ -124,6 +129,9 @@ def test_a_step_ends_when_its_budget_is_spent_and_the_next_goes_on_from_there() 
     assert bench.check.checked == 2
     bench.check.step(1.0)
     assert bench.check.checked == 4
+    bench.check.step(1.0)
+    assert bench.check.checked == 4, "all were looked at, and nothing has changed since"
+    bench.silently_change_a_node()
     bench.check.step(1.0)
     assert bench.check.checked == 6, "from the beginning again"
 

@@ -1,0 +1,84 @@
+"""What may help a pod that waits for its volumes, and how to tell."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from kubesched.api.storage import (
+    ANNOTATION_MIGRATED_PLUGINS,
+    CSIDriver,
+    CSINode,
+    CSIStorageCapacity,
+    PersistentVolumeClaim,
+    StorageClass,
+)
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.plugins.volume_provisioning import volume_limit
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change, Registration
+
+
+def after_class_change(pod: PodInfo, change: Change[StorageClass]) -> bool:  # noqa: ARG001
+    """A new class may be the one; of a known one, only the topologies can change for the better."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return True
+    return old.allowed_topologies != new.allowed_topologies
+
+
+def after_claim_change(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
+    """A claim of the pod's own came or changed."""
+    claim = change.newest
+    if claim is None:
+        return True
+    meta = claim.metadata
+    return pod.volumes.uses_claim(meta.namespace, meta.name, or_ephemeral=True)
+
+
+def after_csi_node_change(pod: PodInfo, change: Change[CSINode]) -> bool:  # noqa: ARG001
+    """A node has migrated other drivers than before."""
+    old, new = change.old, change.new
+    return old is None or new is None or _migrated(old) != _migrated(new)
+
+
+def after_driver_change(pod: PodInfo, change: Change[CSIDriver]) -> bool:
+    """A driver that the pod uses without a claim no longer wants its space to be heeded."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return True
+    if not old.spec.storage_capacity or new.spec.storage_capacity:
+        return False
+    sources = (volume.csi for volume in pod.pod.spec.volumes)
+    return any(csi is not None and csi.driver == new.metadata.name for csi in sources)
+
+
+def after_capacity_change(pod: PodInfo, change: Change[CSIStorageCapacity]) -> bool:  # noqa: ARG001
+    """There is room for larger volumes than before."""
+    old, new = change.old, change.new
+    if old is None or new is None:
+        return True
+    before, now = volume_limit(old), volume_limit(new)
+    return now is not None and (before is None or now > before)
+
+
+def _migrated(csi_node: CSINode) -> str:
+    return (csi_node.metadata.annotations or {}).get(ANNOTATION_MIGRATED_PLUGINS, "")
+
+
+def _on(resource: Resource, action: Action, hint: Any = None) -> Registration:  # noqa: ANN401 (each of another kind)
+    return Registration(ClusterEvent(resource, action), hint)
+
+
+_CHANGED: Final = Action.ADD | Action.UPDATE
+
+REGISTRATIONS: Final[Sequence[Registration]] = (
+    _on(Resource.STORAGE_CLASS, _CHANGED, after_class_change),
+    _on(Resource.PERSISTENT_VOLUME_CLAIM, _CHANGED, after_claim_change),
+    _on(Resource.PERSISTENT_VOLUME, _CHANGED),
+    # Labels decide which volumes a node can reach, and where volumes may be made.
+    _on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+    _on(Resource.CSI_NODE, _CHANGED, after_csi_node_change),
+    _on(Resource.CSI_DRIVER, Action.UPDATE, after_driver_change),
+    _on(Resource.CSI_STORAGE_CAPACITY, _CHANGED, after_capacity_change),
+)

@@ -1,0 +1,121 @@
+"""What the scheduler writes about volumes: who gets which, and for which node one is to be made.
+
+    PersistentVolume        spec.claimRef, and that a controller has set it
+    PersistentVolumeClaim   the node that was selected
+
+Only what changes is sent, as a merge patch. It names the version that the decision was made from,
+so a volume or claim that somebody else has changed meanwhile is left alone: the answer is 409.
+
+Binding itself is up to others. Whoever waits for it is woken when the watch brings a change of its
+claims, or of a volume that names one of them, and looks again every second in any case.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Iterator
+from contextlib import contextmanager
+
+from kubesched.api.storage import (
+    ANNOTATION_BOUND_BY_CONTROLLER,
+    ANNOTATION_SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from kubesched.client import resources
+from kubesched.client.rest import ApiClient
+from kubesched.cluster.storage import ClaimKey, Storage
+
+#: The longest between two looks.
+POLL_INTERVAL_S = 1.0
+
+
+class VolumeWrites:
+    """Writes decisions about volumes and waits for what becomes of them."""
+
+    def __init__(self, client: ApiClient, storage: Storage) -> None:
+        self._client = client
+        self._volumes = storage.volumes
+        #: claim → who waits for a change of it
+        self._waiting: dict[ClaimKey, set[asyncio.Event]] = {}
+        storage.claims.listeners.append(self._wake)
+        storage.volumes.listeners.append(self._volume_changed)
+
+    async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write the claim that a volume is bound to; return the volume as it is then."""
+        meta, reference = volume.metadata, volume.spec.claim_ref
+        metadata: dict[str, object] = {"resourceVersion": meta.resource_version}
+        bound_by = (meta.annotations or {}).get(ANNOTATION_BOUND_BY_CONTROLLER)
+        if bound_by is not None:
+            metadata["annotations"] = {ANNOTATION_BOUND_BY_CONTROLLER: bound_by}
+        body: dict[str, object] = {"metadata": metadata}
+        if reference is not None:
+            # Whatever was there before goes: a reference is to this claim, and nothing in it.
+            claim_ref = {
+                "kind": reference.kind,
+                "apiVersion": reference.api_version,
+                "namespace": reference.namespace,
+                "name": reference.name,
+                "uid": reference.uid,
+                "resourceVersion": reference.resource_version or None,
+                "fieldPath": None,
+            }
+            body["spec"] = {"claimRef": claim_ref}
+        path = resources.PERSISTENT_VOLUMES.item(meta.name)
+        return await self._client.patch(path, body, type=PersistentVolume)
+
+    async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Write the node that was selected for a claim; return the claim as it is then."""
+        meta = claim.metadata
+        node_name = (meta.annotations or {}).get(ANNOTATION_SELECTED_NODE)
+        body = {
+            "metadata": {
+                "resourceVersion": meta.resource_version,
+                "annotations": {ANNOTATION_SELECTED_NODE: node_name},
+            }
+        }
+        path = resources.PERSISTENT_VOLUME_CLAIMS.item(meta.name, namespace=meta.namespace)
+        return await self._client.patch(path, body, type=PersistentVolumeClaim)
+
+    async def poll(
+        self, check: Callable[[], bool], *, claims: Collection[ClaimKey], timeout_s: float
+    ) -> bool:
+        """Ask until the answer is yes; False if that does not happen in time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        with self._listening(claims) as changed:
+            while not check():
+                left_s = deadline - loop.time()
+                if left_s <= 0:
+                    return False
+                try:
+                    async with asyncio.timeout(min(left_s, POLL_INTERVAL_S)):
+                        await changed.wait()
+                except TimeoutError:
+                    pass  # time to look again, or for the last time
+                changed.clear()
+        return True
+
+    @contextmanager
+    def _listening(self, claims: Collection[ClaimKey]) -> Iterator[asyncio.Event]:
+        changed = asyncio.Event()
+        for key in claims:
+            self._waiting.setdefault(key, set()).add(changed)
+        try:
+            yield changed
+        finally:
+            for key in claims:
+                waiting = self._waiting[key]
+                waiting.discard(changed)
+                if not waiting:
+                    del self._waiting[key]
+
+    def _wake(self, key: ClaimKey) -> None:
+        for changed in self._waiting.get(key, ()):
+            changed.set()
+
+    def _volume_changed(self, name: str) -> None:
+        volume = self._volumes.observed(name)
+        reference = volume.spec.claim_ref if volume is not None else None
+        if reference is not None:
+            self._wake((reference.namespace, reference.name))

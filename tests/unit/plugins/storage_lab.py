@@ -1,0 +1,118 @@
+"""A laboratory with storage: one volume plugin, asked about all nodes of a cluster."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.storage import (
+    CSIDriver,
+    CSINode,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+    VolumeAttachment,
+)
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.config.features import FeatureGates
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import PreFilterResult
+from kubesched.framework.status import Status
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change
+from tests.unit.builders import DEFAULT_GATES, Lab
+
+StorageObject = (
+    StorageClass | CSINode | CSIDriver | VolumeAttachment | PersistentVolume | PersistentVolumeClaim
+)
+_STORES = {
+    StorageClass: "classes",
+    CSINode: "csi_nodes",
+    CSIDriver: "drivers",
+    VolumeAttachment: "attachments",
+    PersistentVolume: "volumes",
+    PersistentVolumeClaim: "claims",
+}
+_RESOURCES = {
+    StorageClass: Resource.STORAGE_CLASS,
+    CSINode: Resource.CSI_NODE,
+    CSIDriver: Resource.CSI_DRIVER,
+    VolumeAttachment: Resource.VOLUME_ATTACHMENT,
+    PersistentVolume: Resource.PERSISTENT_VOLUME,
+    PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
+}
+
+
+class StorageLab(Lab):
+    """A cluster with storage objects, and one plugin beside those that every profile has."""
+
+    def __init__(
+        self,
+        plugin: str,
+        *objects: Node | Pod | StorageObject,
+        gates: FeatureGates = DEFAULT_GATES,
+        preemption: bool = False,
+    ) -> None:
+        others = [each for each in objects if isinstance(each, Node | Pod)]
+        only = [plugin, *(["DefaultPreemption"] if preemption else [])]
+        super().__init__(*others, only=only, gates=gates)
+        self.plugin_name = plugin
+        self.put(*(each for each in objects if not isinstance(each, Node | Pod)))
+
+    def put(self, *objects: StorageObject) -> None:
+        """Let storage objects come, or change."""
+        for each in objects:
+            self._store(each).put(each)
+
+    def remove(self, *objects: StorageObject) -> None:
+        """Let storage objects go."""
+        for each in objects:
+            self._store(each).remove(each)
+
+    def _store(self, each: StorageObject) -> Any:
+        return getattr(self.cluster.storage, _STORES[type(each)])
+
+    def pre_filter(self, unbound: Pod) -> PreFilterResult:
+        """Ask PreFilter."""
+        nodes = NodeRows.all_of(self.cluster.table)
+        result = self.plugin(self.plugin_name).pre_filter(
+            CycleState(), self.pending(unbound), nodes
+        )
+        assert isinstance(result, PreFilterResult)
+        return result
+
+    def refused(self, unbound: Pod) -> dict[str, Status]:
+        """Ask PreFilter, then Filter about each node; return what is said of those turned away."""
+        plugin, info, state = self.plugin(self.plugin_name), self.pending(unbound), CycleState()
+        nodes = NodeRows.all_of(self.cluster.table)
+        assert plugin.pre_filter(state, info, nodes).status.ok
+        verdict = plugin.filter(state, info, nodes)
+        return {
+            self.cluster.table.name_at(row): status
+            for row in nodes.row_numbers().tolist()
+            if self.cluster.table.valid[row] and (status := verdict.status_of(row)) is not None
+        }
+
+    def evicted_for(self, unbound: Pod) -> list[tuple[str, str, list[str]]]:
+        """Let a pod that fits nowhere preempt others; return node and victims."""
+        state, info = CycleState(), self.pending(unbound)
+        found = self.framework.evaluator.find_feasible(state, info)
+        assert isinstance(found, Diagnosis)
+        self.framework.post_filter(state, info, found)
+        return self.evictor.evicted
+
+
+def came(new: StorageObject) -> Change[Any]:
+    """A storage object came."""
+    return Change(ClusterEvent(_RESOURCES[type(new)], Action.ADD), new=new)
+
+
+def went(old: StorageObject) -> Change[Any]:
+    """A storage object is gone."""
+    return Change(ClusterEvent(_RESOURCES[type(old)], Action.DELETE), old=old)
+
+
+def changed(old: StorageObject, new: StorageObject) -> Change[Any]:
+    """A storage object changed."""
+    return Change(ClusterEvent(_RESOURCES[type(new)], Action.UPDATE), old, new)
