@@ -27,16 +27,6 @@ from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process, eventua
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
-#: Plugins of the default profile that are left out of both schedulers in a comparison, because
-#: kubesched does not have them yet. Drop a name when its plugin is there.
-NOT_BUILT_YET = (
-    "VolumeRestrictions",
-    "NodeVolumeLimits",
-    "VolumeBinding",
-    "VolumeZone",
-    "DynamicResources",
-)
-
 #: What a scheduler may take to end after SIGTERM if it has work under way: the events that a crash
 #: of the API server held up are tried again after ten seconds.
 TERMINATION_SECONDS = 15.0
@@ -53,11 +43,10 @@ def profile(
     plugins: JsonObject | None = None,
     args: dict[str, JsonObject] | None = None,
 ) -> JsonObject:
-    """A profile of plugins that both schedulers have; `args` are by plugin name."""
-    disabled = [{"name": name} for name in NOT_BUILT_YET]
+    """The default profile with changes; `args` are by plugin name."""
     return {
         "schedulerName": scheduler_name,
-        "plugins": {"multiPoint": {"disabled": disabled}, **(plugins or {})},
+        "plugins": plugins or {},
         "pluginConfig": [{"name": name, "args": each} for name, each in (args or {}).items()],
     }
 
@@ -99,7 +88,7 @@ class SchedulerProcess:
 
     def wait_until_scheduling(self) -> None:
         """Return when it has read the cluster and begun with the first pod."""
-        self.wait_for_log("scheduling: nodes=")
+        self.wait_for_log('"Sync completed"')
 
     def wait_for_log(self, text: str, *, seconds: float = 20) -> None:
         """Return when the log has a text; fail at once if the process ends before."""

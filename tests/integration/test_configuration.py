@@ -1,10 +1,16 @@
-"""Answers about configurations that the unit tests take for kube-scheduler's: here it is asked."""
+"""Configurations: what kube-scheduler says about them, and what kubesched does.
+
+Some answers are in tables that the unit tests take for kube-scheduler's: here it is asked whether
+they are. Many more questions are put to both schedulers, and the answers compared.
+"""
 
 from __future__ import annotations
 
 import json
 import re
 import subprocess
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,13 +18,15 @@ import pytest
 
 from tests.unit.config.tables import rows
 
-KUBECONFIG = """\
-apiVersion: v1
-kind: Config
-clusters: [{name: none, cluster: {server: "http://127.0.0.1:1"}}]
-contexts: [{name: none, context: {cluster: none}}]
-current-context: none
-"""
+from .configurations import ALL
+from .configurations.asking import (
+    KUBECONFIG,
+    Answer,
+    failure,
+    kube_scheduler_says,
+    kubesched_says,
+)
+
 STARTED = re.compile(r'work with those plugins" Plugins=(\{.*\})$', re.MULTILINE)
 
 
@@ -46,10 +54,7 @@ class KubeScheduler:
     @property
     def error(self) -> str:
         """What made it give up, on one line."""
-        if match := re.search(r'"command failed" err=("(?:[^"\\]|\\.)*")$', self.log, re.MULTILINE):
-            return str(json.loads(match[1]))
-        match = re.search(r'"command failed" err=<\n(.*?)\n >', self.log, re.DOTALL)
-        return " ".join(line.strip() for line in match[1].split("\n")) if match else ""
+        return failure(self.log)
 
     def points(self) -> list[dict[str, str]]:
         """The plugins of each point of each profile, as it logs them."""
@@ -103,3 +108,42 @@ def test_written(row: dict[str, str], kube_scheduler: KubeScheduler) -> None:
     kube_scheduler.run(row["config"], row["gates"])
 
     assert kube_scheduler.written == row["written"]
+
+
+# --- side by side -----------------------------------------------------------------------------
+
+#: kube-scheduler takes a tenth of a second to start, so several do at once.
+AT_ONCE = 2
+
+
+@pytest.fixture(scope="module")
+def kube_scheduler_answers(
+    assets: Path, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest
+) -> Iterator[Callable[[str], Answer]]:
+    """Ask kube-scheduler everything that the tests of this run are about, and wait for none."""
+    names = [
+        str(item.callspec.params["name"])
+        for item in request.session.items
+        if isinstance(item, pytest.Function) and item.originalname == "test_same_answer"
+    ]
+    binary = assets / "kube-scheduler"
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        coming = {
+            name: pool.submit(
+                kube_scheduler_says, binary, tmp_path_factory.mktemp("asked"), ALL[name]
+            )
+            for name in names
+        }
+        yield lambda name: coming[name].result(timeout=120)
+        pool.shutdown(cancel_futures=True)
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_same_answer(
+    name: str, kube_scheduler_answers: Callable[[str], Answer], tmp_path: Path
+) -> None:
+    words = ALL[name].words
+
+    assert kubesched_says(tmp_path, ALL[name]).compared(words) == kube_scheduler_answers(
+        name
+    ).compared(words)

@@ -360,7 +360,8 @@ def test_a_node_that_has_more_than_can_be_counted_has_nothing(
         control_plane.request("POST", pods_path(namespace), pod("p", requests={"cpu": "1m"}))
         wanted = (
             "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
-            "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+            "no new claims to deallocate, preemption: 0/2 nodes are available: "
+            "2 Preemption is not helpful for scheduling."
         )
         eventually(lambda: wait_until_refused(control_plane, namespace, "p") == wanted)
 
@@ -400,7 +401,9 @@ def test_a_server_that_is_not_there_yet_is_waited_for(
     with serving(control_plane) as absent:
         kubeconfig, port = absent.kubeconfig(), absent.server_port
     with run_scheduler(control_plane, configuration(kubeconfig)) as scheduler:
-        scheduler.wait_for_log(f"waiting for the API server: GET /version: 127.0.0.1:{port}: ")
+        scheduler.wait_for_log(
+            f'"Waiting for the API server" err="GET /version: 127.0.0.1:{port}: '
+        )
         with serving(control_plane, port):
             scheduler.wait_until_scheduling()
             assert_pods_are_still_scheduled(control_plane, namespace)

@@ -1,7 +1,8 @@
 """A pod that found no node sleeps until something happens that may help it, and no longer.
 
-In each test a pod is refused first. What helps must bring it to a node within two seconds; what
-does not help must not cost another attempt, which would show as another FailedScheduling event.
+In each test a pod is refused first. What helps must bring it to a node within a second; what does
+not help must not cost another attempt, which would show as another FailedScheduling event. Much of
+what does not help is of the right kind and wrong in detail: another port, another label.
 """
 
 from __future__ import annotations
@@ -30,8 +31,8 @@ from .scheduler_process import (
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
-#: A first backoff, which is a second, and some time for everything else.
-WOKEN_WITHIN_SECONDS = 2.0
+#: An idle scheduler does not wait for backoffs to end.
+WOKEN_WITHIN_SECONDS = 1.0
 #: Longer than a first backoff, so that a pod that was woken in vain has had its attempt.
 ASLEEP_SECONDS = 1.6
 
@@ -45,8 +46,8 @@ def patch_pod(
     plane.request("PATCH", path, patch, content_type=STRATEGIC_MERGE_PATCH)
 
 
-def add_node(**options: object) -> Change:
-    new = node("new", **options)  # type: ignore[arg-type]  # passed on
+def add_node(name: str = "new", **options: object) -> Change:
+    new = node(name, **options)  # type: ignore[arg-type]  # passed on
     return lambda plane, _: _done(plane.request("POST", "/api/v1/nodes", new))
 
 
@@ -72,6 +73,37 @@ def _done(_: object) -> None:
     """Turn an answer that nobody needs into none."""
 
 
+def near(**labels: str) -> JsonObject:
+    """An affinity to pods on the same node."""
+    return {"podAffinity": _required(labels)}
+
+
+def away_from(**labels: str) -> JsonObject:
+    """An anti-affinity to pods on the same node."""
+    return {"podAntiAffinity": _required(labels)}
+
+
+def _required(labels: dict[str, str]) -> JsonObject:
+    term = {"topologyKey": "kubernetes.io/hostname", "labelSelector": {"matchLabels": labels}}
+    return {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
+
+
+def restarting_all(name: str) -> JsonObject:
+    """A pod that needs nodes which can restart all of its containers at once."""
+    asking = pod(name)
+    on_exit = {"operator": "In", "values": [42]}
+    rule = {"action": "RestartAllContainers", "exitCodes": on_exit}
+    asking["spec"]["containers"][0] |= {"restartPolicy": "Never", "restartPolicyRules": [rule]}
+    return asking
+
+
+SPREAD = {
+    "maxSkew": 1,
+    "topologyKey": "kubernetes.io/hostname",
+    "whenUnsatisfiable": "DoNotSchedule",
+    "labelSelector": {"matchLabels": {"app": "web"}},
+}
+FEATURE = "RestartAllContainersOnContainerExits"
 TAINT = {"key": "keep-out", "effect": "NoSchedule"}
 #: What admission adds to every pod, and nobody may take away.
 DEFAULT_TOLERATIONS = [
@@ -92,6 +124,7 @@ class Wait:
     #: what does not matter to the plugin that refused it
     does_not_help: dict[str, Change] = field(default_factory=dict)
     node: JsonObject = field(default_factory=lambda: node("n1"))
+    more_nodes: list[JsonObject] = field(default_factory=list)
     #: pods that are on the node
     placed: list[JsonObject] = field(default_factory=list)
     refused_because: str = ""
@@ -115,6 +148,7 @@ WAITS = {
             "a heartbeat": change_node(HEARTBEAT, status=True),
             "another pod": add_pod(pod("small")),
             "a word on the pod itself": change_pod("p", ANNOTATED),
+            "a node that is too small": add_node("small", allocatable={"cpu": "5"}),
         },
     ),
     "an uncordoned node": Wait(
@@ -125,6 +159,7 @@ WAITS = {
         does_not_help={
             "more CPU": change_node(MORE_CPU, status=True),
             "a label": change_node({"metadata": {"labels": {"zone": "z1"}}}),
+            "a node that is cordoned, too": add_node("other", unschedulable=True),
         },
     ),
     "a removed taint": Wait(
@@ -135,6 +170,7 @@ WAITS = {
         does_not_help={
             "more CPU": change_node(MORE_CPU, status=True),
             "a pod's end": delete("there"),
+            "a node with the same taint": add_node("other", taints=[TAINT]),
         },
         placed=[pod("there", nodeName="n1")],
     ),
@@ -153,6 +189,8 @@ WAITS = {
         does_not_help={
             "more CPU": change_node(MORE_CPU, status=True),
             "a pod's end": delete("there"),
+            "another label": change_node({"metadata": {"labels": {"zone": "z2"}}}),
+            "a node without the label": add_node("other"),
         },
         placed=[pod("there", nodeName="n1", requests=LARGE)],
     ),
@@ -164,10 +202,14 @@ WAITS = {
     ),
     "a pod's end that frees a host port": Wait(
         pod("p", host_ports=(8080,)),
-        placed=[pod("there", nodeName="n1", host_ports=(8080,))],
+        placed=[
+            pod("there", nodeName="n1", host_ports=(8080,)),
+            pod("other", nodeName="n1", host_ports=(9090,)),
+        ],
         helps=delete("there"),
         refused_because="1 node(s) didn't have free ports for the requested pod ports",
         does_not_help={
+            "the end of a pod with another port": delete("other"),
             "more CPU": change_node(MORE_CPU, status=True),
             "a label": change_node({"metadata": {"labels": {"zone": "z1"}}}),
         },
@@ -188,6 +230,61 @@ WAITS = {
         pod("p", requests={"cpu": "5"}),
         helps=change_node(MORE_CPU, status=True),
         refused_because=NO_ROOM,
+        does_not_help={
+            "more memory": change_node({"status": {"allocatable": {"memory": "9Gi"}}}, status=True),
+        },
+    ),
+    "a friend": Wait(
+        pod("p", affinity=near(app="friend")),
+        helps=add_pod(pod("friend", labels={"app": "friend"})),
+        refused_because="1 node(s) didn't match pod affinity rules",
+        does_not_help={
+            "a stranger": add_pod(pod("stranger", labels={"app": "stranger"})),
+            "more CPU": change_node(MORE_CPU, status=True),
+        },
+    ),
+    "the end of a foe": Wait(
+        pod("p", affinity=away_from(app="foe")),
+        placed=[
+            pod("foe", nodeName="n1", labels={"app": "foe"}),
+            pod("other", nodeName="n1", labels={"app": "other"}),
+        ],
+        helps=delete("foe"),
+        refused_because="1 node(s) didn't match pod anti-affinity rules",
+        does_not_help={
+            "the end of another": delete("other"),
+            "more CPU": change_node(MORE_CPU, status=True),
+        },
+    ),
+    "a foe that is none any more": Wait(
+        pod("p", affinity=away_from(app="foe")),
+        placed=[pod("foe", nodeName="n1", labels={"app": "foe"})],
+        helps=change_pod("foe", {"metadata": {"labels": {"app": "friend"}}}),
+        refused_because="1 node(s) didn't match pod anti-affinity rules",
+        does_not_help={"another label": change_pod("foe", {"metadata": {"labels": {"a": "b"}}})},
+    ),
+    "a balance": Wait(
+        pod("p", labels={"app": "web"}, topologySpreadConstraints=[SPREAD]),
+        placed=[
+            pod("web", nodeName="n1", labels={"app": "web"}),
+            pod("other", nodeName="n1", labels={"app": "other"}),
+        ],
+        more_nodes=[node("n2", unschedulable=True)],
+        helps=delete("web"),
+        refused_because="1 node(s) didn't match pod topology spread constraints",
+        does_not_help={
+            "the end of a pod that does not count": delete("other"),
+            "more CPU": change_node(MORE_CPU, status=True),
+        },
+    ),
+    "a node that can do what the pod needs": Wait(
+        restarting_all("p"),
+        helps=change_node({"status": {"declaredFeatures": [FEATURE]}}, status=True),
+        refused_because="1 node(s) didn't match Pod's required features",
+        does_not_help={
+            "more CPU": change_node(MORE_CPU, status=True),
+            "a label": change_node({"metadata": {"labels": {"zone": "z1"}}}),
+        },
     ),
 }
 
@@ -243,6 +340,10 @@ def test_a_gated_pod_is_not_tried_until_its_last_gate_is_gone(
         assert seconds_until_bound(control_plane, namespace, "p") < WOKEN_WITHIN_SECONDS
 
 
+#: Large enough for the pod that waits, and cordoned.
+UNUSABLE = node("n2", allocatable={"cpu": "8"}, unschedulable=True)
+
+
 def test_a_pod_that_is_woken_in_vain_says_why_it_still_waits(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -250,23 +351,26 @@ def test_a_pod_that_is_woken_in_vain_says_why_it_still_waits(
     control_plane.request("POST", pods_path(namespace), pod("p", requests={"cpu": "6"}))
     with run_scheduler(control_plane):
         first = wait_until_refused(control_plane, namespace, "p")
-        control_plane.request("POST", "/api/v1/nodes", node("n2", unschedulable=True))
+        control_plane.request("POST", "/api/v1/nodes", UNUSABLE)
         time.sleep(ASLEEP_SECONDS)
         second = wait_until_refused(control_plane, namespace, "p")
         counted = attempts(control_plane, namespace, "p")
     assert first == (
         "0/1 nodes are available: 1 Insufficient cpu. "
-        "preemption: 0/1 nodes are available: 1 Preemption is not helpful for scheduling."
+        "no new claims to deallocate, preemption: 0/1 nodes are available: "
+        "1 Preemption is not helpful for scheduling."
     )
     assert second == (
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
-        "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
+        "no new claims to deallocate, preemption: 0/2 nodes are available: "
+        "2 Preemption is not helpful for scheduling."
     )
     assert counted == 2
 
 
 def set_up(plane: ControlPlane, namespace: str, wait: Wait) -> None:
-    plane.request("POST", "/api/v1/nodes", wait.node)
+    for each in [wait.node, *wait.more_nodes]:
+        plane.request("POST", "/api/v1/nodes", each)
     for each in [*wait.placed, wait.pod]:
         plane.request("POST", pods_path(namespace), each)
 

@@ -10,7 +10,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubesched.cli import logs, running
+from kubesched import logs
+from kubesched.cli import running
 from kubesched.cli.parsing import Parser, positive
 
 if TYPE_CHECKING:
@@ -46,7 +47,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def run(flags: argparse.Namespace) -> int:
     """Run the demo; return the exit code."""
-    logs.configure(logs.ERRORS_ONLY)
+    logs.configure(logs.LoggingOptions(verbosity=logs.ERRORS_ONLY))
     return running.run(lambda: _demo(flags))
 
 
@@ -87,6 +88,7 @@ def _make_app(cluster: EmbeddedCluster, seed: int, statistics: Statistics) -> Ap
     from kubesched.client.access import ClusterAccess  # noqa: PLC0415
     from kubesched.config.features import FeatureGates  # noqa: PLC0415
     from kubesched.config.types import SchedulerConfiguration  # noqa: PLC0415
+    from kubesched.scheduler.engine import EngineOptions  # noqa: PLC0415
 
     gates = FeatureGates.of({})
     config = SchedulerConfiguration.default(gates)
@@ -95,8 +97,7 @@ def _make_app(cluster: EmbeddedCluster, seed: int, statistics: Statistics) -> Ap
         replace(config, client_connection=unlimited),
         gates,
         ClusterAccess.plain(cluster.url),
-        seed=seed,
-        on_bound=statistics.bound,
+        options=EngineOptions(seed=seed, on_bound=statistics.bound),
     )
 
 

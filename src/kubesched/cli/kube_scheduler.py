@@ -1,184 +1,171 @@
-"""The ``kube-scheduler`` command: the flags of kube-scheduler that this version honours."""
+"""The ``kube-scheduler`` command: read the flags, say what is wrong with them, and schedule."""
 
 from __future__ import annotations
 
-import argparse
-import asyncio
 import logging
+import os
+import platform
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
-from msgspec.structs import replace
-
-from kubesched import KUBERNETES_VERSION, __version__
-from kubesched.cli import logs, running
-from kubesched.cli.parsing import Parser
-from kubesched.config import encoding, loading
-from kubesched.config.durations import Duration
-from kubesched.config.features import FeatureGates
+from kubesched import __version__, logs
+from kubesched.cli import flag_help, running
+from kubesched.cli.flag_kinds import VersionFlag
+from kubesched.cli.flag_table import FLAGS
+from kubesched.cli.flags import ParsedFlags
+from kubesched.cli.options import (
+    COMMAND,
+    Options,
+    complete_options,
+    make_gates,
+    make_logging,
+    read_configuration,
+    refuse_arguments,
+)
+from kubesched.config import encoding
+from kubesched.config.building import as_built
+from kubesched.config.features import BINARY_VERSION
+from kubesched.config.plugins import Unbuilt
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ConfigError, KubeschedError, UsageError
 
-_log = logging.getLogger(__name__)
+_log = logs.get_logger(__name__)
+_plain_log = logging.getLogger(__name__)
+
+_ABOUT: Final = """\
+Gives every pod of a Kubernetes cluster its node: of the nodes that a pod can run on, the one that
+suits it best. A drop-in replacement of kube-scheduler, written in Python.
+See https://kubernetes.io/docs/concepts/scheduling-eviction/ about scheduling."""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command; return its exit code."""
-    arguments = sys.argv[1:] if arguments is None else arguments
     try:
-        flags = _parse([_dashed(argument) for argument in arguments])
-        if flags.version:
-            print(f"Kubernetes {KUBERNETES_VERSION} (kubesched {__version__})")
-            return 0
-        logs.configure(flags.v)
-        gates = FeatureGates.parse(
-            ",".join(flags.feature_gates), emulated_version=flags.emulated_version
-        )
-        config = _configuration(flags, gates)
-        if flags.write_config_to:
-            _write_config(config, Path(flags.write_config_to))
-            return 0
+        flags = FLAGS.parse(sys.argv[1:] if arguments is None else arguments)
+    except UsageError as wrong:
+        usage = flag_help.usage_line(COMMAND)
+        hint = f"{usage}\nSee '{COMMAND} --help' for its flags.\n"
+        print(f"{hint}\nError: {wrong}", file=sys.stderr)
+        return 1
+    try:
+        return _run(flags)
     except KubeschedError as refused:
         print(f"Error: {refused}", file=sys.stderr)
         return 1
-    return running.run(lambda: _serve(flags, config, gates))
+    finally:
+        logs.flush()
 
 
-async def _serve(
-    flags: argparse.Namespace, config: SchedulerConfiguration, gates: FeatureGates
-) -> None:
+def _run(flags: ParsedFlags) -> int:
+    if flags.get("help", bool):
+        width = os.get_terminal_size().columns if sys.stdout.isatty() else 0
+        _print(flag_help.help_text(FLAGS, command=COMMAND, about=_ABOUT, width=width))
+        return 0
+    refuse_arguments(flags)
+    gates = make_gates(flags)
+    version = flags.get("version", VersionFlag)
+    if version.said in {"true", "raw"}:
+        raw = version.said == "raw"
+        _print(_raw(version.reported) if raw else f"Kubernetes {version.reported}\n")
+        return 0
+    how_to_log = make_logging(flags, gates)
+    logs.configure(how_to_log)
+    _log_flags(flags)
+    try:
+        options = complete_options(flags, gates)
+        _log_notes(options)
+        config = _as_built(options)
+        if options.write_config_to or _log.enabled(2):
+            text = encoding.to_yaml(config)
+            _log.v(2, "Using component config", config=text)
+            if options.write_config_to:
+                _write(text, options.write_config_to)
+                return 0
+    except ConfigError as refused:
+        if how_to_log.format != logs.JSON:
+            raise
+        # Whoever reads JSON does not read anything else.
+        _log.error("command failed", refused)
+        return 1
+    return running.run(lambda: _serve(options, lambda: read_configuration(flags, gates)))
+
+
+async def _serve(options: Options, read_again: Callable[[], SchedulerConfiguration]) -> None:
     # What --help and --version need not load: NumPy, and all of the scheduler.
-    from kubesched.app import App  # noqa: PLC0415
-    from kubesched.client import kubeconfig  # noqa: PLC0415
+    from kubesched.cli.component import Component  # noqa: PLC0415
 
-    _log.info("Starting kubesched %s for Kubernetes %s", __version__, KUBERNETES_VERSION)
-    if config.leader_election.leader_elect:
-        _log.warning(
-            "leader election is not available in this version: run one replica, "
-            "and say --leader-elect=false to silence this"
-        )
-    access = kubeconfig.for_component(
-        config.client_connection.kubeconfig or None, master=flags.master or None
+    _log.info(
+        "Starting Kubernetes Scheduler", version=options.reported_version, kubesched=__version__
     )
-    app = App(
-        config,
-        gates,
-        access,
-        seed=flags.seed,
-        max_unschedulable_s=flags.pod_max_in_unschedulable_pods_duration,
-    )
+    await Component(options, read_again).run()
+
+
+def _log_flags(flags: ParsedFlags) -> None:
+    if _log.enabled(1):
+        for name, value in flags.texts().items():
+            _plain_log.log(logs.verbose(1), "FLAG: --%s=%s", name, logs.quote(value))
+
+
+def _log_notes(options: Options) -> None:
+    """Log what people should know about what they said."""
+    for note in options.notes:
+        if note.fields is None:
+            _plain_log.warning(note.message)
+        else:
+            _log.info(note.message, **note.fields)
+
+
+def _as_built(options: Options) -> SchedulerConfiguration:
+    """Refuse profiles that cannot be built, before anything is connected to or written."""
+    from kubesched.plugins.in_tree import IN_TREE  # noqa: PLC0415 (NumPy is not for --help)
+
+    return as_built(options.config, IN_TREE.points_of, unbuilt=Unbuilt.LEAVE_OUT)
+
+
+def _print(text: str) -> None:
+    """Print what was asked for; if nobody can read it, end without a word about our own."""
     try:
-        await app.run()
-    except asyncio.CancelledError:
-        _log.info("Requested to terminate, exiting")
-        raise
-
-
-def _configuration(flags: argparse.Namespace, gates: FeatureGates) -> SchedulerConfiguration:
-    def amend(config: SchedulerConfiguration) -> SchedulerConfiguration:
-        if flags.leader_elect is None:
-            return config
-        election = replace(config.leader_election, leader_elect=flags.leader_elect)
-        return replace(config, leader_election=election)
-
-    if flags.config:
-        # As in kube-scheduler, a configuration file makes the deprecated flags meaningless.
-        config = loading.load(flags.config, gates=gates, amend=amend)
-    else:
-        config = SchedulerConfiguration.default(gates)
-        connection = replace(
-            config.client_connection,
-            kubeconfig=flags.kubeconfig,
-            qps=flags.kube_api_qps,
-            burst=flags.kube_api_burst,
-        )
-        config = amend(replace(config, client_connection=connection))
-    return config
-
-
-def _write_config(config: SchedulerConfiguration, path: Path) -> None:
-    try:
-        path.write_text(encoding.to_yaml(encoding.used_profiles(config)))
+        sys.stdout.write(text)
+        sys.stdout.flush()
     except OSError as failed:
-        raise ConfigError(f"--write-config-to {path}: {failed.strerror}") from None
+        # What is still in the buffer must not be tried again at the end of the process.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        raise ConfigError(f"write to stdout: {(failed.strerror or '').lower()}") from None
 
 
-def _parse(arguments: Sequence[str]) -> argparse.Namespace:
-    parser = Parser(
-        prog="kube-scheduler",
-        description="Gives every pod of a Kubernetes cluster its node.",
-        allow_abbrev=False,
-    )
-    parser.add_argument("--config", default="", metavar="FILE", help="configuration file")
-    parser.add_argument(
-        "--write-config-to",
-        default="",
-        metavar="FILE",
-        help="write the complete configuration to a file and exit",
-    )
-    parser.add_argument("--master", default="", metavar="URL", help="address of the API server")
-    parser.add_argument(
-        "--kubeconfig", default="", metavar="FILE", help="how to reach it (not with --config)"
-    )
-    parser.add_argument("--kube-api-qps", type=float, default=50.0, metavar="N")
-    parser.add_argument("--kube-api-burst", type=int, default=100, metavar="N")
-    parser.add_argument(
-        "--leader-elect", type=_boolean, nargs="?", const=True, default=None, metavar="BOOL"
-    )
-    parser.add_argument(
-        "--pod-max-in-unschedulable-pods-duration",
-        type=_seconds,
-        default=300.0,
-        metavar="DURATION",
-        help="how long a pod stays parked if nothing wakes it (default 5m0s)",
-    )
-    parser.add_argument(
-        "--feature-gates",
-        action="append",
-        default=[],
-        metavar="NAME=BOOL,...",
-        help="switch features on and off",
-    )
-    parser.add_argument("--emulated-version", default="", metavar="MAJOR.MINOR")
-    parser.add_argument(
-        "--seed",
-        type=int,
-        default=None,
-        metavar="N",
-        help="settles ties between equally good nodes in the same way every time",
-    )
-    parser.add_argument("-v", "--v", type=int, default=0, metavar="LEVEL", help="how much to log")
-    parser.add_argument("--version", action="store_true", help="print the version and exit")
-    flags, unknown = parser.parse_known_args(arguments)
-    for argument in unknown:
-        if argument.startswith("-"):
-            parser.error(f"unknown flag: {argument.partition('=')[0]}")
-        raise UsageError(f'"kube-scheduler" does not take any arguments, got {unknown}')
-    return flags
-
-
-def _dashed(argument: str) -> str:
-    """Accept ``_`` for ``-`` in the names of flags."""
-    if not argument.startswith("--"):
-        return argument
-    name, equals, value = argument.partition("=")
-    return name.replace("_", "-") + equals + value
-
-
-def _boolean(text: str) -> bool:
-    if text in ("1", "t", "T", "true", "TRUE", "True"):
-        return True
-    if text in ("0", "f", "F", "false", "FALSE", "False"):
-        return False
-    raise argparse.ArgumentTypeError(f"{text!r} is neither true nor false")
-
-
-def _seconds(text: str) -> float:
+def _write(text: str, path: str) -> None:
     try:
-        return Duration.parse(text).seconds
-    except ConfigError as wrong:
-        raise argparse.ArgumentTypeError(str(wrong)) from None
+        Path(path).write_text(text)
+    except OSError as failed:
+        raise ConfigError(f"open {path}: {(failed.strerror or '').lower()}") from None
+    _log.info("Wrote configuration", file=path)
+
+
+def _raw(reported_version: str) -> str:
+    """Write the parts of the version as kube-scheduler does, with Python's where it has Go's."""
+    major, minor = BINARY_VERSION
+    parts = {
+        "Major": major,
+        "Minor": minor,
+        "EmulationMajor": "",
+        "EmulationMinor": "",
+        "MinCompatibilityMajor": "",
+        "MinCompatibilityMinor": "",
+        "GitVersion": reported_version,
+        "GitCommit": f"kubesched-{__version__}",
+        "GitTreeState": "",
+        "BuildDate": "1970-01-01T00:00:00Z",
+        "GoVersion": f"python{platform.python_version()}",
+        "Compiler": platform.python_implementation().lower(),
+        "Platform": f"{sys.platform}/{_ARCHITECTURES.get(platform.machine(), platform.machine())}",
+    }
+    shown = ", ".join(f"{name}:{logs.quote(str(value))}" for name, value in parts.items())
+    return f"version.Info{{{shown}}}\n"
+
+
+_ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 if __name__ == "__main__":

@@ -147,8 +147,13 @@ def complete_args(plugin: str, given: Mapping[str, Any], gates: FeatureGates) ->
     fields = dict(given)
     match plugin:
         case "NodeResourcesFit":
-            strategy = dict(fields.get("scoringStrategy") or {"type": "LeastAllocated"})
-            strategy.setdefault("type", "")
+            given_strategy = fields.get("scoringStrategy")
+            # A strategy without a type is not the default one: it is refused later.
+            strategy: JsonObject = (
+                {"type": "LeastAllocated"}
+                if given_strategy is None
+                else {"type": "", **given_strategy}
+            )
             strategy["resources"] = _weighted(strategy.get("resources"))
             fields["scoringStrategy"] = strategy
         case "NodeResourcesBalancedAllocation":

@@ -33,6 +33,8 @@ from kubesched.config.schema import (
 )
 from kubesched.config.types import API_VERSION, SchedulerConfiguration
 
+#: From here on, Go's JSON writes numbers with an exponent.
+_FIRST_EXPONENT: Final = 1e21
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
 
@@ -126,6 +128,8 @@ def _encode_scalar(value: Json, form: Form, owner: object) -> Json:
             return base64.b64encode(value).decode()
         case Form.FLOAT:
             return _shortest_float32(value)
+        case Form.STRING:
+            return _text(value)
         case _:
             return value
 
@@ -136,14 +140,19 @@ def _encode_args(owner: object, args: Json) -> Json:
     return args
 
 
+def _text(value: str) -> str:
+    """Replace what is no text, such as bytes of a file name: no reader would take it."""
+    return value.encode(errors="surrogateescape").decode(errors="replace")
+
+
 def _shortest_float32(value: float) -> int | float:
     """Find the shortest decimal that single precision cannot tell from the value."""
-    if value.is_integer():
-        return int(value)
     single = struct.pack("<f", value)
     (rounded,) = struct.unpack("<f", single)
     texts = (f"{rounded:.{digits}g}" for digits in range(1, 10))
-    return next(float(text) for text in texts if struct.pack("<f", float(text)) == single)
+    shortest = next(float(text) for text in texts if struct.pack("<f", float(text)) == single)
+    plain = shortest.is_integer() and abs(shortest) < _FIRST_EXPONENT
+    return int(shortest) if plain else shortest
 
 
 class _Dumper(yaml.CSafeDumper):

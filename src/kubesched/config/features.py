@@ -15,6 +15,7 @@ from typing import Final, NamedTuple, Self
 
 import msgspec
 
+from kubesched import KUBERNETES_VERSION
 from kubesched.config.gate_table import DEPENDENCIES, GATES
 from kubesched.errors import ConfigError
 
@@ -25,13 +26,18 @@ BINARY_VERSION: Final[Version] = (1, 36)
 #: the oldest version that can be emulated: three minor versions back
 OLDEST_EMULATED_VERSION: Final[Version] = (1, 33)
 
+_DEFAULT_MIN_COMPATIBILITY: Final[Version] = (1, 35)
+
 ALL_ALPHA: Final = "AllAlpha"
 ALL_BETA: Final = "AllBeta"
 
 _COMPONENT: Final = "kube"
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-_VERSION: Final = re.compile(r"v?(?P<major>[0-9]+)(?:\.(?P<minor>[0-9]+))?(?:\.(?P<patch>[0-9]+))?")
+_VERSION: Final = re.compile(r"\s*v?(?P<numbers>[0-9]+(?:\.[0-9]+)*)(?P<extra>.*)", re.DOTALL)
+_EXTRA: Final = re.compile(
+    r"(?:-(?P<release>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
+)
 
 
 class Stage(enum.Enum):
@@ -72,17 +78,30 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
     #: every known gate, and whether it is on
     values: Mapping[str, bool]
     emulated_version: Version = BINARY_VERSION
+    #: the oldest version of the components that this one has to get on with
+    min_compatibility_version: Version = _DEFAULT_MIN_COMPATIBILITY
 
     @classmethod
     def parse(
         cls, text: str = "", *, emulated_version: str = "", min_compatibility_version: str = ""
     ) -> Self:
         """Read ``--feature-gates`` ("A=true,kube:B=false"; join repeated flags with commas)."""
-        return cls.of(
-            _parse_pairs(text),
-            emulated_version=_parse_version(emulated_version),
-            min_compatibility_version=_parse_version(min_compatibility_version),
+        gates = cls.asked(
+            text,
+            emulated_version=emulated_version,
+            min_compatibility_version=min_compatibility_version,
         )
+        _raise_all(gates.problems())
+        return gates
+
+    @classmethod
+    def asked(
+        cls, text: str = "", *, emulated_version: str = "", min_compatibility_version: str = ""
+    ) -> Self:
+        """Read the flags as ``parse`` does, and leave it to the caller to ask for ``problems``."""
+        emulated = _parse_versions(emulated_version)
+        oldest_peer = _parse_versions(min_compatibility_version)
+        return cls._set(_parse_pairs(text), emulated, oldest_peer)
 
     @classmethod
     def of(
@@ -93,15 +112,39 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
         min_compatibility_version: Version | None = None,
     ) -> Self:
         """Make gates from a mapping of names to values, relative to the defaults."""
-        asked = dict(explicit or {})
-        emulated = emulated_version or BINARY_VERSION
-        oldest_peer = min_compatibility_version or _previous(emulated)
-        _check_versions(emulated, oldest_peer)
+        gates = cls._set(explicit or {}, emulated_version, min_compatibility_version)
+        _raise_all(gates.problems())
+        return gates
+
+    @classmethod
+    def _set(
+        cls, asked: Mapping[str, bool], emulated: Version | None, oldest_peer: Version | None
+    ) -> Self:
+        emulated = emulated or BINARY_VERSION
+        oldest_peer = oldest_peer or _previous(emulated)
         specs = {name: spec_at(name, emulated) for name in _known_gates()}
         _check_settable(asked, specs, versions=(emulated, oldest_peer))
         values = _resolve(asked, specs)
-        _check_dependencies(values)
-        return cls(explicit=asked, values=values, emulated_version=emulated)
+        if asked:
+            _raise_all(_dependency_problems(values))
+        return cls(
+            explicit=dict(asked),
+            values=values,
+            emulated_version=emulated,
+            min_compatibility_version=oldest_peer,
+        )
+
+    def problems(self) -> list[str]:
+        """List what is wrong with the versions, and with gates that need others."""
+        versions = _version_problems(self.emulated_version, self.min_compatibility_version)
+        return versions + _dependency_problems(self.values)
+
+    def retiring(self) -> Iterator[GateState]:
+        """Give the gates that were set although they are about to be removed."""
+        for state in self.states():
+            retires = state.stage in {Stage.GA, Stage.DEPRECATED}
+            if state.name in self.explicit and retires:
+                yield state
 
     def enabled(self, name: str) -> bool:
         """Tell whether a gate is on; a name that does not exist is a mistake in the program."""
@@ -109,7 +152,11 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
 
     def replace(self, **changes: bool) -> Self:
         """Make gates that differ in the named ones."""
-        return self.of({**self.explicit, **changes}, emulated_version=self.emulated_version)
+        return self.of(
+            {**self.explicit, **changes},
+            emulated_version=self.emulated_version,
+            min_compatibility_version=self.min_compatibility_version,
+        )
 
     def states(self) -> Iterator[GateState]:
         """Give name, stage and value of every gate that exists at the emulated version."""
@@ -183,25 +230,70 @@ def _parse_pairs(text: str) -> dict[str, bool]:
     return pairs
 
 
-def _parse_version(text: str) -> Version | None:
+def check_reported_version(text: str) -> None:
+    """Refuse a version that ``--version=`` must not make us report: only its suffix may differ."""
+    if text == KUBERNETES_VERSION:
+        return
+    ours, _ = _parse_numbers(KUBERNETES_VERSION)
+    theirs, extra = _parse_numbers(text)
+    if len(theirs) != 3:
+        raise ConfigError(f'illegal version string "{text}"')
+    for number in theirs:
+        _refuse_zero_prefix(number, text)
+    found = _EXTRA.fullmatch(extra)
+    if found is None:
+        raise ConfigError(f'could not parse pre-release/metadata ({extra}) in version "{text}"')
+    for part in (found["release"] or "").split("."):
+        if part.isdigit():
+            _refuse_zero_prefix(part, text)
+    if theirs != ours:
+        raise ConfigError(
+            f'version "{text}" must match major/minor/patch of default version '
+            f'"{KUBERNETES_VERSION}"'
+        )
+
+
+def _parse_versions(text: str) -> Version | None:
     """Read ``[kube=]major.minor``; the empty text means not given."""
-    if not text:
-        return None
-    component, equals, version = text.rpartition("=")
-    if equals and component.strip() != _COMPONENT:
-        raise ConfigError(f"component not registered: {component.strip()}")
-    number = version.strip()
-    match = _VERSION.match(number)
+    versions: dict[str, Version] = {}
+    for item in filter(None, text.split(",")):
+        component, number = _COMPONENT, item
+        if "=" in item:
+            component, number = (part.strip() for part in item.split("=", 1))
+        numbers, _ = _parse_numbers(number)
+        if len(numbers) < 2:
+            raise ConfigError(f'illegal version string "{number}"')
+        _refuse_zero_prefix(numbers[0], number)
+        if int(numbers[2] if len(numbers) > 2 else 0):
+            shown = ".".join(str(int(part)) for part in numbers)
+            raise ConfigError(f"patch version not allowed, got: {component}={shown}")
+        version = int(numbers[0]), int(numbers[1])
+        if component in versions:
+            raise ConfigError(
+                f"duplicate version flag, {component}={_dotted(versions[component])} "
+                f"and {component}={_dotted(version)}"
+            )
+        versions[component] = version
+    for component in versions:
+        if component != _COMPONENT:
+            raise ConfigError(f"component not registered: {component}")
+    return versions.get(_COMPONENT)
+
+
+def _parse_numbers(text: str) -> tuple[list[str], str]:
+    """Split a version into its numbers and what follows them."""
+    match = _VERSION.fullmatch(text)
     if match is None:
-        raise ConfigError(f'could not parse "{number}" as version')
-    if match["minor"] is None:
-        raise ConfigError(f'illegal version string "{number}"')
-    if int(match["patch"] or 0):
-        raise ConfigError(f"patch version not allowed, got: {_COMPONENT}={number.lstrip('v')}")
-    return int(match["major"]), int(match["minor"])
+        raise ConfigError(f'could not parse "{text}" as version')
+    return match["numbers"].split("."), match["extra"]
 
 
-def _check_versions(emulated: Version, oldest_peer: Version) -> None:
+def _refuse_zero_prefix(number: str, text: str) -> None:
+    if number.startswith("0") and number != "0":
+        raise ConfigError(f'illegal zero-prefixed version component "{number}" in "{text}"')
+
+
+def _version_problems(emulated: Version, oldest_peer: Version) -> list[str]:
     floor = _dotted(OLDEST_EMULATED_VERSION)
     errors = []
     if not OLDEST_EMULATED_VERSION <= emulated <= BINARY_VERSION:
@@ -214,7 +306,7 @@ def _check_versions(emulated: Version, oldest_peer: Version) -> None:
             f"minCompatibilityVersion version {_dotted(oldest_peer)} is not between "
             f"[{floor}, {_dotted(emulated)}]"
         )
-    _raise_all(errors)
+    return errors
 
 
 def _check_settable(
@@ -224,7 +316,8 @@ def _check_settable(
     for name, value in sorted(asked.items()):
         spec = specs.get(name)
         if spec is None:
-            raise ConfigError(f"unrecognized feature gate: {name}")
+            errors.append(f"unrecognized feature gate: {name}")
+            break
         refusal = f"cannot set feature gate {name} to {_go_bool(value)}, feature is "
         if spec.locked and spec.default != value:
             errors.append(f"{refusal}locked to {_go_bool(spec.default)}")
@@ -254,7 +347,7 @@ def _resolve(asked: Mapping[str, bool], specs: Mapping[str, GateSpec]) -> dict[s
     }
 
 
-def _check_dependencies(values: Mapping[str, bool]) -> None:
+def _dependency_problems(values: Mapping[str, bool]) -> list[str]:
     errors = []
     for name, needed in DEPENDENCIES.items():
         disabled = [other for other in needed if not values[other]]
@@ -263,7 +356,7 @@ def _check_dependencies(values: Mapping[str, bool]) -> None:
                 f"{name} is enabled, but depends on features that are disabled: "
                 f"[{' '.join(disabled)}]"
             )
-    _raise_all(errors)
+    return errors
 
 
 def _raise_all(errors: list[str]) -> None:

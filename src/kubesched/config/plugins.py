@@ -194,10 +194,11 @@ class _Expander:
                 weights.setdefault(ref.name, ref.weight or 1)
         total = 0
         for weight in weights.values():
-            total += weight * _MAX_SCORE
-            if total > _MAX_TOTAL_SCORE:
+            # A sum below zero counts as an overflow, once there is something to add to it.
+            if total < 0 or weight * _MAX_SCORE > _MAX_TOTAL_SCORE - total:
                 what = _WEIGHTED_POINTS[point]
                 raise ConfigError(f"{what}: total score of Score plugins could overflow")
+            total += weight * _MAX_SCORE
         return [(name, weights[name]) for name in names]
 
 

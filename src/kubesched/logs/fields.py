@@ -1,0 +1,138 @@
+"""Named values of a log line, quoted as klog quotes them.
+
+Text is quoted by Go's rules, or shown as a block if it has several lines. References to objects
+are ``"namespace/name"``. Numbers, lists and mappings are JSON. Anything else is its ``str()``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from decimal import Decimal
+from typing import Any, Final
+
+import msgspec
+
+_ESCAPES: Final = {
+    '"': '\\"',
+    "\\": "\\\\",
+    "\a": "\\a",
+    "\b": "\\b",
+    "\f": "\\f",
+    "\n": "\\n",
+    "\r": "\\r",
+    "\t": "\\t",
+    "\v": "\\v",
+}
+#: What Go's JSON encoder escapes, lest it end a script element.
+_HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
+_LARGEST_PLAIN: Final = 1e21
+_SMALLEST_PLAIN: Final = 1e-6
+
+
+class ObjectRef(msgspec.Struct, frozen=True, gc=False, omit_defaults=True):
+    """The name of an API object; in JSON it stays an object."""
+
+    name: str
+    namespace: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.namespace}/{self.name}" if self.namespace else self.name
+
+
+def ref(namespace: str, name: str) -> ObjectRef:
+    """Name an object; the namespace of a cluster-wide one is empty."""
+    return ObjectRef(name, namespace)
+
+
+def klog_line(message: str, /, **fields: object) -> str:
+    """Write a message and its values as klog does, without the head of the line."""
+    return line(message, fields)
+
+
+def line(message: str, fields: Mapping[str, object]) -> str:
+    """Write a message and a mapping of values as klog does."""
+    return quote(message) + "".join(f" {key}{_text(value)}" for key, value in fields.items())
+
+
+def json_value(value: object) -> object:
+    """Turn a value into something that is JSON, as a JSON log line shows it."""
+    if value is None or isinstance(value, str | int | float | list | tuple | dict | ObjectRef):
+        return value
+    if isinstance(value, set | frozenset):
+        return sorted(map(str, value))
+    return str(value)
+
+
+def quote(text: str) -> str:
+    """Quote a text as Go's strconv.Quote does."""
+    if text.isprintable() and '"' not in text and "\\" not in text:
+        return f'"{text}"'
+    return f'"{"".join(map(_escaped, text))}"'
+
+
+def _text(value: object) -> str:
+    """Write ``=value``, or the block of a text of several lines."""
+    if isinstance(value, str):
+        return _text_of_string(value)
+    if isinstance(value, ObjectRef):
+        return f'="{value}"'
+    if isinstance(value, bytes):
+        return f"={_quote_bytes(value)}"
+    plain = json_value(value)
+    return _text_of_string(plain) if isinstance(plain, str) else f"={_json(plain)}"
+
+
+def _text_of_string(text: str) -> str:
+    if "\n" not in text:
+        return f"={quote(text)}"
+    lines = text.removesuffix("\n").split("\n")
+    return "=<\n" + "".join(f"\t{each}\n" for each in lines) + " >"
+
+
+def _json(value: object) -> str:
+    if isinstance(value, float):
+        return _go_float(value)
+    if isinstance(value, list | tuple) and any(isinstance(each, ObjectRef) for each in value):
+        return f"[{','.join(_text(each)[1:] for each in value)}]"
+    encoded = msgspec.json.encode(value, enc_hook=_as_json).decode()
+    return encoded.translate(_HTML)
+
+
+def _as_json(value: Any) -> object:  # noqa: ANN401 (msgspec hands over whatever it does not know)
+    return json_value(value)
+
+
+def _go_float(value: float) -> str:
+    if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 (only NaN is not itself)
+        return '"<internal error: json: unsupported value>"'
+    if value and (abs(value) < _SMALLEST_PLAIN or abs(value) >= _LARGEST_PLAIN):
+        mantissa, _, exponent = repr(value).partition("e")
+        return f"{mantissa}e{int(exponent):+d}"
+    return f"{Decimal(repr(value)):f}".removesuffix(".0")
+
+
+def _escaped(char: str) -> str:
+    if char in _ESCAPES:
+        return _ESCAPES[char]
+    if char.isprintable():
+        return char
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        # A byte that is no UTF-8, as the operating system handed it over.
+        return f"\\x{code - 0xDC00:02x}"
+    if code < 0x80:
+        return f"\\x{code:02x}"
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
+
+
+def _quote_bytes(value: bytes) -> str:
+    """Quote bytes with ASCII alone, as Go's ``%+q`` does."""
+    text = value.decode(errors="surrogateescape")
+    return '"' + "".join(_escaped(c) if c.isascii() else _escaped_code(c) for c in text) + '"'
+
+
+def _escaped_code(char: str) -> str:
+    code = ord(char)
+    if 0xDC80 <= code <= 0xDCFF:
+        return _escaped(char)
+    return f"\\u{code:04x}" if code < 0x10000 else f"\\U{code:08x}"
