@@ -141,11 +141,16 @@ def run_scheduler(
     config: JsonObject | None = None,
     *flags: str,
 ) -> Iterator[SchedulerProcess]:
-    """Run the scheduler under test; its log's end goes with a test's failure."""
+    """Run the scheduler under test; its log's end goes with a test's failure.
+
+    It serves nothing unless `flags` name a port.
+    """
     name = f"kubesched-{secrets.token_hex(3)}"
     file = plane.folder / f"{name}.json"
     file.write_text(json.dumps(config or configuration(plane.scheduler_kubeconfig)))
-    with run_command(plane.folder / f"{name}.log", f"--config={file}", *flags) as scheduler:
+    with run_command(
+        plane.folder / f"{name}.log", f"--config={file}", "--secure-port=0", *flags
+    ) as scheduler:
         yield scheduler
 
 

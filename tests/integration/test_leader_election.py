@@ -22,11 +22,12 @@ from msgspec.structs import replace
 
 from kubesched.client import kubeconfig
 from kubesched.client.events import EventRecorder
-from kubesched.client.leader_election import LeaderElector, LeadershipLostError, make_identity
+from kubesched.client.leader_election import LeaderElector, make_identity
 from kubesched.client.rest import ApiClient
 from kubesched.clock import RealClock
 from kubesched.config.durations import Duration
 from kubesched.config.types import LeaderElection
+from kubesched.errors import LeadershipLostError
 from kubesched.progress import Progress
 
 from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject, eventually

@@ -10,6 +10,7 @@ from __future__ import annotations
 import base64
 import http.client
 import json
+import re
 import socket
 import ssl
 import threading
@@ -202,10 +203,9 @@ def logged_bindings(scheduler: SchedulerProcess) -> dict[str, str]:
     """Pod -> node, as the scheduler logged it when the API server had agreed."""
     found: dict[str, str] = {}
     for line in scheduler.log().splitlines():
-        _, success, rest = line.partition("Successfully bound pod to node: pod=")
-        if success:
-            full_name, where = rest.split(" node=")
-            found[full_name.partition("/")[2]] = where.split(" ")[0]
+        told = re.search(r'"Successfully bound pod to node" pod="[^/]*/(.*?)" node="(.*?)"', line)
+        if told:
+            found[told[1]] = told[2]
     return found
 
 

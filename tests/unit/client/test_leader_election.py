@@ -23,13 +23,13 @@ from hypothesis import given, settings, strategies
 from kubesched.client import resources
 from kubesched.client.access import ClusterAccess
 from kubesched.client.events import EventRecorder
-from kubesched.client.leader_election import LeaderElector, LeadershipLostError, make_identity
+from kubesched.client.leader_election import LeaderElector, make_identity
 from kubesched.client.rest import MERGE_PATCH, ApiClient
 from kubesched.clock import RealClock, VirtualClock
 from kubesched.config.durations import Duration
 from kubesched.config.types import LeaderElection
 from kubesched.embedded import EmbeddedCluster
-from kubesched.errors import ClientError, ConfigError
+from kubesched.errors import ClientError, ConfigError, LeadershipLostError
 from kubesched.progress import Progress
 
 from .conftest import Run, _run
