@@ -46,8 +46,9 @@ envtest:
 conformance: $(DEV)
 	@$(BIN)/python -m tests.conformance $(VECTORS)
 
-bench: $(DEV)
-	@$(BIN)/python benchmarks/decisions.py $(ARGS)
+# Side by side with kube-scheduler; `make bench ARGS=--decisions` for the engine alone.
+bench: $(RUNTIME)
+	@$(BIN)/kubesched bench $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from kubesched import KUBERNETES_VERSION, __version__
-from kubesched.cli import demo
+from kubesched.cli import bench, demo
 from kubesched.cli.parsing import Parser
 from kubesched.errors import KubeschedError
 
@@ -23,6 +23,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--version", action="version", version=version)
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     demo.add_command(commands)
+    bench.add_command(commands)
     try:
         flags = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
         run: Callable[[argparse.Namespace], int] = flags.run

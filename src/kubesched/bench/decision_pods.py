@@ -1,0 +1,176 @@
+"""Nodes and pods for the engine alone: typed objects, ten zones, fifty applications."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubesched.api.core import (
+    Affinity,
+    Container,
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorRequirement,
+    NodeSelectorTerm,
+    NodeStatus,
+    Pod,
+    PodAffinity,
+    PodAffinityTerm,
+    PodSpec,
+    ResourceRequirements,
+    TopologySpreadConstraint,
+    WeightedPodAffinityTerm,
+)
+from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.bench.objects import HOSTNAME, IMAGE, ZONE
+
+ZONES = 10
+APPS = 50
+#: pods of a node that only preemption makes room on
+FULL = 4
+
+Make = Callable[[int], Pod]
+
+
+def make_node(number: int, *, cpu: str = "32", memory: str = "128Gi") -> Node:
+    """A node in one of the zones."""
+    name = f"node-{number}"
+    return Node(
+        metadata=ObjectMeta(name=name, labels={HOSTNAME: name, ZONE: f"zone-{number % ZONES}"}),
+        status=NodeStatus(allocatable={"cpu": cpu, "memory": memory, "pods": "110"}),
+    )
+
+
+def make_pod(
+    number: int,
+    *,
+    cpu: str = "100m",
+    memory: str = "500Mi",
+    app: str = "",
+    affinity: Affinity | None = None,
+    spread: TopologySpreadConstraint | None = None,
+    node_name: str = "",
+    priority: int = 0,
+) -> Pod:
+    """A pod of one of the applications."""
+    requests = ResourceRequirements(requests={"cpu": cpu, "memory": memory})
+    return Pod(
+        metadata=ObjectMeta(
+            name=f"pod-{number}",
+            namespace="bench",
+            uid=f"uid-{number}",
+            labels={"app": app or f"app-{number % APPS}"},
+        ),
+        spec=PodSpec(
+            scheduler_name="default-scheduler",
+            containers=(Container(name="c", image=IMAGE, resources=requests),),
+            affinity=affinity,
+            topology_spread_constraints=(spread,) if spread else (),
+            node_name=node_name,
+            priority=priority,
+        ),
+    )
+
+
+def existing_pod(number: int, node_count: int) -> Pod:
+    """A small pod of another application that is there already."""
+    node_name = f"node-{number % node_count}"
+    return make_pod(
+        -1 - number, app=f"old-{number % 1000}", cpu="10m", memory="10Mi", node_name=node_name
+    )
+
+
+def filling_pod(number: int, node_count: int) -> Pod:
+    """One of the pods that leave no room on a node of 4 CPUs."""
+    return make_pod(-1 - number, app="filling", cpu="900m", node_name=f"node-{number % node_count}")
+
+
+def _selector_of(number: int) -> LabelSelector:
+    return LabelSelector(match_labels={"app": f"app-{number % APPS}"})
+
+
+def basic(number: int) -> Pod:
+    """All pods alike."""
+    return make_pod(number, app="basic")
+
+
+def own_sizes(number: int) -> Pod:
+    """Every pod its own request sizes: no two share a shape."""
+    return make_pod(number, cpu=f"{100 + number % 400}m", memory=f"{500 + number}Mi")
+
+
+def node_affinity(number: int) -> Pod:
+    """Required affinity to two of the zones."""
+    zones = NodeSelectorRequirement(key=ZONE, operator="In", values=("zone-1", "zone-2"))
+    selector = NodeSelector(node_selector_terms=(NodeSelectorTerm(match_expressions=(zones,)),))
+    required = NodeAffinity(required_during_scheduling_ignored_during_execution=selector)
+    return make_pod(number, affinity=Affinity(node_affinity=required))
+
+
+def hard_spread(number: int) -> Pod:
+    """Each application evenly over the zones."""
+    return _spread(number, "DoNotSchedule")
+
+
+def soft_spread(number: int) -> Pod:
+    """Each application rather evenly over the zones."""
+    return _spread(number, "ScheduleAnyway")
+
+
+def _spread(number: int, when_unsatisfiable: str) -> Pod:
+    constraint = TopologySpreadConstraint(
+        max_skew=5,
+        topology_key=ZONE,
+        when_unsatisfiable=when_unsatisfiable,
+        label_selector=_selector_of(number),
+    )
+    return make_pod(number, spread=constraint)
+
+
+def zone_affinity(number: int) -> Pod:
+    """Each application in one zone."""
+    term = PodAffinityTerm(topology_key=ZONE, label_selector=_selector_of(number))
+    required = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return make_pod(number, affinity=Affinity(pod_affinity=required))
+
+
+def host_anti_affinity(number: int) -> Pod:
+    """Each application at most once on a node."""
+    term = PodAffinityTerm(topology_key=HOSTNAME, label_selector=_selector_of(number))
+    required = PodAffinity(required_during_scheduling_ignored_during_execution=(term,))
+    return make_pod(number, affinity=Affinity(pod_anti_affinity=required))
+
+
+def preferred_zone_affinity(number: int) -> Pod:
+    """Each application rather in one zone."""
+    term = PodAffinityTerm(topology_key=ZONE, label_selector=_selector_of(number))
+    weighted = WeightedPodAffinityTerm(weight=100, pod_affinity_term=term)
+    preferred = PodAffinity(preferred_during_scheduling_ignored_during_execution=(weighted,))
+    return make_pod(number, affinity=Affinity(pod_affinity=preferred))
+
+
+def unschedulable(number: int) -> Pod:
+    """Pods that fit nowhere, and cannot preempt; their message included."""
+    return make_pod(number, cpu="64")
+
+
+def preempting(number: int) -> Pod:
+    """Pods that fit nowhere before others are evicted: finds whom, evicts nobody."""
+    return make_pod(number, cpu="3", priority=10)
+
+
+WORKLOADS: Mapping[str, Make] = {
+    "basic": basic,
+    "own-sizes": own_sizes,
+    "node-affinity": node_affinity,
+    "hard-spread": hard_spread,
+    "soft-spread": soft_spread,
+    "zone-affinity": zone_affinity,
+    "host-anti-affinity": host_anti_affinity,
+    "preferred-affinity": preferred_zone_affinity,
+    "unschedulable": unschedulable,
+    "preemption": preempting,
+}
+
+#: Those that need nodes without room.
+ON_FULL_NODES = frozenset({"preemption"})

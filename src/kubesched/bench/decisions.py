@@ -1,0 +1,183 @@
+"""Decisions per second of the engine alone: no HTTP, no API server, one process.
+
+    python -m kubesched.bench.decisions NODES EXISTING PODS ROUNDS [WORKLOAD …]
+
+    cluster of nodes and pods ──> pod after pod: compile, filter, score, assume ──> seconds each
+
+One cluster size a process, so that memory is that size's own; each result is a line of JSON. A
+placed pod is assumed, so that the next decision sees it, and taken off at the end of a round.
+"""
+
+from __future__ import annotations
+
+import gc
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+
+import msgspec
+from msgspec import Struct
+
+from kubesched.api.core import Pod
+from kubesched.bench import decision_pods
+from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WORKLOADS, Make
+from kubesched.bench.statistics import percentile
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.defaults import default_profile
+from kubesched.config.features import FeatureGates
+from kubesched.framework.building import build_framework
+from kubesched.framework.runtime import Framework
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.scheduler.cycle import SchedulingCycle
+
+
+class Point(Struct, frozen=True, kw_only=True, rename="camel"):
+    """One workload on one cluster: the best round."""
+
+    workload: str
+    nodes: int
+    existing: int
+    pods: int
+    #: how many found a node, or victims
+    decided: int
+    per_second: float
+    p50_us: float
+    p99_us: float
+    #: how long it took to build the cluster from its objects
+    build_s: float
+    peak_mib: float
+
+
+class _Nobody:
+    """Decisions only: nothing is bound, nobody is evicted."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise NotImplementedError
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        pass
+
+    def is_evicting_for(self, uid: str) -> bool:  # noqa: ARG002  an evictor's signature
+        return False
+
+
+def framework_on(cluster: Cluster) -> Framework:
+    """The default profile on a cluster."""
+    gates = FeatureGates.of({})
+    return build_framework(
+        default_profile(gates),
+        registry=IN_TREE,
+        gates=gates,
+        cluster=cluster,
+        binder=_Nobody(),
+        evictor=_Nobody(),
+    )
+
+
+def roomy_cluster(node_count: int, existing: int) -> Cluster:
+    """A cluster of large nodes with some small pods of other applications."""
+    cluster = Cluster()
+    for number in range(node_count):
+        cluster.put_node(decision_pods.make_node(number))
+    for number in range(existing):
+        cluster.put_pod(decision_pods.existing_pod(number, node_count))
+    return cluster
+
+
+def full_cluster(node_count: int, _existing: int) -> Cluster:
+    """A cluster of small nodes without room, all of whose pods may be preempted."""
+    cluster = Cluster()
+    for number in range(node_count):
+        cluster.put_node(decision_pods.make_node(number, cpu="4", memory="32Gi"))
+    for number in range(FULL * node_count):
+        cluster.put_pod(decision_pods.filling_pod(number, node_count))
+    return cluster
+
+
+class Round(Struct, frozen=True):
+    """What one time through all pods took."""
+
+    seconds: list[float]
+    decided: int
+
+
+def decide(cluster: Cluster, make: Make, count: int) -> Round:
+    """Decide for so many pods, one after the other; a decision includes its assumption."""
+    framework = framework_on(cluster)
+    cycle = SchedulingCycle(cluster, seed=1)
+    pods = [make(number) for number in range(count)]
+    seconds: list[float] = []
+    placed: list[Pod] = []
+    decided = 0
+    for pod in pods:
+        start = time.perf_counter()
+        info = cluster.compiler.pending(pod)
+        decision = cycle.schedule(framework, info)
+        if decision.node_name:
+            cluster.assume(info, decision.node_name)
+            placed.append(pod)
+        seconds.append(time.perf_counter() - start)
+        decided += bool(decision.node_name or decision.nominated_node)
+    for pod in placed:
+        cluster.forget(pod.metadata.uid)
+    return Round(seconds, decided)
+
+
+def measure(
+    names: Sequence[str], *, nodes: int, existing: int, pods: int, rounds: int
+) -> Iterator[Point]:
+    """Measure workloads on a cluster of one size."""
+    full = [name for name in names if name in ON_FULL_NODES]
+    roomy = [name for name in names if name not in ON_FULL_NODES]
+    for build, chosen in ((roomy_cluster, roomy), (full_cluster, full)):
+        if chosen:
+            yield from _on(build, chosen, nodes=nodes, existing=existing, pods=pods, rounds=rounds)
+        gc.unfreeze()
+
+
+def _on(
+    build: Callable[[int, int], Cluster],
+    names: Sequence[str],
+    *,
+    nodes: int,
+    existing: int,
+    pods: int,
+    rounds: int,
+) -> Iterator[Point]:
+    started = time.perf_counter()
+    cluster = build(nodes, existing)
+    build_s = time.perf_counter() - started
+    # As the scheduler itself does once it has read the cluster.
+    gc.collect()
+    gc.freeze()
+    for name in names:
+        best = min(
+            (decide(cluster, WORKLOADS[name], pods) for _ in range(rounds)),
+            key=lambda each: sum(each.seconds),
+        )
+        yield Point(
+            workload=name,
+            nodes=nodes,
+            existing=cluster.pod_count,
+            pods=pods,
+            decided=best.decided,
+            per_second=len(best.seconds) / sum(best.seconds),
+            p50_us=(percentile(best.seconds, 50) or 0.0) * 1e6,
+            p99_us=(percentile(best.seconds, 99) or 0.0) * 1e6,
+            build_s=build_s,
+            peak_mib=resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        )
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure one size, a line of JSON a workload."""
+    nodes, existing, pods, rounds = map(int, arguments[:4])
+    names = list(arguments[4:]) or list(WORKLOADS)
+    for point in measure(names, nodes=nodes, existing=existing, pods=pods, rounds=rounds):
+        print(msgspec.json.encode(point).decode(), flush=True)
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,232 @@
+"""A scheduler that decides nothing: each pod goes to the next node. It shows what can be had.
+
+    python -m kubesched.bench.null_scheduler --kubeconfig FILE [--events] [--no-watch]
+
+    pods without a node ──> queue ──> workers: POST binding, then an event if asked for
+
+The nodes are known before the pods come, so that a target is only looked up. What is left is what
+the API server needs for a binding, and our client for a request.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import itertools
+import logging
+import uuid
+from collections.abc import AsyncIterator, Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import msgspec
+
+from kubesched.bench import programs
+from kubesched.bench.pod_tracker import SeenMeta, SeenPod
+from kubesched.client import kubeconfig
+from kubesched.client.access import ClusterAccess
+from kubesched.client.informer import Informer
+from kubesched.client.resources import EVENTS, NODES, PODS
+from kubesched.client.rest import ApiClient
+from kubesched.errors import ApiError, ClientError
+
+CONNECTIONS = 64
+PENDING = "spec.nodeName="
+
+_log = logging.getLogger(__name__)
+
+
+class SeenNode(msgspec.Struct, frozen=True, gc=False):
+    """A node, as far as it matters here: that it exists."""
+
+    metadata: SeenMeta
+
+
+class Targets:
+    """Nodes in turn."""
+
+    def __init__(self, nodes: Callable[[], list[str]]) -> None:
+        self._nodes = nodes
+        self._known: list[str] = []
+        self._next = itertools.count()
+
+    def forget(self) -> None:
+        """Look up the nodes anew before the next one is given."""
+        self._known = []
+
+    def take(self) -> str | None:
+        """The next node; None if there is none."""
+        if not self._known:
+            self._known = sorted(self._nodes())
+        if not self._known:
+            return None
+        return self._known[next(self._next) % len(self._known)]
+
+
+class _NodeHandler:
+    def __init__(self, targets: Targets) -> None:
+        self._targets = targets
+
+    def on_add(self, obj: SeenNode, initial: bool) -> None:  # noqa: ARG002  a handler's signature
+        self._targets.forget()
+
+    def on_update(self, old: SeenNode, new: SeenNode) -> None:
+        pass
+
+    def on_delete(self, obj: SeenNode) -> None:  # noqa: ARG002  a handler's signature
+        self._targets.forget()
+
+
+class _PodHandler:
+    def __init__(self, queue: asyncio.Queue[SeenPod]) -> None:
+        self._queue = queue
+
+    def on_add(self, obj: SeenPod, initial: bool) -> None:  # noqa: ARG002  a handler's signature
+        if not obj.spec.scheduling_gates:
+            self._queue.put_nowait(obj)
+
+    def on_update(self, old: SeenPod, new: SeenPod) -> None:
+        if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+            self._queue.put_nowait(new)
+
+    def on_delete(self, obj: SeenPod) -> None:
+        pass
+
+
+def binding_of(pod: SeenPod, node_name: str) -> bytes:
+    """The Binding of a pod to a node."""
+    meta = pod.metadata
+    return msgspec.json.encode(
+        {
+            "apiVersion": "v1",
+            "kind": "Binding",
+            "metadata": {"name": meta.name, "namespace": meta.namespace, "uid": meta.uid},
+            "target": {"kind": "Node", "name": node_name},
+        }
+    )
+
+
+def event_of(pod: SeenPod, node_name: str) -> bytes:
+    """The event that a scheduler records when it has bound a pod."""
+    meta = pod.metadata
+    return msgspec.json.encode(
+        {
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": f"{meta.name}.{uuid.uuid4().hex}", "namespace": meta.namespace},
+            "eventTime": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+            "type": "Normal",
+            "reason": "Scheduled",
+            "action": "Binding",
+            "note": f"Successfully assigned {meta.namespace}/{meta.name} to {node_name}",
+            "reportingController": "default-scheduler",
+            "reportingInstance": "default-scheduler-null",
+            "regarding": {
+                "apiVersion": "v1",
+                "kind": "Pod",
+                "namespace": meta.namespace,
+                "name": meta.name,
+                "uid": meta.uid,
+            },
+        }
+    )
+
+
+class Binder:
+    """Binds pods as they come, many at once."""
+
+    def __init__(
+        self, client: ApiClient, queue: asyncio.Queue[SeenPod], targets: Targets, *, events: bool
+    ) -> None:
+        self._client = client
+        self._queue = queue
+        self._targets = targets
+        self._events = events
+
+    async def run(self) -> None:
+        """Bind for ever."""
+        while True:
+            pod = await self._queue.get()
+            node_name = self._targets.take()
+            if node_name is None:
+                await asyncio.sleep(0.01)
+                self._queue.put_nowait(pod)
+                continue
+            try:
+                await self._bind(pod, node_name)
+            except (ApiError, ClientError) as failed:
+                _log.warning("%s", failed)
+
+    async def _bind(self, pod: SeenPod, node_name: str) -> None:
+        meta = pod.metadata
+        path = PODS.item(meta.name, namespace=meta.namespace, subresource="binding")
+        await self._client.post(path, binding_of(pod, node_name))
+        if self._events:
+            await self._client.post(EVENTS.collection(meta.namespace), event_of(pod, node_name))
+
+
+async def _pending(client: ApiClient) -> AsyncIterator[SeenPod]:
+    async for page in client.list_pages(PODS.collection(), SeenPod, field_selector=PENDING):
+        for pod in page.items:
+            yield pod
+
+
+class Schedule:
+    """Reads nodes and pods and binds the ones to the others, until it is cancelled."""
+
+    def __init__(
+        self,
+        access: ClusterAccess,
+        *,
+        qps: float = 0.0,
+        burst: int = 1,
+        events: bool = False,
+        watch: bool = True,
+    ) -> None:
+        self._client = ApiClient(access, qps=qps, burst=burst, max_connections=CONNECTIONS)
+        self._events = events
+        self._watch = watch
+        self._queue: asyncio.Queue[SeenPod] = asyncio.Queue()
+
+    async def run(self) -> None:
+        """Bind for ever."""
+        async with self._client as client, asyncio.TaskGroup() as tasks:
+            targets = Targets(lambda: [name for _, name in nodes.objects])
+            nodes = Informer(client, NODES, SeenNode, handler=_NodeHandler(targets))
+            tasks.create_task(nodes.run())
+            await nodes.synced.wait()
+            if self._watch:
+                handler = _PodHandler(self._queue)
+                pods = Informer(client, PODS, SeenPod, handler=handler, field_selector=PENDING)
+                tasks.create_task(pods.run())
+            else:
+                async for pod in _pending(client):
+                    self._queue.put_nowait(pod)
+            binder = Binder(client, self._queue, targets, events=self._events)
+            for _ in range(CONNECTIONS):
+                tasks.create_task(binder.run())
+
+
+async def _schedule(flags: argparse.Namespace) -> None:
+    await Schedule(
+        kubeconfig.load(Path(flags.kubeconfig)),
+        qps=flags.qps,
+        burst=flags.burst,
+        events=flags.events,
+        watch=flags.watch,
+    ).run()
+
+
+def main() -> None:
+    """Run until a signal ends it."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--kubeconfig", required=True)
+    parser.add_argument("--qps", type=float, default=0.0)
+    parser.add_argument("--burst", type=int, default=1)
+    parser.add_argument("--events", action="store_true")
+    parser.add_argument("--no-watch", dest="watch", action="store_false")
+    programs.run(_schedule(parser.parse_args()))
+
+
+if __name__ == "__main__":
+    main()

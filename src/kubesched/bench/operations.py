@@ -1,0 +1,218 @@
+"""What a workload does, step by step, in scheduler_perf's words.
+
+    built-in workloads ──┐
+                         ├──> Workload: operations ──> executor
+    performance-config ──┘
+
+An operation is data; its ``template`` makes the object of an index out of a count. All numbers are
+settled when an operation exists: parameters are a matter of whoever makes it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Literal
+
+JsonObject = dict[str, Any]
+
+#: Makes the object of an index (0 … count-1) out of a count.
+Template = Callable[[int, int], JsonObject]
+Labels = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelNodes:
+    """Nodes get the values in turn."""
+
+    key: str
+    values: tuple[str, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LabelNodesUniquely:
+    """Every node gets a value of its own."""
+
+    key: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocateOnNodes:
+    """Nodes have more to give, and drivers with limits on volumes."""
+
+    allocatable: Labels = field(default_factory=dict)
+    #: driver -> its allocatable, as in a CSINode
+    csi_drivers: Mapping[str, JsonObject] = field(default_factory=dict)
+    migrated_plugins: tuple[str, ...] = ()
+
+
+NodePreparation = LabelNodes | LabelNodesUniquely | AllocateOnNodes
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateNodes:
+    """Nodes, each with a hostname label."""
+
+    count: int
+    template: Template
+    preparation: NodePreparation | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateNamespaces:
+    """Namespaces ``prefix-0`` … ``prefix-<count-1>``."""
+
+    prefix: str
+    count: int
+    template: Template | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreatePods:
+    """Pods, as fast as the API server takes them; waits until all of them are bound."""
+
+    count: int
+    template: Template
+    #: "" for one of its own, named after the operation's place
+    namespace: str = ""
+    collect_metrics: bool = False
+    skip_wait: bool = False
+    #: delete and create again what is bound, for so long; 0 to create once
+    steady_for_s: float = 0.0
+    #: the next pod is created when the one before is bound: how fast is an idle scheduler?
+    one_by_one: bool = False
+    volume: Template | None = None
+    claim: Template | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeletePods:
+    """Deletes pods that were created before."""
+
+    namespace: str
+    labels: Labels = field(default_factory=dict)
+    skip_wait: bool = False
+    #: 0 for all at once
+    per_second: float = 0.0
+
+
+@dataclass(frozen=True, kw_only=True)
+class Churn:
+    """Creates objects until the end, in the background; may delete them again."""
+
+    mode: Literal["create", "recreate"]
+    templates: tuple[Template, ...]
+    #: 0 for without limit
+    number: int = 0
+    interval_s: float = 0.5
+    namespace: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateAny:
+    """Objects of any kind."""
+
+    template: Template
+    count: int = 1
+    namespace: str = ""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CreateResourceDriver:
+    """Devices on all nodes whose names match a pattern, in one slice each."""
+
+    driver: str
+    nodes: str
+    devices_per_node: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class UpdateAny:
+    """Replaces objects of any kind, and their status."""
+
+    template: Template
+    count: int = 1
+    namespace: str = ""
+    #: 0 for all at once
+    per_second: float = 0.0
+    subresources: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Barrier:
+    """Waits for pods that were created without waiting for them."""
+
+    #: empty for all namespaces with such pods
+    namespaces: tuple[str, ...] = ()
+    labels: Labels = field(default_factory=dict)
+    stage: Literal["Scheduled", "Attempted"] = "Scheduled"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sleep:
+    """Waits."""
+
+    duration_s: float
+
+
+@dataclass(frozen=True, kw_only=True)
+class StartCollecting:
+    """From here on pods of these namespaces are counted."""
+
+    name: str
+    namespaces: tuple[str, ...]
+    labels: Labels = field(default_factory=dict)
+
+
+@dataclass(frozen=True, kw_only=True)
+class StopCollecting:
+    """Ends what StartCollecting began."""
+
+
+Operation = (
+    CreateNodes
+    | CreateNamespaces
+    | CreatePods
+    | DeletePods
+    | Churn
+    | CreateAny
+    | CreateResourceDriver
+    | UpdateAny
+    | Barrier
+    | Sleep
+    | StartCollecting
+    | StopCollecting
+)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Workload:
+    """Operations to do one after the other, and what a scheduler needs for them."""
+
+    name: str
+    operations: tuple[Operation, ...]
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
+    #: pods/s that scheduler_perf asks of kube-scheduler on its own machines, 0 for none
+    threshold: float = 0.0
+    #: a KubeSchedulerConfiguration to begin with
+    scheduler_config: Path | None = None
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there will be."""
+        return sum(each.count for each in self.operations if isinstance(each, CreateNodes))
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods are asked for, measured or not."""
+        return sum(each.count for each in self.operations if isinstance(each, CreatePods))
+
+    @property
+    def measures(self) -> bool:
+        """Whether anything is counted."""
+        return any(
+            isinstance(each, StartCollecting)
+            or (isinstance(each, CreatePods) and each.collect_metrics)
+            for each in self.operations
+        )
