@@ -20,6 +20,7 @@ from __future__ import annotations
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.cluster.budgets import Budgets
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.nominated_rows import NominatedRows
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodCompiler, PodInfo, RequestRules
 from kubesched.cluster.storage import Storage
@@ -33,6 +34,7 @@ class Cluster:
     def __init__(self, rules: RequestRules | None = None) -> None:
         self.table = NodeTable()
         self.nominator = Nominator()
+        self.nominated_rows = NominatedRows(self.table, self.nominator)
         self.workloads = Workloads()
         self.budgets = Budgets()
         self.storage = Storage()

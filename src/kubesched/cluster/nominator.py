@@ -6,10 +6,13 @@ gone. Until then, pods of the same or lower priority must leave that room to it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
+
+#: How many changes are remembered; whoever comes later looks at everything again.
+JOURNAL_LENGTH = 4096
 
 
 class Nominator:
@@ -20,6 +23,10 @@ class Nominator:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         #: uid → node name
         self._node_of: dict[str, str] = {}
+        #: names of nodes whose nominations changed, the newest last
+        self._journal: list[str] = []
+        #: the number of all changes ever made
+        self.version = 0
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -29,6 +36,7 @@ class Nominator:
         self.clear(pod.uid)
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
         self._node_of[pod.uid] = node_name
+        self._changed(node_name)
 
     def clear(self, uid: str) -> None:
         """Take the promise back, if there is one."""
@@ -38,10 +46,32 @@ class Nominator:
             del pods[uid]
             if not pods:
                 del self._by_node[node_name]
+            self._changed(node_name)
+
+    def changed_since(self, version: int) -> set[str] | None:
+        """Return the nodes whose nominations changed; None if that is too long ago to tell."""
+        missed = self.version - version
+        if version < 0 or missed > len(self._journal):
+            return None
+        return set(self._journal[len(self._journal) - missed :])
+
+    def _changed(self, node_name: str) -> None:
+        self.version += 1
+        self._journal.append(node_name)
+        if len(self._journal) > JOURNAL_LENGTH:
+            del self._journal[: JOURNAL_LENGTH // 2]
+
+    def node_names(self) -> Iterable[str]:
+        """Return the nodes that pods are nominated to."""
+        return self._by_node.keys()
 
     def node_of(self, uid: str) -> str | None:
         """Return the node that a pod is nominated to."""
         return self._node_of.get(uid)
+
+    def has_pods_on(self, node_name: str) -> bool:
+        """Tell whether a pod is nominated to a node."""
+        return node_name in self._by_node
 
     def pods_on(self, node_name: str) -> list[PodInfo]:
         """Return the pods that are nominated to a node."""

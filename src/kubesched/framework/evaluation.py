@@ -9,14 +9,14 @@ that are still in the race. Nothing here changes the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 from msgspec import Struct
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
@@ -175,7 +175,7 @@ class Evaluator:
         global_rejections = self._cluster_wide(state, pod, NodeRows.all_of(table))
         for numbers in global_rejections:
             passing &= numbers == 0
-        crowded = self._leaving_room(state, pod, lambda row: bool(passing[row]))
+        crowded = self._leaving_room(state, pod, passing)
         for row in crowded:
             passing[row] = False
         if self.book.errors:
@@ -212,17 +212,23 @@ class Evaluator:
         return diagnosis
 
     def _leaving_room(
-        self, state: CycleState, pod: PodInfo, of_interest: Callable[[int], bool] = lambda _: True
+        self, state: CycleState, pod: PodInfo, among: BoolArray | None = None
     ) -> dict[int, int]:
         """Return the rows that are out of the question once pods nominated to them are there.
 
-        A row must pass both with and without those pods: they may come, or may not.
+        A row must pass both with and without those pods: they may come, or may not. With the
+        number of the status that each of them gets; `among` are the rows that matter.
         """
+        nominator = self._cluster.nominator
+        if not len(nominator):
+            return {}
+        if not pod.shape.host_ports and self.is_row_local(state):
+            return self._leaving_room_together(state, pod, among)
         crowded = {}
-        leave_room = self._cluster.nominator.nodes_to_leave_room_on(pod)
+        leave_room = nominator.nodes_to_leave_room_on(pod)
         for node_name, others in leave_room.items():
             row = self._table.row_of(node_name)
-            if row is None or not of_interest(row):
+            if row is None or (among is not None and not among[row]):
                 continue
             with self._table.trial(row):
                 for other in others:
@@ -234,13 +240,37 @@ class Evaluator:
                 crowded[row] = number
         return crowded
 
+    def _leaving_room_together(
+        self, state: CycleState, pod: PodInfo, among: BoolArray | None
+    ) -> dict[int, int]:
+        """Do the same for all rows at once, where nothing but their requests changes."""
+        table, nominated = self._table, self._cluster.nominated_rows
+        rows = nominated.rows_to_leave_room_on(pod)
+        if among is not None:
+            rows = rows[among[rows]]
+        if not len(rows):
+            return {}
+        requested, pod_count = nominated.taken_on(rows, pod)
+        nodes = SupposedRows(
+            table,
+            rows,
+            requested=requested + table.requested[:, rows],
+            pod_count=pod_count + table.pod_count[rows],
+        )
+        numbers = self.row_local_rejections(state, pod, nodes)
+        refused = np.flatnonzero(numbers)
+        return dict(zip(rows[refused].tolist(), numbers[refused].tolist(), strict=True))
+
     def _rejections_at(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
         """Run every filter on some rows, without the plan; raise AttemptError on an error."""
         result = self._all_filters(state, pod, nodes)
-        rows = nodes.row_numbers().tolist()
-        crowded = self._leaving_room(state, pod, set(rows).__contains__)
-        for element, row in enumerate(rows if crowded else ()):
-            result[element] = crowded.get(row, result[element])
+        if len(self._cluster.nominator):
+            rows = nodes.row_numbers()
+            among = np.zeros(self._table.size, dtype=np.bool_)
+            among[rows] = True
+            crowded = self._leaving_room(state, pod, among)
+            for element, row in enumerate(rows.tolist() if crowded else ()):
+                result[element] = crowded.get(row, result[element])
         self._raise_error(result)
         return result
 

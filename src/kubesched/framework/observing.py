@@ -7,7 +7,7 @@ timed is what was really done.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
@@ -56,6 +56,11 @@ class Observer(Unobserved):
         self._points: dict[tuple[str, Code], Callable[[float], None]] = {}
         self._counters: dict[tuple[str, str], Counter] = {}
 
+    def expect(self, point: str, plugins: Iterable[Plugin]) -> None:
+        """Show plugins before they are first asked: nobody alerts on a series that is not there."""
+        for plugin in plugins:
+            self._counter(point, plugin.name)
+
     def begin(self) -> float:
         """Note that an attempt begins; return the time."""
         self._attempts += 1
@@ -89,8 +94,10 @@ class Observer(Unobserved):
         for plugin in plugins:
             name = plugin.name
             if name not in skipped:
-                counter = self._counters.get((point, name))
-                if counter is None:
-                    counter = self._metrics.plugin_evaluation.labels(name, point, self._profile)
-                    self._counters[point, name] = counter
+                counter = self._counters.get((point, name)) or self._counter(point, name)
                 counter.value += times
+
+    def _counter(self, point: str, plugin: str) -> Counter:
+        counter = self._metrics.plugin_evaluation.labels(plugin, point, self._profile)
+        self._counters[point, plugin] = counter
+        return counter

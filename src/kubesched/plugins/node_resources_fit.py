@@ -14,6 +14,7 @@ import numpy as np
 from kubesched.api import names
 from kubesched.api.requests import is_extended_resource
 from kubesched.cluster.arrays import BoolArray, Int64Array
+from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import RequestRules
 from kubesched.cluster.shape import Shape
@@ -45,19 +46,19 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
     # Capacities near 2^63 wrap around when they are scored; that is an error, as in kube-scheduler.
     proven_range = False
 
-    def __init__(self, args: NodeResourcesFitArgs, rules: RequestRules) -> None:
+    def __init__(self, args: NodeResourcesFitArgs, rules: RequestRules, cluster: Cluster) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
         self._scorer = strategy_scorer(args.scoring_strategy)
-        self._hints = FitHints(rules)
+        self._hints = FitHints(rules, cluster, self._checked_requests)
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeResourcesFit:
         """Make the plugin."""
         args = context.profile.args(cls.name, NodeResourcesFitArgs)
         check_node_resources_fit_args(args)
-        return cls(args, RequestRules.of(context.gates))
+        return cls(args, RequestRules.of(context.gates), context.cluster)
 
     def events_to_register(self) -> Registrations:
         """A pod that goes or shrinks, a node that comes or grows."""

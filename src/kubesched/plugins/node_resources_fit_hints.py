@@ -1,22 +1,26 @@
 """When it is worth trying a pod again that did not fit: something it requests was given back.
 
-How much is free now is for the filter to find out; a hint compares before with after, once for each
-change, and then only looks up what a pod requests.
+Where a node or a pod changed, before is compared with after, once for each change, and then only
+what a pod requests is looked up. Where a pod went, `freed_row` looks at the node that it left:
+hundreds of pods may wait for room, and to wake all of them for each pod that goes would be in vain
+for nearly all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
 from kubesched.api import names
 from kubesched.api.core import Node, Pod
 from kubesched.api.requests import node_allocatable, pod_requests
+from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.shape import Shape
 from kubesched.errors import ObjectError
 from kubesched.plugins.changes import Prepared, has_place, is_about_itself
+from kubesched.plugins.freed_row import FreedRow
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
 
@@ -50,8 +54,17 @@ class NodeOffer(Struct, frozen=True):
 class FitHints:
     """The hints of NodeResourcesFit."""
 
-    def __init__(self, rules: RequestRules) -> None:
+    def __init__(
+        self,
+        rules: RequestRules,
+        cluster: Cluster,
+        checked_requests: Callable[[Shape], Sequence[tuple[str, int]]],
+    ) -> None:
         self._rules = rules
+        self._cluster = cluster
+        #: returns the resources of a shape that the filter looks at, with amounts
+        self._checked_requests = checked_requests
+        self._freed = Prepared(self._freed_by)
         self._offer = Prepared(_offer_of)
         self._shrunk = Prepared(self._shrunk_in)
 
@@ -59,12 +72,26 @@ class FitHints:
         """Return what NodeResourcesFit wants to hear of."""
         grown = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return [
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), shape_hint=_after_deletion),
+            Registration(ClusterEvent(Resource.POD, Action.DELETE), hint=self.after_deletion),
             Registration(
                 ClusterEvent(Resource.POD, Action.UPDATE_POD_SCALE_DOWN), hint=self.after_scale_down
             ),
             Registration(grown, shape_hint=self.after_node_change),
         ]
+
+    def after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
+        """Ask whether the node of the pod that is gone has room now, or could be made to have."""
+        freed = self._freed(change)
+        return freed is not None and freed.helps(pod)
+
+    def _freed_by(self, change: Change[Pod]) -> FreedRow | None:
+        """Return the row on which a pod had, or was to have, a place; None if there is none."""
+        gone = change.old
+        if gone is None or not has_place(gone):
+            return None
+        name = gone.spec.node_name or gone.status.nominated_node_name
+        row = self._cluster.table.row_of(name)
+        return None if row is None else FreedRow(self._cluster, row, self._checked_requests)
 
     def after_scale_down(self, pod: PodInfo, change: Change[Pod]) -> bool:
         """Ask whether the pod itself, or another on a node, takes less of what it requests."""
@@ -98,11 +125,6 @@ class FitHints:
             pod_level=self._rules.pod_level,
             pod_level_status=self._rules.pod_level_status,
         )
-
-
-def _after_deletion(shape: Shape, change: Change[Pod]) -> bool:  # noqa: ARG001 (for any pod)
-    """Ask whether the pod that is gone had, or was to have, a place on a node."""
-    return change.old is not None and has_place(change.old)
 
 
 def _offer_of(change: Change[Node]) -> NodeOffer | None:

@@ -29,6 +29,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.recent import Recent
 from kubesched.cluster.shape import Shape
 from kubesched.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kubesched.errors import SelectorError
@@ -47,7 +48,6 @@ from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvabl
 from kubesched.framework.verdict import Verdict, first_of, reject
 from kubesched.plugins.eligibility import Eligibility
 from kubesched.plugins.pod_topology_spread_hints import SpreadHints
-from kubesched.plugins.recent import Recent
 from kubesched.plugins.spread_constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,

@@ -21,10 +21,10 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.lower_priority import LowerPriority
 from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.recent import Recent
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.status import Status, error, unresolvable
-from kubesched.plugins.recent import Recent
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
@@ -106,20 +106,15 @@ class _Search:
         self._state = state
         self._pod = pod
         self._lower = lower
-        self._crowded = {
-            cluster.table.row_of(name) for name in cluster.nominator.nodes_to_leave_room_on(pod)
-        }
+        self._nominated = cluster.nominated_rows
 
     def look_at(self, rows: IndexArray, found: Found) -> None:
         """Add what becomes of some rows to what was found."""
-        together = self._evaluator.is_row_local(self._state) and not self._pod.shape.host_ports
-        alone = [row for row in rows.tolist() if not together or row in self._crowded]
-        for row in alone:
+        if self._evaluator.is_row_local(self._state) and not self._pod.shape.host_ports:
+            self._try_together(rows, found)
+            return
+        for row in rows.tolist():
             self._try_out(row, found)
-        if together:
-            others = rows if not alone else rows[~np.isin(rows, alone)]
-            if len(others):
-                self._try_together(others, found)
 
     # --- one row by itself ------------------------------------------------------------------
 
@@ -152,8 +147,11 @@ class _Search:
     # --- many rows together -----------------------------------------------------------------
 
     def _try_together(self, rows: IndexArray, found: Found) -> None:
-        requested = self._table.requested[:, rows] - self._lower.requested[:, rows]
-        pod_count = self._table.pod_count[rows] - self._lower.pod_count[rows]
+        # Room that is promised to others must be left to them; whoever fits beside them fits
+        # without them, too.
+        requested, pod_count = self._nominated.taken_on(rows, self._pod)
+        requested += self._table.requested[:, rows] - self._lower.requested[:, rows]
+        pod_count += self._table.pod_count[rows] - self._lower.pod_count[rows]
         refused = self._refused(rows, requested, pod_count)
         for element in np.flatnonzero(refused).tolist():
             found.refusals[int(rows[element])] = self._evaluator.book.statuses[refused[element]]

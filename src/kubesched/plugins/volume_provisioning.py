@@ -23,9 +23,9 @@ from kubesched.api.storage import (
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.recent import Recent
 from kubesched.cluster.storage import Storage
 from kubesched.errors import ObjectError, QuantityError
-from kubesched.plugins.recent import Recent
 from kubesched.plugins.volume_matching import STORAGE
 from kubesched.plugins.volume_topology import (
     Topology,

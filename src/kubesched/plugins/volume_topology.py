@@ -24,8 +24,8 @@ from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import LabelMatch
 from kubesched.cluster.node_table import LabelColumn, NodeTable
+from kubesched.cluster.recent import Recent
 from kubesched.errors import SelectorError
-from kubesched.plugins.recent import Recent
 
 #: So many values are compared one by one.
 FEW_VALUES = 4

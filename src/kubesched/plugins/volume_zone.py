@@ -21,13 +21,13 @@ from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.recent import Recent
 from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, Status, unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
-from kubesched.plugins.recent import Recent
 from kubesched.plugins.volume_restrictions import after_claim
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations

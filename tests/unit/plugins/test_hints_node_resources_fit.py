@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod, ResourceList
 from kubesched.config.args import NodeResourcesFitArgs
@@ -31,17 +32,73 @@ def offering(**resources: str) -> Node:
 # --- pods that go -----------------------------------------------------------------------------
 
 
+GONE = pod("o", node="n", cpu="1")
+
+
+def room_for(waiting: Pod, *there: Pod, gone: Pod = GONE) -> bool:
+    """Tell whether a pod that leaves a node of four cores helps one that waits."""
+    return helps(Lab(node("n"), node("m"), *there), PLUGIN, waiting, deleted(gone))
+
+
+def test_a_pod_that_goes_helps_whoever_fits_on_its_node_now() -> None:
+    taken = pod("there", node="n", cpu="2")
+    assert room_for(pod("p", cpu="2"), taken)
+    assert not room_for(pod("p", cpu="3"), taken)
+
+
 @pytest.mark.parametrize(
     ("gone", "want"),
     [
-        pytest.param(pod("o", node="n", cpu="1"), True, id="from a node"),
-        pytest.param(pod("o", nominated="n", cpu="1"), True, id="nominated to a node"),
-        pytest.param(pod("o", cpu="1"), False, id="that had no place"),
         pytest.param(pod("o", node="n", memory="1Gi"), True, id="whatever it had"),
+        pytest.param(pod("o", nominated="n", cpu="1"), True, id="nominated to the node"),
+        pytest.param(pod("o", cpu="1"), False, id="that had no place"),
+        pytest.param(pod("o", node="gone", cpu="1"), False, id="whose node is not there"),
     ],
 )
 def test_pods_that_go(gone: Pod, want: bool) -> None:
-    assert helps(Lab(), PLUGIN, pod("p", cpu="1"), deleted(gone)) is want
+    assert room_for(pod("p", cpu="1"), gone=gone) is want
+
+
+def test_room_for_one_more_pod_counts_too() -> None:
+    full = Lab(node("n", pods=1), pod("there", node="n"))
+    assert not helps(full, PLUGIN, pod("p"), deleted(GONE))
+    assert helps(Lab(node("n", pods=1)), PLUGIN, pod("p"), deleted(GONE))
+
+
+def test_a_resource_that_no_node_has_is_no_help() -> None:
+    assert not room_for(pod("p", requests={GPU: "1"}))
+
+
+def test_what_the_profile_ignores_does_not_matter() -> None:
+    args = {PLUGIN: NodeResourcesFitArgs(ignored_resources=(GPU,))}
+    lab = Lab(node("n"), args=args)
+    assert helps(lab, PLUGIN, pod("p", cpu="1", requests={GPU: "1"}), deleted(GONE))
+
+
+def test_a_pod_that_could_evict_the_rest_is_helped() -> None:
+    """It was not more important than the pod that is gone, but it is than what remains."""
+    lower = pod("lower", node="n", cpu="3", priority=1)
+    assert room_for(pod("p", cpu="4", priority=5), lower)
+    assert not room_for(pod("p", cpu="4", priority=1), lower)
+    polite = pod("p", cpu="4", priority=5)
+    polite = replace(polite, spec=replace(polite.spec, preemption_policy="Never"))
+    assert not room_for(polite, lower)
+
+
+def test_a_pod_that_was_promised_a_place_elsewhere_evicts_nobody_here() -> None:
+    lower = pod("lower", node="n", cpu="3", priority=1)
+    assert not room_for(pod("p", cpu="4", priority=5, nominated="m"), lower)
+    assert room_for(pod("p", cpu="1", priority=5, nominated="m"), lower), "it fits as things are"
+
+
+def test_a_pod_waits_until_the_last_of_its_victims_is_gone() -> None:
+    going = pod("going", node="n", cpu="3", priority=1)
+    meta = replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    promised = pod("p", cpu="4", priority=5, nominated="n")
+    assert not room_for(promised, replace(going, metadata=meta))
+    assert room_for(promised)
+    newcomer = pod("newcomer", node="n", cpu="3", priority=1)
+    assert room_for(promised, newcomer), "somebody came in between, and can be evicted, too"
 
 
 # --- pods that shrink -------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.plugins.recent import Recent
+from kubesched.cluster.recent import Recent
 
 
 def test_what_was_not_used_for_longest_is_forgotten() -> None:

@@ -1,0 +1,111 @@
+"""The room that pods have to leave to others: kept sums against counting anew."""
+
+from __future__ import annotations
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.cycle_state import CycleState
+from tests.unit.builders import Lab, node, on_node, pod
+
+NODES = [f"n{number}" for number in range(4)]
+UIDS = [f"p{number}" for number in range(5)]
+
+
+def counted(cluster: Cluster, asking: PodInfo) -> dict[str, tuple[int, int]]:
+    """Node → how many others have a place there that is not theirs yet, and their CPU."""
+    found = {}
+    for name, others in cluster.nominator.nodes_to_leave_room_on(asking).items():
+        row = cluster.table.row_of(name)
+        if row is not None:
+            coming = [each for each in others if each.uid not in cluster.table.pods[row]]
+            if coming:
+                cpu = sum(each.requests.amounts.get("cpu", 0) for each in coming)
+                found[name] = (len(coming), cpu)
+    return found
+
+
+def kept(cluster: Cluster, asking: PodInfo) -> dict[str, tuple[int, int]]:
+    rows = cluster.nominated_rows.rows_to_leave_room_on(asking)
+    requested, pod_count = cluster.nominated_rows.taken_on(rows, asking)
+    return {
+        cluster.table.name_at(row): (int(pod_count[element]), int(requested[0, element]))
+        for element, row in enumerate(rows.tolist())
+    }
+
+
+steps = st.lists(
+    st.one_of(
+        st.tuples(st.just("nominate"), st.sampled_from(UIDS), st.sampled_from(NODES)),
+        st.tuples(st.just("clear"), st.sampled_from(UIDS), st.just("")),
+        st.tuples(st.just("place"), st.sampled_from(UIDS), st.sampled_from(NODES)),
+        st.tuples(st.just("remove"), st.sampled_from(UIDS), st.just("")),
+        st.tuples(st.just("node comes"), st.just(""), st.sampled_from(NODES)),
+        st.tuples(st.just("node goes"), st.just(""), st.sampled_from(NODES)),
+    ),
+    max_size=25,
+)
+
+
+@given(steps=steps, priority=st.integers(0, 3))
+def test_kept_sums_are_what_counting_gives(
+    steps: list[tuple[str, str, str]], priority: int
+) -> None:
+    cluster = Cluster()
+    pods = {uid: pod(uid, cpu=str(1 + i), priority=i % 4) for i, uid in enumerate(UIDS)}
+    askers = [
+        cluster.compiler.pending(each)
+        for each in (pod("asking", cpu="1", priority=priority), *pods.values())
+    ]
+    for what, uid, name in steps:
+        match what:
+            case "nominate":
+                cluster.nominator.nominate(cluster.compiler.pending(pods[uid]), name)
+            case "clear":
+                cluster.nominator.clear(uid)
+            case "place":
+                cluster.put_pod(on_node(pods[uid], name))
+            case "remove":
+                cluster.remove_pod(uid)
+            case "node comes":
+                cluster.put_node(node(name))
+            case "node goes":
+                cluster.remove_node(name)
+        for asking in askers:
+            assert kept(cluster, asking) == counted(cluster, asking)
+
+
+@given(
+    promised=st.lists(
+        st.tuples(st.sampled_from(NODES), st.integers(1, 4), st.integers(0, 2)), max_size=6
+    ),
+    cpu=st.integers(1, 5),
+    priority=st.integers(0, 2),
+)
+def test_all_rows_at_once_say_what_each_row_says_by_itself(
+    promised: list[tuple[str, int, int]], cpu: int, priority: int
+) -> None:
+    lab = Lab(*(node(name, cpu="4", pods=2) for name in NODES))
+    table, nominator = lab.cluster.table, lab.cluster.nominator
+    for number, (name, amount, of) in enumerate(promised):
+        other = pod(f"other-{number}", cpu=str(amount), priority=of)
+        nominator.nominate(lab.pending(other), name)
+    asking, state = lab.pending(pod("asking", cpu=str(cpu), priority=priority)), CycleState()
+    evaluator = lab.framework.evaluator
+    evaluator.find_feasible(state, asking)
+    one_by_one = {}
+    for name, others in nominator.nodes_to_leave_room_on(asking).items():
+        row = table.row_of(name)
+        assert row is not None
+        with table.trial(row):
+            for each in others:
+                table.add_pod(row, each)
+            nodes = NodeRows(table, np.array([row], dtype=np.intp))
+            number = int(evaluator._all_filters(state, asking, nodes)[0])
+        if number:
+            one_by_one[row] = number
+    assert evaluator._leaving_room(state, asking) == one_by_one
