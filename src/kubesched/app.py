@@ -156,12 +156,14 @@ class App:
         not even that if the configuration says so. Raises ClientError if the API server cannot be
         used with these credentials at all.
         """
+        # Another configuration may come while we wait for our turn; this is not to change then.
+        delays_cache = self._config.delay_cache_until_active
         async with contextlib.AsyncExitStack() as open_until_the_end:
             await open_until_the_end.enter_async_context(self.client)
             await open_until_the_end.enter_async_context(self._event_client)
             open_until_the_end.push_async_callback(self._close_extenders)
             await self._reach_server()
-            if self._config.delay_cache_until_active:
+            if delays_cache:
                 await our_turn()
             async with asyncio.TaskGroup() as tasks:
                 self._background = tasks
@@ -170,7 +172,7 @@ class App:
                     *(tasks.create_task(informer.run()) for informer in self.informers.all),
                 ]
                 try:
-                    if not self._config.delay_cache_until_active:
+                    if not delays_cache:
                         await our_turn()
                     await self._schedule(tasks)
                 finally:
@@ -198,6 +200,7 @@ class App:
             pods=self.cluster.pod_count,
             pending=len(self.queue),
         )
+        self.engine.failures.begin()
         self.started.set()
         helpers = [
             tasks.create_task(self.engine.scheduler.flush()),

@@ -30,6 +30,10 @@ class Progress:
         #: None: the loop does not run, and nothing is expected of it
         self._last_beat: float | None = None
 
+    def allow(self, limit_s: float) -> None:
+        """Let turns take that long from now on."""
+        self._limit_s = limit_s
+
     def beat(self) -> None:
         """Say that the loop has come round; the first time, that it runs."""
         self._last_beat = self._clock.monotonic()

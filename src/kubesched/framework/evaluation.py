@@ -89,17 +89,32 @@ class Evaluator:
         """
         observer = self._observer
         started = observer.begin()
+        point, code = "PreFilter", Code.ERROR
+        try:
+            plan = self.plans.plan(pod.shape)
+            restricted = self._pre_filter(state, pod, plan)
+            if isinstance(restricted, Diagnosis):
+                rejection = restricted.pre_filter
+                code = Code.UNSCHEDULABLE if rejection is None else rejection.code
+                return restricted
+            observer.asked(point, self._plugins.pre_filter, state.skip_filter)
+            started = observer.point(point, Code.SUCCESS, started)
+            point = "Filter"
+            found = self._filter(state, pod, plan, *restricted)
+            observer.asked(point, self._plugins.filter, state.skip_filter, len(self._table))
+            # That no node is left is no failure of the filters: they did their work.
+            code = Code.SUCCESS
+            return found
+        finally:
+            observer.point(point, code, started)
+
+    def look_for_feasible(self, state: CycleState, pod: PodInfo) -> IndexArray | Diagnosis:
+        """Find the same as `find_feasible`, when it is no attempt and does not count as one."""
         plan = self.plans.plan(pod.shape)
         restricted = self._pre_filter(state, pod, plan)
         if isinstance(restricted, Diagnosis):
-            observer.point("PreFilter", Code.UNSCHEDULABLE, started)
             return restricted
-        started = observer.point("PreFilter", Code.SUCCESS, started)
-        found = self._filter(state, pod, plan, *restricted)
-        # That no node is left is no failure of the filters: they did their work.
-        observer.point("Filter", Code.SUCCESS, started)
-        observer.asked("Filter", self._plugins.filter, state.skip_filter, len(self._table))
-        return found
+        return self._filter(state, pod, plan, *restricted)
 
     def _filter(
         self,
@@ -158,7 +173,6 @@ class Evaluator:
                     return self._turned_away(_no_node_in_common(restricting), restricting)
         if rejection is not None:
             return self._turned_away(rejection, restricting)
-        self._observer.asked("PreFilter", self._plugins.pre_filter, state.skip_filter)
         return node_names, set(restricting)
 
     def _turned_away(self, status: Status, restricting: list[str]) -> Diagnosis:

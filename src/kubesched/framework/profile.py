@@ -34,8 +34,6 @@ class ProfilePlugins:
         self.queue_sort: list[points.QueueSort] = at("queueSort")
         self.pre_filter: list[points.ShapePreFilter | points.PreFilter] = at("preFilter")
         self.filter: list[points.RowFilter | points.Filter] = at("filter")
-        #: names of those whose verdict is about a pod and nodes, and about nothing else
-        self.filtering = frozenset(each.name for each in (*self.pre_filter, *self.filter))
         self.post_filter: list[points.PostFilter] = at("postFilter")
         self.pre_score: list[points.ShapePreScore | points.PreScore] = at("preScore")
         #: with the weight of each

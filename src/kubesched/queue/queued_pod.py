@@ -12,6 +12,7 @@ class QueuedPod:
         "attempt_began",
         "attempts",
         "consecutive_errors",
+        "filtered",
         "flushed",
         "flushed_at",
         "gated_by",
@@ -39,6 +40,8 @@ class QueuedPod:
         #: who turned it away in the last attempt; both empty after an error
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
+        #: whether they looked at nodes and found none, rather than refuse the one chosen
+        self.filtered = False
         #: the PreEnqueue plugin that keeps it out, "" if none does
         self.gated_by = ""
         #: whether the last wake-up was the timeout, which means that an event was missed; and when

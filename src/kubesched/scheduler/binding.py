@@ -69,6 +69,8 @@ class Bindings:
         self.extenders = extenders
         self._on_bound = on_bound
         self._tasks = Tasks()
+        #: uid → task of a pod that waits for permission, or for what PreBind plugins do
+        self._held: dict[str, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
         return len(self._tasks)
@@ -84,10 +86,17 @@ class Bindings:
             return
         self._activate(decision)
         permission = self._ask_to_wait(pod, waits) if waits else None
-        self._tasks.start(self._bind(framework, pod, decision, permission))
+        work = self._bind(framework, pod, decision, permission)
+        self._held[pod.info.uid] = self._tasks.start(work)
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait for bindings that are under way; give up what takes longer."""
+        """Wait for bindings that are under way; give up what takes longer.
+
+        Pods whose binding has not begun are given up at once: what they wait for may take minutes,
+        and whoever schedules next will begin anew with them.
+        """
+        for task in self._held.values():
+            task.cancel()
         await self._tasks.drain(timeout_s)
 
     def _reserve(
@@ -116,7 +125,12 @@ class Bindings:
         except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
             _bugs.exception("binding pod %s failed unexpectedly", pod.info.full_name)
             status = error(f"{type(bug).__name__}: {bug}")
+        except asyncio.CancelledError:
+            framework.unreserve(decision.state, pod.info, decision.node_name)
+            self._cluster.forget(pod.info.uid)
+            raise
         finally:
+            self._held.pop(pod.info.uid, None)
             if permission is not None:
                 self._waiting.remove(pod.info.uid)
         if status.ok:
@@ -160,6 +174,7 @@ class Bindings:
             framework.pre_bound(status.code, started)
             if not status.ok:
                 return status.by("")
+        del self._held[info.uid]
         try:
             if self.extenders is not None and await self.extenders.bind(info.pod, node_name):
                 return SUCCESS
@@ -181,12 +196,14 @@ class Bindings:
         self, framework: Framework, decision: Decision, pod: QueuedPod
     ) -> Status:
         """Let PreBind plugins work until they are done, or a more important pod needs the room."""
-        at_work: list[PreBind] = []
+        groups = framework.pre_bind_groups(decision.state)
+        at_work = groups[0]
         reasons: list[str] = []
 
         async def work() -> Status:
-            for group in framework.pre_bind_groups(decision.state):
-                at_work[:] = group
+            nonlocal at_work
+            for group in groups:
+                at_work = group
                 status = await self._pre_bind(group, decision, pod)
                 if not status.ok:
                     return status

@@ -1,13 +1,14 @@
 """What the scheduler believes, in the log, and where the API server says otherwise.
 
 An operator asks for it with a signal when something looks wrong. Between the two readings time
-passes: what is listed as a difference may be just that.
+passes: what is listed as a difference may be just that. Scheduling goes on meanwhile, so that
+asking does not make things worse.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import TypeVar
+import asyncio
+from typing import Final, TypeVar
 
 from kubesched import logs
 from kubesched.api.core import Node, Pod
@@ -23,10 +24,13 @@ _log = logs.get_logger(__name__)
 
 T = TypeVar("T", Node, Pod)
 
+#: Takes a few milliseconds; then everybody else gets a turn.
+_NODES_A_TURN: Final = 50
+
 
 async def dump_and_compare(engine: Engine, client: ApiClient) -> None:
     """Write state and queue to the log, and how they differ from what the API server has."""
-    _log.info("Dump of cached NodeInfo", nodes="\n\n".join(_nodes(engine.cluster)))
+    _log.info("Dump of cached NodeInfo", nodes="\n\n".join(await _nodes(engine.cluster)))
     _log.info(
         "Dump of scheduling queue",
         summary=_summary(engine.queue),
@@ -76,23 +80,33 @@ async def _listed(client: ApiClient, path: str, kind: type[T], field_selector: s
     return found
 
 
-def _nodes(cluster: Cluster) -> Iterable[str]:
+async def _nodes(cluster: Cluster) -> list[str]:
     table = cluster.table
-    names = table.resources.names
-    for row in table.order.rows().tolist():
-        name, pods = table.name_at(row), table.pods[row].values()
-        nominated = cluster.nominator.pods_on(name)
-        requested = dict(zip(names, table.requested[:, row].tolist(), strict=True))
-        allocatable = dict(zip(names, table.allocatable[:, row].tolist(), strict=True))
-        text = (
-            f"Node name: {name}\nRequested Resources: {requested}\n"
-            f"Allocatable Resources: {allocatable}\nScheduled Pods(number: {len(pods)}):\n"
-        )
-        text += "".join(_line(each.pod) for each in pods)
-        if nominated:
-            text += f"Nominated Pods(number: {len(nominated)}):\n"
-            text += "".join(_line(each.pod) for each in nominated)
-        yield text
+    texts = []
+    for number, name in enumerate([table.name_at(row) for row in table.order.rows().tolist()]):
+        if number % _NODES_A_TURN == 0:
+            await asyncio.sleep(0)
+        row = table.row_of(name)
+        if row is not None:  # else it went while we were at others
+            texts.append(_node(cluster, name, row))
+    return texts
+
+
+def _node(cluster: Cluster, name: str, row: int) -> str:
+    table = cluster.table
+    names, pods = table.resources.names, table.pods[row].values()
+    nominated = cluster.nominator.pods_on(name)
+    requested = dict(zip(names, table.requested[:, row].tolist(), strict=True))
+    allocatable = dict(zip(names, table.allocatable[:, row].tolist(), strict=True))
+    text = (
+        f"Node name: {name}\nDeleted: false\nRequested Resources: {requested}\n"
+        f"Allocatable Resources: {allocatable}\nScheduled Pods(number: {len(pods)}):\n"
+    )
+    text += "".join(_line(each.pod) for each in pods)
+    if nominated:
+        text += f"Nominated Pods(number: {len(nominated)}):\n"
+        text += "".join(_line(each.pod) for each in nominated)
+    return text
 
 
 def _line(pod: Pod) -> str:

@@ -18,7 +18,9 @@ from kubesched.api.core import Pod
 from kubesched.clock import Clock
 from kubesched.cluster.cluster import Cluster
 from kubesched.config.features import FeatureGates
+from kubesched.config.profiles import Profile
 from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import ObjectError
 from kubesched.framework.building import build_framework
 from kubesched.framework.observing import Observer
 from kubesched.framework.registry import Registry, VolumeWriter
@@ -180,48 +182,71 @@ class Engine:
         self.frameworks.update(frameworks)
         self.extenders = self.bindings.extenders = extenders
         self.scheduler.extended_cycle = self._extended_cycle()
+        self.progress.allow(PROGRESS_LIMIT_S + _patience_s(config))
         self.queue.reconfigure(
             sort_key=self._sort_key(),
             registrations=self._registrations(),
             backoff=_backoff(config),
         )
         for pod in pending:
-            uid = pod.metadata.uid
-            if not self.is_ours(pod):
-                self.queue.delete(uid)
-            elif not self.cluster.is_assumed(uid):
-                self.queue.add(self.cluster.compiler.pending(pod))
-        # What turned a pod away may not be there any more.
-        self.queue.activate([each.info.uid for each in self.queue.pods()])
+            self._take_over(pod)
+        # What turned a pod away may not be there any more, or may be about to do so in vain.
+        queued = [each.info.uid for each in self.queue.pods()]
+        self.queue.activate([*queued, *self.queue.in_flight_uids])
+
+    def _take_over(self, pod: Pod) -> None:
+        """Queue a pod that has become ours, and let one go that is not any more."""
+        uid = pod.metadata.uid
+        if not self.is_ours(pod):
+            self.queue.delete(uid)
+            self.cluster.nominator.clear(uid)
+        elif uid not in self.queue and not self.cluster.is_assumed(uid):
+            try:
+                info = self.cluster.compiler.pending(pod)
+            except ObjectError as unreadable:
+                self.failures.refuse(pod, unreadable)
+                return
+            self.queue.add(info)
+            if pod.status.nominated_node_name:
+                self.cluster.nominator.nominate(info, pod.status.nominated_node_name)
 
     def _make_frameworks(self, config: SchedulerConfiguration) -> dict[str, Framework]:
-        failures = self._metrics.volume_scheduling_stage_error
         return {
-            profile.scheduler_name: build_framework(
-                profile,
-                registry=self._registry,
-                gates=self._gates,
-                cluster=self.cluster,
-                binder=self._outside.api_calls,
-                evictor=self.evictions,
-                waiting=self.waiting,
-                volume_writer=self._outside.volume_writer,
-                on_volume_stage_failure=lambda stage: failures.labels(stage).inc(),
-                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
-                metrics=self._metrics,
-                observer=Observer(
-                    self._metrics, profile.scheduler_name, timer=self._clock.monotonic
-                ),
-            )
+            profile.scheduler_name: self._make_framework(profile, config)
             for profile in config.profiles
         }
+
+    def _make_framework(self, profile: Profile, config: SchedulerConfiguration) -> Framework:
+        failures = self._metrics.volume_scheduling_stage_error
+        observer = Observer(self._metrics, profile.scheduler_name, timer=self._clock.monotonic)
+        framework = build_framework(
+            profile,
+            registry=self._registry,
+            gates=self._gates,
+            cluster=self.cluster,
+            binder=self._outside.api_calls,
+            evictor=self.evictions,
+            waiting=self.waiting,
+            volume_writer=self._outside.volume_writer,
+            on_volume_stage_failure=lambda stage: failures.labels(stage).inc(),
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            metrics=self._metrics,
+            observer=observer,
+        )
+        plugins = framework.plugins
+        observer.expect("PreFilter", plugins.pre_filter)
+        observer.expect("Filter", plugins.filter)
+        observer.expect("PreScore", plugins.pre_score)
+        observer.expect("Score", (plugin for plugin, _ in plugins.score))
+        return framework
 
     def _make_queue(
         self, config: SchedulerConfiguration, options: EngineOptions
     ) -> SchedulingQueue:
         def gate(pod: QueuedPod) -> str:
-            framework = self.frameworks[pod.info.pod.spec.scheduler_name]
-            return framework.gate(pod.info, pod.gated_by).plugin
+            framework = self.frameworks.get(pod.info.pod.spec.scheduler_name)
+            # A pod whose profile went while it was in flight is let go when its turn comes.
+            return "" if framework is None else framework.gate(pod.info, pod.gated_by).plugin
 
         return SchedulingQueue(
             clock=self._clock,

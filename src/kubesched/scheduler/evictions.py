@@ -68,10 +68,10 @@ class Evictions:
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background; those that are on their way out are left alone."""
-        self._metrics.preemption_victims.observe(len(victims))
         staying = [each for each in victims if each.pod.metadata.deletion_timestamp is None]
         if not staying:
             return
+        self._metrics.preemption_victims.observe(len(victims))
         _log.v(
             2,
             "Start the preemption asynchronously",
@@ -104,7 +104,7 @@ class Evictions:
         succeeded = False
         try:
             cleared = await self._clear_nominations(eviction)
-            await asyncio.gather(*(self._evict_one(eviction, victim) for victim in others))
+            await self._evict_together(eviction, others)
             eviction.last_victim = last
             await self._evict_one(eviction, last)
             succeeded = cleared
@@ -130,16 +130,26 @@ class Evictions:
             seconds = loop.time() - started
             self._metrics.preemption_goroutines_duration.labels(result).observe(seconds)
 
+    async def _evict_together(self, eviction: Eviction, victims: list[PodInfo]) -> None:
+        """Evict pods at once; whatever fails, all of them are through before that is told."""
+        results = await asyncio.gather(
+            *(self._evict_one(eviction, victim) for victim in victims), return_exceptions=True
+        )
+        for result in results:
+            if isinstance(result, BaseException):
+                raise result
+
     async def _clear_nominations(self, eviction: Eviction) -> bool:
         """Take promises back that less important pods have on the node; False if that failed."""
+        cleared = True
         for pod in self._nominator.pods_on(eviction.node_name):
             if pod.priority < eviction.preemptor.priority and pod.pod.status.nominated_node_name:
                 try:
                     await self._api_calls.nominate(pod.pod, "")
                 except ClientError as failed:
                     _log.error("Cannot clear 'NominatedNodeName' field", failed, pod=pod.full_name)
-                    return False
-        return True
+                    cleared = False
+        return cleared
 
     async def _evict_one(self, eviction: Eviction, victim: PodInfo) -> None:
         preemptor, node_name = eviction.preemptor, eviction.node_name

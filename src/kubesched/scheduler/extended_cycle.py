@@ -93,14 +93,12 @@ class ExtendedCycle:
             row = self._table.row_of(name)
             if row is not None:
                 on_row = self._table.pods[row]
-                chosen = [on_row[each.metadata.uid] for each in victims.pods]
-                narrowed.append(
-                    Candidate(
-                        row,
-                        tuple(sorted(chosen, key=importance)),
-                        victims.num_pdb_violations,
-                    )
-                )
+                chosen = [on_row.get(each.metadata.uid) for each in victims.pods]
+                # Who went while the extenders were asked changes the sum: better look again.
+                there = [each for each in chosen if each is not None]
+                if len(there) == len(chosen):
+                    victims_in_order = tuple(sorted(there, key=importance))
+                    narrowed.append(Candidate(row, victims_in_order, victims.num_pdb_violations))
         return narrowed
 
     def _pods_on(self, node_name: str) -> list[Pod] | None:

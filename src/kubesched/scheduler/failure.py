@@ -40,6 +40,10 @@ class FailureHandler:
         self._attempts = attempts
         #: returns the newest version of a pod, by namespace and name
         self._find_pod = find_pod
+        #: as long as another replica schedules, it is for that one to tell
+        self._is_our_turn = False
+        #: uid → pod and what is wrong with it, to be told when it is our turn
+        self._refused_early: dict[str, tuple[Pod, ObjectError]] = {}
 
     def handle(
         self,
@@ -73,8 +77,20 @@ class FailureHandler:
         self._recorders.warning(newest, reason="FailedScheduling", action="Scheduling", note=note)
         self._reports.submit(newest, status, nominated_node)
 
+    def begin(self) -> None:
+        """Note that it is our turn to schedule: now we are the ones to tell."""
+        self._is_our_turn = True
+        early, self._refused_early = self._refused_early, {}
+        for pod, unreadable in early.values():
+            newest = self._find_pod(pod.metadata.namespace, pod.metadata.name)
+            if newest is not None and newest.metadata.uid == pod.metadata.uid:
+                self.refuse(pod, unreadable)
+
     def refuse(self, pod: Pod, unreadable: ObjectError) -> None:
         """Tell the owner of a pod that it cannot be scheduled until it is changed."""
+        if not self._is_our_turn:
+            self._refused_early[pod.metadata.uid] = pod, unreadable
+            return
         _log.warning("Pod cannot be scheduled", err=unreadable)
         status = error(str(unreadable))
         note = status.message
@@ -83,6 +99,7 @@ class FailureHandler:
 
     def _note_rejectors(self, pod: QueuedPod, status: Status, diagnosis: Diagnosis | None) -> None:
         pod.unschedulable_plugins, pod.pending_plugins = set(), set()
+        pod.filtered = diagnosis is not None
         if diagnosis is not None:
             pod.unschedulable_plugins |= diagnosis.unschedulable_plugins
             pod.pending_plugins |= diagnosis.pending_plugins

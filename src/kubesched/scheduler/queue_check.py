@@ -27,6 +27,8 @@ _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 #: The budget is spent in slices as short as this period makes them: pods must not wait for us.
 PERIOD_S = 0.25
+#: A pod that was woken and did not fit after all is left alone for so long.
+PAUSE_S = 60.0
 
 
 class QueueCheck:
@@ -51,6 +53,10 @@ class QueueCheck:
         self._round: deque[str] = deque()
         #: the state of the cluster when the round began
         self._version = -1
+        #: by how much the last step overdrew its budget
+        self._debt_s = 0.0
+        #: uid → when we woke the pod
+        self._woken: dict[str, float] = {}
         #: evaluations made
         self.checked = 0
         #: plugin → pods that it had turned away, that fit, and that nothing woke
@@ -72,8 +78,9 @@ class QueueCheck:
         if not self._round and self._version != self._cluster.version:
             # As long as nothing changes, there is nothing new to be found.
             self._version = self._cluster.version
-            self._round.extend(pod.info.uid for pod in self._queue.unschedulable_pods())
-        deadline = self._timer() + budget_s
+            self._begin_round()
+        started = self._timer()
+        deadline = started + budget_s - self._debt_s
         # Nothing changes during a step, so pods that ask the same get the same answer, and of
         # those that fit, one at a time is woken: the next may not fit any more.
         asked: set[Hashable] = set()
@@ -85,17 +92,23 @@ class QueueCheck:
             if kind is None or kind not in asked:
                 asked.add(kind)
                 self._check(pod)
+        self._debt_s = max(self._timer() - deadline, 0.0)
+
+    def _begin_round(self) -> None:
+        now = self._timer()
+        self._woken = {uid: at for uid, at in self._woken.items() if now - at < PAUSE_S}
+        waiting = (pod.info.uid for pod in self._queue.unschedulable_pods())
+        self._round.extend(uid for uid in waiting if uid not in self._woken)
 
     def _is_repeatable(self, pod: QueuedPod) -> bool:
-        """Tell whether filters alone turned the pod away: others' reasons are not known here."""
-        framework = self._frameworks.get(pod.info.pod.spec.scheduler_name)
-        return framework is not None and pod.rejectors <= framework.plugins.filtering
+        """Tell whether filters turned the pod away: others' reasons are not known here."""
+        return pod.filtered and pod.info.pod.spec.scheduler_name in self._frameworks
 
     def _check(self, pod: QueuedPod) -> None:
         framework = self._frameworks[pod.info.pod.spec.scheduler_name]
         self.checked += 1
         try:
-            found = framework.evaluator.find_feasible(CycleState(), pod.info)
+            found = framework.evaluator.look_for_feasible(CycleState(), pod.info)
         except AttemptError:
             return
         if isinstance(found, Diagnosis) or len(found) == 0:
@@ -108,6 +121,7 @@ class QueueCheck:
             rejectedBy=rejectors,
             feasibleNodes=len(found),
         )
+        self._woken[pod.info.uid] = self._timer()
         self._queue.activate([pod.info.uid])
 
 

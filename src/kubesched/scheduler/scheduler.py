@@ -79,7 +79,10 @@ class Scheduler:
             except Exception as bug:  # noqa: BLE001 (a bug costs this attempt at this pod only)
                 _bugs.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
                 self._cluster.forget(pod.info.uid)
-                framework = self._frameworks[pod.info.pod.spec.scheduler_name]
+                framework = self._frameworks.get(pod.info.pod.spec.scheduler_name)
+                if framework is None:
+                    self._queue.done(pod.info.uid)
+                    continue
                 status = error(f"{type(bug).__name__}: {bug}")
                 self._failures.handle(framework, pod, status, nominated_node=None)
 

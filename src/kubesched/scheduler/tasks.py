@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Coroutine
+
+_log = logging.getLogger(__name__)
 
 
 class Tasks:
@@ -15,11 +18,17 @@ class Tasks:
     def __len__(self) -> int:
         return len(self._tasks)
 
-    def start(self, work: Coroutine[object, object, None]) -> None:
-        """Let something happen in the background."""
+    def start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
+        """Let something happen in the background; return the task."""
         task = asyncio.create_task(work)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._done)
+        return task
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (bug := task.exception()) is not None:
+            _log.error("a background task failed unexpectedly", exc_info=bug)
 
     async def drain(self, timeout_s: float) -> None:
         """Wait for what is under way, and what it starts; give up what takes longer."""

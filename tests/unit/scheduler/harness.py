@@ -25,9 +25,15 @@ Json = dict[str, Any]
 class Harness:
     """An embedded cluster and the scheduler on it."""
 
-    def __init__(self, cluster: EmbeddedCluster, app: App) -> None:
+    def __init__(self, cluster: EmbeddedCluster, app: App, running: asyncio.Task[None]) -> None:
         self.cluster = cluster
         self.app = app
+        self._running = running
+
+    async def end(self) -> None:
+        """Ask the scheduler to end, and wait until it has."""
+        self._running.cancel()
+        await asyncio.gather(self._running, return_exceptions=True)
 
     def create_pod(self, name: str, **spec: object) -> Json:
         container = {"name": "c", "image": "i", "resources": {"requests": {"cpu": "1"}}}
@@ -92,7 +98,7 @@ async def scheduler(
         task = asyncio.create_task(app.run())
         try:
             await asyncio.wait_for(app.started.wait(), 5)
-            yield Harness(cluster, app)
+            yield Harness(cluster, app, task)
             app.cluster.validate()
             app.queue.validate()
         finally:

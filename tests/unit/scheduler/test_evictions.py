@@ -369,6 +369,22 @@ def test_all_but_the_last_at_once_then_the_last() -> None:
     slow_motion(steps)
 
 
+def test_a_failure_is_told_when_all_others_are_through() -> None:
+    async def steps(bench: Bench) -> None:
+        bench.server.failures = {"delete a": ApiError("no", code=500)}
+        bench.server.held = {"delete b": asyncio.Event()}
+        bench.evict("a", "b", "c")
+        await turns()
+        assert bench.is_under_way(), "b is still being deleted"
+        assert bench.activated == []
+        bench.server.held["delete b"].set()
+        await bench.evictions.drain(5)
+        assert bench.activated == ["preemptor"]
+        assert "mark c" not in bench.server.log
+
+    slow_motion(steps)
+
+
 def test_pods_that_are_on_their_way_out_are_left_alone() -> None:
     async def steps(bench: Bench) -> None:
         gone = bench.victims("gone")[0]

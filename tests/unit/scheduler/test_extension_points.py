@@ -206,6 +206,21 @@ class Companion(Permit):
         return SUCCESS, 0.0
 
 
+def test_a_pod_that_waits_does_not_hold_up_the_end() -> None:
+    async def run() -> float:
+        loop = asyncio.get_running_loop()
+        async with scheduler(Gatekeeper) as here:
+            uid = here.create_pod("waits")["metadata"]["uid"]
+            await here.until(lambda: Gatekeeper.waiting.get(uid))
+            ending = loop.time()
+            await here.end()
+            assert here.app.cluster.assumed_count == 0, "its place was given back"
+            assert here.message("waits") == "", "nobody was told anything"
+        return loop.time() - ending
+
+    assert asyncio.run(run()) < 5.0
+
+
 def test_a_plugin_can_let_other_pods_go() -> None:
     async def run() -> None:
         async with scheduler(Companion) as here:

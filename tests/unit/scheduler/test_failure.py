@@ -137,8 +137,20 @@ def test_a_version_that_cannot_be_read_is_not(caplog: pytest.LogCaptureFixture) 
     assert "Keeping the version of a pod that can be read" in caplog.text
 
 
+def test_as_long_as_another_replica_schedules_nobody_is_told() -> None:
+    bench = Bench()
+    for name in ("stays", "goes"):
+        bench.known[name] = pod(name)
+        bench.handler.refuse(bench.known[name], ObjectError(f"pod default/{name}: unreadable"))
+    assert bench.events.notes == []
+    del bench.known["goes"]
+    bench.handler.begin()
+    assert [name for name, *_ in bench.events.notes] == ["stays"]
+
+
 def test_a_pod_that_cannot_be_read_is_told_so() -> None:
     bench = Bench()
+    bench.handler.begin()
     bench.handler.refuse(pod("q"), ObjectError("pod default/q: cpu: not a quantity"))
     text = "pod default/q: cpu: not a quantity"
     assert bench.reports.submitted == [("q", error(text), None)]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
-from itertools import count
+from typing import Any
 
 import pytest
 
@@ -15,7 +14,7 @@ from kubesched.logs.formats import FIELDS
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.queue_check import QueueCheck
+from kubesched.scheduler.queue_check import PAUSE_S, QueueCheck
 from tests.unit.builders import Lab, node, pod
 from tests.unit.queue.queued import sort_key
 from tests.unit.scheduler.harness import scheduler
@@ -34,21 +33,30 @@ class Bench:
             registrations={},
             backoff=Backoff(),
         )
-        readings: Iterator[int] = count()
+        self.clock = VirtualClock()
+        evaluator: Any = self.lab.framework.evaluator
+        look = evaluator.look_for_feasible
+
+        def look_slowly(*question: Any) -> Any:
+            self.clock.advance(seconds_per_look)
+            return look(*question)
+
+        evaluator.look_for_feasible = look_slowly
         self.check = QueueCheck(
             self.queue,
             self.lab.cluster,
             {"default-scheduler": self.lab.framework},
-            timer=lambda: next(readings) * seconds_per_look,
+            timer=self.clock.monotonic,
             share=0.01,
         )
 
-    def park(self, name: str, *, cpu: str = "4", rejected_by: str = "NodeResourcesFit") -> None:
-        """Have a pod that was tried in vain."""
+    def park(self, name: str, *, cpu: str = "4", filtered: bool = True) -> None:
+        """Have a pod that was tried in vain: no node would do, or the chosen one was refused."""
         self.queue.add(self.lab.pending(pod(name, cpu=cpu)))
         popped = self.queue.pop()
         assert popped is not None
-        popped.unschedulable_plugins = {rejected_by}
+        popped.unschedulable_plugins = {"NodeResourcesFit"}
+        popped.filtered = filtered
         self.queue.requeue(popped)
 
     def silently_add_a_large_node(self) -> None:
@@ -59,10 +67,13 @@ class Bench:
 
     def woken(self) -> list[str]:
         """Return who can be popped now."""
+        return [each.info.uid for each in self.pop_all()]
+
+    def pop_all(self) -> list[QueuedPod]:
         popped: list[QueuedPod] = []
         while (each := self.queue.pop()) is not None:
             popped.append(each)
-        return [each.info.uid for each in popped]
+        return popped
 
 
 def test_a_pod_that_fits_and_was_not_woken_is_tried_at_once(
@@ -105,9 +116,10 @@ def test_of_pods_that_ask_the_same_one_is_evaluated_and_one_is_woken() -> None:
     assert bench.woken() == ["b"]
 
 
-def test_pods_that_filters_did_not_turn_away_are_left_alone() -> None:
+def test_pods_that_were_refused_the_node_chosen_for_them_are_left_alone() -> None:
+    """The same plugin may filter and reserve: why it refused is not known here."""
     bench = Bench()
-    bench.park("a", rejected_by="SomePermitPlugin")
+    bench.park("a", filtered=False)
     bench.silently_add_a_large_node()
     bench.check.step(1.0)
     assert (bench.woken(), bench.check.checked) == ([], 0)
@@ -122,7 +134,7 @@ def test_gated_pods_are_left_alone() -> None:
 
 
 def test_a_step_ends_when_its_budget_is_spent_and_the_next_goes_on_from_there() -> None:
-    bench = Bench(seconds_per_look=0.4)
+    bench = Bench(seconds_per_look=0.5)
     for number in range(4):
         bench.park(f"p{number}", cpu=str(2 + number))
     bench.check.step(1.0)
@@ -134,6 +146,34 @@ def test_a_step_ends_when_its_budget_is_spent_and_the_next_goes_on_from_there() 
     bench.silently_change_a_node()
     bench.check.step(1.0)
     assert bench.check.checked == 6, "from the beginning again"
+
+
+def test_what_a_step_overdraws_is_missing_in_the_next() -> None:
+    bench = Bench(seconds_per_look=4.0)
+    for number in range(20):
+        bench.park(f"p{number}", cpu=str(2 + number))
+    for _ in range(4):
+        bench.check.step(1.0)
+    assert bench.check.checked == 1, "one look took as much as four steps may"
+    bench.check.step(1.0)
+    assert bench.check.checked == 2
+
+
+def test_a_pod_that_was_woken_in_vain_is_left_alone_for_a_while() -> None:
+    bench = Bench()
+    bench.park("a")
+    bench.silently_add_a_large_node()
+    bench.check.step(1.0)
+    (popped,) = bench.pop_all()
+    popped.unschedulable_plugins, popped.filtered = {"NodeResourcesFit"}, True
+    bench.queue.requeue(popped)
+    bench.silently_change_a_node()
+    bench.check.step(1.0)
+    assert bench.woken() == []
+    bench.clock.advance(PAUSE_S)
+    bench.silently_change_a_node()
+    bench.check.step(1.0)
+    assert bench.woken() == ["a"]
 
 
 def test_nobody_listens_to_namespaces_but_the_pod_is_found() -> None:
