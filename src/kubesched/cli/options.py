@@ -46,6 +46,16 @@ _WITHOUT_CONFIG: Final = (
 )
 
 
+#: Gates that change nothing here when set to the value given; see docs/differences.md.
+_WITHOUT_EFFECT: Final = {
+    "CoordinatedLeaderElection": True,
+    "NominatedNodeNameForExpectation": False,
+    "SchedulerAsyncAPICalls": True,
+    "SchedulerAsyncPreemption": False,
+    "SchedulerPopFromBackoffQ": False,
+}
+
+
 class Note(msgspec.Struct, frozen=True):
     """Something to log at the start: a warning, or with values a structured line."""
 
@@ -322,6 +332,11 @@ def _notes(flags: ParsedFlags, gates: FeatureGates) -> list[Note]:
         stage = "GA" if state.stage is Stage.GA else "deprecated"
         message = f"Warning: setting {stage} feature gate. It will be removed in a future release."
         notes.append(Note(message, {"featureGate": state.name, "value": state.enabled}))
+    notes += [
+        Note(f"feature gate {name}={str(value).lower()} is accepted, but has no effect")
+        for name, value in _WITHOUT_EFFECT.items()
+        if gates.enabled(name) is value
+    ]
     alpha = [each.name for each in gates.states() if each.stage is Stage.ALPHA and each.enabled]
     if alpha:
         notes.append(

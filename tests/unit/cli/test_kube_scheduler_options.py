@@ -426,3 +426,11 @@ def test_a_file_of_labels_that_is_none(tmp_path: Path) -> None:
     assert "failed to read allow list manifest: open " in refusal(
         f"--allow-metric-labels-manifest={tmp_path / 'absent'}"
     )
+
+
+def test_a_gate_that_changes_nothing_here_is_named() -> None:
+    asked = make_options(["--feature-gates=SchedulerPopFromBackoffQ=false"])
+    assert [note.message for note in asked.notes] == [
+        "feature gate SchedulerPopFromBackoffQ=false is accepted, but has no effect"
+    ]
+    assert make_options(["--feature-gates=SchedulerPopFromBackoffQ=true"]).notes == ()
