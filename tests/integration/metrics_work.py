@@ -1,13 +1,13 @@
 """The same work for either scheduler, in steps that each wait for the one before.
 
-    nodes ──> scheduled · gated · refused · woken by a label · preempting · refused by the API server
+    nodes ──> scheduled · gated · refused · woken by a label · preempting · binding refused
 
 What can be counted afterwards is the same each time, but for what depends on time alone.
 """
 
 from __future__ import annotations
 
-from .control_plane import STRATEGIC_MERGE_PATCH, ApiError, ControlPlane, JsonObject, eventually
+from .control_plane import ApiError, ControlPlane, JsonObject, eventually
 from .scheduler_process import (
     condition_of,
     delete_pod,
@@ -39,9 +39,7 @@ class Work:
 
     def prepare(self) -> None:
         """Create what is there before the scheduler starts."""
-        self._plane.request(
-            "POST", PRIORITY_CLASSES, {"metadata": {"name": HIGH}, "value": 1000}
-        )
+        self._plane.request("POST", PRIORITY_CLASSES, {"metadata": {"name": HIGH}, "value": 1000})
         self._forbid_a_binding()
 
     def clean_up(self) -> None:

@@ -16,7 +16,7 @@ import subprocess
 import sys
 import textwrap
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -52,14 +52,17 @@ def elected(plane: ControlPlane, lease: str, *profiles: JsonObject, **more: obje
     )
 
 
-def serving(plane: ControlPlane, port: int) -> tuple[str, ...]:
-    """Flags that open the HTTPS port, and let the API server say who may use it."""
+def serving(plane: ControlPlane, port: int, *, looks_up: bool = False) -> tuple[str, ...]:
+    """Flags that open the HTTPS port, and let the API server say who may use it.
+
+    Whose certificates count is only looked up where the API server has something to say about it.
+    """
     return (
         f"--secure-port={port}",
         f"--bind-address={LOOPBACK}",
         f"--authentication-kubeconfig={plane.scheduler_kubeconfig}",
         f"--authorization-kubeconfig={plane.scheduler_kubeconfig}",
-        "--authentication-skip-lookup=true",  # there is nothing to look up
+        f"--authentication-skip-lookup={str(not looks_up).lower()}",
     )
 
 
@@ -72,7 +75,7 @@ def page(plane: ControlPlane, port: int, path: str, *, method: str = "GET") -> R
     """Ask a scheduler's HTTPS port for a path, as somebody who may everything."""
     connection = connect(port)
     try:
-        headers = {"Authorization": f"Bearer {plane._admin_token}"}  # noqa: SLF001 (as its tests do)
+        headers = {"Authorization": f"Bearer {plane._admin_token}"}
         return ask(connection, path, method, headers)
     finally:
         connection.close()
@@ -142,7 +145,7 @@ def run_patched(
     script, file = folder / f"{name}.py", folder / f"{name}.json"
     script.write_text(_PATCHED.format(code=textwrap.dedent(code)))
     file.write_text(json.dumps(config))
-    command = (sys.executable, "-W", "error", script, f"--config={file}", *flags)
+    command = [sys.executable, "-W", "error", str(script), f"--config={file}", *flags]
     process = spawn(
         "kubesched (patched)", command, log=folder / f"{name}.log", environment=environment()
     )
@@ -159,19 +162,18 @@ def run_patched(
 def wait_for_end(scheduler: SchedulerProcess, *, seconds: float) -> int:
     """Wait until a scheduler ends by itself; return its exit code."""
     try:
-        return scheduler._popen.wait(seconds)  # noqa: SLF001 (there is no other need for it)
+        return scheduler._popen.wait(seconds)
     except subprocess.TimeoutExpired:
         raise AssertionError(f"it did not end within {seconds:g} s") from None
 
 
 def send(scheduler: SchedulerProcess, number: int) -> None:
     """Send a signal to a scheduler, by its process id."""
-    scheduler._popen.send_signal(number)  # noqa: SLF001 (there is no other need for it)
+    scheduler._popen.send_signal(number)
 
 
-def stays(holds: object, *, seconds: float, every: float = 0.1) -> None:
+def stays(holds: Callable[[], object], *, seconds: float, every: float = 0.1) -> None:
     """Fail if something that is so ceases to be within some time."""
-    assert callable(holds)
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         assert holds(), "it did not stay so"

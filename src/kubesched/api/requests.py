@@ -43,7 +43,7 @@ DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024
 _NATIVE: Final = "kubernetes.io/"
 _QUOTA_PREFIX: Final = "requests."
 _SIDECAR: Final = "Always"
-_RESIZE_PENDING: Final = "PodResizePending"
+RESIZE_PENDING: Final = "PodResizePending"
 _INFEASIBLE: Final = "Infeasible"
 
 #: Amounts of resources in billionths, exact.
@@ -257,7 +257,7 @@ def _resized(
 
 def _resize_is_infeasible(pod: Pod) -> bool:
     for condition in pod.status.conditions:
-        if condition.type == _RESIZE_PENDING:
+        if condition.type == RESIZE_PENDING:
             return condition.reason == _INFEASIBLE
     return False
 

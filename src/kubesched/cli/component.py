@@ -12,18 +12,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import signal
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 from kubesched import __version__, logs
 from kubesched.app import App
 from kubesched.cli.options import Options
 from kubesched.cli.reloading import Reloader
+from kubesched.cli.review_metrics import CallerMetrics, ReviewMetrics, TokenCacheMetrics
 from kubesched.client import kubeconfig
 from kubesched.client.access import ClusterAccess
 from kubesched.client.events import EventRecorder
 from kubesched.client.leader_election import LeaderElector, make_identity
 from kubesched.client.rest import ApiClient
+from kubesched.client.rest_metrics import RestMetrics
 from kubesched.clock import RealClock
 from kubesched.config import encoding
 from kubesched.config.types import SchedulerConfiguration
@@ -36,7 +39,7 @@ from kubesched.scheduler.engine import EngineOptions
 from kubesched.server.serving import SecureServer
 from kubesched.server.sources import PING, HealthCheck, MetricsPage, Sources, StatusPage
 
-_log = logs.get_logger(__name__)
+_log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 #: Under this name leader election is counted, whatever the lease is called.
 ELECTION = "kube-scheduler"
@@ -88,7 +91,8 @@ class Component:
     async def run(self) -> None:
         """Run until cancelled; raises LeadershipLostError if another replica takes over."""
         self._task = asyncio.current_task()
-        async with self._server, self._signals(), self._background():
+        # Signals first: until somebody listens, SIGHUP and SIGUSR2 would end the process.
+        async with self._signals(), self._server, self._background():
             try:
                 if self._election is None:
                     await self._app.run()
@@ -145,6 +149,11 @@ class Component:
             observe_check=lambda name, kind, healthy: self._slis.observe(
                 name, kind, healthy=healthy
             ),
+            observe_requests=lambda purpose, host: ReviewMetrics(
+                self._metrics, host, purpose=purpose
+            ),
+            observe_callers=CallerMetrics(self._metrics),
+            observe_tokens=TokenCacheMetrics(self._metrics),
             metrics=MetricsPage(self._metrics.render, self._metrics.reset),
             resource_metrics=MetricsPage(self._pod_resources),
             sli_metrics=MetricsPage(self._slis.render, self._slis.reset),
@@ -176,10 +185,11 @@ class Component:
     def _sync(self) -> str | None:
         return None if self._app.informers.have_synced else "waiting for the first lists"
 
-    def _pod_resources(self) -> bytes | None:
+    def _pod_resources(self) -> AsyncIterator[bytes] | None:
         if self._election is not None and not self._election.elector.leading:
             return None
-        return b"".join(render_pod_resources(self._app.informers.pods.objects.values()))
+        # Pods come and go while this is written.
+        return _in_turns(render_pod_resources(list(self._app.informers.pods.objects.values())))
 
 
 class Election:
@@ -189,7 +199,9 @@ class Election:
         self, access: ClusterAccess, config: SchedulerConfiguration, metrics: Metrics
     ) -> None:
         user_agent = f"kube-scheduler/kubesched-{__version__}/leader-election"
-        self._client = ApiClient(access, user_agent=user_agent)
+        self._client = ApiClient(
+            access, user_agent=user_agent, observer=RestMetrics(metrics, access.server.address)
+        )
         first = config.profiles[0].scheduler_name
         self._recorder = EventRecorder(self._client, controller=first, instance="", core_v1=True)
         self._metrics = metrics
@@ -260,9 +272,18 @@ class Election:
         """Renew the lease; when that fails, stop scheduling."""
         try:
             await self.elector.hold()
-        except LeadershipLostError:
+        except Exception as ended:  # noqa: BLE001 (without a lease nothing may go on)
+            if not isinstance(ended, LeadershipLostError):
+                _bugs.exception("holding the lease failed unexpectedly")
             if scheduling is not None:
                 scheduling.cancel()
+
+
+async def _in_turns(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
+    """Give one piece after the other, and everybody else a turn in between."""
+    for piece in pieces:
+        yield piece
+        await asyncio.sleep(0)
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:

@@ -4,32 +4,36 @@
                                         └── refused: logged, and the one before stays in use
 
 A file counts as changed when what it leads to does, so that the links by which a ConfigMap volume
-is swapped are followed. What only a start can change is named in the log.
+is swapped are followed. What only a start can change is named in the log, and stays as it was.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
+
+from msgspec.structs import replace
 
 from kubesched import logs
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import KubeschedError
 
-_log = logs.get_logger(__name__)
+_log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 PERIOD_S: Final = 2.0
 
-#: Parts of the configuration that are used once, when the process starts.
-_AT_START: Final = (
-    "client_connection",
-    "leader_election",
-    "enable_profiling",
-    "enable_contention_profiling",
-    "delay_cache_until_active",
-)
+#: Parts of the configuration that are used once, when the process starts, with their names in the
+#: file.
+_AT_START: Final = {
+    "client_connection": "clientConnection",
+    "leader_election": "leaderElection",
+    "enable_profiling": "enableProfiling",
+    "enable_contention_profiling": "enableContentionProfiling",
+    "delay_cache_until_active": "delayCacheUntilActive",
+}
 
 
 class Reloader:
@@ -58,16 +62,24 @@ class Reloader:
             return
         self._seen = self._content()
         try:
-            config = self._read()
+            read = self._read()
+            config = replace(read, **{name: getattr(self.config, name) for name in _AT_START})
             self._apply(config)
         except KubeschedError as refused:
             _log.error(
                 "Configuration refused, the one before stays in use", refused, file=self._file
             )
             return
-        late = [name for name in _AT_START if getattr(config, name) != getattr(self.config, name)]
+        except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
+            _bugs.exception("reading the configuration again failed unexpectedly")
+            return
         self.config = config
         _log.info("Configuration in use", file=self._file, profiles=_names(config))
+        late = [
+            field
+            for name, field in _AT_START.items()
+            if getattr(config, name) != getattr(read, name)
+        ]
         if late:
             _log.warning("Changes that need a restart were left out", fields=late)
 

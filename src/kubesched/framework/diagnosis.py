@@ -53,20 +53,24 @@ class Diagnosis:
         """Return what a node answered."""
         if self.pre_filter is not None:
             return self.pre_filter
-        if self._numbers is None or not self._numbers[row]:
-            return self._absent
-        return self._statuses[self._numbers[row]]
+        return self._absent if self._numbers is None else self._status(int(self._numbers[row]))
+
+    def _status(self, number: int) -> Status:
+        return self._statuses[number] if number else self._absent
 
     def rows_with(self, code: Code) -> IndexArray:
         """Return the rows whose answer has a certain code, in node order."""
         rows = self._table.order.rows()
         if self.pre_filter is not None:
             return rows if self.pre_filter.code is code else rows[:0]
-        of_number = np.array([status.code is code for status in self._statuses] or [False])
-        of_number[0] = self._absent.code is code
         if self._numbers is None:
-            return rows if of_number[0] else rows[:0]
-        return rows[of_number[self._numbers[rows]]]
+            return rows if self._absent.code is code else rows[:0]
+        numbers = self._numbers[rows]
+        # Of all statuses that are known, only a few were given this time.
+        has_code = np.bincount(numbers) > 0
+        for number in np.flatnonzero(has_code).tolist():
+            has_code[number] = self._status(number).code is code
+        return rows[has_code[numbers]]
 
     def message(self) -> str:
         """Return the text of the pod's condition and event."""
@@ -94,7 +98,6 @@ class Diagnosis:
             found, how_many = np.unique(self._numbers[rows], return_counts=True)
             per_status = dict(zip(found.tolist(), how_many.tolist(), strict=True))
         for number, count in per_status.items():
-            status = self._statuses[number] if number else self._absent
-            for reason in status.reasons:
+            for reason in self._status(number).reasons:
                 counts[reason] += count
         return counts

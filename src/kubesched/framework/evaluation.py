@@ -87,6 +87,7 @@ class Evaluator:
 
         Raises AttemptError if a plugin reports an error.
         """
+        self._shed()
         observer = self._observer
         started = observer.begin()
         point, code = "PreFilter", Code.ERROR
@@ -107,6 +108,12 @@ class Evaluator:
             return found
         finally:
             observer.point(point, code, started)
+
+    def _shed(self) -> None:
+        """Forget what was said about other pods once it has become too much."""
+        if self.book.is_full(self._table.size):
+            self.book.clear()
+            self.plans.clear()
 
     def look_for_feasible(self, state: CycleState, pod: PodInfo) -> IndexArray | Diagnosis:
         """Find the same as `find_feasible`, when it is no attempt and does not count as one."""
@@ -192,7 +199,9 @@ class Evaluator:
         crowded = self._leaving_room(state, pod, passing)
         for row in crowded:
             passing[row] = False
-        if self.book.errors:
+        if self.book.errors and self.book.any_error(
+            plan.rejections(), *global_rejections, list(crowded.values())
+        ):
             self._raise_error(self._merged(plan.rejections(), global_rejections, crowded))
         order = table.order.rows()
         feasible = order[passing[order]]

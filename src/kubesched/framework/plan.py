@@ -171,6 +171,10 @@ class Plans:
             self._plans.move_to_end(shape)
         return plan
 
+    def clear(self) -> None:
+        """Give all plans up, and with them the numbers of the book that their columns hold."""
+        self._plans.clear()
+
     def _make_room(self) -> None:
         per_plan = PLAN_OVERHEAD_BYTES + self._table.size * ROW_BYTES
         while len(self._plans) > max(self._limit_bytes // per_plan, 1):

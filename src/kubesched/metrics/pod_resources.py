@@ -32,7 +32,8 @@ _ENDED: Final = frozenset({names.PHASE_SUCCEEDED, names.PHASE_FAILED})
 def render_pod_resources(pods: Iterable[Pod]) -> Iterator[bytes]:
     """Write the amounts of these pods as Prometheus reads them, piece by piece.
 
-    The pods are read while it goes on: hand over a list if they may change meanwhile.
+    The pods are read while it goes on: hand over a list if they may change meanwhile. A piece may
+    be empty: each takes about as long as the others.
     """
     requests: list[bytes] = []
     rest = iter(pods)
@@ -42,11 +43,11 @@ def render_pod_resources(pods: Iterable[Pod]) -> Iterator[bytes]:
         request_lines: list[str] = []
         for pod in piece:
             _write(pod, limit_lines, request_lines)
-        if limit_lines:
-            yield ((header(POD_LIMIT) if is_first else "") + "".join(limit_lines)).encode()
-            is_first = False
         if request_lines:
             requests.append("".join(request_lines).encode())
+        first_line = header(POD_LIMIT) if is_first and limit_lines else ""
+        is_first = is_first and not limit_lines
+        yield (first_line + "".join(limit_lines)).encode()
     # The lines of a family must not be interrupted, so these wait for the last of the others.
     if requests:
         yield header(POD_REQUEST).encode()

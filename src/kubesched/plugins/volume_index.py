@@ -1,39 +1,101 @@
 """Volumes that claims could take, kept in order as volumes come, go and are taken.
 
     journal of volumes ──> class ──> kept for a claim, by claim
-                               └───> free, by what they are: the smallest first
+                               └───> free, by what they are: the smallest first ──> their rows
 
 Of the volumes of a class, thousands may be free, and one is taken at a time. Which of them a claim
-could take is then a matter of finding the right lists and cutting them at the claim's size.
+could take is then a matter of finding the right lists and cutting them at the claim's size. In the
+most frequent case, many volumes that one host each can reach and one claim that takes one of them,
+their rows are kept in the same order, and choosing one on each row is a single operation.
 """
 
 from __future__ import annotations
 
 import heapq
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Iterator
+
+import numpy as np
 
 from kubesched.api import labels
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.cluster.arrays import Int32Array
 from kubesched.cluster.storage import ClaimKey, Volumes
 from kubesched.errors import ObjectError, SelectorError, require
 from kubesched.plugins.volume_matching import (
     AVAILABLE,
     FILESYSTEM,
+    NO_VOLUME,
     Candidate,
     Candidates,
+    Choice,
     capacity_nano,
     is_bound_to,
     requested_nano,
     required_nodes,
     suits,
 )
-from kubesched.plugins.volume_topology import Topologies
+from kubesched.plugins.volume_topology import RowPairs, Topologies, TopologyRows
 
 #: Volume mode, attributes class, access modes.
 Kind = tuple[str, str, tuple[str, ...]]
-#: In order of size; equally large ones by name: any would do, but always the same.
-Ordered = list[tuple[int, str, Candidate]]
+#: So many (volume, row) pairs are kept for each volume, and for each row: where one volume can be
+#: reached from many rows, the first few of them will do for all rows, and the rest need no pairs.
+MAX_PAIRS = 4
+
+
+class _Ordered:
+    """Free volumes in order of size; equally large ones by name: any would do, but always the same.
+
+    Their rows are kept from when somebody first asks for them.
+    """
+
+    def __init__(self) -> None:
+        self.keys: list[tuple[int, str]] = []
+        self.candidates: list[Candidate] = []
+        self._pairs: RowPairs | None = None
+        self._places: TopologyRows | None = None
+        #: candidates for others to keep; None until somebody asks
+        self._shown: tuple[Candidate, ...] | None = None
+
+    def add(self, candidate: Candidate) -> None:
+        """Let a volume in."""
+        key = _place(candidate)
+        place = bisect_left(self.keys, key)
+        self.keys.insert(place, key)
+        self.candidates.insert(place, candidate)
+        self._shown = None
+        if self._pairs is not None:
+            self._pairs.insert(place, candidate.topology)
+
+    def remove(self, candidate: Candidate) -> None:
+        """Take a volume out."""
+        place = bisect_left(self.keys, _place(candidate))
+        del self.keys[place], self.candidates[place]
+        self._shown = None
+        if self._pairs is not None:
+            self._pairs.remove(place)
+
+    def first_of_size(self, size_nano: int) -> int:
+        """Return the place of the first volume that is large enough."""
+        return bisect_left(self.keys, (size_nano, ""))
+
+    def smallest(
+        self, claim: PersistentVolumeClaim, places: TopologyRows, table_size: int
+    ) -> Choice | None:
+        """Choose the first volume that is large enough on each row; None if that takes too much."""
+        if self._pairs is None or self._places is not places:
+            self._places = places
+            self._pairs = RowPairs(places, (each.topology for each in self.candidates))
+        if self._pairs.count() > MAX_PAIRS * (table_size + len(self.candidates)):
+            return None
+        if self._shown is None:
+            self._shown = tuple(self.candidates)
+        numbers: Int32Array = np.full(table_size, NO_VOLUME, dtype=np.int32)
+        volumes, rows = self._pairs.pairs(self.first_of_size(requested_nano(claim)))
+        # Written back to front, so that of several volumes for a row the first one stays.
+        numbers[rows[::-1]] = volumes[::-1]
+        return Choice(claim, self._shown, numbers)
 
 
 class _ClassVolumes:
@@ -43,7 +105,7 @@ class _ClassVolumes:
         #: claim → volume → candidate
         self.kept: dict[ClaimKey, dict[str, Candidate]] = {}
         #: those that are available and nobody's
-        self.free: dict[Kind, Ordered] = {}
+        self.free: dict[Kind, _Ordered] = {}
 
     def add(self, candidate: Candidate) -> None:
         """Note a volume."""
@@ -52,8 +114,7 @@ class _ClassVolumes:
         if reference is not None:
             self.kept.setdefault((reference.namespace, reference.name), {})[name] = candidate
         elif _is_free(volume):
-            entry = (candidate.size_nano, name, candidate)
-            insort(self.free.setdefault(_kind(volume), []), entry, key=lambda each: each[:2])
+            self.free.setdefault(_kind(volume), _Ordered()).add(candidate)
 
     def remove(self, candidate: Candidate) -> None:
         """Forget a volume, in the version in which it was noted."""
@@ -66,26 +127,30 @@ class _ClassVolumes:
                 del self.kept[key]
         elif _is_free(volume):
             kind = _kind(volume)
-            ordered = self.free[kind]
-            place = (candidate.size_nano, name)
-            del ordered[bisect_left(ordered, place, key=lambda each: each[:2])]
-            if not ordered:
+            self.free[kind].remove(candidate)
+            if not self.free[kind].keys:
                 del self.free[kind]
 
-    def free_for(self, claim: PersistentVolumeClaim) -> Iterator[Candidate]:
-        """Return free volumes that are what a claim asks for and large enough, in order."""
+    def lists_for(self, claim: PersistentVolumeClaim) -> list[_Ordered]:
+        """Return free volumes that are what a claim asks for, if they are large enough."""
         wanted = claim.spec
         modes = set(wanted.access_modes)
         attributes_class = wanted.volume_attributes_class_name or ""
         volume_mode = wanted.volume_mode or FILESYSTEM
-        smallest = (requested_nano(claim), "")
-        fitting = [
-            ordered[bisect_left(ordered, smallest, key=lambda each: each[:2]) :]
+        return [
+            ordered
             for kind, ordered in self.free.items()
             if kind[:2] == (volume_mode, attributes_class) and modes.issubset(kind[2])
         ]
-        merged = fitting[0] if len(fitting) == 1 else heapq.merge(*fitting, key=lambda e: e[:2])
-        return (candidate for _, _, candidate in merged)
+
+    def free_for(self, claim: PersistentVolumeClaim) -> Iterator[Candidate]:
+        """Return free volumes that are what a claim asks for and large enough, in order."""
+        size_nano = requested_nano(claim)
+        fitting = [
+            ordered.candidates[ordered.first_of_size(size_nano) :]
+            for ordered in self.lists_for(claim)
+        ]
+        return iter(fitting[0]) if len(fitting) == 1 else heapq.merge(*fitting, key=_place)
 
 
 class VolumeIndex:
@@ -136,6 +201,27 @@ class VolumeIndex:
             tuple(free),
         )
 
+    def smallest(
+        self, claim: PersistentVolumeClaim, places: TopologyRows, *, table_size: int
+    ) -> Choice | None:
+        """Choose the smallest volume on each row for a claim that has nothing particular about it.
+
+        None if it has, or if too many rows can reach too many volumes: then `candidates` are to be
+        looked at one by one.
+        """
+        meta, wanted = claim.metadata, claim.spec
+        self._catch_up()
+        found = self._classes.get(claim.storage_class)
+        if (
+            found is None
+            or (meta.namespace, meta.name) in found.kept
+            or wanted.selector is not None
+            or (wanted.volume_attributes_class_name and not self._attributes_classes)
+        ):
+            return None
+        lists = found.lists_for(claim)
+        return lists[0].smallest(claim, places, table_size) if len(lists) == 1 else None
+
     def _catch_up(self) -> None:
         changed = self._volumes.changed_since(self._version)
         self._version = self._volumes.version
@@ -165,11 +251,16 @@ class VolumeIndex:
         listed: list[str] = []
         for each in self._classes.values():
             for ordered in each.free.values():
-                require(ordered == sorted(ordered, key=lambda entry: entry[:2]), "in order")
-                listed += [name for _, name, _ in ordered]
+                require(ordered.keys == sorted(ordered.keys), "in order")
+                require(ordered.keys == [_place(each) for each in ordered.candidates], "places")
+                listed += [name for _, name in ordered.keys]
             listed += [name for kept in each.kept.values() for name in kept]
         wanted = [n for n, each in shown.items() if each.spec.claim_ref or _is_free(each)]
         require(sorted(listed) == sorted(wanted), "each volume once")
+
+
+def _place(candidate: Candidate) -> tuple[int, str]:
+    return candidate.size_nano, candidate.volume.metadata.name
 
 
 def _is_free(volume: PersistentVolume) -> bool:

@@ -1,12 +1,14 @@
 """Where a new volume can be made for a claim: allowed topologies, and space that is left.
 
 Space counts only for CSI drivers that say so; then some CSIStorageCapacity of the class must be for
-the node and be large enough. A driver may report one for each node, so what they say is kept as
-arrays of (capacity, row) pairs until a capacity or a label changes.
+the node and be large enough. A driver may report one for each node, and reports another amount
+whenever a volume was made; so what they say is kept as arrays of (capacity, row) pairs, and only
+what changed is looked at again.
 """
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from typing import Final
 
 import numpy as np
@@ -20,19 +22,23 @@ from kubesched.api.storage import (
     StorageClass,
     TopologySelectorTerm,
 )
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
+from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.recent import Recent
-from kubesched.cluster.storage import Storage
+from kubesched.cluster.storage import Capacities, Storage
 from kubesched.errors import ObjectError, QuantityError
 from kubesched.plugins.volume_matching import STORAGE
 from kubesched.plugins.volume_topology import (
+    RowPairs,
+    Topologies,
     Topology,
     TopologyRows,
     of_allowed_topologies,
-    of_label_selector,
 )
+
+#: Namespace and name of a CSIStorageCapacity.
+CapacityKey = tuple[str, str]
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 #: For a class, in a place of `Space.numbers`: no capacity is large enough.
@@ -65,25 +71,106 @@ class Provisioning(Struct, frozen=True):
 class _ClassSpace:
     """All capacities of a class, and the rows that each is for."""
 
-    def __init__(self, capacities: list[CSIStorageCapacity], places: TopologyRows) -> None:
-        self.capacities = tuple(capacities)
-        #: largest volume that each allows
-        self._limits: Int64Array = np.array(
-            [-1 if (limit := volume_limit(each)) is None else limit for each in capacities],
-            dtype=np.int64,
-        )
-        rows = [places.find(of_label_selector(each.node_topology)) for each in capacities]
-        counts = [len(each) for each in rows]
-        self._rows: IndexArray = np.concatenate(rows) if rows else np.zeros(0, dtype=np.intp)
-        self._owners: Int32Array = np.repeat(np.arange(len(rows), dtype=np.int32), counts)
+    def __init__(self, places: TopologyRows) -> None:
+        #: in order; of several capacities for a row any would do, but always the same
+        self._keys: list[CapacityKey] = []
+        self._capacities: list[CSIStorageCapacity] = []
+        #: largest volume that each allows, -1 if unknown
+        self._limits: list[int] = []
+        self._pairs = RowPairs(places)
+        #: capacities for others to keep, and limits to calculate with; None until somebody asks
+        self._shown: tuple[CSIStorageCapacity, ...] | None = None
+        self._limit_column: Int64Array | None = None
+
+    def put(self, key: CapacityKey, capacity: CSIStorageCapacity, topology: Topology) -> None:
+        """Note a capacity that is new here."""
+        place = bisect_left(self._keys, key)
+        self._keys.insert(place, key)
+        self._capacities.insert(place, capacity)
+        self._limits.insert(place, _limit(capacity))
+        self._pairs.insert(place, topology)
+        self._shown = self._limit_column = None
+
+    def replace(self, key: CapacityKey, capacity: CSIStorageCapacity) -> bool:
+        """Note the new version of a capacity; False if it is for other rows than before."""
+        place = bisect_left(self._keys, key)
+        if capacity.node_topology != self._capacities[place].node_topology:
+            return False
+        self._capacities[place] = capacity
+        self._limits[place] = limit = _limit(capacity)
+        self._shown = None
+        if self._limit_column is not None:
+            self._limit_column[place] = limit
+        return True
+
+    def remove(self, key: CapacityKey) -> None:
+        """Forget a capacity."""
+        place = bisect_left(self._keys, key)
+        del self._keys[place], self._capacities[place], self._limits[place]
+        self._pairs.remove(place)
+        self._shown = self._limit_column = None
 
     def for_volume_of(self, size_bytes: int, table_size: int) -> Space:
         """Return the first capacity for each row that allows a volume of a size."""
+        if self._shown is None:
+            self._shown = tuple(self._capacities)
+        if self._limit_column is None:
+            self._limit_column = np.array(self._limits, dtype=np.int64)
         numbers: Int32Array = np.full(table_size, NO_SPACE, dtype=np.int32)
-        enough = self._limits[self._owners] >= size_bytes
+        owners, rows = self._pairs.pairs()
+        enough = self._limit_column[owners] >= size_bytes
         # Written back to front, so that of several capacities for a row the first stays.
-        numbers[self._rows[enough][::-1]] = self._owners[enough][::-1]
-        return Space(self.capacities, numbers)
+        numbers[rows[enough][::-1]] = owners[enough][::-1]
+        return Space(self._shown, numbers)
+
+
+class _Spaces:
+    """What is left of the classes that somebody asked about, as capacities come, change and go."""
+
+    def __init__(self, capacities: Capacities, places: TopologyRows) -> None:
+        self._capacities = capacities
+        self._places = places
+        self._topologies = Topologies()
+        self._classes: dict[str, _ClassSpace] = {}
+        #: capacity → the class under which it is noted
+        self._noted: dict[CapacityKey, str] = {}
+        #: of the capacities, up to which they were looked at
+        self._version = capacities.version
+
+    def of_class(self, class_name: str) -> _ClassSpace:
+        """Return what is left of a class."""
+        self._catch_up()
+        found = self._classes.get(class_name)
+        if found is None:
+            found = self._classes[class_name] = _ClassSpace(self._places)
+            for each in self._capacities.of_class(class_name):
+                self._look_at(self._capacities.key_of(each))
+        return found
+
+    def _catch_up(self) -> None:
+        changed = self._capacities.changed_since(self._version)
+        self._version = self._capacities.version
+        if changed is None:
+            self._classes.clear()
+            self._noted.clear()
+            return
+        for key in changed:
+            self._look_at(key)
+
+    def _look_at(self, key: CapacityKey) -> None:
+        capacity = self._capacities.get(*key)
+        class_name = None if capacity is None else capacity.storage_class_name
+        known = self._noted.get(key)
+        if known is not None:
+            space = self._classes[known]
+            if capacity is not None and class_name == known and space.replace(key, capacity):
+                return
+            space.remove(key)
+            del self._noted[key]
+        if capacity is not None and class_name in self._classes:
+            self._noted[key] = class_name
+            topology = self._topologies.of_labels(capacity.node_topology)
+            self._classes[class_name].put(key, capacity, topology)
 
 
 class Provisioner:
@@ -92,11 +179,8 @@ class Provisioner:
     def __init__(self, storage: Storage, table: NodeTable, places: TopologyRows) -> None:
         self._storage = storage
         self._table = table
-        self._places = places
         self._topologies: Recent[tuple[TopologySelectorTerm, ...], Topology] = Recent()
-        #: class → its capacities, as of the versions of what they were made from
-        self._space: dict[str, _ClassSpace] = {}
-        self._made_from: tuple[int, int] = (-1, -1)
+        self._spaces = _Spaces(storage.capacities, places)
 
     def where(self, claim: PersistentVolumeClaim) -> Provisioning:
         """Tell where a volume can be made for a claim; raises ObjectError if it has no class."""
@@ -130,20 +214,8 @@ class Provisioner:
         if text is None or driver is None or not driver.spec.storage_capacity:
             return None
         size_bytes = bytes_of(text)
-        return self._class_space(storage_class.metadata.name).for_volume_of(
-            size_bytes, self._table.size
-        )
-
-    def _class_space(self, class_name: str) -> _ClassSpace:
-        made_from = (self._storage.capacities.version, self._table.node_changes.position)
-        if made_from != self._made_from:
-            self._made_from = made_from
-            self._space.clear()
-        found = self._space.get(class_name)
-        if found is None:
-            capacities = self._storage.capacities.of_class(class_name)
-            found = self._space[class_name] = _ClassSpace(capacities, self._places)
-        return found
+        space = self._spaces.of_class(storage_class.metadata.name)
+        return space.for_volume_of(size_bytes, self._table.size)
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
@@ -152,6 +224,11 @@ def volume_limit(capacity: CSIStorageCapacity) -> int | None:
     if text is None:
         text = capacity.capacity
     return None if text is None else bytes_of(text)
+
+
+def _limit(capacity: CSIStorageCapacity) -> int:
+    limit = volume_limit(capacity)
+    return -1 if limit is None else limit
 
 
 def bytes_of(text: QuantityText) -> int:

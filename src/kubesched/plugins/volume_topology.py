@@ -5,12 +5,13 @@
 All three are the same thing: alternatives, each a conjunction of conditions on node labels. Volumes
 are many and the places they are tied to are few, or just one host each; so equal conditions are
 compiled once, and a condition that names few values is a comparison of ids and not a table of all
-the values that the label has.
+the values that the label has. Rows stay as they are until a label changes that is asked about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -20,7 +21,7 @@ from kubesched.api.core import NodeSelector
 from kubesched.api.labels import Requirement
 from kubesched.api.meta import LabelSelector
 from kubesched.api.storage import TopologySelectorTerm
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import LabelMatch
 from kubesched.cluster.node_table import LabelColumn, NodeTable
@@ -31,6 +32,8 @@ from kubesched.errors import SelectorError
 FEW_VALUES = 4
 #: So many topologies are remembered.
 REMEMBERED = 65_536
+#: After so many changes at once, pairs are put together anew.
+FEW_CHANGES = 32
 
 
 class ValueMatch:
@@ -56,7 +59,10 @@ class Topology:
     """Alternatives, each a conjunction of conditions on labels; without any, no row matches."""
 
     def __init__(self, terms: Iterable[Sequence[Requirement]]) -> None:
-        self._terms = [[_matcher(requirement) for requirement in term] for term in terms]
+        given = list(terms)
+        self._terms = [[_matcher(requirement) for requirement in term] for term in given]
+        #: labels that are asked about
+        self.keys = frozenset(requirement.key for term in given for requirement in term)
         #: the only condition, if there is just one, and it is one of few values
         self.only: ValueMatch | None = None
         if len(self._terms) == 1 and len(self._terms[0]) == 1:
@@ -83,6 +89,7 @@ def _matcher(requirement: Requirement) -> ValueMatch | LabelMatch:
 
 
 NOWHERE: Final = Topology(())
+_NUMBER_OF_ROWS: Final[frozenset[str | None]] = frozenset({None})
 
 
 def of_node_selector(selector: NodeSelector) -> Topology:
@@ -123,10 +130,11 @@ def of_label_selector(selector: LabelSelector | None) -> Topology:
 
 
 class Topologies:
-    """Compiled node affinities, those of them that are equal just once."""
+    """Compiled conditions, those of them that are equal just once."""
 
     def __init__(self) -> None:
         self._compiled: Recent[NodeSelector, Topology] = Recent(REMEMBERED)
+        self._of_labels: Recent[Hashable, Topology] = Recent(REMEMBERED)
 
     def of(self, selector: NodeSelector) -> Topology:
         """Return a volume's node affinity, compiled."""
@@ -135,18 +143,29 @@ class Topologies:
             found = self._compiled[selector] = of_node_selector(selector)
         return found
 
+    def of_labels(self, selector: LabelSelector | None) -> Topology:
+        """Return a ``nodeTopology``, compiled."""
+        if selector is None:
+            return NOWHERE
+        key = (frozenset((selector.match_labels or {}).items()), selector.match_expressions)
+        found = self._of_labels.get(key)
+        if found is None:
+            found = self._of_labels[key] = of_label_selector(selector)
+        return found
+
 
 class _RowsByValue:
     """The rows that have each value of a label."""
 
-    def __init__(self, column: LabelColumn, size: int) -> None:
+    def __init__(self, column: LabelColumn, size: int, stamp: int) -> None:
+        #: another one for each version of the labels
+        self.stamp = stamp
         self._vocabulary = column.vocabulary
         self._ids: Int32Array = column.ids[:size].copy()
-        self._rows: IndexArray = np.argsort(self._ids, kind="stable")
-        ordered = self._ids[self._rows]
-        self._starts: list[int] = np.searchsorted(
-            ordered, np.arange(len(self._vocabulary) + 1)
-        ).tolist()
+        #: rows in the order of their values; None until somebody asks
+        self._rows: IndexArray | None = None
+        #: value → where its rows start
+        self._starts: list[int] = []
 
     def holds_for(self, column: LabelColumn, size: int) -> bool:
         """Tell whether the labels are still as they were."""
@@ -156,11 +175,16 @@ class _RowsByValue:
 
     def rows(self, value: str) -> IndexArray:
         """Return the rows that have a value."""
+        ordered = self._rows
+        if ordered is None:
+            ordered = self._rows = np.argsort(self._ids, kind="stable")
+            numbers = np.arange(len(self._vocabulary) + 1)
+            self._starts = np.searchsorted(self._ids[ordered], numbers).tolist()
         number = self._vocabulary.find(value)
         # Values that came later are on no row, or the ids would differ.
         if number is None or number + 1 >= len(self._starts):
-            return self._rows[:0]
-        return self._rows[self._starts[number] : self._starts[number + 1]]
+            return ordered[:0]
+        return ordered[self._starts[number] : self._starts[number + 1]]
 
 
 class TopologyRows:
@@ -168,13 +192,14 @@ class TopologyRows:
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
+        #: all labels that answers so far depend on
         self._by_label: dict[str, _RowsByValue] = {}
+        self._stamps = count(1)
         #: answers so far
         self._rows: dict[Topology | None, IndexArray] = {}
-        #: whether one of them depends on more than what `_by_label` has
-        self._depends_on_more = False
-        #: position in the log of node changes up to which all that was checked
+        #: position in the log of node changes, and number of rows, as of which all that holds
         self._position = -1
+        self._size = 0
 
     def rows(self, topology: Topology | None) -> IndexArray:
         """Return the rows that match, not to be changed; None matches all."""
@@ -184,18 +209,21 @@ class TopologyRows:
         if found is None:
             if len(self._rows) >= REMEMBERED:
                 self._rows.clear()
-            found = self._rows[topology] = self.find(topology)
-            if topology is None or topology.only is None:
-                self._depends_on_more = True
+            found = self._rows[topology] = self._find(topology)
         return found
 
-    def find(self, topology: Topology | None) -> IndexArray:
-        """Return the same without remembering it, for topologies that are asked about once."""
+    def stamp(self, key: str | None) -> int:
+        """Return a number that changes when a label does on some row; None: when rows come."""
         if self._table.node_changes.position != self._position:
             self._forget_outdated()
+        return self._size if key is None else self._index(key).stamp
+
+    def _find(self, topology: Topology | None) -> IndexArray:
         if topology is None:
             return np.arange(self._table.size, dtype=np.intp)
         if topology.only is None:
+            for key in topology.keys:
+                self._index(key)
             return np.flatnonzero(topology(NodeRows.all_of(self._table)))
         index = self._index(topology.only.key)
         found = [index.rows(value) for value in topology.only.values]
@@ -204,8 +232,8 @@ class TopologyRows:
     def _index(self, key: str) -> _RowsByValue:
         index = self._by_label.get(key)
         if index is None:
-            column = self._table.label_column(key)
-            index = self._by_label[key] = _RowsByValue(column, self._table.size)
+            column, stamp = self._table.label_column(key), next(self._stamps)
+            index = self._by_label[key] = _RowsByValue(column, self._table.size, stamp)
         return index
 
     def _forget_outdated(self) -> None:
@@ -219,6 +247,99 @@ class TopologyRows:
         ]
         for key in outdated:
             del self._by_label[key]
-        if outdated or self._depends_on_more:
+        if outdated or size != self._size:
             self._rows.clear()
-            self._depends_on_more = False
+        self._size = size
+
+
+class RowPairs:
+    """Topologies in an order of their own, and the rows of each, as (place, row) pairs.
+
+    A topology that comes or goes moves the pairs behind it, and that is all it does; a label that
+    changes has the rows found again of those topologies that ask about it.
+    """
+
+    def __init__(self, places: TopologyRows, topologies: Iterable[Topology | None] = ()) -> None:
+        self._places = places
+        self._topologies: list[Topology | None] = []
+        #: place → rows
+        self._found: list[IndexArray] = []
+        #: what these depend on, with the stamp as of which they hold
+        self._stamps: dict[str | None, int] = {}
+        #: number of pairs
+        self._total = 0
+        #: rows of all places one after the other, and where those of each place end; None if so
+        #: much changed that putting them together anew is cheaper
+        self._rows: IndexArray | None = None
+        self._ends: Int64Array = np.zeros(0, dtype=np.int64)
+        #: number of changes since somebody asked
+        self._changes = 0
+        for place, topology in enumerate(topologies):
+            self.insert(place, topology)
+
+    def __len__(self) -> int:
+        return len(self._topologies)
+
+    def insert(self, place: int, topology: Topology | None) -> None:
+        """Let a topology in; all from `place` on move up."""
+        self._catch_up()
+        rows = self._places.rows(topology)
+        for key in _depends_on(topology):
+            self._stamps.setdefault(key, self._places.stamp(key))
+        self._topologies.insert(place, topology)
+        self._found.insert(place, rows)
+        self._total += len(rows)
+        if self._rows is not None and self._is_worth_moving():
+            start = int(self._ends[place - 1]) if place else 0
+            self._rows = np.concatenate([self._rows[:start], rows, self._rows[start:]])
+            moved = self._ends[place:] + len(rows)
+            self._ends = np.concatenate([self._ends[:place], [start + len(rows)], moved])
+
+    def remove(self, place: int) -> None:
+        """Take the topology at a place out; all behind it move down."""
+        del self._topologies[place]
+        rows = self._found.pop(place)
+        self._total -= len(rows)
+        if self._rows is not None and self._is_worth_moving():
+            end = int(self._ends[place])
+            self._rows = np.concatenate([self._rows[: end - len(rows)], self._rows[end:]])
+            self._ends = np.concatenate([self._ends[:place], self._ends[place + 1 :] - len(rows)])
+
+    def _is_worth_moving(self) -> bool:
+        self._changes += 1
+        if self._changes > FEW_CHANGES:
+            self._rows = None
+        return self._rows is not None
+
+    def count(self) -> int:
+        """Return how many pairs there are."""
+        self._catch_up()
+        return self._total
+
+    def pairs(self, first: int = 0) -> tuple[IndexArray, IndexArray]:
+        """Return all pairs from the place `first` on, in order: the places, and the rows."""
+        self._catch_up()
+        self._changes = 0
+        if self._rows is None:
+            self._rows = np.concatenate([np.zeros(0, dtype=np.intp), *self._found])
+            self._ends = np.cumsum([len(rows) for rows in self._found], dtype=np.int64)
+        start = int(self._ends[first - 1]) if first else 0
+        counts = np.diff(self._ends[first:], prepend=start)
+        return np.repeat(np.arange(first, len(self)), counts), self._rows[start:]
+
+    def _catch_up(self) -> None:
+        stamp = self._places.stamp
+        changed = {key for key, noted in self._stamps.items() if stamp(key) != noted}
+        if not changed:
+            return
+        self._stamps.update({key: stamp(key) for key in changed})
+        for place, topology in enumerate(self._topologies):
+            if not changed.isdisjoint(_depends_on(topology)):
+                self._found[place] = self._places.rows(topology)
+        self._total = sum(map(len, self._found))
+        self._rows = None
+
+
+def _depends_on(topology: Topology | None) -> frozenset[str | None]:
+    """Return what the rows of a topology depend on, as `TopologyRows.stamp` knows it."""
+    return (topology and topology.keys) or _NUMBER_OF_ROWS

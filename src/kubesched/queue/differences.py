@@ -7,7 +7,7 @@ update amounts to no event on a node, and to a general one on a pod.
 from __future__ import annotations
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.requests import exact_requests, node_allocatable
+from kubesched.api.requests import RESIZE_PENDING, exact_requests, node_allocatable
 from kubesched.errors import ObjectError
 from kubesched.queue.events import Action, ClusterEvent, Resource
 
@@ -77,5 +77,6 @@ def _resources(pod: Pod) -> tuple[object, ...]:
         pod.status.init_container_statuses,
         pod.status.resources,
         pod.status.allocated_resources,
-        pod.status.conditions,
+        # Of all conditions, which change often, only this one decides what counts as requested.
+        [each for each in pod.status.conditions if each.type == RESIZE_PENDING],
     )

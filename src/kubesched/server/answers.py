@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import AsyncIterator
+
 import msgspec
 import yaml
 from msgspec import Struct
@@ -26,6 +28,8 @@ class Answer(Struct, frozen=True):
     code: int = 200
     content_type: str = PLAIN
     headers: tuple[tuple[str, str], ...] = ()
+    #: what follows the body, sent piece by piece
+    pieces: AsyncIterator[bytes] | None = None
 
 
 def text(body: str, *, code: int = 200, content_type: str = PLAIN) -> Answer:

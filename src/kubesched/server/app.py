@@ -14,10 +14,12 @@ from email.utils import formatdate
 from kubesched.server import answers
 from kubesched.server.answers import Answer
 from kubesched.server.authentication import Authenticator, Refusal
-from kubesched.server.authorization import Authorizer
+from kubesched.server.authorization import Authorizer, Decision
 from kubesched.server.go_text import quoted
 from kubesched.server.request import Receive, Request, Scope, Send
 from kubesched.server.routes import Routes
+from kubesched.server.sources import CallerObserver
+from kubesched.server.users import User
 
 _log = logging.getLogger(__name__)
 
@@ -28,11 +30,16 @@ class App:
     """Authenticates, authorizes and answers."""
 
     def __init__(
-        self, routes: Routes, authenticator: Authenticator, authorizer: Authorizer
+        self,
+        routes: Routes,
+        authenticator: Authenticator,
+        authorizer: Authorizer,
+        observer: CallerObserver | None = None,
     ) -> None:
         self._routes = routes
         self._authenticator = authenticator
         self._authorizer = authorizer
+        self._observer = observer
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one request."""
@@ -41,7 +48,13 @@ class App:
         began = time.perf_counter()
         request = Request(scope, receive)
         answer = await self._answer_or_apology(request)
-        await _send(send, answer)
+        try:
+            await _send(send, answer, bodiless=request.method == "HEAD")
+        except asyncio.CancelledError:
+            # The end of the server. Without its end, the client can tell that this is not all.
+            return
+        except Exception:  # noqa: BLE001 (what has been sent cannot be taken back)
+            _log.exception("%s %s failed half-way", request.method, quoted(request.path))
         _log.debug(
             '"HTTP" verb="%s" URI=%s latency="%.3fms" userAgent=%s srcIP="%s" resp=%d',
             request.method,
@@ -64,12 +77,12 @@ class App:
             return answers.plain_error(message, 500)
 
     async def _answer(self, request: Request) -> Answer:
-        user = await self._authenticator.authenticate(request)
+        user = await self._authenticate(request)
         if isinstance(user, Refusal):
             _log.error("Unable to authenticate the request: %s", user.reason)
             return answers.unauthorized(request)
         verb = request.method.lower()
-        decision = await self._authorizer.decide(user, verb, request.path)
+        decision = await self._decide(user, verb, request.path)
         if decision.allowed:
             return await self._routes.answer(request)
         if decision.failure:
@@ -77,6 +90,25 @@ class App:
             _log.error("cannot authorize %s %s: %s", verb, quoted(request.path), decision.failure)
             return answers.plain_error(_undecided(request), 500)
         return answers.forbidden(request, _refused(user.username, verb, request, decision.reason))
+
+    async def _authenticate(self, request: Request) -> User | Refusal:
+        began = time.perf_counter()
+        user = await self._authenticator.authenticate(request)
+        if self._observer is not None:
+            name = "" if isinstance(user, Refusal) else user.username
+            self._observer.on_authenticated(name, duration_s=time.perf_counter() - began)
+        return user
+
+    async def _decide(self, user: User, verb: str, path: str) -> Decision:
+        began = time.perf_counter()
+        decision = await self._authorizer.decide(user, verb, path)
+        if self._observer is not None:
+            self._observer.on_authorized(
+                allowed=decision.allowed,
+                failed=bool(decision.failure),
+                duration_s=time.perf_counter() - began,
+            )
+        return decision
 
 
 def _undecided(request: Request) -> str:
@@ -89,13 +121,17 @@ def _refused(name: str, verb: str, request: Request, reason: str) -> str:
     return f"forbidden: {what}" + (f": {reason}" if reason else "")
 
 
-async def _send(send: Send, answer: Answer) -> None:
+async def _send(send: Send, answer: Answer, *, bodiless: bool) -> None:
     headers = [
         (b"date", formatdate(usegmt=True).encode("ascii")),
         _CACHE_CONTROL,
         (b"content-type", answer.content_type.encode("latin-1")),
-        (b"content-length", b"%d" % len(answer.body)),
         *((name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers),
     ]
+    if answer.pieces is None:
+        headers.append((b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": answer.code, "headers": headers})
+    if answer.pieces is not None and not bodiless:
+        async for piece in answer.pieces:
+            await send({"type": "http.response.body", "body": piece, "more_body": True})
     await send({"type": "http.response.body", "body": answer.body})

@@ -43,7 +43,9 @@ def metrics(page: MetricsPage, *, started: float) -> Callable[[Request], Answer]
         rendered = page.render()
         if rendered is None:
             return Answer()
-        return Answer(rendered, content_type=_METRICS_TYPE, headers=(start_header,))
+        if isinstance(rendered, bytes):
+            return Answer(rendered, content_type=_METRICS_TYPE, headers=(start_header,))
+        return Answer(content_type=_METRICS_TYPE, headers=(start_header,), pieces=rendered)
 
     return handle
 

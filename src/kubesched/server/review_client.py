@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kubesched import __version__
 from kubesched.client import kubeconfig
+from kubesched.client.requester import RequestObserver
 from kubesched.client.rest import ApiClient
 from kubesched.errors import ConfigError, KubeconfigError
 from kubesched.server.reviews import TIMEOUT_S
@@ -20,11 +21,16 @@ _BURST = 400
 
 
 def review_client(
-    path: str, *, purpose: str, environment: Mapping[str, str] | None = None
+    path: str,
+    *,
+    purpose: str,
+    environment: Mapping[str, str] | None = None,
+    observe: Callable[[str, str], RequestObserver | None] = lambda _purpose, _host: None,
 ) -> ApiClient | None:
     """Make a client, None if there is neither a kubeconfig nor a pod; ConfigError if it is no good.
 
-    ``purpose`` is ``authentication`` or ``authorization``.
+    ``purpose`` is ``authentication`` or ``authorization``. ``observe`` gives who hears of its
+    requests, by purpose and host.
     """
     environment = os.environ if environment is None else environment
     try:
@@ -40,4 +46,11 @@ def review_client(
         _log.warning("failed to read in-cluster kubeconfig for delegated %s: %s", purpose, error)
         return None
     user_agent = f"kube-scheduler/kubesched-{__version__}/{purpose}"
-    return ApiClient(access, qps=_QPS, burst=_BURST, user_agent=user_agent, timeout_s=TIMEOUT_S)
+    return ApiClient(
+        access,
+        qps=_QPS,
+        burst=_BURST,
+        user_agent=user_agent,
+        timeout_s=TIMEOUT_S,
+        observer=observe(purpose, access.server.address),
+    )

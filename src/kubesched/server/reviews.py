@@ -15,7 +15,7 @@ import hmac
 import random
 import secrets
 from collections.abc import Awaitable, Callable
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import msgspec
 
@@ -93,6 +93,30 @@ class _AccessReviewed(ApiStruct, frozen=True):
     status: Verdict = Verdict()
 
 
+class TokenCacheObserver(Protocol):
+    """Hears how often tokens are known already, and how long it takes to find out."""
+
+    def on_answered(self, *, known: bool, duration_s: float) -> None:
+        """Somebody who asked about a token has their answer, or an error."""
+
+    def on_asked(self, *, ok: bool) -> None:
+        """The API server was asked about a token; an error is one that it names, too."""
+
+    def on_waiting(self, *, callers: int, questions: int) -> None:
+        """So many callers wait now, for so many answers of the API server."""
+
+
+class _Unobserved:
+    def on_answered(self, *, known: bool, duration_s: float) -> None:
+        pass
+
+    def on_asked(self, *, ok: bool) -> None:
+        pass
+
+    def on_waiting(self, *, callers: int, questions: int) -> None:
+        pass
+
+
 class TokenReviews:
     """Finds out whose a token is."""
 
@@ -103,10 +127,15 @@ class TokenReviews:
         ttl_s: float,
         clock: Clock,
         sleep: Sleep = asyncio.sleep,
+        observer: TokenCacheObserver | None = None,
     ) -> None:
         self._client = client
         self._ttl_s = ttl_s
+        self._clock = clock
         self._sleep = sleep
+        self._observer = observer or _Unobserved()
+        #: callers that wait for an answer
+        self._waiting = 0
         self._known: ExpiringCache[bytes, _TokenReviewStatus] = ExpiringCache(_TOKENS, clock)
         self._asking: dict[bytes, asyncio.Task[_TokenReviewStatus]] = {}
         # Tokens themselves are not kept.
@@ -114,11 +143,16 @@ class TokenReviews:
 
     async def user_of(self, token: str) -> User | None:
         """Return whose it is, None if nobody's; ClientError if that cannot be found out."""
+        started = self._clock.monotonic()
         key = hmac.digest(self._secret, token.encode(), hashlib.sha256)
         status = self._known.get(key)
-        if status is None:
-            # The question goes on if this one who asks goes away: others may wait for it.
-            status = await asyncio.shield(self._ask_once(key, token))
+        known = status is not None
+        try:
+            if status is None:
+                status = await self._wait_for(key, token)
+        finally:
+            took_s = self._clock.monotonic() - started
+            self._observer.on_answered(known=known, duration_s=took_s)
         if not status.authenticated:
             if status.error:
                 raise ClientError(status.error)
@@ -132,12 +166,29 @@ class TokenReviews:
             task.cancel()
         await asyncio.gather(*asking, return_exceptions=True)
 
+    async def _wait_for(self, key: bytes, token: str) -> _TokenReviewStatus:
+        asking = self._ask_once(key, token)
+        self._count_waiting(1)
+        try:
+            # The question goes on if this one who asks goes away: others may wait for it.
+            return await asyncio.shield(asking)
+        finally:
+            self._count_waiting(-1)
+
+    def _count_waiting(self, more: int) -> None:
+        self._waiting += more
+        self._observer.on_waiting(callers=self._waiting, questions=len(self._asking))
+
     def _ask_once(self, key: bytes, token: str) -> asyncio.Task[_TokenReviewStatus]:
         asking = self._asking.get(key)
         if asking is None:
             asking = self._asking[key] = asyncio.create_task(self._ask(key, token))
-            asking.add_done_callback(lambda _: self._asking.pop(key))
+            asking.add_done_callback(lambda _: self._asked(key))
         return asking
+
+    def _asked(self, key: bytes) -> None:
+        del self._asking[key]
+        self._count_waiting(0)
 
     async def _ask(self, key: bytes, token: str) -> _TokenReviewStatus:
         path = resources.TOKEN_REVIEWS.collection()
@@ -146,8 +197,13 @@ class TokenReviews:
         async def post() -> _TokenReviewed:
             return await self._client.post(path, review, type=_TokenReviewed)
 
-        status = (await _patiently(post, self._sleep)).status
-        if not status.error:
+        ok = False
+        try:
+            status = (await _patiently(post, self._sleep)).status
+            ok = not status.error
+        finally:
+            self._observer.on_asked(ok=ok)
+        if ok:
             self._known.put(key, status, self._ttl_s)
         return status
 

@@ -160,8 +160,11 @@ class _Parts:
             [NamedPair(each) for each in serving.tls_sni_cert_key],
             own_address=str(own_address or ""),
         )
-        asks_who = review_client(authentication.kubeconfig, purpose="authentication")
-        may_they = review_client(authorization.kubeconfig, purpose="authorization")
+        observe = sources.observe_requests
+        asks_who = review_client(
+            authentication.kubeconfig, purpose="authentication", observe=observe
+        )
+        may_they = review_client(authorization.kubeconfig, purpose="authorization", observe=observe)
         self._clients = [each for each in (asks_who, may_they) if each is not None]
         _warn(authentication, asks_who is not None, may_they is not None)
         self.trust = TrustKeeper(authentication, asks_who, on_change=self._on_trust)
@@ -170,7 +173,9 @@ class _Parts:
         self._tokens: TokenReviews | None = None
         if asks_who is not None:
             ttl_s = authentication.token_cache_ttl_s
-            self._tokens = TokenReviews(asks_who, ttl_s=ttl_s, clock=clock)
+            self._tokens = TokenReviews(
+                asks_who, ttl_s=ttl_s, clock=clock, observer=sources.observe_tokens
+            )
         if may_they is not None:
             reviews = AccessReviews(may_they, authorization, clock=clock)
         self.routes = Routes(sources, started=process_started(), clock=clock)
@@ -178,6 +183,7 @@ class _Parts:
             self.routes,
             Authenticator(lambda: self.trust.current, self._tokens, clock=clock),
             Authorizer(allowed_paths, reviews),
+            sources.observe_callers,
         )
         self.listener = listener or listen(serving)
 

@@ -6,9 +6,12 @@ of the program that it belongs to. A page that is None does not exist: 404.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
+
+from kubesched.client.requester import RequestObserver
+from kubesched.server.reviews import TokenCacheObserver
 
 
 class HealthCheck(NamedTuple):
@@ -24,8 +27,9 @@ PING = HealthCheck("ping", lambda: None)
 class MetricsPage(NamedTuple):
     """A page in Prometheus' text format."""
 
-    #: None shows an empty page, e.g. as long as another replica leads
-    render: Callable[[], bytes | None]
+    #: None shows an empty page, e.g. as long as another replica leads; what takes long to write
+    #: comes in pieces, between which the event loop does something else
+    render: Callable[[], bytes | AsyncIterator[bytes] | None]
     #: what DELETE does; without it DELETE is answered like GET
     reset: Callable[[], None] | None = None
 
@@ -37,6 +41,20 @@ class StatusPage(NamedTuple):
     binary_version: str
     #: e.g. 1.36
     emulation_version: str = ""
+
+
+class CallerObserver(Protocol):
+    """Hears of everybody who asks for something."""
+
+    def on_authenticated(self, username: str, *, duration_s: float) -> None:
+        """We know who it is; "" if their credentials are no good."""
+
+    def on_authorized(self, *, allowed: bool, failed: bool, duration_s: float) -> None:
+        """They may, or may not; or nobody could tell."""
+
+
+def _unobserved(_purpose: str, _host: str) -> None:
+    """Let nobody hear of requests."""
 
 
 def _ignore(_name: str, _endpoint: str, _passed: bool) -> None:
@@ -55,6 +73,12 @@ class Sources:
     readyz: tuple[HealthCheck, ...] = ()
     #: hears of each check that an endpoint made: its name, ``healthz`` or the like, passed or not
     observe_check: Callable[[str, str, bool], None] = _ignore
+    #: gives who hears of the requests to the API server that find out about callers, by what they
+    #: are for (``authentication``, ``authorization``) and by whom they go to
+    observe_requests: Callable[[str, str], RequestObserver | None] = _unobserved
+    observe_callers: CallerObserver | None = None
+    #: hears how often callers are known already
+    observe_tokens: TokenCacheObserver | None = None
     #: /metrics
     metrics: MetricsPage | None = None
     #: /metrics/resources

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from msgspec.structs import replace
 
@@ -179,3 +181,22 @@ def test_many_pods_come_in_pieces_and_each_family_in_one_go() -> None:
     assert len(text.samples(REQUEST)) == len(text.samples(LIMIT)) == 450
     families = [line.split("{")[0] for line in text.text.splitlines() if line[0] != "#"]
     assert families == [LIMIT] * 450 + [REQUEST] * 450
+
+
+@pytest.mark.parametrize("limits", [None, {"cpu": "1"}])
+def test_no_piece_takes_long(limits: ResourceList | None) -> None:
+    """The event loop has other things to do between two pieces, whatever is in them."""
+    read = 0
+
+    def pods() -> Iterator[Pod]:
+        nonlocal read
+        for _ in range(1000):
+            read += 1
+            yield pod(needs({"cpu": "1"}, limits))
+
+    before, pieces = 0, 0
+    for _ in render_pod_resources(pods()):
+        assert read - before <= 100
+        before, pieces = read, pieces + 1
+    assert read == 1000
+    assert pieces >= 10

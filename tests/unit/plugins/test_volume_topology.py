@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
-import pytest
+from typing import Any
 
-from kubesched.api.core import NodeSelector, NodeSelectorTerm
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.api.core import Node, NodeSelector, NodeSelectorTerm
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.api.storage import TopologySelectorLabelRequirement, TopologySelectorTerm
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.plugins.volume_topology import (
+    FEW_CHANGES,
+    RowPairs,
     Topologies,
     Topology,
     TopologyRows,
@@ -175,3 +181,99 @@ def test_rows_follow_the_labels(cluster: Cluster) -> None:
     assert found() == ["n2", "n5"]
     in_z = of_node_selector(selector(in_zones("z")))
     assert [cluster.table.name_at(row) for row in rows.rows(in_z).tolist()] == ["n6"]
+
+
+@pytest.mark.parametrize(
+    ("topology", "change", "differs"),
+    [
+        (of_node_selector(selector(in_zones("a"))), host("n2", zone="b", colour="red"), False),
+        (of_node_selector(selector(in_zones("a"))), host("n2", zone="c"), True),
+        (of_label_selector(LabelSelector()), host("n2", zone="c"), False),
+        (of_label_selector(LabelSelector()), host("n5"), True),
+    ],
+)
+def test_a_stamp_tells_whether_rows_may_differ(
+    cluster: Cluster, topology: Topology, change: Node, differs: bool
+) -> None:
+    rows = TopologyRows(cluster.table)
+
+    def stamps() -> list[int]:
+        return [rows.stamp(key) for key in topology.keys or [None]]
+
+    before = stamps()
+    assert stamps() == before
+    cluster.put_node(change)
+    assert (stamps() != before) is differs
+
+
+# --- many topologies in order -------------------------------------------------------------------
+
+_KINDS: list[Topology | None] = [
+    None,
+    of_label_selector(LabelSelector()),
+    of_label_selector(None),
+    *(of_node_selector(selector(on_hosts(name))) for name in ("n1", "n2", "n3")),
+    *(of_node_selector(selector(in_zones(zone))) for zone in ("a", "b")),
+    of_node_selector(selector(in_zones("a"), on_hosts("n3"))),
+    of_node_selector(selector(term(requirement(ZONE, "DoesNotExist")))),
+]
+_kinds = st.sampled_from(_KINDS)
+_steps = st.one_of(
+    st.tuples(st.just("insert"), st.floats(0, 1), _kinds),
+    st.tuples(st.just("remove"), st.floats(0, 0.99), st.none()),
+    st.tuples(
+        st.just("put node"),
+        st.sampled_from(["n1", "n2", "n3", "n4"]),
+        st.sampled_from([None, "a", "b"]),
+    ),
+    st.tuples(st.just("remove node"), st.sampled_from(["n2", "n3"]), st.none()),
+    st.tuples(st.just("ask"), st.none(), st.none()),
+)
+
+
+@given(first=st.lists(_kinds, max_size=5), steps=st.lists(_steps, max_size=60))
+@settings(max_examples=150, deadline=None)
+def test_pairs_are_those_of_each_topology_in_turn(
+    first: list[Topology | None], steps: list[tuple[str, Any, Any]]
+) -> None:
+    cluster = cluster_of(host("n1", zone="a"), host("n2", zone="b"))
+    pairs, listed = RowPairs(TopologyRows(cluster.table), first), list(first)
+    for step, where, what in [*steps, ("ask", None, None)]:
+        match step:
+            case "insert":
+                place = int(where * len(listed))
+                listed.insert(place, what)
+                pairs.insert(place, what)
+            case "remove" if listed:
+                place = int(where * len(listed))
+                del listed[place]
+                pairs.remove(place)
+            case "put node":
+                cluster.put_node(host(where, zone=what))
+            case "remove node" if cluster.table.row_of(where) is not None:
+                cluster.remove_node(where)
+            case "ask":
+                _check(pairs, listed, cluster)
+
+
+def _check(pairs: RowPairs, listed: list[Topology | None], cluster: Cluster) -> None:
+    fresh = TopologyRows(cluster.table)
+    want = [(place, row) for place, each in enumerate(listed) for row in fresh.rows(each).tolist()]
+    assert pairs.count() == len(want)
+    for first in range(len(listed) + 1):
+        places, rows = pairs.pairs(first)
+        found = list(zip(places.tolist(), rows.tolist(), strict=True))
+        assert found == [each for each in want if each[0] >= first]
+
+
+def test_many_changes_at_once(cluster: Cluster) -> None:
+    pairs, listed = RowPairs(TopologyRows(cluster.table)), list[Topology | None]()
+    _check(pairs, listed, cluster)
+    for number in range(2 * FEW_CHANGES):
+        listed.insert(number // 2, _KINDS[number % len(_KINDS)])
+        pairs.insert(number // 2, _KINDS[number % len(_KINDS)])
+    _check(pairs, listed, cluster)
+    for _ in range(2 * FEW_CHANGES - 1):
+        del listed[0]
+        pairs.remove(0)
+    _check(pairs, listed, cluster)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 
 import pytest
 
@@ -39,6 +40,18 @@ def test_metrics_that_cannot_be_reset_are_shown() -> None:
     handle = pages.metrics(MetricsPage(lambda: b"a 1\n"), started=0)
 
     assert handle(request(method="DELETE")).body == b"a 1\n"
+
+
+def test_metrics_may_come_in_pieces() -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a 1\n"
+
+    answer = pages.metrics(MetricsPage(pieces), started=12.9)(request())
+
+    assert answer.pieces is not None
+    assert answer.body == b""
+    assert answer.content_type.startswith("text/plain; version=0.0.4")
+    assert answer.headers == (("process-start-time-unix", "12"),)
 
 
 def test_a_page_without_metrics_is_empty() -> None:

@@ -22,6 +22,25 @@ from .harness import Reviewer
 ANN = {"username": "ann", "uid": "7", "groups": ["g1", "g2"], "extra": {"k": ["v"]}}
 
 
+class Heard:
+    """Writes down what the cache of tokens does."""
+
+    def __init__(self) -> None:
+        self.answers: list[bool] = []
+        self.questions: list[bool] = []
+        self.waiting: list[tuple[int, int]] = []
+
+    def on_answered(self, *, known: bool, duration_s: float) -> None:
+        assert duration_s >= 0
+        self.answers.append(known)
+
+    def on_asked(self, *, ok: bool) -> None:
+        self.questions.append(ok)
+
+    def on_waiting(self, *, callers: int, questions: int) -> None:
+        self.waiting.append((callers, questions))
+
+
 class Fixture:
     """Both kinds of reviews, against one API server."""
 
@@ -29,7 +48,10 @@ class Fixture:
         self.reviewer = reviewer
         self.clock = VirtualClock()
         self.pauses: list[float] = []
-        self.tokens = TokenReviews(client, ttl_s=10, clock=self.clock, sleep=self._sleep)
+        self.heard = Heard()
+        self.tokens = TokenReviews(
+            client, ttl_s=10, clock=self.clock, sleep=self._sleep, observer=self.heard
+        )
         options = AuthorizationOptions(allow_cache_ttl_s=20, deny_cache_ttl_s=5)
         self.access = AccessReviews(client, options, clock=self.clock, sleep=self._sleep)
 
@@ -88,6 +110,26 @@ def test_others_who_wait_get_the_answer_that_one_gave_up_on(run_once: Run) -> No
             user = await patient
             assert user is not None
             assert user.username == "ann"
+
+    run_once(main())
+
+
+def test_what_an_observer_hears(run_once: Run) -> None:
+    broken = answer({"status": {"error": "no such issuer"}}, status=201)
+
+    async def main() -> None:
+        async with reviews(Reviewer(tokens={"t": ANN}, failures=[broken])) as fixture:
+            heard = fixture.heard
+            with pytest.raises(ClientError):
+                await fixture.tokens.user_of("t")
+            assert (heard.answers, heard.questions) == ([False], [False])
+            await asyncio.gather(*(fixture.tokens.user_of("t") for _ in range(3)))
+            await fixture.tokens.user_of("t")
+            await fixture.tokens.user_of("unknown")
+            assert heard.answers == [False, *[False] * 3, True, False]
+            assert heard.questions == [False, True, True]
+            assert max(heard.waiting) == (3, 1)
+            assert heard.waiting[-1] == (0, 0)
 
     run_once(main())
 

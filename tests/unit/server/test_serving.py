@@ -472,6 +472,157 @@ def test_head_has_no_body(run: Run) -> None:
     assert (reply.code, reply.headers["content-length"], reply.text) == (200, "2", "")
 
 
+# ---------------------------------------------------------------------- pages in pieces
+
+END = "0\r\n\r\n"
+
+
+def test_a_page_comes_in_pieces_and_others_are_served_in_between(run: Run) -> None:
+    others_served = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a 1\n"
+        yield b""
+        await others_served.wait()
+        yield b"b 2\n"
+
+    async def main() -> Reply:
+        async with served(Sources(resource_metrics=MetricsPage(pieces))) as target:
+            asking = asyncio.create_task(target.ask("/metrics/resources"))
+            await asyncio.sleep(0.05)
+            assert not asking.done()
+            assert (await target.ask("/healthz")).code == 200
+            others_served.set()
+            return await asking
+
+    reply = run(main())
+
+    assert reply.code == 200
+    assert reply.headers["transfer-encoding"] == "chunked"
+    assert "content-length" not in reply.headers
+    assert reply.text == f"4\r\na 1\n\r\n4\r\nb 2\n\r\n{END}"
+
+
+def test_the_head_of_a_page_in_pieces_costs_nothing(run: Run) -> None:
+    asked_for = False
+
+    async def pieces() -> AsyncIterator[bytes]:
+        nonlocal asked_for
+        asked_for = True
+        yield b"a 1\n"
+
+    async def main() -> Reply:
+        async with served(Sources(resource_metrics=MetricsPage(pieces))) as target:
+            return await target.ask("/metrics/resources", "HEAD")
+
+    reply = run(main())
+
+    assert (reply.code, reply.text) == (200, "")
+    assert not asked_for
+
+
+def test_a_page_that_fails_half_way_is_not_complete(
+    run: Run, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def pieces() -> AsyncIterator[bytes]:
+        yield b"a 1\n"
+        raise RuntimeError("the cause")
+
+    async def main() -> list[Reply]:
+        async with served(Sources(resource_metrics=MetricsPage(pieces))) as target:
+            return [await target.ask("/metrics/resources"), await target.ask("/healthz")]
+
+    reply, next_one = run(main())
+
+    assert reply.text == "4\r\na 1\n\r\n"
+    assert "/metrics/resources" in caplog.text
+    assert "the cause" in caplog.text
+    assert next_one.code == 200
+
+
+def test_a_page_without_end_does_not_hold_up_the_end(
+    run_once: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kubesched.server.serving.GRACE_S", 0.2)
+    begun = asyncio.Event()
+
+    async def pieces() -> AsyncIterator[bytes]:
+        while True:
+            yield b"a 1\n"
+            begun.set()
+            await asyncio.sleep(0.01)
+
+    async def main() -> tuple[Reply, float]:
+        async with served(Sources(resource_metrics=MetricsPage(pieces))) as target:
+            asking = asyncio.create_task(target.ask("/metrics/resources"))
+            await begun.wait()
+            began = time.monotonic()
+        return await asking, time.monotonic() - began
+
+    reply, taken = run_once(main())
+
+    assert reply.code == 200
+    assert not reply.text.endswith(END)
+    assert taken < 3
+
+
+# ---------------------------------------------------------------------- who hears of callers
+
+
+def test_callers_are_observed(run_once: Run, reviewer: Reviewer, tmp_path: Path) -> None:
+    class Heard:
+        def __init__(self) -> None:
+            self.names: list[str] = []
+            self.decisions: list[tuple[bool, bool]] = []
+            self.answers: list[tuple[str, str, int]] = []
+
+        def on_authenticated(self, username: str, *, duration_s: float) -> None:
+            assert duration_s >= 0
+            self.names.append(username)
+
+        def on_authorized(self, *, allowed: bool, failed: bool, duration_s: float) -> None:
+            assert duration_s >= 0
+            self.decisions.append((allowed, failed))
+
+    class Requests:
+        def __init__(self, purpose: str) -> None:
+            self._purpose = purpose
+
+        def on_answer(self, method: str, code: int, duration_s: float) -> None:
+            assert duration_s >= 0
+            heard.answers.append((self._purpose, method, code))
+
+    heard = Heard()
+    sources = Sources(
+        metrics=MetricsPage(lambda: b"up 1\n"),
+        observe_callers=heard,
+        observe_requests=lambda purpose, host: Requests(purpose) if host else None,
+    )
+
+    async def main() -> None:
+        async with reviewing(reviewer, tmp_path) as kubeconfig:
+            who = AuthenticationOptions(kubeconfig=kubeconfig, skip_lookup=True)
+            may = AuthorizationOptions(kubeconfig=kubeconfig)
+            async with served(sources, authentication=who, authorization=may) as target:
+                for token in ("ann's", "eve's", "wrong", "ann's"):
+                    await target.ask("/metrics", token=token)
+                reviewer.failures = [failure(400, "BadRequest", "no")]
+                await target.ask("/configz", token="ann's")
+
+    run_once(main())
+
+    assert heard.names == ["ann", "eve", "", "ann", "ann"]
+    assert heard.decisions == [(True, False), (False, False), (True, False), (False, True)]
+    assert heard.answers == [
+        ("authentication", "POST", 201),
+        ("authorization", "POST", 201),
+        ("authentication", "POST", 201),
+        ("authorization", "POST", 201),
+        ("authentication", "POST", 201),
+        ("authorization", "POST", 400),
+    ]
+
+
 def test_verbosity_is_set_over_the_wire(run: Run) -> None:
     levels: list[int] = []
 
