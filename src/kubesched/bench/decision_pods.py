@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from kubesched.api.core import (
     Affinity,
     Container,
@@ -13,21 +15,38 @@ from kubesched.api.core import (
     NodeSelectorRequirement,
     NodeSelectorTerm,
     NodeStatus,
+    PersistentVolumeClaimVolumeSource,
     Pod,
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
     ResourceRequirements,
     TopologySpreadConstraint,
+    Volume,
     WeightedPodAffinityTerm,
 )
 from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.storage import (
+    ANNOTATION_BIND_COMPLETED,
+    ClaimReference,
+    CSINode,
+    CSINodeDriver,
+    CSINodeSpec,
+    CSIPersistentVolumeSource,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    PersistentVolumeClaimSpec,
+    PersistentVolumeSpec,
+    VolumeNodeResources,
+)
 from kubesched.bench.objects import HOSTNAME, IMAGE, ZONE
+from kubesched.cluster.storage import Storage
 
 ZONES = 10
 APPS = 50
 #: pods of a node that only preemption makes room on
 FULL = 4
+DRIVER = "bench.csi.example"
 
 Make = Callable[[int], Pod]
 
@@ -159,6 +178,44 @@ def preempting(number: int) -> Pod:
     return make_pod(number, cpu="3", priority=10)
 
 
+def csi_volumes(number: int) -> Pod:
+    """Pods each with a bound volume of a CSI driver, of which a node can have 39."""
+    pod = make_pod(number, app="csi")
+    source = PersistentVolumeClaimVolumeSource(claim_name=f"claim-{number}")
+    volume = Volume(name="data", persistent_volume_claim=source)
+    return replace(pod, spec=replace(pod.spec, volumes=(volume,)))
+
+
+def put_volumes(storage: Storage, *, nodes: int, pods: int) -> None:
+    """Put what `csi_volumes` needs: a volume and a claim for each pod, limits of each node."""
+    for number in range(nodes):
+        limit = CSINodeDriver(name=DRIVER, allocatable=VolumeNodeResources(count=39))
+        meta = ObjectMeta(name=f"node-{number}")
+        storage.csi_nodes.put(CSINode(metadata=meta, spec=CSINodeSpec(drivers=(limit,))))
+    for number in range(pods):
+        storage.volumes.put(
+            PersistentVolume(
+                metadata=ObjectMeta(name=f"volume-{number}", resource_version="1"),
+                spec=PersistentVolumeSpec(
+                    capacity={"storage": "1Gi"},
+                    csi=CSIPersistentVolumeSource(driver=DRIVER, volume_handle=f"disk-{number}"),
+                    claim_ref=ClaimReference(namespace="bench", name=f"claim-{number}"),
+                ),
+            )
+        )
+        storage.claims.put(
+            PersistentVolumeClaim(
+                metadata=ObjectMeta(
+                    name=f"claim-{number}",
+                    namespace="bench",
+                    resource_version="1",
+                    annotations={ANNOTATION_BIND_COMPLETED: "yes"},
+                ),
+                spec=PersistentVolumeClaimSpec(volume_name=f"volume-{number}"),
+            )
+        )
+
+
 WORKLOADS: Mapping[str, Make] = {
     "basic": basic,
     "own-sizes": own_sizes,
@@ -168,6 +225,7 @@ WORKLOADS: Mapping[str, Make] = {
     "zone-affinity": zone_affinity,
     "host-anti-affinity": host_anti_affinity,
     "preferred-affinity": preferred_zone_affinity,
+    "csi-volumes": csi_volumes,
     "unschedulable": unschedulable,
     "preemption": preempting,
 }

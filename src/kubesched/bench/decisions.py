@@ -148,6 +148,8 @@ def _on(
 ) -> Iterator[Point]:
     started = time.perf_counter()
     cluster = build(nodes, existing)
+    if "csi-volumes" in names:
+        decision_pods.put_volumes(cluster.storage, nodes=nodes, pods=pods)
     build_s = time.perf_counter() - started
     # As the scheduler itself does once it has read the cluster.
     gc.collect()
