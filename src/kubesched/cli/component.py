@@ -31,9 +31,11 @@ from kubesched.clock import RealClock
 from kubesched.config import encoding
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import LeadershipLostError
+from kubesched.framework.registry import Registry
 from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.slis import HealthSlis
+from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.debugging import dump_and_compare
 from kubesched.scheduler.engine import EngineOptions
 from kubesched.server.serving import SecureServer
@@ -49,7 +51,11 @@ class Component:
     """One process of a control plane."""
 
     def __init__(
-        self, options: Options, read_configuration: Callable[[], SchedulerConfiguration]
+        self,
+        options: Options,
+        read_configuration: Callable[[], SchedulerConfiguration],
+        *,
+        registry: Registry = IN_TREE,
     ) -> None:
         self._options = options
         self._clock = RealClock()
@@ -70,6 +76,7 @@ class Component:
             config,
             options.gates,
             self._access,
+            registry=registry,
             clock=self._clock,
             metrics=self._metrics,
             may_write=None if self._election is None else self._election.elector.may_act,

@@ -108,7 +108,15 @@ def _float_from_hex(text: str) -> float:
 def _shortest_single(number: float) -> str:
     packed = struct.pack("<f", number)
     texts = (f"{number:.{digits}g}" for digits in range(1, 10))
-    return next(text for text in texts if struct.pack("<f", float(text)) == packed)
+    return next(text for text in texts if _packed_single(text) == packed)
+
+
+def _packed_single(text: str) -> bytes | None:
+    """Return a number in single precision; None if rounding has made it too large for that."""
+    try:
+        return struct.pack("<f", float(text))
+    except OverflowError:
+        return None
 
 
 def _refused(function: str, text: str, why: str = "invalid syntax") -> UsageError:

@@ -433,6 +433,13 @@ _LOGS: Final = (
 
 _OWN: Final = (
     Flag(
+        "plugin",
+        STRINGS,
+        (),
+        "Python file with plugins that profiles may enable, FILE or FILE:CLASS. May be given "
+        "several times.",
+    ),
+    Flag(
         "queue-check-budget",
         FLOAT,
         0.01,

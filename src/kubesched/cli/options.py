@@ -85,6 +85,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None
     #: share of a CPU
     queue_check_budget: float
+    #: files with plugins, FILE or FILE:CLASS
+    plugin_files: tuple[str, ...]
     #: what is said about our version
     reported_version: str
     #: every flag by name, in order, with its value as text
@@ -176,6 +178,7 @@ def complete_options(flags: ParsedFlags, gates: FeatureGates) -> Options:
         max_unschedulable_s=flags.get("pod-max-in-unschedulable-pods-duration", Duration).seconds,
         seed=flags.get("seed", int) if flags.is_given("seed") else None,
         queue_check_budget=flags.get("queue-check-budget", float),
+        plugin_files=flags.get("plugin", tuple),
         reported_version=flags.get("version", VersionFlag).reported,
         flag_values=flags.texts(),
         notes=tuple(_notes(flags, gates)),

@@ -33,8 +33,16 @@ _MAX_RETRIES = 10
 class RequestObserver(Protocol):
     """Hears of every answer, e.g. to count them."""
 
-    def on_answer(self, method: str, code: int, duration_s: float) -> None:
-        """An answer came after that long; code 0: none came."""
+    def on_answer(
+        self, method: str, code: int, duration_s: float | None, *, sizes: tuple[int, int] = (0, 0)
+    ) -> None:
+        """An answer came after that long; code 0: none came, duration None: it goes on coming.
+
+        `sizes` are those of what was sent and of what came, in bytes.
+        """
+
+    def on_limited(self, method: str, waited_s: float) -> None:
+        """The rate limiter let a request go after that long."""
 
 
 class _Identity(NamedTuple):
@@ -96,7 +104,7 @@ class Requester:
     ) -> Response:
         """The answer with a 2xx status; others are raised as ApiError."""
         if not self._limiter.unlimited:
-            await self._limiter.acquire()
+            await self._await_turn(method)
         deadline = time.monotonic() + timeout_s
         headers = await self._authorize()
         self._check_may_send(method, path)
@@ -113,6 +121,12 @@ class Requester:
             return response
         request = _Request(method, path, body, content_type, deadline)
         return await self._insist(request, response, refused=identity)
+
+    async def _await_turn(self, method: str) -> None:
+        started = time.monotonic()
+        await self._limiter.acquire()
+        if self._observer is not None:
+            self._observer.on_limited(method, time.monotonic() - started)
 
     def _check_may_send(self, method: str, path: str) -> None:
         """Raise NotLeadingError for what must not be sent; nothing is awaited in between."""
@@ -138,7 +152,7 @@ class Requester:
                 retries += 1
                 await asyncio.sleep(delay_s)
                 if not self._limiter.unlimited:
-                    await self._limiter.acquire()
+                    await self._await_turn(request.method)
             headers = await self._authorize()
             self._check_may_send(request.method, request.path)
             response = await self._send(
@@ -172,7 +186,7 @@ class Requester:
             "GET", path, headers=headers, inactivity_timeout_s=inactivity_timeout_s
         ) as response:
             if self._observer is not None:
-                self._observer.on_answer("GET", response.status, 0.0)
+                self._observer.on_answer("GET", response.status, None)
             if response.status >= 300:
                 if response.status == 401 and self._identity == identity:
                     self._credentials.invalidate(identity.authorization)
@@ -204,7 +218,7 @@ class Requester:
         headers: str,
     ) -> Response:
         started = time.monotonic()
-        code = 0
+        code = received = 0
         try:
             response = await self._transport.request(
                 method,
@@ -214,11 +228,12 @@ class Requester:
                 timeout_s=timeout_s,
                 headers=headers,
             )
-            code = response.status
+            code, received = response.status, len(response.body)
             return response
         finally:
             if self._observer is not None:
-                self._observer.on_answer(method, code, time.monotonic() - started)
+                sizes = len(body or b""), received
+                self._observer.on_answer(method, code, time.monotonic() - started, sizes=sizes)
 
 
 def _delay(response: Response, request: _Request, retries: int) -> float | None:

@@ -150,9 +150,17 @@ def _shortest_float32(value: float) -> int | float:
     single = struct.pack("<f", value)
     (rounded,) = struct.unpack("<f", single)
     texts = (f"{rounded:.{digits}g}" for digits in range(1, 10))
-    shortest = next(float(text) for text in texts if struct.pack("<f", float(text)) == single)
+    shortest = next(float(text) for text in texts if _packed_single(text) == single)
     plain = shortest.is_integer() and abs(shortest) < _FIRST_EXPONENT
     return int(shortest) if plain else shortest
+
+
+def _packed_single(text: str) -> bytes | None:
+    """Return a number in single precision; None if rounding has made it too large for that."""
+    try:
+        return struct.pack("<f", float(text))
+    except OverflowError:
+        return None
 
 
 class _Dumper(yaml.CSafeDumper):

@@ -17,12 +17,17 @@ D = TypeVar("D", bound=np.generic)
 
 #: With more than one changed row in so many, evaluating all rows at once is cheaper.
 SPARSE = 4
+#: Up to so many rows, one after the other is cheaper than an array of them.
+FEW = 2
+
+#: Evaluates one row; None if only an array will do.
+EvaluateRow = Callable[[int], int | None]
 
 
 class CachedColumn(Generic[D]):
     """The results of a row-local function, kept up to date from a change log."""
 
-    __slots__ = ("_epoch", "_evaluate", "_log", "_position", "_table", "_values")
+    __slots__ = ("_epoch", "_evaluate", "_evaluate_row", "_log", "_position", "_table", "_values")
 
     def __init__(
         self,
@@ -30,10 +35,13 @@ class CachedColumn(Generic[D]):
         *,
         log: ChangeLog,
         evaluate: Callable[[NodeRows], npt.NDArray[D]],
+        evaluate_row: EvaluateRow | None = None,
     ) -> None:
         self._table = table
         self._log = log
         self._evaluate = evaluate
+        #: says the same of one row, where that can be had for less
+        self._evaluate_row = evaluate_row
         #: None until somebody asks
         self._values: npt.NDArray[D] | None = None
         self._position = 0
@@ -54,5 +62,13 @@ class CachedColumn(Generic[D]):
             return self._values
         if len(values) < self._table.size:
             values = self._values = grown(values, (self._table.size,))
-        values[changed] = self._evaluate(NodeRows(self._table, changed))
+        if self._evaluate_row is None or len(changed) > FEW:
+            values[changed] = self._evaluate(NodeRows(self._table, changed))
+            return values
+        for row in changed.tolist():
+            value = self._evaluate_row(row)
+            if value is None:
+                values[changed] = self._evaluate(NodeRows(self._table, changed))
+                break
+            values[row] = value
         return values

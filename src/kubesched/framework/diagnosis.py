@@ -53,7 +53,10 @@ class Diagnosis:
         """Return what a node answered."""
         if self.pre_filter is not None:
             return self.pre_filter
-        return self._absent if self._numbers is None else self._status(int(self._numbers[row]))
+        # Nodes may have come since, while somebody outside was asked.
+        if self._numbers is None or row >= len(self._numbers):
+            return self._absent
+        return self._status(int(self._numbers[row]))
 
     def _status(self, number: int) -> Status:
         return self._statuses[number] if number else self._absent
@@ -65,6 +68,7 @@ class Diagnosis:
             return rows if self.pre_filter.code is code else rows[:0]
         if self._numbers is None:
             return rows if self._absent.code is code else rows[:0]
+        rows = rows[rows < len(self._numbers)]
         numbers = self._numbers[rows]
         # Of all statuses that are known, only a few were given this time.
         has_code = np.bincount(numbers) > 0
@@ -95,6 +99,7 @@ class Diagnosis:
         if self._numbers is None:
             per_status = {0: len(rows)}
         else:
+            rows = rows[rows < len(self._numbers)]
             found, how_many = np.unique(self._numbers[rows], return_counts=True)
             per_status = dict(zip(found.tolist(), how_many.tolist(), strict=True))
         for number, count in per_status.items():

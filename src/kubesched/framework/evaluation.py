@@ -34,8 +34,12 @@ from kubesched.framework.plugin import (
     Score,
 )
 from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.ranking import NEVER
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.framework.status_book import StatusBook
+
+#: After a pod for which the ranking was no use, so many of its shape are evaluated step by step.
+RANKING_PAUSE = 16
 
 
 class AttemptError(PluginError):
@@ -139,6 +143,67 @@ class Evaluator:
         if node_names is not None:
             return self._filter_named(state, pod, node_names, restricting)
         return self._filter_all(state, pod, plan)
+
+    # --- where only rows matter -------------------------------------------------------------
+
+    def rank(self, state: CycleState, pod: PodInfo) -> Int64Array | None:
+        """Return the total of each row, NEVER where it cannot take the pod.
+
+        Only where nothing but the rows themselves matters, and some row can: None otherwise, and
+        then this is as if it had not been asked.
+        """
+        plan = self.plans.plan(pod.shape)
+        ranking = plan.ranking
+        if ranking is None or not plan.is_unrestricted or len(self._cluster.nominator):
+            return None
+        if plan.pause:
+            plan.pause -= 1
+            return None
+        observer = self._observer
+        started = observer.begin()
+        total = None
+        if self._has_no_say(state, pod, plan):
+            after_pre_filter = observer.now()
+            total = ranking.total()
+        if total is None or not len(total) or total.max() == NEVER:
+            plan.pause = RANKING_PAUSE
+            return None
+        self._observe_ranked(state, started, after_pre_filter, int((total != NEVER).sum()))
+        return total
+
+    def _has_no_say(self, state: CycleState, pod: PodInfo, plan: ShapePlan) -> bool:
+        """Tell whether no cluster-wide plugin has anything to do for a pod."""
+        nodes = NodeRows.all_of(self._table)
+        state.skip_filter.update(plan.skips)
+        for name, pre_filter in self._cluster_pre_filters.items():
+            if pre_filter.pre_filter(state, pod, nodes).status.code is not Code.SKIP:
+                return False
+            state.skip_filter.add(name)
+        if not self.is_row_local(state):
+            return False
+        for name, pre_score in self._cluster_pre_scores.items():
+            if pre_score.pre_score(state, pod, nodes).code is not Code.SKIP:
+                return False
+            state.skip_score.add(name)
+        return all(
+            name in state.skip_score or plugin.score(state, pod, nodes) is None
+            for name, plugin in self._cluster_scores.items()
+        )
+
+    def _observe_ranked(
+        self, state: CycleState, started: float, filtered: float, feasible: int
+    ) -> None:
+        observer, plugins = self._observer, self._plugins
+        observer.point("PreFilter", Code.SUCCESS, started)
+        started = observer.point("Filter", Code.SUCCESS, filtered)
+        started = observer.point("PreScore", Code.SUCCESS, started)
+        observer.point("Score", Code.SUCCESS, started)
+        observer.asked("PreFilter", plugins.pre_filter, state.skip_filter)
+        observer.asked("Filter", plugins.filter, state.skip_filter, len(self._table))
+        observer.asked("PreScore", plugins.pre_score, state.skip_score)
+        observer.asked("Score", self._score_plugins, state.skip_score, feasible)
+
+    # --- feasibility, step by step ----------------------------------------------------------
 
     def _nominated_row(self, pod: PodInfo) -> int | None:
         name = pod.pod.status.nominated_node_name

@@ -20,6 +20,7 @@ from kubesched.cluster.shape import Shape
 from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import (
+    Normalize,
     PreFilterResult,
     RowFilter,
     RowScore,
@@ -27,6 +28,7 @@ from kubesched.framework.plugin import (
     ShapePreScore,
 )
 from kubesched.framework.profile import ProfilePlugins
+from kubesched.framework.ranking import Ranking
 from kubesched.framework.status import Code, Status
 from kubesched.framework.status_book import StatusBook
 
@@ -79,6 +81,37 @@ class ShapePlan:
             if isinstance(plugin, RowScore) and not self._skips_score(plugin.name)
         }
 
+        #: plugins of PreFilter that have nothing to do for the shape
+        self.skips = frozenset(name for name in self.pre_filter if self._skips_filter(name))
+        #: whether PreFilter of row-local plugins neither rejects nor restricts
+        self.is_unrestricted = all(
+            name in self.skips or (result.status.ok and result.node_names is None)
+            for name, result in self.pre_filter.items()
+        )
+        self.ranking = self._make_ranking(plugins)
+        #: how many pods to wait with the next try to use the ranking
+        self.pause = 0
+
+    def _make_ranking(self, plugins: ProfilePlugins) -> Ranking | None:
+        """Return the ranking, None if a normalized score may depend on the pods of a row."""
+        weights = {plugin.name: weight for plugin, weight in plugins.score}
+        summed: dict[RowScore, tuple[int, CachedColumn[np.int64]]] = {}
+        normalized: dict[RowScore, CachedColumn[np.int64]] = {}
+        for plugin, column in self._scores.values():
+            if not isinstance(plugin, Normalize):
+                summed[plugin] = weights[plugin.name], column
+            elif plugin.reads_pods:
+                return None
+            else:
+                normalized[plugin] = column
+        return Ranking(
+            self.shape,
+            self._table,
+            filters=(self._node_filters, self._pod_filters),
+            summed=summed,
+            normalized=normalized,
+        )
+
     def rejections(self) -> Int32Array:
         """Return, for each row, the number of the first row-local rejection; 0 for none."""
         on_node, on_pods = self._node_filters.current(), self._pod_filters.current()
@@ -129,12 +162,28 @@ class ShapePlan:
                     np.copyto(result, numbers, where=numbers > 0)
             return result
 
-        return CachedColumn(self._table, log=log, evaluate=evaluate)
+        row_filters = [plugin.row_filter(self.shape, self._table) for _, plugin in filters]
+        passes = [each for each in row_filters if each is not None]
+
+        def evaluate_row(row: int) -> int | None:
+            return 0 if all(each(row) for each in passes) else None
+
+        return CachedColumn(
+            self._table,
+            log=log,
+            evaluate=evaluate,
+            evaluate_row=evaluate_row if len(passes) == len(filters) else None,
+        )
 
     def _score_column(self, plugin: RowScore) -> CachedColumn[np.int64]:
         table = self._table
         log = table.row_changes if plugin.reads_pods else table.node_changes
-        return CachedColumn(table, log=log, evaluate=lambda nodes: plugin.score(self.shape, nodes))
+        return CachedColumn(
+            table,
+            log=log,
+            evaluate=lambda nodes: plugin.score(self.shape, nodes),
+            evaluate_row=plugin.row_scorer(self.shape, table),
+        )
 
 
 class Plans:

@@ -14,7 +14,7 @@ Both answer for all rows they are given at once, in arrays.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Self
 
 from msgspec import Struct
@@ -103,6 +103,14 @@ class RowFilter(Plugin):
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         """Say which rows cannot take a pod of this shape."""
 
+    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], bool] | None:  # noqa: ARG002
+        """Return a function that tells whether one row passes, if it can do so for less.
+
+        After a placement one row has to be looked at again, for which arrays are slow. It must
+        agree with `filter`, which is asked for the reason where it says no.
+        """
+        return None
+
 
 class Filter(Plugin):
     """A filter that may look at everything."""
@@ -165,6 +173,13 @@ class RowScore(Plugin):
     @abstractmethod
     def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
         """Return a score for each row."""
+
+    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None] | None:  # noqa: ARG002
+        """Return a function that scores one row, if it can do so for less.
+
+        It must agree with `score`, and may return None to have that asked instead.
+        """
+        return None
 
     def epoch(self, shape: Shape, table: NodeTable) -> Hashable:  # noqa: ARG002 (for those who need it)
         """Return what all rows' scores depend on in common; a change makes all rows stale."""

@@ -53,6 +53,11 @@ class Framework:
         self.evaluator = Evaluator(self.plugins, cluster, self._observer)
 
     @property
+    def ranks_all_nodes(self) -> bool:
+        """Whether all nodes are scored, and there is something to score them by."""
+        return self.percentage_of_nodes_to_score in (0, 100) and bool(self.plugins.score)
+
+    @property
     def scheduler_name(self) -> str:
         """The ``schedulerName`` of the pods this profile is for."""
         return self.profile.scheduler_name

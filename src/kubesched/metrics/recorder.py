@@ -71,6 +71,8 @@ class Metrics:
     cache_size: GaugeFamily
     queue_checks: Counter
     queue_missed_wakeups: CounterFamily
+    plugin_failures: CounterFamily
+    plugin_slow: CounterFamily
     # preemption
     preemption_attempts: Counter
     preemption_victims: Histogram

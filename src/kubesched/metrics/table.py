@@ -177,6 +177,19 @@ SCHEDULING: Final = (
         "queueing hint missed.",
         labels="plugin",
     ),
+    counter(
+        ALPHA,
+        "kubesched_plugin_failures_total",
+        "Number of times a plugin that is not in-tree raised an exception, or gave an answer that "
+        "cannot be used.",
+        labels="plugin",
+    ),
+    counter(
+        ALPHA,
+        "kubesched_plugin_slow_total",
+        "Number of calls of a plugin that is not in-tree that took longer than its time budget.",
+        labels="plugin",
+    ),
     # --- preemption -----------------------------------------------------------------------------
     counter(
         STABLE,

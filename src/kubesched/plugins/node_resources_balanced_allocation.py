@@ -7,16 +7,18 @@ About 75 means that the pod changes nothing.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
-from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore, ShapePreScore
+from kubesched.framework.plugin import RowScore, ShapePreScore
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.plugins.resource_scoring import balance, usages
-
-HALF = MAX_NODE_SCORE // 2
+from kubesched.plugins.row_scoring import HALF, balance_change_row
 
 
 class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
@@ -39,6 +41,10 @@ class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
         amounts = shape.requests.amounts
         requested = any(amounts.get(each.name, 0) for each in self._resources)
         return SUCCESS if requested else SKIP
+
+    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None] | None:
+        """Score one row, if by two resources."""
+        return balance_change_row(self._resources, shape.requests.amounts, table)
 
     def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
         """Score the change in balance."""

@@ -7,7 +7,7 @@ what the node could offer even when empty. Nodes are scored by one of three stra
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -16,9 +16,10 @@ from kubesched.api.requests import is_extended_resource
 from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import RequestRules
 from kubesched.cluster.shape import Shape
-from kubesched.config.args import NodeResourcesFitArgs
+from kubesched.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from kubesched.config.validation_args import check_node_resources_fit_args
 from kubesched.framework.plugin import (
     PreFilterResult,
@@ -32,6 +33,7 @@ from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.plugins.node_resources_fit_hints import FitHints
 from kubesched.plugins.resource_scoring import strategy_scorer, usages
+from kubesched.plugins.row_scoring import least_allocated_row
 from kubesched.queue.hints import Registrations
 
 TOO_MANY_PODS = "Too many pods"
@@ -50,6 +52,7 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
+        self._strategy = args.scoring_strategy.type
         self._scorer = strategy_scorer(args.scoring_strategy)
         self._hints = FitHints(rules, cluster, self._checked_requests)
 
@@ -86,6 +89,29 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
             lacking.append((f"Insufficient {name}", short))
             impossible = too_large if impossible is None else impossible | too_large
         return _combine(lacking, impossible)
+
+    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], bool]:
+        """Compare one row with what must fit."""
+        checked = self._checked_requests(shape)
+
+        def passes(row: int) -> bool:
+            if table.pod_count.item(row) >= table.allowed_pods.item(row):
+                return False
+            for name, amount in checked:
+                number = table.resources.find(name)
+                if number is None:
+                    return False
+                if amount > table.allocatable.item(number, row) - table.requested.item(number, row):
+                    return False
+            return True
+
+        return passes
+
+    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None] | None:
+        """Score one row, if by the strategy that nearly everybody uses."""
+        if self._strategy != LEAST_ALLOCATED:
+            return None
+        return least_allocated_row(self._resources, shape.scoring_requests, table)
 
     def pre_score(self, shape: Shape) -> Status:  # noqa: ARG002 (pods without requests count too)
         """Score every pod."""

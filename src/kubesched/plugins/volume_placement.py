@@ -256,10 +256,14 @@ class Placer:
     def _match(self, claims: Sequence[PersistentVolumeClaim]) -> list[Choice]:
         """Choose existing volumes for claims, the smallest claim first."""
         choices: list[Choice] = []
+        rows_of, size = self._places.rows, self._table.size
         for claim in sorted(claims, key=requested_nano):
-            found = self._index.candidates(claim)
-            rows_of = self._places.rows
-            choices.append(choose(claim, found, rows_of, size=self._table.size, taken=choices))
+            # What is the smallest is the first claim's; later ones must look at what is left.
+            choice = None if choices else self._index.smallest(claim, self._places, table_size=size)
+            if choice is None:
+                found = self._index.candidates(claim)
+                choice = choose(claim, found, rows_of, size=size, taken=choices)
+            choices.append(choice)
         return choices
 
     def _provision(

@@ -13,6 +13,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.ranking import NEVER
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from kubesched.scheduler.sampling import NodeSampler, enough_nodes
@@ -48,6 +49,10 @@ class SchedulingCycle:
         if len(self._cluster.table) == 0:
             return self.without_nodes(state)
         try:
+            ranked = self._rank(framework, state, pod)
+            if ranked is not None:
+                return ranked
+            state = CycleState()
             found = self.find(framework, state, pod)
             if isinstance(found, Diagnosis):
                 return self.explain(framework, state, pod, found)
@@ -59,6 +64,22 @@ class SchedulingCycle:
         except AttemptError as failed:
             return Decision(failed.status, state, nominated_node="")
         return self.chosen(state, row, evaluated=evaluated, feasible=len(rows))
+
+    def _rank(self, framework: Framework, state: CycleState, pod: PodInfo) -> Decision | None:
+        """Choose a node by totals that are kept, where that can be done; it is the same node."""
+        if not framework.ranks_all_nodes or pod.pod.status.nominated_node_name:
+            return None
+        total = framework.evaluator.rank(state, pod)
+        if total is None:
+            return None
+        feasible = int(np.count_nonzero(total != NEVER))
+        if feasible == 1:
+            row = int(total.argmax())
+        else:
+            best = np.flatnonzero(total == total.max())
+            in_order = best[np.argsort(self._cluster.table.order.positions()[best])]
+            row = int(in_order[self._rng.randrange(len(in_order))])
+        return self.chosen(state, row, evaluated=len(self._cluster.table), feasible=feasible)
 
     # --- steps ------------------------------------------------------------------------------
 

@@ -50,7 +50,7 @@ class Informers:
                     is_ours=engine.is_ours,
                     on_unreadable=engine.failures.refuse,
                 ),
-                pod_kind,
+                lambda pod: pod_kind(pod) if pod.spec.node_name or engine.is_ours(pod) else "",
             ),
             field_selector=RUNNING_PODS,
         )

@@ -40,7 +40,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     """What would have been served, instead of serving it."""
     found: Served = []
 
-    async def serve(options: Options) -> None:
+    async def serve(options: Options, _read_again: object) -> None:
         found.append(options)
 
     def run(main: Callable[[], Any]) -> int:

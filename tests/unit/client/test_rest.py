@@ -380,25 +380,46 @@ class TestLimits:
         run(_with_client(script, test, qps=100, burst=2))
 
     def test_observers_hear_of_every_answer(self, run_once: Run) -> None:
-        heard: list[tuple[str, int]] = []
+        heard: list[tuple[str, int, bool, bool]] = []
+        limited: list[str] = []
 
         class Observer:
-            def on_answer(self, method: str, code: int, duration_s: float) -> None:
+            def on_answer(
+                self,
+                method: str,
+                code: int,
+                duration_s: float | None,
+                *,
+                sizes: tuple[int, int] = (0, 0),
+            ) -> None:
+                assert duration_s is not None
                 assert duration_s >= 0
-                heard.append((method, code))
+                heard.append((method, code, sizes[0] > 0, sizes[1] > 0))
+
+            def on_limited(self, method: str, waited_s: float) -> None:
+                assert waited_s >= 0
+                limited.append(method)
 
         script = Script().on("GET", "/t", answer(thing("a")), failure(404, "NotFound", "no"))
+        script.on("POST", "/t", answer(thing("a")))
 
         async def test(server: ScriptedServer, client: ApiClient) -> None:
             await client.get("/t", Thing)
             with pytest.raises(ApiError):
                 await client.get("/t", Thing)
+            await client.post("/t", {"some": "thing"})
             await server.stop()
             with pytest.raises(ClientError):
                 await client.get("/t", Thing)
 
-        run_once(_with_client(script, test, observer=Observer()))
-        assert heard == [("GET", 200), ("GET", 404), ("GET", 0)]
+        run_once(_with_client(script, test, observer=Observer(), qps=100, burst=10))
+        assert heard == [
+            ("GET", 200, False, True),
+            ("GET", 404, False, True),
+            ("POST", 200, True, True),
+            ("GET", 0, False, False),
+        ]
+        assert limited == ["GET", "GET", "POST", "GET"]
 
 
 class TestLists:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
+from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from tests.unit.builders import Lab, cluster_of, node, pod
 
 
@@ -51,6 +51,27 @@ def test_nodes_that_were_not_looked_at_for_no_stated_reason_are_unresolvable_in_
     assert diagnosis.status_of(1) == unresolvable()
 
 
+def test_rows_by_the_code_of_their_answer() -> None:
+    full, gone = unschedulable("full"), unresolvable("gone")
+    diagnosis = _diagnosis(full, gone, None, full)
+    assert diagnosis.rows_with(Code.UNSCHEDULABLE).tolist() == [0, 3]
+    assert diagnosis.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == [1, 2]
+    assert diagnosis.rows_with(Code.PENDING).tolist() == []
+    open_to_all = _diagnosis(gone, None, absent=unschedulable("not asked"))
+    assert open_to_all.rows_with(Code.UNSCHEDULABLE).tolist() == [1]
+
+
+def test_rows_by_code_where_all_nodes_got_the_same_answer() -> None:
+    table = cluster_of(node("a"), node("b")).table
+    early = Diagnosis(table, pre_filter=unschedulable("early"))
+    assert early.rows_with(Code.UNSCHEDULABLE).tolist() == [0, 1]
+    assert early.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == []
+    unseen = Diagnosis(table)
+    assert unseen.rows_with(Code.UNSCHEDULABLE).tolist() == []
+    assert unseen.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == [0, 1]
+    assert _diagnosis().rows_with(Code.UNSCHEDULABLE).tolist() == []
+
+
 def test_a_rejection_before_any_node_was_looked_at() -> None:
     table = cluster_of(node("a"), node("b")).table
     status = unresolvable("volume is gone", "claim too").by("Volumes")
@@ -91,3 +112,14 @@ def test_the_example_of_the_default_profile() -> None:
         "NodeResourcesFit",
     }
     assert diagnosis.pending_plugins == set()
+
+
+def test_nodes_that_came_since_are_counted_and_said_nothing_of() -> None:
+    lab = Lab(node("n1", cpu="1"))
+    diagnosis = lab.diagnosis(pod("p", cpu="2"))
+    lab.cluster.put_node(node("n2"))
+    assert diagnosis.message() == "0/2 nodes are available: 1 Insufficient cpu."
+    new = lab.cluster.table.row_of("n2")
+    assert new is not None
+    assert diagnosis.status_of(new).reasons == ()
+    assert diagnosis.rows_with(Code.UNSCHEDULABLE_AND_UNRESOLVABLE).tolist() == [0]

@@ -16,9 +16,10 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.shape import Shape
+from kubesched.framework import status_book
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.evaluation import AttemptError, Evaluator
 from kubesched.framework.plugin import (
     Filter,
     Normalize,
@@ -301,6 +302,53 @@ def test_an_error_of_a_row_local_filter_ends_every_attempt_while_it_lasts() -> N
             attempt.find()
     attempt.lab.cluster.put_node(node("b"))
     assert attempt.find() == ["a", "b", "c"]
+
+
+def test_an_error_of_long_ago_costs_later_attempts_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rejected = {"b": error("disk on fire")}
+    attempt = Attempt(filters("F", rejected))
+    with pytest.raises(AttemptError):
+        attempt.find()
+    rejected["b"] = unschedulable("no")
+    looked: list[object] = []
+    monkeypatch.setattr(Evaluator, "_raise_error", lambda _self, numbers: looked.append(numbers))
+    assert attempt.find() == ["a", "c"]
+    assert not looked
+    rejected["b"] = error("disk on fire")
+    attempt.find()
+    assert looked
+
+
+class NamesPods(Filter):
+    """A filter that has something to say about each pod in particular."""
+
+    name = "NamesPods"
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+        everywhere = np.ones(len(nodes), dtype=np.bool_)
+        return reject(everywhere, unresolvable(f"{pod.pod.metadata.name} is not welcome"))
+
+
+def test_what_was_said_about_pods_that_are_gone_is_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(status_book, "STATUSES", 20)
+    lab = Lab(*NODES, plugins=[NamesPods], only=["NodeUnschedulable"])
+    lab.cluster.put_node(node("b", unschedulable=True))
+    book, sizes = lab.framework.evaluator.book, []
+    diagnoses = {}
+    for number in range(100):
+        diagnoses[f"p{number}"] = lab.diagnosis(pod(f"p{number}"))
+        sizes.append(len(book.statuses))
+    assert sizes.count(3) > 1, "with no more than the newest two, time and again"
+    assert max(sizes) <= 20 + status_book.STATUSES_PER_ROW * len(NODES) + 1
+    for name, diagnosis in diagnoses.items():
+        assert diagnosis.status_of(1).plugin == "NodeUnschedulable"
+        assert diagnosis.message() == (
+            f"0/3 nodes are available: 1 node(s) were unschedulable, 2 {name} is not welcome."
+        )
 
 
 def test_what_a_row_without_a_node_would_say_does_not_count() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api import quantity
+from kubesched.api.core import Node
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.api.storage import (
     ANNOTATION_BOUND_BY_CONTROLLER,
@@ -29,9 +31,10 @@ from kubesched.plugins.volume_matching import (
     choose,
     is_bound_to,
 )
-from kubesched.plugins.volume_topology import Topology
+from kubesched.plugins.volume_topology import Topology, TopologyRows
+from tests.unit.builders import cluster_of
 
-from .volume_lab import claim, volume
+from .volume_lab import claim, host, in_zones, on_hosts, volume
 
 
 def index_of(
@@ -372,3 +375,136 @@ def test_all_rows_at_once_are_as_each_row_alone(
             assert choice.at(row) == expected, (wanted.metadata.name, row)
             if expected is not None:
                 taken.add(expected.metadata.name)
+
+
+# --- the smallest of many, in one operation -----------------------------------------------------
+
+
+class Smallest:
+    """One index that lives through everything, asked both ways."""
+
+    def __init__(self, *volumes: PersistentVolume, hosts: int = 4) -> None:
+        self.cluster = cluster_of(*(host(f"n{number}", zone="a") for number in range(hosts)))
+        self.store = self.cluster.storage.volumes
+        for each in volumes:
+            self.store.put(each)
+        self.index = VolumeIndex(self.store)
+        self.places = TopologyRows(self.cluster.table)
+
+    def at_once(self, wanted: PersistentVolumeClaim) -> list[str | None] | None:
+        """Return the names of the volumes, by row; None if that is not how to find them."""
+        size = self.cluster.table.size
+        choice = self.index.smallest(wanted, self.places, table_size=size)
+        return None if choice is None else chosen(choice, size)
+
+    def one_by_one(self, wanted: PersistentVolumeClaim) -> list[str | None]:
+        """Return the same, from all candidates and from an index that remembers nothing."""
+        size, fresh = self.cluster.table.size, VolumeIndex(self.store)
+        rows_of = TopologyRows(self.cluster.table).rows
+        return chosen(choose(wanted, fresh.candidates(wanted), rows_of, size=size), size)
+
+
+def local(name: str, number: int, **given: Any) -> PersistentVolume:
+    """Make a volume of one host."""
+    return volume(name, reach=[on_hosts(f"n{number}")], **given)
+
+
+def test_each_row_gets_its_smallest_volume_and_of_equal_ones_the_first_by_name() -> None:
+    lab = Smallest(
+        local("large", 0, size="3Gi"),
+        local("b", 0, size="2Gi"),
+        local("a", 0, size="2Gi"),
+        local("tiny", 1, size="1Gi"),
+        local("fine", 1, size="3Gi"),
+        local("too small", 2, size="1Gi"),
+    )
+    assert lab.at_once(claim(size="2Gi")) == ["a", "fine", None, None]
+    assert lab.at_once(claim(size="3Gi")) == ["large", "fine", None, None]
+    assert lab.at_once(claim(size="4Gi")) == [None, None, None, None]
+
+
+def test_a_choice_stays_what_it_was() -> None:
+    lab = Smallest(local("a", 0), local("b", 1))
+    before = lab.index.smallest(claim(), lab.places, table_size=4)
+    assert before is not None
+    lab.store.remove(volume("a"))
+    assert lab.at_once(claim()) == [None, "b", None, None]
+    assert chosen(before, 4) == ["a", "b", None, None]
+
+
+@pytest.mark.parametrize(
+    ("wanted", "more"),
+    [
+        (claim(selector=LabelSelector(match_labels={"a": "b"})), []),
+        (claim("kept"), [volume("k", kept_for="kept")]),
+        (claim(), [local("several", 1, modes=["ReadWriteOnce", "ReadOnlyMany"])]),
+        (claim(storage_class="other"), []),
+    ],
+    ids=["selector", "kept for it", "of several kinds", "no volumes"],
+)
+def test_claims_with_something_particular_are_left_to_others(
+    wanted: PersistentVolumeClaim, more: list[PersistentVolume]
+) -> None:
+    assert Smallest(local("a", 0), *more).at_once(wanted) is None
+
+
+def test_without_the_feature_an_attributes_class_is_left_to_others() -> None:
+    lab = Smallest(local("a", 0, attributes_class="gold"))
+    wanted = claim(attributes_class="gold")
+    assert lab.at_once(wanted) == ["a", None, None, None]
+    lab.index = VolumeIndex(lab.store, attributes_classes=False)
+    assert lab.at_once(wanted) is None
+
+
+def test_many_volumes_of_many_rows_are_left_to_others() -> None:
+    everywhere = [volume(f"v{number}") for number in range(20)]
+    lab = Smallest(*everywhere, hosts=20)
+    assert lab.at_once(claim()) is None
+    for each in everywhere[1:]:
+        lab.store.put(local(each.metadata.name, 3, version="2"))
+    assert lab.at_once(claim()) == ["v0"] * 20
+
+
+_changes = st.lists(
+    st.one_of(
+        st.builds(
+            volume,
+            st.sampled_from("abcdefgh"),
+            size=st.sampled_from(["1Gi", "2Gi", "3Gi"]),
+            reach=st.one_of(
+                st.none(),
+                st.integers(0, 5).map(lambda number: [on_hosts(f"n{number}")]),
+                st.sampled_from("ab").map(lambda zone: [in_zones(zone)]),
+            ),
+            kept_for=st.sampled_from(["", "", "", "c", "another"]),
+            phase=st.sampled_from(["Available", "Available", "Released"]),
+            volume_mode=st.sampled_from([None, None, "Block"]),
+        ),
+        st.sampled_from("abcdefgh"),
+        st.builds(host, st.sampled_from(["n0", "n4", "n5"]), zone=st.sampled_from("ab")),
+        st.sampled_from(["n0", "n3"]).map(lambda name: ("remove", name)),
+    ),
+    max_size=30,
+)
+
+
+@given(changes=_changes, wanted=st.sampled_from(["1Gi", "2Gi", "3Gi"]))
+@settings(max_examples=150, deadline=None)
+def test_in_one_operation_is_as_one_by_one_whatever_happens(
+    changes: list[PersistentVolume | Node | str | tuple[str, str]], wanted: str
+) -> None:
+    lab = Smallest(local("first", 0), local("second", 1))
+    for change in changes:
+        match change:
+            case PersistentVolume():
+                lab.store.put(change)
+            case Node():
+                lab.cluster.put_node(change)
+            case str():
+                lab.store.remove(volume(change))
+            case (_, name) if lab.cluster.table.row_of(name) is not None:
+                lab.cluster.remove_node(name)
+        found = lab.at_once(claim(size=wanted))
+        if found is not None:
+            assert found == lab.one_by_one(claim(size=wanted))
+        lab.index.validate()

@@ -214,6 +214,7 @@ _KINDS: list[Topology | None] = [
     of_label_selector(None),
     *(of_node_selector(selector(on_hosts(name))) for name in ("n1", "n2", "n3")),
     *(of_node_selector(selector(in_zones(zone))) for zone in ("a", "b")),
+    of_node_selector(selector(in_zones("a", "b"))),
     of_node_selector(selector(in_zones("a"), on_hosts("n3"))),
     of_node_selector(selector(term(requirement(ZONE, "DoesNotExist")))),
 ]
@@ -277,3 +278,11 @@ def test_many_changes_at_once(cluster: Cluster) -> None:
         del listed[0]
         pairs.remove(0)
     _check(pairs, listed, cluster)
+
+
+def test_equal_node_topologies_are_compiled_once() -> None:
+    compiled = Topologies()
+    first = compiled.of_labels(LabelSelector(match_labels={ZONE: "a", HOST: "n1"}))
+    assert compiled.of_labels(LabelSelector(match_labels={HOST: "n1", ZONE: "a"})) is first
+    assert compiled.of_labels(LabelSelector(match_labels={HOST: "n2", ZONE: "a"})) is not first
+    assert compiled.of_labels(LabelSelector()) is not compiled.of_labels(None)

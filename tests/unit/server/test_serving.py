@@ -588,9 +588,21 @@ def test_callers_are_observed(run_once: Run, reviewer: Reviewer, tmp_path: Path)
         def __init__(self, purpose: str) -> None:
             self._purpose = purpose
 
-        def on_answer(self, method: str, code: int, duration_s: float) -> None:
-            assert duration_s >= 0
+        def on_answer(
+            self,
+            method: str,
+            code: int,
+            duration_s: float | None,
+            *,
+            sizes: tuple[int, int] = (0, 0),
+        ) -> None:
+            assert duration_s is not None
+            assert min(sizes) > 0
             heard.answers.append((self._purpose, method, code))
+
+        def on_limited(self, method: str, waited_s: float) -> None:
+            assert method == "POST"
+            assert waited_s < 1
 
     heard = Heard()
     sources = Sources(

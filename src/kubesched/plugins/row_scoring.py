@@ -1,0 +1,94 @@
+"""The arithmetic of `resource_scoring` for one row, in plain numbers.
+
+After a placement one row is scored again. An array of one element costs as much as an array of a
+thousand, so the two scores that a placement changes have a second form here. Where amounts are so
+large that Go's integers would wrap around, or floats round, they leave it to the first one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from kubesched.api.requests import is_scalar_resource
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.resources import CPU, MEMORY
+from kubesched.config.args import ResourceSpec
+from kubesched.framework.plugin import MAX_NODE_SCORE
+
+HALF: Final = MAX_NODE_SCORE // 2
+#: Amounts below this are exact as floats, and do not wrap around when they are multiplied by 100.
+EXACT: Final = 1 << 53
+
+#: Scores a row; None if that takes the other form.
+RowScorer = Callable[[int], int | None]
+
+
+def _counted(
+    resources: Sequence[ResourceSpec], requests: dict[str, int]
+) -> list[tuple[str, int, int]]:
+    """Return name, request and weight of the resources that count for a pod."""
+    found = [(each.name, requests.get(each.name, 0), each.weight) for each in resources]
+    return [each for each in found if each[1] != 0 or not is_scalar_resource(each[0])]
+
+
+def least_allocated_row(
+    resources: Sequence[ResourceSpec], requests: dict[str, int], table: NodeTable
+) -> RowScorer:
+    """Return a function that scores how much of a row stays free."""
+    counted = _counted(resources, requests)
+
+    def score(row: int) -> int | None:
+        total = weights = 0
+        for name, request, weight in counted:
+            number = table.resources.find(name)
+            if number is None:
+                continue
+            capacity = table.allocatable.item(number, row)
+            if capacity == 0:
+                continue
+            taken = table.non_zero_requested if number in (CPU, MEMORY) else table.requested
+            used = taken.item(number, row) + request
+            if capacity >= EXACT or not 0 <= used < EXACT:
+                return None
+            if used < capacity:
+                total += (capacity - used) * MAX_NODE_SCORE // capacity * weight
+            weights += weight
+        return total // weights if weights > 0 else None if weights else 0
+
+    return score
+
+
+def balance_change_row(
+    resources: Sequence[ResourceSpec], requests: dict[str, int], table: NodeTable
+) -> RowScorer | None:
+    """Return a function that scores how a pod changes the balance; None unless of two resources."""
+    counted = _counted(resources, requests)
+    if len(counted) != 2:
+        return None
+    (one, one_request, _), (other, other_request, _) = counted
+
+    def score(row: int) -> int | None:
+        first, second = table.resources.find(one), table.resources.find(other)
+        if first is None or second is None:
+            return None
+        one_there = table.allocatable.item(first, row)
+        other_there = table.allocatable.item(second, row)
+        one_used = table.requested.item(first, row)
+        other_used = table.requested.item(second, row)
+        if max(one_there, other_there) >= EXACT or min(one_there, other_there) <= 0:
+            return None
+        if not (0 <= one_used < EXACT and 0 <= other_used < EXACT):
+            return None
+        before = _balance(one_used / one_there, other_used / other_there)
+        after = _balance(
+            (one_used + one_request) / one_there, (other_used + other_request) / other_there
+        )
+        return HALF + (HALF + after - before) // 2
+
+    return score
+
+
+def _balance(one_share: float, other_share: float) -> int:
+    deviation = abs(min(one_share, 1.0) - min(other_share, 1.0)) / 2
+    return int((1 - deviation) * MAX_NODE_SCORE)

@@ -1,0 +1,173 @@
+"""Being elected: what happens to the scheduling when the lease is held, lost, or given up."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, NoReturn
+
+import pytest
+
+from kubesched.cli import component
+from kubesched.cli.component import Election
+from kubesched.client.access import ClusterAccess
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import ClientError, LeadershipLostError
+from kubesched.metrics.recorder import Metrics
+from tests.unit.builders import DEFAULT_GATES
+
+
+class Elector:
+    """An election whose outcome a test decides."""
+
+    def __init__(self, journal: list[str]) -> None:
+        self._journal = journal
+        self.elected, self.ended = asyncio.Event(), asyncio.Event()
+        self.failure: Exception = LeadershipLostError("lost")
+        self.leading = False
+
+    def may_act(self) -> bool:
+        return self.leading
+
+    async def acquire(self) -> None:
+        await self.elected.wait()
+        self.leading = True
+        self._journal.append("elected")
+
+    async def hold(self) -> NoReturn:
+        await self.ended.wait()
+        self.leading = False
+        raise self.failure
+
+    async def release(self) -> None:
+        self.leading = False
+        self._journal.append("released")
+
+
+class App:
+    """Something that schedules, and takes a moment to end."""
+
+    def __init__(self, journal: list[str]) -> None:
+        self._journal = journal
+        self.failure: Exception | None = None
+
+    async def run(self, our_turn: Callable[[], Awaitable[None]]) -> None:
+        if self.failure is not None:
+            raise self.failure
+        await our_turn()
+        self._journal.append("schedules")
+        try:
+            await asyncio.Event().wait()
+        finally:
+            await asyncio.sleep(0.01)
+            self._journal.append("drained")
+
+
+class Bench:
+    """An election of which the test has both ends."""
+
+    def __init__(self) -> None:
+        self.journal: list[str] = []
+        config = SchedulerConfiguration.default(FeatureGates.of({}))
+        access = ClusterAccess.plain("http://127.0.0.1:9")  # nobody is asked
+        self.election = Election(access, config, Metrics(DEFAULT_GATES))
+        self.elector = Elector(self.journal)
+        elector: Any = self.elector
+        self.election.elector = elector
+        self.app = App(self.journal)
+
+    def start(self) -> asyncio.Task[None]:
+        app: Any = self.app
+        return asyncio.create_task(self.election.run(app))
+
+    async def until(self, entry: str) -> None:
+        async with asyncio.timeout(5):
+            while entry not in self.journal:  # noqa: ASYNC110 (nobody tells us)
+                await asyncio.sleep(0.001)
+
+
+def test_until_it_is_elected_it_waits() -> None:
+    async def main() -> None:
+        bench = Bench()
+        running = bench.start()
+        await asyncio.sleep(0.02)
+        assert bench.journal == []
+        assert bench.election.is_sound
+        bench.elector.elected.set()
+        await bench.until("schedules")
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+def test_stopped_it_finishes_its_work_before_it_gives_up_the_lease() -> None:
+    async def main() -> None:
+        bench = Bench()
+        bench.elector.elected.set()
+        running = bench.start()
+        await bench.until("schedules")
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert bench.journal == ["elected", "schedules", "drained", "released"]
+
+    asyncio.run(main())
+
+
+def test_a_standby_that_is_stopped_has_nothing_to_finish() -> None:
+    async def main() -> None:
+        bench = Bench()
+        running = bench.start()
+        await asyncio.sleep(0.01)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+        assert bench.journal == ["released"]
+
+    asyncio.run(main())
+
+
+def test_having_lost_the_lease_it_ends_with_an_error() -> None:
+    async def main() -> None:
+        bench = Bench()
+        bench.elector.elected.set()
+        running = bench.start()
+        await bench.until("schedules")
+        bench.elector.ended.set()
+        with pytest.raises(LeadershipLostError, match="leaderelection lost"):
+            await asyncio.wait_for(running, 5)
+        assert bench.journal == ["elected", "schedules", "drained", "released"]
+
+    asyncio.run(main())
+
+
+def test_a_bug_in_holding_the_lease_is_a_loss(caplog: pytest.LogCaptureFixture) -> None:
+    """Nobody may go on scheduling without anybody who renews the lease."""
+
+    async def main() -> None:
+        bench = Bench()
+        bench.elector.elected.set()
+        bench.elector.failure = ZeroDivisionError("a bug")
+        running = bench.start()
+        await bench.until("schedules")
+        bench.elector.ended.set()
+        with pytest.raises(LeadershipLostError):
+            await asyncio.wait_for(running, 5)
+
+    with caplog.at_level(logging.ERROR, logger=component.__name__):
+        asyncio.run(main())
+    assert "holding the lease failed unexpectedly" in caplog.text
+
+
+def test_a_scheduler_that_fails_gives_up_the_lease() -> None:
+    async def main() -> None:
+        bench = Bench()
+        bench.app.failure = ClientError("refused")
+        with pytest.raises(ClientError, match="refused"):
+            await asyncio.wait_for(bench.start(), 5)
+        assert bench.journal == ["released"]
+
+    asyncio.run(main())

@@ -1,0 +1,184 @@
+"""Choosing by totals that are kept gives the node that evaluating step by step gives."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, rule
+
+from kubesched.api.core import Pod
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import RowScore, Score
+from kubesched.framework.ranking import NEVER
+from kubesched.framework.runtime import Framework
+from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from tests.unit.builders import Lab, node, on_node, pod
+
+NODES = [f"n{number}" for number in range(6)]
+TAINT = "slow=yes:PreferNoSchedule"
+KINDS: list[dict[str, Any]] = [
+    {"cpu": "1"},
+    {"cpu": "1", "memory": "1Gi"},
+    {"cpu": "2", "node_selector": {"disk": "ssd"}},
+    {"labels": {"app": "web"}},
+    {"cpu": "64"},
+]
+
+
+class OneByOne:
+    """A profile that does not use its ranking."""
+
+    def __init__(self, framework: Framework) -> None:
+        self._framework = framework
+
+    ranks_all_nodes = False
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._framework, name)
+
+
+class RankingMachine(RuleBasedStateMachine):
+    """Nodes and pods come and go; whoever is asked about gets the same node either way."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lab = Lab()
+        self.serial = 0
+        self.placed: list[str] = []
+        self.seed = 0
+
+    @rule(
+        name=st.sampled_from(NODES),
+        cpu=st.sampled_from(["2", "4", "8"]),
+        zone=st.sampled_from("ab"),
+        ssd=st.booleans(),
+        spoiled=st.sampled_from(["", "tainted", "cordoned"]),
+    )
+    def put_node(self, name: str, cpu: str, zone: str, ssd: bool, spoiled: str) -> None:
+        self.lab.cluster.put_node(
+            node(
+                name,
+                cpu=cpu,
+                zone=zone,
+                labels={"disk": "ssd"} if ssd else None,
+                taints=[TAINT] if spoiled == "tainted" else (),
+                unschedulable=spoiled == "cordoned",
+            )
+        )
+
+    @rule(name=st.sampled_from(NODES))
+    def remove_node(self, name: str) -> None:
+        if self.lab.cluster.table.row_of(name) is not None:
+            self.lab.cluster.remove_node(name)
+
+    @rule(kind=st.sampled_from(KINDS))
+    def schedule(self, kind: dict[str, Any]) -> None:
+        self.serial += 1
+        asking = pod(f"p{self.serial}", **kind)
+        decision = self.both_ways(asking)
+        if decision.node_name:
+            self.lab.cluster.put_pod(on_node(asking, decision.node_name))
+            self.placed.append(asking.metadata.uid)
+
+    @rule(data=st.data())
+    def remove_pod(self, data: st.DataObject) -> None:
+        if self.placed:
+            uid = data.draw(st.sampled_from(self.placed))
+            self.placed.remove(uid)
+            self.lab.cluster.remove_pod(uid)
+
+    def both_ways(self, asking: Pod) -> Decision:
+        self.seed += 1
+        info = self.lab.pending(asking)
+        for plan in self.lab.framework.evaluator.plans._plans.values():
+            plan.pause = 0
+        ranked = SchedulingCycle(self.lab.cluster, seed=self.seed)
+        stepwise = SchedulingCycle(self.lab.cluster, seed=self.seed)
+        plain: Any = OneByOne(self.lab.framework)
+        one, other = ranked.schedule(self.lab.framework, info), stepwise.schedule(plain, info)
+        assert one.node_name == other.node_name
+        assert one.feasible_nodes == other.feasible_nodes
+        assert one.evaluated_nodes == other.evaluated_nodes
+        assert one.status == other.status
+        return one
+
+
+TestRankingMachine = RankingMachine.TestCase
+TestRankingMachine.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+def totals(lab: Lab, asking: Pod) -> dict[str, int] | None:
+    found = lab.framework.evaluator.rank(CycleState(), lab.pending(asking))
+    if found is None:
+        return None
+    table = lab.cluster.table
+    return {table.name_at(row): int(found[row]) for row in table.order.rows().tolist()}
+
+
+def test_rows_that_cannot_take_the_pod_have_no_total() -> None:
+    lab = Lab(node("small", cpu="1"), node("large", cpu="4"))
+    ranked = totals(lab, pod("p", cpu="2"))
+    assert ranked is not None
+    assert ranked["small"] == NEVER
+    assert ranked["large"] > 0
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        pytest.param(pod("p", cpu="64"), id="fits nowhere"),
+        pytest.param(pod("p", ports=[80]), id="is fine, ports are of the row"),
+    ],
+)
+def test_what_is_ranked(asking: Pod) -> None:
+    lab = Lab(node("n1"), node("n2"))
+    assert (totals(lab, asking) is None) is (asking.spec.containers[0].ports == ())
+
+
+def test_scores_that_differ_after_comparing_rows_are_not_ranked() -> None:
+    lab = Lab(node("n1", taints=[TAINT]), node("n2"))
+    assert totals(lab, pod("p")) is None
+    lab = Lab(node("n1", taints=[TAINT]), node("n2", taints=[TAINT]))
+    assert totals(lab, pod("p")) is not None
+
+
+def test_as_long_as_room_is_promised_to_others_nothing_is_ranked() -> None:
+    lab = Lab(node("n1"), node("n2"))
+    lab.cluster.nominator.nominate(lab.pending(pod("promised")), "n1")
+    assert totals(lab, pod("p")) is None
+
+
+class Opinion(Score):
+    """Has something to say about every pod."""
+
+    name = "Opinion"
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Any:
+        return nodes.row_numbers()
+
+
+def test_a_plugin_that_looks_at_the_whole_cluster_is_always_asked() -> None:
+    lab = Lab(node("n1"), node("n2"), plugins=[Opinion])
+    assert totals(lab, pod("p")) is None
+
+
+class Excessive(RowScore):
+    """Gives more than there is to give."""
+
+    name = "Excessive"
+    reads_pods = False
+
+    def score(self, shape: Any, nodes: NodeRows) -> Any:
+        return nodes.row_numbers() + 101
+
+
+def test_a_score_out_of_range_is_reported_as_ever() -> None:
+    lab = Lab(node("n1"), node("n2"), plugins=[Excessive])
+    info = lab.pending(pod("p"))
+    decision = SchedulingCycle(lab.cluster, seed=1).schedule(lab.framework, info)
+    assert 'plugin "Excessive" returns an invalid score' in decision.status.message
