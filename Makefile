@@ -29,14 +29,14 @@ test: $(DEV)
 	$(BIN)/python -m pytest tests/integration --quiet $(ARGS)
 
 lint: $(DEV)
-	$(BIN)/ruff format --check src tests tools benchmarks deploy
-	$(BIN)/ruff check src tests tools benchmarks deploy
+	$(BIN)/ruff format --check src tests tools benchmarks examples deploy
+	$(BIN)/ruff check src tests tools benchmarks examples deploy
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
 format: $(DEV)
-	$(BIN)/ruff format src tests tools benchmarks deploy
-	$(BIN)/ruff check --fix src tests tools benchmarks deploy
+	$(BIN)/ruff format src tests tools benchmarks examples deploy
+	$(BIN)/ruff check --fix src tests tools benchmarks examples deploy
 
 # The real etcd, kube-apiserver, kube-scheduler and kubectl, built once into a cache folder.
 envtest:

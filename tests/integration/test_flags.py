@@ -121,7 +121,7 @@ def test_help_has_the_same_flags_in_the_same_groups(both: Both) -> None:
 
     assert described_by_us == described(theirs.out)
     assert sum(map(len, described_by_us.values())) > 60
-    assert set(own) == {"seed", "queue-check-budget"}
+    assert set(own) == {"seed", "queue-check-budget", "plugin"}
     assert (ours.code, ours.err) == (theirs.code, theirs.err)
 
 
@@ -439,7 +439,7 @@ def test_values_of_flags(both: Both, flags: list[str]) -> None:
     ours = dict(_FLAG_LINE.findall(both.ours(*flags, *rest).err))
 
     assert {name: ours.get(name) for name in theirs} == theirs
-    assert set(ours) - set(theirs) == {"seed", "queue-check-budget"}
+    assert set(ours) - set(theirs) == {"seed", "queue-check-budget", "plugin"}
     assert list(ours) == sorted(ours)
 
 

@@ -108,6 +108,8 @@ class TestDistribution:
         imported = {
             DISTRIBUTIONS.get(module, module)
             for file in (ROOT / "src").rglob("*.py")
+            # The plugin of pytest is loaded by pytest alone.
+            if file.name != "pytest_plugin.py"
             for module in _imports(file)
             if module not in sys.stdlib_module_names and module != "kubesched"
         }

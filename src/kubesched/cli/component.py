@@ -18,6 +18,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 
 from kubesched import __version__, logs
 from kubesched.app import App
+from kubesched.cli.found_plugins import found_plugins
 from kubesched.cli.options import Options
 from kubesched.cli.reloading import Reloader
 from kubesched.cli.review_metrics import CallerMetrics, ReviewMetrics, TokenCacheMetrics
@@ -31,11 +32,9 @@ from kubesched.clock import RealClock
 from kubesched.config import encoding
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import LeadershipLostError
-from kubesched.framework.registry import Registry
 from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.slis import HealthSlis
-from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.debugging import dump_and_compare
 from kubesched.scheduler.engine import EngineOptions
 from kubesched.server.serving import SecureServer
@@ -51,11 +50,7 @@ class Component:
     """One process of a control plane."""
 
     def __init__(
-        self,
-        options: Options,
-        read_configuration: Callable[[], SchedulerConfiguration],
-        *,
-        registry: Registry = IN_TREE,
+        self, options: Options, read_configuration: Callable[[], SchedulerConfiguration]
     ) -> None:
         self._options = options
         self._clock = RealClock()
@@ -76,7 +71,7 @@ class Component:
             config,
             options.gates,
             self._access,
-            registry=registry,
+            registry=found_plugins(options.plugin_files),
             clock=self._clock,
             metrics=self._metrics,
             may_write=None if self._election is None else self._election.elector.may_act,

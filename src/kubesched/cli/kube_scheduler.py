@@ -7,9 +7,8 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from kubesched import __version__, logs
 from kubesched.cli import flag_help, running
@@ -31,9 +30,6 @@ from kubesched.config.features import BINARY_VERSION
 from kubesched.config.plugins import Unbuilt
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ConfigError, KubeschedError, UsageError
-
-if TYPE_CHECKING:
-    from kubesched.framework.registry import Registry
 
 _log = logs.get_logger(__name__)
 _plain_log = logging.getLogger(__name__)
@@ -80,8 +76,7 @@ def _run(flags: ParsedFlags) -> int:
     try:
         options = complete_options(flags, gates)
         _log_notes(options)
-        registry = _registry(options)
-        config = _as_built(options, registry)
+        config = _as_built(options)
         if options.write_config_to or _log.enabled(2):
             text = encoding.to_yaml(config)
             _log.v(2, "Using component config", config=text)
@@ -94,20 +89,17 @@ def _run(flags: ParsedFlags) -> int:
         # Whoever reads JSON does not read anything else.
         _log.error("command failed", refused)
         return 1
-    read_again = partial(read_configuration, flags, gates)
-    return running.run(lambda: _serve(options, registry, read_again))
+    return running.run(lambda: _serve(options, lambda: read_configuration(flags, gates)))
 
 
-async def _serve(
-    options: Options, registry: Registry, read_again: Callable[[], SchedulerConfiguration]
-) -> None:
+async def _serve(options: Options, read_again: Callable[[], SchedulerConfiguration]) -> None:
     # What --help and --version need not load: NumPy, and all of the scheduler.
     from kubesched.cli.component import Component  # noqa: PLC0415
 
     _log.info(
         "Starting Kubernetes Scheduler", version=options.reported_version, kubesched=__version__
     )
-    await Component(options, read_again, registry=registry).run()
+    await Component(options, read_again).run()
 
 
 def _log_flags(flags: ParsedFlags) -> None:
@@ -125,18 +117,12 @@ def _log_notes(options: Options) -> None:
             _log.info(note.message, **note.fields)
 
 
-def _registry(options: Options) -> Registry:
-    """Load the plugins that files define, and know of those that packages offer."""
-    from kubesched.plugin_loading import open_registry  # noqa: PLC0415 (NumPy is not for --help)
-    from kubesched.plugins.in_tree import IN_TREE  # noqa: PLC0415
-
-    return open_registry(IN_TREE, options.plugin_files)
-
-
-def _as_built(options: Options, registry: Registry) -> SchedulerConfiguration:
+def _as_built(options: Options) -> SchedulerConfiguration:
     """Refuse profiles that cannot be built, before anything is connected to or written."""
-    from kubesched.plugin_loading import check_arguments  # noqa: PLC0415 (as above)
+    from kubesched.cli.found_plugins import found_plugins  # noqa: PLC0415 (NumPy is not for --help)
+    from kubesched.plugin_loading import check_arguments  # noqa: PLC0415
 
+    registry = found_plugins(options.plugin_files)
     config = as_built(options.config, registry.points_of, unbuilt=Unbuilt.LEAVE_OUT)
     check_arguments(config.profiles, registry)
     return config

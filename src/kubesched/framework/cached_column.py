@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.cluster.arrays import grown
+from kubesched.cluster.arrays import IndexArray, grown
 from kubesched.cluster.changes import ChangeLog
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
@@ -55,20 +55,24 @@ class CachedColumn(Generic[D]):
             if self._position == self._log.position and len(values) == self._table.size:
                 return values
             changed = self._log.rows_since(self._position)
-        self._position = self._log.position
-        self._epoch = epoch
+        position = self._log.position
         if values is None or changed is None or len(changed) * SPARSE > self._table.size:
-            self._values = self._evaluate(NodeRows.all_of(self._table))
-            return self._values
-        if len(values) < self._table.size:
-            values = self._values = grown(values, (self._table.size,))
-        if self._evaluate_row is None or len(changed) > FEW:
-            values[changed] = self._evaluate(NodeRows(self._table, changed))
-            return values
-        for row in changed.tolist():
-            value = self._evaluate_row(row)
-            if value is None:
-                values[changed] = self._evaluate(NodeRows(self._table, changed))
-                break
-            values[row] = value
+            values = self._values = self._evaluate(NodeRows.all_of(self._table))
+        else:
+            if len(values) < self._table.size:
+                values = self._values = grown(values, (self._table.size,))
+            self._refresh(values, changed)
+        # Only now: should a plugin raise, the rows are as stale as they were.
+        self._position, self._epoch = position, epoch
         return values
+
+    def _refresh(self, values: npt.NDArray[D], changed: IndexArray) -> None:
+        if self._evaluate_row is not None and len(changed) <= FEW:
+            for row in changed.tolist():
+                value = self._evaluate_row(row)
+                if value is None:
+                    break
+                values[row] = value
+            else:
+                return
+        values[changed] = self._evaluate(NodeRows(self._table, changed))

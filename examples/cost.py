@@ -1,0 +1,149 @@
+"""What plugins cost at 5,000 nodes: decisions per second of the engine with and without them.
+
+    python -m examples.cost [NODES [PODS [ROUNDS]]]
+
+One process, one cluster: in each round every profile decides for the same pods, one profile after
+the other, and is compared with the one without plugins of the same round. CPU time is measured, not
+time, since other programs may be at work. What a binding costs is not in it, so a plugin's share
+of a real scheduler's work is smaller.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+import time
+from collections.abc import Callable, Sequence
+from statistics import median
+
+import numpy as np
+
+from examples.cheapest_node.plugin import CheapestNode
+from examples.pack_gpus.plugin import PackGpus
+from examples.quiet_after_restart.plugin import QuietAfterRestart
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.shape import Shape
+from kubesched.framework.node_by_node import (
+    CachedNodeScore,
+    NodeScore,
+    NodeView,
+    NodeWithPods,
+    PodView,
+    ShapeView,
+)
+from kubesched.framework.plugin import Plugin, RowScore
+from kubesched.framework.runtime import Framework
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.testing import Workbench
+from kubesched.testing.objects import make_pod
+
+GPU = "nvidia.com/gpu"
+
+
+class Arrays(RowScore):
+    """Vectorised, depends on pods, and has nothing but arrays."""
+
+    name = "Arrays"
+    reads_pods = True
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        """Return the same for all nodes, so that pods go where they would have gone."""
+        return (nodes.allocatable(0) >= nodes.requested(0)) * np.int64(50)
+
+
+class ArraysAndRows(Arrays):
+    """The same, with a way to score one node for less."""
+
+    name = "ArraysAndRows"
+
+    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int]:
+        """Return a function that scores one node."""
+        return lambda row: 50 if table.allocatable[0, row] >= table.requested[0, row] else 0
+
+
+class Kept(CachedNodeScore):
+    """One node at a time, and depends on pods; scores are kept."""
+
+    name = "Kept"
+
+    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+        """Return the same for all nodes."""
+        return 50 if node.free("cpu") >= pod.requested("cpu") else 0
+
+
+class Anew(NodeScore):
+    """One node at a time, in every cycle."""
+
+    name = "Anew"
+
+    def score_node(self, pod: PodView, node: NodeWithPods) -> int:
+        """Return the same for all nodes."""
+        return 50 if node.zone != pod.name else 0
+
+
+#: Kinds of plugins, and how many times fewer pods are enough to measure the slow ones.
+PROFILES: dict[str, tuple[type[Plugin] | None, int]] = {
+    "no plugin": (None, 1),
+    "no plugin, again": (None, 1),
+    "Arrays: vectorised": (Arrays, 1),
+    "ArraysAndRows: vectorised, row_scorer": (ArraysAndRows, 1),
+    "PackGpus: the same, other decisions": (PackGpus, 1),
+    "CheapestNode: kept, node only": (CheapestNode, 1),
+    "Kept: kept, with pods": (Kept, 1),
+    "Anew: score in every cycle": (Anew, 15),
+    "QuietAfterRestart: filter in every cycle": (QuietAfterRestart, 15),
+}
+
+
+def framework_with(base: Workbench, plugin: type[Plugin] | None) -> Framework:
+    """Return the default profile with a plugin, on the cluster of a workbench."""
+    bench = Workbench()
+    bench.cluster = base.cluster
+    if plugin is not None:
+        bench.use(plugin)
+    return bench.framework
+
+
+def decisions_per_second(base: Workbench, framework: Framework, count: int) -> float:
+    """Decide for pods, each seeing those before it; then take them off again."""
+    cluster, cycle = base.cluster, SchedulingCycle(base.cluster, seed=1)
+    pods = [make_pod(f"p{i}", cpu="100m", memory="64Mi", resources={GPU: 1}) for i in range(count)]
+    started = time.process_time()
+    for pod in pods:
+        info = cluster.compiler.pending(pod)
+        decision = cycle.schedule(framework, info)
+        cluster.assume(info, decision.node_name)
+    seconds = time.process_time() - started
+    for pod in pods:
+        cluster.forget(pod.metadata.uid)
+    return count / seconds
+
+
+def main(arguments: Sequence[str]) -> None:
+    """Measure, and print a table."""
+    nodes, pods, rounds = (
+        int(each) for each in (*arguments, *("5000", "1500", "9")[len(arguments) :])
+    )
+    base = Workbench()
+    base.nodes(nodes, cpu=64, memory="256Gi", resources={GPU: 8}, zones=3)
+    frameworks = {name: framework_with(base, plugin) for name, (plugin, _) in PROFILES.items()}
+    gc.collect()
+    gc.freeze()
+    found: dict[str, list[float]] = {name: [] for name in PROFILES}
+    for _ in range(rounds):
+        for name, (_, fewer) in PROFILES.items():
+            rate = decisions_per_second(base, frameworks[name], pods // fewer)
+            found[name].append(rate)
+    alone = found["no plugin"]
+    print(f"{nodes} nodes, {pods} pods, {rounds} rounds\n")
+    print(f"{'plugin':42} {'decisions/s':>11} {'more':>10} {'cost':>7}")
+    for name, rates in found.items():
+        more_us = median(1e6 / rate - 1e6 / base for rate, base in zip(rates, alone, strict=True))
+        cost = median(1 - rate / base for rate, base in zip(rates, alone, strict=True))
+        print(f"{name:42} {median(rates):11.0f} {more_us:7.1f} µs {cost:7.1%}")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,464 @@
+"""Plugins that look at one node at a time, lifted to the framework's arrays.
+
+    filter_node(pod, node) ─┐                        ┌─> Verdict   one answer a row
+    score_node(pod, node) ──┴─> asked for each row ──┴─> int64[row]
+
+As with plugins that answer in arrays, there are two forms, and the types tell them apart:
+
+* `CachedNodeFilter` and `CachedNodeScore` get a `ShapeView` and a `NodeView`: what the pod asks
+  of a node, and the node with the sums of its pods. Answers are kept, and asked for again only
+  where the node changed, so a plugin costs about one call a placed pod.
+* `NodeFilter` and `NodeScore` get the whole pod and the node with its pods. They are asked for
+  every node in every cycle, which is a call of Python a node.
+
+Views read the columns when they are asked, and are good for the time of the call only.
+"""
+
+from __future__ import annotations
+
+import operator
+from abc import abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from functools import cached_property
+from typing import Generic, TypeVar
+
+import numpy as np
+
+from kubesched.api import names
+from kubesched.api.core import Container, Node, Pod, Taint, Toleration
+from kubesched.cluster.arrays import Int32Array, Int64Array
+from kubesched.cluster.node_rows import NodeRows, SupposedRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import Shape
+from kubesched.errors import PluginError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    Filter,
+    Normalize,
+    Plugin,
+    RowFilter,
+    RowScore,
+    Score,
+)
+from kubesched.framework.status import Status, unschedulable
+from kubesched.framework.verdict import ALL_PASS, Verdict
+
+#: What a filter says of one node: None if the pod may go there, or why not.
+NodeAnswer = str | Status | None
+
+
+# --- what a plugin sees -----------------------------------------------------------------------
+
+
+class ShapeView:
+    """What a pod asks of a node. Pods that ask the same are one and the same here."""
+
+    __slots__ = ("_shape",)
+
+    def __init__(self, shape: Shape) -> None:
+        self._shape = shape
+
+    def requested(self, resource: str) -> int:
+        """How much of a resource the pod takes: cpu in thousandths, memory in bytes."""
+        return self._shape.requests.amounts.get(resource, 0)
+
+    @property
+    def requests(self) -> Mapping[str, int]:
+        """All that the pod takes, by resource."""
+        return self._shape.requests.amounts
+
+    @property
+    def node_selector(self) -> Mapping[str, str]:
+        """The labels that the pod wants its node to have."""
+        return self._shape.spec.node_selector or {}
+
+    @property
+    def tolerations(self) -> tuple[Toleration, ...]:
+        """The taints that the pod accepts."""
+        return self._shape.spec.tolerations
+
+    def tolerates(self, taint: Taint) -> bool:
+        """Tell whether the pod accepts a taint."""
+        return self._shape.tolerates(taint)
+
+    @property
+    def containers(self) -> tuple[Container, ...]:
+        """The pod's containers, without those that only run at the start."""
+        return self._shape.spec.containers
+
+    @property
+    def images(self) -> tuple[str, ...]:
+        """Every image that a node would have to fetch, with its tag."""
+        return self._shape.images
+
+
+class PodView(ShapeView):
+    """A pod, as its author wrote it."""
+
+    __slots__ = ("_info",)
+
+    def __init__(self, info: PodInfo) -> None:
+        super().__init__(info.shape)
+        self._info = info
+
+    @property
+    def object(self) -> Pod:
+        """The API object."""
+        return self._info.pod
+
+    @property
+    def name(self) -> str:
+        """The pod's name."""
+        return self._info.pod.metadata.name
+
+    @property
+    def namespace(self) -> str:
+        """The pod's namespace."""
+        return self._info.pod.metadata.namespace
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The pod's labels."""
+        return self._info.pod.metadata.labels or {}
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The pod's annotations."""
+        return self._info.pod.metadata.annotations or {}
+
+    @property
+    def priority(self) -> int:
+        """The pod's priority; 0 if it has none."""
+        return self._info.priority
+
+
+class NodeView:
+    """A node, and the sums of what its pods take."""
+
+    __slots__ = ("_row", "_table")
+
+    def __init__(self, table: NodeTable, row: int) -> None:
+        self._table = table
+        self._row = row
+
+    def __repr__(self) -> str:
+        return f"<node {self.name}>"
+
+    @property
+    def object(self) -> Node:
+        """The API object."""
+        return self._table.node_at(self._row)
+
+    @property
+    def name(self) -> str:
+        """The node's name."""
+        return self.object.metadata.name
+
+    @property
+    def labels(self) -> Mapping[str, str]:
+        """The node's labels."""
+        return self.object.metadata.labels or {}
+
+    @property
+    def annotations(self) -> Mapping[str, str]:
+        """The node's annotations."""
+        return self.object.metadata.annotations or {}
+
+    @property
+    def zone(self) -> str:
+        """The node's zone, "" if it has none."""
+        return self.labels.get(names.LABEL_ZONE, "")
+
+    @property
+    def taints(self) -> tuple[Taint, ...]:
+        """The node's taints."""
+        return self.object.spec.taints
+
+    @property
+    def conditions(self) -> Mapping[str, str]:
+        """The status of each of the node's conditions: ``{"Ready": "True"}``."""
+        return {each.type: each.status for each in self.object.status.conditions}
+
+    def allocatable(self, resource: str) -> int:
+        """How much of a resource the node offers: cpu in thousandths, memory in bytes."""
+        number = self._table.resources.find(resource)
+        return 0 if number is None else int(self._table.allocatable[number, self._row])
+
+    def requested(self, resource: str) -> int:
+        """How much of a resource the node's pods take."""
+        number = self._table.resources.find(resource)
+        return 0 if number is None else self._requested(number)
+
+    def free(self, resource: str) -> int:
+        """How much of a resource is left."""
+        return self.allocatable(resource) - self.requested(resource)
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods the node has."""
+        return int(self._table.pod_count[self._row])
+
+    def _requested(self, number: int) -> int:
+        return int(self._table.requested[number, self._row])
+
+
+class SupposedNodeView(NodeView):
+    """A node as it would be with other pods on it; only the sums are known then."""
+
+    __slots__ = ("_element", "_nodes")
+
+    def __init__(self, nodes: SupposedRows, row: int, element: int) -> None:
+        super().__init__(nodes.table, row)
+        self._nodes = nodes
+        self._element = element
+
+    @property
+    def pod_count(self) -> int:
+        """How many pods the node would have."""
+        return int(self._nodes.pod_count[self._element])
+
+    def _requested(self, number: int) -> int:
+        return int(self._nodes.requested(number)[self._element])
+
+
+class NodeWithPods(NodeView):
+    """A node and its pods."""
+
+    __slots__ = ()
+
+    @property
+    def pods(self) -> Sequence[Pod]:
+        """The pods on the node, those that were just placed there included."""
+        return [info.pod for info in self._table.pods[self._row].values()]
+
+
+V = TypeVar("V", bound=NodeView)
+
+
+class _Views(Generic[V]):
+    """One view a row: it reads the row when it is asked, whichever node has it by then."""
+
+    def __init__(self, make: Callable[[NodeTable, int], V]) -> None:
+        self._make = make
+        self._table: NodeTable | None = None
+        self._views: list[V] = []
+
+    def of(self, table: NodeTable) -> list[V]:
+        if table is not self._table:
+            self._table, self._views = table, []
+        for row in range(len(self._views), table.size):
+            self._views.append(self._make(table, row))
+        return self._views
+
+
+#: The elements that are asked about, with their views; rows that no node has are left out.
+_Asked = list[tuple[int, V]]
+
+
+def _asked(views: _Views[V], nodes: NodeRows) -> _Asked[V]:
+    of_rows, in_use = views.of(nodes.table), nodes.table.nodes
+    return [
+        (element, of_rows[row])
+        for element, row in enumerate(nodes.row_numbers().tolist())
+        if in_use[row] is not None
+    ]
+
+
+def _asked_sums(views: _Views[NodeView], nodes: NodeRows) -> _Asked[NodeView]:
+    if not isinstance(nodes, SupposedRows):
+        return _asked(views, nodes)
+    return [
+        (element, SupposedNodeView(nodes, row, element))
+        for element, row in enumerate(nodes.row_numbers().tolist())
+    ]
+
+
+# --- what a plugin derives from ---------------------------------------------------------------
+
+
+class _LooksAtSums(Plugin):
+    """Has a view of each row, without an __init__ that plugins would have to call."""
+
+    @cached_property
+    def _views(self) -> _Views[NodeView]:
+        return _Views(NodeView)
+
+
+class _LooksAtPods(Plugin):
+    """The same, with pods."""
+
+    @cached_property
+    def _views(self) -> _Views[NodeWithPods]:
+        return _Views(NodeWithPods)
+
+
+class CachedNodeFilter(_LooksAtSums, RowFilter):
+    """A filter that looks at one node, and at what the pod asks of it; answers are kept.
+
+    Set `reads_pods` to False if neither `requested`, `free` nor `pod_count` matters: the plugin
+    is then not asked again because of a pod that came or went.
+    """
+
+    reads_pods = True
+
+    @abstractmethod
+    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+        """Return None if the pod may go to the node, or why it may not."""
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        """Ask for each row."""
+        pod, ask = ShapeView(shape), self.filter_node
+        return _verdict(
+            self.name,
+            len(nodes),
+            [(i, ask(pod, node)) for i, node in _asked_sums(self._views, nodes)],
+        )
+
+    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], bool]:
+        """Ask for one row."""
+        pod, views, ask = ShapeView(shape), self._views, self.filter_node
+        # A Status may be one of Success: that is for `filter` to find out.
+        return lambda row: table.nodes[row] is None or ask(pod, views.of(table)[row]) is None
+
+
+class NodeFilter(_LooksAtPods, Filter):
+    """A filter that looks at one node and its pods, and at the whole pod; asked in each cycle."""
+
+    @abstractmethod
+    def filter_node(self, pod: PodView, node: NodeWithPods) -> NodeAnswer:
+        """Return None if the pod may go to the node, or why it may not."""
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
+        """Ask for each row."""
+        view, ask = PodView(pod), self.filter_node
+        return _verdict(
+            self.name, len(nodes), [(i, ask(view, node)) for i, node in _asked(self._views, nodes)]
+        )
+
+
+class CachedNodeScore(_LooksAtSums, RowScore):
+    """A score that depends on one node, and on what the pod asks of it; scores are kept.
+
+    About `reads_pods` see `CachedNodeFilter`.
+    """
+
+    reads_pods = True
+
+    @abstractmethod
+    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+        """Return how well the node suits the pod: 0 to 100, unless something scales it later."""
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        """Ask for each row."""
+        pod, ask = ShapeView(shape), self.score_node
+        return _scores(
+            self.name,
+            len(nodes),
+            [(i, ask(pod, node)) for i, node in _asked_sums(self._views, nodes)],
+        )
+
+    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int]:
+        """Ask for one row."""
+        pod, views, ask = ShapeView(shape), self._views, self.score_node
+
+        def scored(row: int) -> int:
+            if table.nodes[row] is None:
+                return 0
+            return _whole(self.name, ask(pod, views.of(table)[row]))
+
+        return scored
+
+
+class NodeScore(_LooksAtPods, Score):
+    """A score that depends on one node and its pods, and on the whole pod; asked in each cycle."""
+
+    @abstractmethod
+    def score_node(self, pod: PodView, node: NodeWithPods) -> int:
+        """Return how well the node suits the pod: 0 to 100, unless something scales it later."""
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
+        """Ask for each row."""
+        view, ask = PodView(pod), self.score_node
+        return _scores(
+            self.name, len(nodes), [(i, ask(view, node)) for i, node in _asked(self._views, nodes)]
+        )
+
+
+class HighestWins(Normalize):
+    """Scales scores: of the feasible nodes, the highest gets 100 and the lowest 0."""
+
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+        """Scale them; nodes that are all alike get 100."""
+        return _scaled(scores, best=int(scores.max(initial=_LEAST)))
+
+
+class LowestWins(Normalize):
+    """Scales scores: of the feasible nodes, the lowest gets 100 and the highest 0."""
+
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+        """Scale them; nodes that are all alike get 100."""
+        return _scaled(scores, best=int(scores.min(initial=_MOST)))
+
+
+_LEAST = int(np.iinfo(np.int64).min)
+_MOST = int(np.iinfo(np.int64).max)
+
+
+def _scaled(scores: Int64Array, *, best: int) -> Int64Array:
+    # In floating point: the difference of two int64 may not be one, and a score is no fine thing.
+    distance = np.abs(scores.astype(np.float64) - float(best))
+    span = distance.max(initial=0.0)
+    if span == 0.0:
+        return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
+    return np.rint(MAX_NODE_SCORE * (1.0 - distance / span)).astype(np.int64)
+
+
+# --- lifting ----------------------------------------------------------------------------------
+
+
+def _verdict(plugin: str, count: int, said: Sequence[tuple[int, NodeAnswer]]) -> Verdict:
+    numbers: dict[str | Status, int] = {}
+    answers = np.zeros(count, dtype=np.int32)
+    for element, answer in said:
+        if answer is None:
+            continue
+        if not isinstance(answer, str | Status):
+            raise PluginError(
+                f"filter_node of {plugin} returned {type(answer).__name__}: "
+                "return None, the reason as text, or a Status"
+            )
+        answers[element] = numbers.setdefault(answer, len(numbers) + 1)
+    if not numbers:
+        return ALL_PASS
+    statuses = [unschedulable(each) if isinstance(each, str) else each for each in numbers]
+    return _without_success(answers, statuses)
+
+
+def _without_success(answers: Int32Array, statuses: list[Status]) -> Verdict:
+    """Let nodes pass for which the answer was a Status of Success."""
+    for number, status in enumerate(statuses, start=1):
+        if status.ok:
+            answers[answers == number] = 0
+    return Verdict(answers, tuple(statuses))
+
+
+def _scores(plugin: str, count: int, said: Sequence[tuple[int, int]]) -> Int64Array:
+    scores = np.zeros(count, dtype=np.int64)
+    for element, score in said:
+        scores[element] = _whole(plugin, score)
+    return scores
+
+
+def _whole(plugin: str, score: int) -> int:
+    """Return a score as what it should be; NumPy's integers are as good as Python's."""
+    try:
+        whole = operator.index(score)
+    except TypeError:
+        whole = _MOST + 1
+    if not _LEAST <= whole <= _MOST:
+        raise PluginError(
+            f"score_node of {plugin} returned {score!r}: return an int of 64 bits at most"
+        )
+    return whole

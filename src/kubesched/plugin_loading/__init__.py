@@ -1,0 +1,23 @@
+"""Plugins of others: found, given their arguments, and kept from doing harm.
+
+    entry points ``kubesched.plugins`` ─┐
+    ``--plugin FILE[:CLASS]`` ──────────┴─> finding ─> guarding ─> OpenRegistry ─> frameworks
+
+Nothing of somebody else's is imported unless a flag or a profile names it.
+"""
+
+from __future__ import annotations
+
+from kubesched.plugin_loading.arguments import Arguments, arguments_of, check_arguments
+from kubesched.plugin_loading.guarding import guarded
+from kubesched.plugin_loading.open_registry import ENTRY_POINTS, OpenRegistry, open_registry
+
+__all__ = [
+    "ENTRY_POINTS",
+    "Arguments",
+    "OpenRegistry",
+    "arguments_of",
+    "check_arguments",
+    "guarded",
+    "open_registry",
+]

@@ -1,0 +1,104 @@
+"""Plugin classes in files and in installed packages.
+
+FILE            all plugins that the file defines
+FILE:CLASS      one of them
+entry point     the class that an installed package offers under the plugin's name
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import sys
+from importlib.metadata import EntryPoint
+from pathlib import Path
+from types import ModuleType
+
+from kubesched.errors import ConfigError
+from kubesched.framework.plugin import Plugin, extension_points
+from kubesched.plugin_loading.watching import what, where
+
+
+def plugins_in(reference: str) -> list[type[Plugin]]:
+    """Return the plugin classes that ``FILE`` or ``FILE:CLASS`` names; raises ConfigError."""
+    file, wanted = _split(reference)
+    module = _imported(file)
+    if wanted:
+        found = getattr(module, wanted, None)
+        if found is None:
+            raise ConfigError(f"plugin file {file} has no class {wanted}{_having(module)}")
+        return [_plugin_class(found, f"{file}:{wanted}")]
+    classes = _defined_in(module)
+    if not classes:
+        raise ConfigError(
+            f"plugin file {file} defines no plugin: derive a class from an extension point"
+        )
+    return classes
+
+
+def plugin_of(entry_point: EntryPoint) -> type[Plugin]:
+    """Return the class that an entry point leads to; raises ConfigError if that fails."""
+    source = f"entry point {entry_point.name} = {entry_point.value}"
+    try:
+        found = entry_point.load()
+    except Exception as bug:  # noqa: BLE001 (whatever it is, it is the plugin's)
+        raise ConfigError(f"{source} cannot be imported: {where(bug, '')}: {what(bug)}") from None
+    plugin = _plugin_class(found, source)
+    name = getattr(plugin, "name", plugin.__name__)
+    if name != entry_point.name:
+        raise ConfigError(f"{source} leads to the plugin {name}: both must have the same name")
+    return plugin
+
+
+def _split(reference: str) -> tuple[str, str]:
+    file, colon, wanted = reference.rpartition(":")
+    # A colon may be part of the path.
+    return (file, wanted) if colon and wanted.isidentifier() else (reference, "")
+
+
+def _imported(file: str) -> ModuleType:
+    path = Path(file).absolute()
+    # Two files of the same name in different folders are two modules.
+    digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
+    name = f"kubesched_plugin_{path.stem}_{digest}"
+    try:
+        path.read_bytes()
+    except OSError as failed:
+        raise ConfigError(f"open {file}: {(failed.strerror or '').lower()}") from None
+    spec = importlib.util.spec_from_file_location(name, path)
+    if spec is None or spec.loader is None:
+        raise ConfigError(f"plugin file {file} is no Python file: its name must end in .py")
+    module = importlib.util.module_from_spec(spec)
+    # Types named in annotations are looked up there.
+    sys.modules[name] = module
+    try:
+        spec.loader.exec_module(module)
+    except Exception as bug:  # noqa: BLE001 (whatever it is, it is the plugin's)
+        del sys.modules[name]
+        raise ConfigError(f"plugin file {file}: {where(bug, str(path))}: {what(bug)}") from None
+    return module
+
+
+def _defined_in(module: ModuleType) -> list[type[Plugin]]:
+    """Return the plugins that a module defines, without bases that lack something and a name."""
+    return [
+        each
+        for each in vars(module).values()
+        if isinstance(each, type)
+        and issubclass(each, Plugin)
+        and each.__module__ == module.__name__
+        and ("name" in vars(each) or not getattr(each, "__abstractmethods__", None))
+    ]
+
+
+def _plugin_class(found: object, source: str) -> type[Plugin]:
+    if not isinstance(found, type) or not issubclass(found, Plugin):
+        raise ConfigError(f"{source} is no plugin: it must be a class derived from one of them")
+    if not extension_points(found):
+        raise ConfigError(f"{source} implements no extension point")
+    return found
+
+
+def _having(module: ModuleType) -> str:
+    names = [each.__name__ for each in _defined_in(module)]
+    return f"; its plugins are {', '.join(names)}" if names else ""

@@ -1,0 +1,284 @@
+"""A plugin's class with every extension point guarded, so that a bug costs one attempt at one pod.
+
+    framework ──> guarded method ──> the plugin's own
+                        ├─ raises, or answers what cannot be used: error of this attempt
+                        └─ takes too long: told, and goes on
+
+The guarded class is a subclass: to the framework it is the plugin. Only plugins of others are
+guarded; those in the tree have tests, and no time to lose.
+"""
+
+from __future__ import annotations
+
+import inspect
+import math
+from collections.abc import Callable
+from functools import partial, wraps
+from typing import Any, Final, cast
+
+import numpy as np
+
+from kubesched.clock import Clock
+from kubesched.errors import ConfigError, PluginError
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.plugin import Plugin, PostFilterResult, RowFilter, RowScore
+from kubesched.framework.registry import PluginContext, Registry
+from kubesched.framework.status import error
+from kubesched.framework.verdict import Verdict
+from kubesched.plugin_loading.arguments import arguments_of, check_type
+from kubesched.plugin_loading.watching import BUDGET_S, Watch, what, where
+
+Method = Callable[..., Any]
+
+_WATCH: Final = "_kubesched_watch"
+_FORGET: Final = "_kubesched_forget"
+
+#: Method → what the framework is given instead of an answer.
+_INSTEAD: Final[dict[str, Callable[[str], object]]] = {
+    "pre_enqueue": error,
+    "reserve": error,
+    "pre_bind_pre_flight": error,
+    "permit": lambda text: (error(text), 0.0),
+    "post_filter": lambda text: PostFilterResult(error(text)),
+    # Anything may help: better to try a pod in vain than to forget it.
+    "events_to_register": lambda _text: None,
+    "unreserve": lambda _text: None,
+    "post_bind": lambda _text: None,
+    # Behind all others: a pod that cannot be ordered must not keep others waiting.
+    "sort_key": lambda _text: (math.inf,),
+}
+#: Methods that return a function, which is asked for one row; its failure ends the attempt, too.
+_MAKING: Final = ("row_filter", "row_scorer")
+#: Methods whose failure ends the attempt.
+_ENDING: Final = ("pre_filter", "filter", "pre_score", "score", "normalize", "epoch")
+_ASYNC: Final = ("pre_bind", "bind")
+
+
+def guarded(plugin: type[Plugin], clock: Clock) -> type[Plugin]:
+    """Return the class to be used in place of a plugin's; raises PluginError if it is none."""
+    name = getattr(plugin, "name", None) or plugin.__name__
+    _check_class(plugin, name)
+    members: dict[str, object] = {
+        "__module__": plugin.__module__,
+        "__qualname__": plugin.__qualname__,
+        "__doc__": plugin.__doc__,
+        "name": name,
+    }
+    for method in (*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC):
+        own = getattr(plugin, method, None)
+        if own is not None and not _is_framework_s(own):
+            members[method] = _wrapped(method, own)
+    made = cast("type[Plugin]", type(plugin.__name__, (plugin,), members))
+    made.create = classmethod(_creator(plugin, clock))  # type: ignore[method-assign, assignment]
+    check_type(made)
+    # What a registry refuses is refused now, while it is known where the class comes from.
+    Registry([made])
+    return made
+
+
+def file_of(plugin: type) -> str:
+    """Return the file that a class was written in."""
+    try:
+        return inspect.getfile(plugin)
+    except (TypeError, OSError):
+        return "<unknown>"
+
+
+def _check_class(plugin: type[Plugin], name: str) -> None:
+    missing = sorted(getattr(plugin, "__abstractmethods__", ()))
+    if missing:
+        raise PluginError(f"plugin {name} lacks {', '.join(missing)}")
+    if issubclass(plugin, RowFilter | RowScore) and not hasattr(plugin, "reads_pods"):
+        raise PluginError(
+            f"plugin {name} must say reads_pods = True or False: whether its answers depend on "
+            "the pods of a node"
+        )
+
+
+def _is_framework_s(method: Method) -> bool:
+    """Tell whether it is what plugins inherit that do without the method: nothing to guard."""
+    return method.__module__ == Plugin.__module__
+
+
+# --- making -----------------------------------------------------------------------------------
+
+
+def _creator(plugin: type[Plugin], clock: Clock) -> Method:
+    def create(cls: type[Plugin], context: PluginContext) -> Plugin:
+        try:
+            made = _made(cls, plugin, context)
+        except ConfigError:
+            raise
+        except Exception as bug:  # noqa: BLE001 (told as the mistake of the plugin that it is)
+            file = file_of(plugin)
+            raise ConfigError(f"cannot be made: {where(bug, file)}: {what(bug)}") from None
+        if type(made) is not cls:
+            # It was made by name. The guarded class adds methods and nothing else.
+            made.__class__ = cls
+        watch = Watch(
+            cls.name,
+            file_of(plugin),
+            metrics=context.metrics,
+            timer=clock.monotonic,
+            budget_s=float(getattr(cls, "budget_s", BUDGET_S)),
+        )
+        object.__setattr__(made, _WATCH, watch)
+        object.__setattr__(made, _FORGET, partial(_forget_columns, context))
+        return made
+
+    return create
+
+
+def _forget_columns(context: PluginContext) -> None:
+    """Have every kept column made anew: one that was being updated is neither old nor new."""
+    # There is no evaluator before the framework is complete.
+    context.evaluator.get().plans.clear()
+
+
+def _made(cls: type[Plugin], plugin: type[Plugin], context: PluginContext) -> Plugin:
+    if plugin.create.__func__ is not Plugin.create.__func__:  # type: ignore[attr-defined]
+        # It has its own way, and may ask for its arguments with `arguments_of`.
+        made: Plugin = plugin.create.__func__(cls, context)  # type: ignore[attr-defined]
+        return made
+    args = arguments_of(context.profile, cls)
+    return cls() if args is None else cls(args)  # type: ignore[call-arg]
+
+
+# --- asking -----------------------------------------------------------------------------------
+
+
+def _wrapped(method: str, own: Method) -> Method:
+    if method in _ASYNC:
+        return _wrapped_async(own)
+    if method in _ENDING:
+        return _wrapped_ending(method, own)
+    if method in _MAKING:
+        return _wrapped_making(method, own)
+    return _wrapped_status(method, own)
+
+
+def _wrapped_status(method: str, own: Method) -> Method:
+    instead = _INSTEAD[method]
+
+    @wraps(own)
+    def guarded_method(self: object, *arguments: object) -> object:
+        watch = _watch_of(self)
+        started = watch.timer()
+        try:
+            return own(self, *arguments)
+        except Exception as bug:  # noqa: BLE001 (the scheduler goes on, whatever a plugin does)
+            return instead(watch.failed(bug))
+        finally:
+            took = watch.timer() - started
+            if took > watch.budget_s:
+                watch.took(method, took)
+
+    return guarded_method
+
+
+def _wrapped_ending(method: str, own: Method) -> Method:
+    check = _CHECKS.get(method, _unchecked)
+
+    @wraps(own)
+    def guarded_method(self: Plugin, *arguments: object) -> object:
+        watch = _watch_of(self)
+        started = watch.timer()
+        try:
+            return check(own(self, *arguments), arguments[-1])
+        except AttemptError:
+            raise
+        except Exception as bug:
+            raise _ended(self, watch, bug) from bug
+        finally:
+            took = watch.timer() - started
+            if took > watch.budget_s:
+                watch.took(method, took)
+
+    return guarded_method
+
+
+def _wrapped_making(method: str, own: Method) -> Method:
+    make = _wrapped_ending(method, own)
+
+    @wraps(own)
+    def guarded_method(self: Plugin, *arguments: object) -> object:
+        ask = make(self, *arguments)
+        if ask is None:
+            return None
+        watch = _watch_of(self)
+
+        def guarded_ask(row: int) -> object:
+            try:
+                return ask(row)
+            except Exception as bug:
+                raise _ended(self, watch, bug) from bug
+
+        return guarded_ask
+
+    return guarded_method
+
+
+def _ended(plugin: Plugin, watch: Watch, bug: Exception) -> AttemptError:
+    """Return what ends an attempt at a pod because a plugin failed."""
+    # A column that was being brought up to date must not be taken for one that is.
+    getattr(plugin, _FORGET)()
+    return AttemptError(error(watch.failed(bug)).by(plugin.name))
+
+
+def _wrapped_async(own: Method) -> Method:
+    @wraps(own)
+    async def guarded_method(self: object, *arguments: object) -> object:
+        try:
+            return await own(self, *arguments)
+        except Exception as bug:  # noqa: BLE001 (as above)
+            return error(_watch_of(self).failed(bug))
+
+    return guarded_method
+
+
+def _watch_of(plugin: object) -> Watch:
+    watch: Watch = getattr(plugin, _WATCH)
+    return watch
+
+
+# --- answers ----------------------------------------------------------------------------------
+
+
+def _unchecked(answer: object, _about: object) -> object:
+    return answer
+
+
+def _checked_verdict(answer: object, nodes: Any) -> Verdict:  # noqa: ANN401 (NodeRows)
+    if not isinstance(answer, Verdict):
+        raise PluginError(f"filter returned {type(answer).__name__} instead of a Verdict")
+    numbers = answer.answers
+    if numbers is None:
+        return answer
+    if len(numbers) != len(nodes):
+        raise PluginError(f"filter gave {len(numbers)} answers for {len(nodes)} nodes")
+    if not np.issubdtype(numbers.dtype, np.integer):
+        raise PluginError(f"filter gave answers of type {numbers.dtype} instead of integers")
+    if len(numbers) and not 0 <= int(numbers.min()) <= int(numbers.max()) <= len(answer.statuses):
+        raise PluginError(f"filter gave answers beyond its {len(answer.statuses)} statuses")
+    return answer
+
+
+def _checked_scores(answer: object, about: Any) -> object:  # noqa: ANN401 (NodeRows, or scores)
+    if answer is None:
+        return None
+    if not isinstance(answer, np.ndarray):
+        raise PluginError(f"scores are of type {type(answer).__name__} instead of an array")
+    if len(answer) != len(about):
+        raise PluginError(f"{len(answer)} scores for {len(about)} nodes")
+    if answer.dtype == np.int64:
+        return answer
+    if not np.issubdtype(answer.dtype, np.integer):
+        raise PluginError(f"scores are of type {answer.dtype} instead of integers: round them")
+    return answer.astype(np.int64)
+
+
+_CHECKS: Final[dict[str, Callable[[object, Any], object]]] = {
+    "filter": _checked_verdict,
+    "score": _checked_scores,
+    "normalize": _checked_scores,
+}

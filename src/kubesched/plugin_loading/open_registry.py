@@ -1,0 +1,95 @@
+"""The registry of a scheduler that takes plugins of others, too.
+
+Plugins in files are loaded at once. Those that installed packages offer are loaded when a profile
+names them: what nobody uses is not imported, and cannot break anything.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import metadata
+from importlib.metadata import EntryPoint
+from typing import Final
+
+from kubesched.clock import Clock, RealClock
+from kubesched.errors import ConfigError, PluginError
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.registry import Registry
+from kubesched.plugin_loading.finding import plugin_of, plugins_in
+from kubesched.plugin_loading.guarding import guarded
+
+ENTRY_POINTS: Final = "kubesched.plugins"
+
+
+class OpenRegistry(Registry):
+    """Plugin classes by name, and those that may become known by name."""
+
+    def __init__(
+        self,
+        plugins: Iterable[type[Plugin]],
+        offered: Mapping[str, Sequence[EntryPoint]],
+        clock: Clock,
+    ) -> None:
+        super().__init__(plugins)
+        self._offered = offered
+        self._clock = clock
+
+    def __getitem__(self, name: str) -> type[Plugin]:
+        self._load(name)
+        return super().__getitem__(name)
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes or name in self._offered
+
+    def points_of(self, name: str) -> frozenset[str] | None:
+        """Return the extension points that a plugin implements, None if there is no such plugin.
+
+        Raises ConfigError if there is one that cannot be loaded.
+        """
+        self._load(name)
+        return super().points_of(name)
+
+    def _load(self, name: str) -> None:
+        if name in self._classes or name not in self._offered:
+            return
+        found = self._offered[name]
+        if len(found) > 1:
+            values = ", ".join(sorted(each.value for each in found))
+            raise ConfigError(f"plugin {name} is offered by several packages: {values}")
+        self._classes[name] = _guarded(plugin_of(found[0]), found[0].value, self._clock)
+
+
+def open_registry(
+    base: Registry,
+    files: Sequence[str] = (),
+    *,
+    clock: Clock | None = None,
+    entry_points: Iterable[EntryPoint] | None = None,
+) -> OpenRegistry:
+    """Return a registry with the plugins of `files` and those of installed packages.
+
+    `files` are ``FILE`` or ``FILE:CLASS``. Raises ConfigError if one of them cannot be used.
+    """
+    clock = clock or RealClock()
+    classes = dict(base)
+    for reference in dict.fromkeys(files):
+        for plugin in plugins_in(reference):
+            made = _guarded(plugin, reference, clock)
+            if made.name in classes:
+                raise ConfigError(f"{reference}: a plugin named {made.name} already exists")
+            classes[made.name] = made
+    offered: dict[str, list[EntryPoint]] = defaultdict(list)
+    found = metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
+    for entry_point in found:
+        # A file outranks a package, so that a change can be tried; nothing outranks the tree.
+        if entry_point.name not in classes:
+            offered[entry_point.name].append(entry_point)
+    return OpenRegistry(classes.values(), dict(offered), clock)
+
+
+def _guarded(plugin: type[Plugin], source: str, clock: Clock) -> type[Plugin]:
+    try:
+        return guarded(plugin, clock)
+    except PluginError as refused:
+        raise ConfigError(f"{source}: {refused}") from None

@@ -1,0 +1,182 @@
+"""What became of pods in a test, what to expect of it, and what to read when that is not so."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import Struct
+
+#: More nodes than that are not shown: who reads a failure wants the ones that matter.
+SHOWN_NODES = 12
+
+
+class ScoreColumn(Struct, frozen=True):
+    """One plugin's scores."""
+
+    plugin: str
+    weight: int
+    #: node → score, 0 to 100, before it is weighted
+    scores: Mapping[str, int]
+
+
+class Placement(Struct, frozen=True, kw_only=True):
+    """What became of one pod."""
+
+    pod: str
+    #: where it went, "" if nowhere
+    node: str = ""
+    zone: str = ""
+    #: why it went nowhere, in the words of its condition
+    message: str = ""
+    #: whether something went wrong, as opposed to there being no room
+    is_error: bool = False
+    #: where room was made for it, "" if nowhere
+    nominated_node: str = ""
+    #: pods that would have to go
+    victims: tuple[str, ...] = ()
+    #: node → why it cannot take the pod
+    refused: Mapping[str, str] = {}
+    scores: tuple[ScoreColumn, ...] = ()
+    #: node → sum of the weighted scores
+    totals: Mapping[str, int] = {}
+
+    def lands_on(self, *nodes: str) -> Placement:
+        """Expect that the pod goes to this node, or to one of these; equals settle by chance."""
+        __tracebackhide__ = True
+        wanted = " or ".join(nodes)
+        if self.node not in nodes:
+            where = f"lands on {self.node}" if self.node else "stays pending"
+            raise AssertionError(self._text(f"{self.pod} {where}, expected {wanted}"))
+        best = max(self.totals.values(), default=0)
+        others = sorted(n for n, total in self.totals.items() if total == best and n not in nodes)
+        if others:
+            also = ", ".join(others[:SHOWN_NODES])
+            raise AssertionError(
+                self._text(f"{self.pod} lands on {self.node} only by chance: as good are {also}")
+            )
+        return self
+
+    def avoids(self, *nodes: str) -> Placement:
+        """Expect that the pod goes somewhere, but to none of these."""
+        __tracebackhide__ = True
+        if not self.node:
+            raise AssertionError(self._text(f"{self.pod} stays pending, expected it to land"))
+        best = max(self.totals.values(), default=0)
+        possible = {self.node} | {n for n, total in self.totals.items() if total == best}
+        bad = sorted(possible & set(nodes))
+        if bad:
+            raise AssertionError(self._text(f"{self.pod} may land on {', '.join(bad)}"))
+        return self
+
+    def stays_pending_because(self, reason: str) -> Placement:
+        """Expect that the pod goes nowhere, and that its condition has this text."""
+        __tracebackhide__ = True
+        if self.node:
+            raise AssertionError(self._text(f"{self.pod} lands on {self.node}, expected none"))
+        if reason not in self.message:
+            raise AssertionError(self._text(f"{self.pod} stays pending, but not for {reason!r}"))
+        return self
+
+    def __str__(self) -> str:
+        return self._text(f"{self.pod} {f'lands on {self.node}' if self.node else 'is pending'}")
+
+    # --- what to read -----------------------------------------------------------------------
+
+    def _text(self, headline: str) -> str:
+        parts = [headline, *self._told(), *self._table(), *self._refusals()]
+        return "\n".join(parts)
+
+    def _told(self) -> list[str]:
+        told = [f"  {self.message}"] if self.message else []
+        if self.nominated_node:
+            told.append(f"  room is made on {self.nominated_node}: {', '.join(self.victims)}")
+        return told
+
+    def _table(self) -> list[str]:
+        if not self.totals:
+            return []
+        ranked = sorted(self.totals, key=lambda node: (-self.totals[node], node))
+        header = ["node", *(f"{each.plugin} x{each.weight}" for each in self.scores), "total"]
+        rows = [
+            [node, *(str(each.scores[node]) for each in self.scores), str(self.totals[node])]
+            for node in ranked[:SHOWN_NODES]
+        ]
+        widths = [max(map(len, column)) for column in zip(header, *rows, strict=True)]
+        lines = ["  " + "  ".join(_aligned(row, widths)).rstrip() for row in ([header, *rows])]
+        return lines + _and_more(len(ranked))
+
+    def _refusals(self) -> list[str]:
+        by_reason: dict[str, list[str]] = {}
+        for node, reason in self.refused.items():
+            by_reason.setdefault(reason, []).append(node)
+        return [
+            f"  not {', '.join(nodes[:SHOWN_NODES])}{' …' if len(nodes) > SHOWN_NODES else ''}: "
+            f"{reason}"
+            for reason, nodes in by_reason.items()
+        ]
+
+
+class Placements(Sequence[Placement]):
+    """What became of several pods, one after the other."""
+
+    def __init__(self, placements: Sequence[Placement], zones: Sequence[str]) -> None:
+        self._placements = list(placements)
+        self._zones = list(zones)
+
+    def __len__(self) -> int:
+        return len(self._placements)
+
+    def __getitem__(self, index: int) -> Placement:  # type: ignore[override]
+        return self._placements[index]
+
+    def __iter__(self) -> Iterator[Placement]:
+        return iter(self._placements)
+
+    @property
+    def nodes(self) -> list[str]:
+        """Where each of them went, "" for those that went nowhere."""
+        return [each.node for each in self._placements]
+
+    @property
+    def per_node(self) -> Counter[str]:
+        """How many went to each node."""
+        return Counter(node for node in self.nodes if node)
+
+    @property
+    def per_zone(self) -> dict[str, int]:
+        """How many went to each zone of the cluster."""
+        counts = Counter(each.zone for each in self._placements if each.node)
+        return {zone: counts[zone] for zone in self._zones}
+
+    def all_land(self) -> Placements:
+        """Expect that none of them stays pending."""
+        __tracebackhide__ = True
+        pending = [each for each in self._placements if not each.node]
+        if pending:
+            text = f"{len(pending)} of {len(self)} pods stay pending, the first is:"
+            raise AssertionError(f"{text}\n{pending[0]}")
+        return self
+
+    def spreads_over_zones(self, *, max_skew: int = 1) -> Placements:
+        """Expect that all land, and that no two zones differ by more than `max_skew` pods."""
+        __tracebackhide__ = True
+        self.all_land()
+        counts = self.per_zone
+        if not counts:
+            raise AssertionError("no node has a zone: make nodes with zones=3")
+        skew = max(counts.values()) - min(counts.values())
+        if skew > max_skew:
+            shown = ", ".join(f"{zone}: {count}" for zone, count in counts.items())
+            text = f"{len(self)} pods over zones differ by {skew}, expected {max_skew} at most"
+            raise AssertionError(f"{text}\n  {shown}")
+        return self
+
+
+def _aligned(row: Sequence[str], widths: Sequence[int]) -> list[str]:
+    first = row[0].ljust(widths[0])
+    return [first, *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
+
+
+def _and_more(count: int) -> list[str]:
+    return [f"  … and {count - SHOWN_NODES} more"] if count > SHOWN_NODES else []

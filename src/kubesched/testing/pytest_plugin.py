@@ -1,0 +1,19 @@
+"""What pytest is given: the fixture `cluster`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from kubesched.testing.workbench import Workbench
+
+
+@pytest.fixture
+def cluster() -> Workbench:
+    """An empty cluster with the default profile; see `kubesched.testing.workbench`."""
+    # Whoever has kubesched installed and tests something else should not wait for NumPy.
+    from kubesched.testing.workbench import Workbench  # noqa: PLC0415
+
+    return Workbench()

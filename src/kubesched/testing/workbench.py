@@ -1,0 +1,327 @@
+"""A cluster to try plugins and configurations on, with the engine that schedules real ones.
+
+    nodes, pods ──> Cluster ──┐
+    plugins, configuration ───┴─> Framework ──> SchedulingCycle ──> Placement
+
+A pod that lands is assumed on its node, so the next one sees it. Equally good nodes are settled
+by a generator with a fixed seed; expectations say so when a result is only chance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from kubesched.api import names
+from kubesched.api.core import Node, Pod
+from kubesched.clock import Clock, RealClock
+from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.config import loading
+from kubesched.config.defaults import complete_profile
+from kubesched.config.features import FeatureGates
+from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSet, Profile
+from kubesched.errors import UsageError
+from kubesched.framework.building import build_framework
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.plugin import Plugin
+from kubesched.framework.runtime import Framework
+from kubesched.metrics.recorder import Metrics
+from kubesched.plugin_loading import guarded, open_registry
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.testing.objects import Amount, make_node, make_pod, read_manifests
+from kubesched.testing.placement import Placement, Placements, ScoreColumn
+
+
+class Workbench:
+    """What the fixture `cluster` is."""
+
+    def __init__(self, *, clock: Clock | None = None) -> None:
+        self._clock = clock or RealClock()
+        self._gates = FeatureGates.of({})
+        #: what the scheduler counts
+        self.metrics = Metrics(self._gates)
+        self.cluster = Cluster(RequestRules.of(self._gates))
+        self._cycle = SchedulingCycle(self.cluster, seed=0)
+        self._outside = _Outside()
+        self._plugins: dict[str, tuple[type[Plugin], int, dict[str, Any] | None]] = {}
+        self._without: list[str] = []
+        self._configured: Profile | None = None
+        self._files: tuple[str, ...] = ()
+        #: made when it is first needed, from what was said until then
+        self._framework: Framework | None = None
+        self._names = 0
+
+    # --- plugins ----------------------------------------------------------------------------
+
+    def use(
+        self, plugin: type[Plugin], *, weight: int = 1, args: Mapping[str, Any] | None = None
+    ) -> Workbench:
+        """Enable a plugin at all its extension points, beside the default ones.
+
+        `args` are as in ``pluginConfig``. Raises ConfigError if they cannot be used.
+        """
+        made = guarded(plugin, self._clock)
+        self._plugins[made.name] = made, weight, dict(args) if args is not None else None
+        self._framework = None
+        return self
+
+    def without(self, *plugins: str) -> Workbench:
+        """Disable default plugins; ``*`` disables all that can be done without."""
+        self._without += plugins
+        self._framework = None
+        return self
+
+    def use_config(self, file: str | Path, *, plugin_files: Sequence[str | Path] = ()) -> Workbench:
+        """Use the first profile of a configuration file, and plugins of files that it names."""
+        self._configured = loading.load(file, gates=self._gates).profiles[0]
+        self._files = tuple(map(str, plugin_files))
+        self._framework = None
+        return self
+
+    # --- nodes and pods ---------------------------------------------------------------------
+
+    def node(self, name: str, **properties: Any) -> Node:  # noqa: ANN401 (see make_node)
+        """Add a node; what it may have is in `kubesched.testing.objects.make_node`."""
+        made = make_node(name, **properties)
+        self.cluster.put_node(made)
+        return made
+
+    def nodes(
+        self,
+        count: int,
+        *,
+        zones: int = 0,
+        prefix: str = "n",
+        **properties: Any,  # noqa: ANN401
+    ) -> list[str]:
+        """Add nodes ``n1``, ``n2``… by turns in ``zone-1``, ``zone-2``…; return their names."""
+        made = []
+        for number in range(1, count + 1):
+            if zones:
+                properties["zone"] = f"zone-{(number - 1) % zones + 1}"
+            made.append(self.node(f"{prefix}{number}", **properties).metadata.name)
+        return made
+
+    def pod(
+        self,
+        name: str = "",
+        *,
+        cpu: Amount | None = None,
+        memory: Amount | None = None,
+        node: str = "",
+        **properties: Any,  # noqa: ANN401 (see make_pod)
+    ) -> PodUnderTest:
+        """Make a pod that wants a node, or put one on its `node`."""
+        made = make_pod(name or self._next_name(), cpu=cpu, memory=memory, node=node, **properties)
+        return self._taken(made)
+
+    def pods(self, count: int, **properties: Any) -> list[PodUnderTest]:  # noqa: ANN401
+        """Make several pods that differ in their names only."""
+        return [self.pod(**properties) for _ in range(count)]
+
+    def from_manifests(self, source: str | Path) -> list[PodUnderTest]:
+        """Add the nodes and pods of a YAML file, folder or text; return pods that want a node."""
+        objects = list(read_manifests(source))
+        for each in objects:
+            if isinstance(each, Node):
+                self.cluster.put_node(each)
+        pods = [self._taken(each) for each in objects if isinstance(each, Pod)]
+        return [each for each in pods if not each.object.spec.node_name]
+
+    def _taken(self, pod: Pod) -> PodUnderTest:
+        node = pod.spec.node_name
+        if node:
+            if self.cluster.table.row_of(node) is None:
+                raise UsageError(f"pod {pod.metadata.name} is on {node}, which does not exist")
+            self.cluster.put_pod(pod)
+        return PodUnderTest(self, pod)
+
+    def _next_name(self) -> str:
+        self._names += 1
+        return f"pod-{self._names}"
+
+    # --- scheduling -------------------------------------------------------------------------
+
+    @property
+    def framework(self) -> Framework:
+        """The profile, ready to schedule."""
+        if self._framework is None:
+            self._framework = self._make_framework()
+        return self._framework
+
+    @overload
+    def schedule(self, pods: PodUnderTest) -> Placement: ...
+
+    @overload
+    def schedule(self, pods: Sequence[PodUnderTest]) -> Placements: ...
+
+    def schedule(self, pods: PodUnderTest | Sequence[PodUnderTest]) -> Placement | Placements:
+        """Schedule a pod, or several one after the other; what was decided once stays."""
+        if isinstance(pods, PodUnderTest):
+            return pods.placement
+        placements = [each.placement for each in pods]
+        labels = (node.metadata.labels or {} for node in self.cluster.table.nodes if node)
+        zones = {each[names.LABEL_ZONE] for each in labels if names.LABEL_ZONE in each}
+        return Placements(placements, sorted(zones))
+
+    def decide(self, pod: Pod) -> Placement:
+        """Schedule one pod, and assume it where it lands."""
+        info = self.cluster.compiler.pending(pod)
+        self._outside.victims = ()
+        decision = self._cycle.schedule(self.framework, info)
+        node, status = decision.node_name, decision.status
+        is_error = not (status.ok or status.rejected)
+        # Who failed already would only fail again.
+        scores, totals = ((), {}) if is_error else self._scores(info)
+        placement = Placement(
+            pod=info.full_name,
+            node=node,
+            zone=self._zone(node),
+            message="" if node else status.message,
+            is_error=is_error,
+            nominated_node=decision.nominated_node or "",
+            victims=self._outside.victims,
+            refused={} if is_error else self._refusals(info),
+            scores=scores,
+            totals=totals,
+        )
+        if node:
+            self.cluster.assume(info, node)
+        return placement
+
+    def _scores(self, info: PodInfo) -> tuple[tuple[ScoreColumn, ...], dict[str, int]]:
+        evaluator, state = self.framework.evaluator, CycleState()
+        try:
+            rows = evaluator.look_for_feasible(state, info)
+            if isinstance(rows, Diagnosis) or len(rows) < 2:
+                return (), {}
+            found = evaluator.plugin_scores(state, info, rows)
+        except AttemptError:
+            return (), {}
+        nodes = self._names_at(rows)
+        columns = tuple(
+            ScoreColumn(
+                each.plugin, each.weight, dict(zip(nodes, each.normalized.tolist(), strict=True))
+            )
+            for each in found
+        )
+        totals = {n: sum(each.weight * each.scores[n] for each in columns) for n in nodes}
+        return columns, totals
+
+    def _refusals(self, info: PodInfo) -> dict[str, str]:
+        """Return why nodes cannot take the pod, as things were before it was placed."""
+        evaluator, table, state = self.framework.evaluator, self.cluster.table, CycleState()
+        refused: dict[str, str] = {}
+        try:
+            found = evaluator.look_for_feasible(state, info)
+            if isinstance(found, Diagnosis) and found.pre_filter is not None:
+                return {}
+            feasible = set() if isinstance(found, Diagnosis) else set(found.tolist())
+            for row in table.order.rows().tolist():
+                if row not in feasible:
+                    status = evaluator.status_on(state, info, row)
+                    if status is not None:
+                        refused[table.name_at(row)] = status.message
+        except AttemptError:
+            return {}
+        return refused
+
+    def _names_at(self, rows: IndexArray) -> list[str]:
+        return [self.cluster.table.name_at(row) for row in rows.tolist()]
+
+    def _zone(self, node: str) -> str:
+        row = self.cluster.table.row_of(node)
+        labels = None if row is None else self.cluster.table.node_at(row).metadata.labels
+        return (labels or {}).get(names.LABEL_ZONE, "")
+
+    def _make_framework(self) -> Framework:
+        registry = open_registry(IN_TREE, self._files, clock=self._clock)
+        return build_framework(
+            self._configured or self._profile(),
+            registry=registry.with_plugins(each for each, _, _ in self._plugins.values()),
+            gates=self._gates,
+            cluster=self.cluster,
+            binder=self._outside,
+            evictor=self._outside,
+            metrics=self.metrics,
+        )
+
+    def _profile(self) -> Profile:
+        added = tuple(
+            PluginRef(name=name, weight=weight) for name, (_, weight, _) in self._plugins.items()
+        )
+        if "*" in self._without:
+            needed = tuple(PluginRef(name=name) for name in ("PrioritySort", "DefaultBinder"))
+            chosen = PluginSet(enabled=(*needed, *added), disabled=(PluginRef(name="*"),))
+        else:
+            off = tuple(PluginRef(name=name) for name in self._without)
+            chosen = PluginSet(enabled=added, disabled=off)
+        return complete_profile(
+            Profile(scheduler_name=names.DEFAULT_SCHEDULER, plugins=Plugins(multi_point=chosen)),
+            given_args=tuple(
+                PluginConfig(name=name, args=args)
+                for name, (_, _, args) in self._plugins.items()
+                if args is not None
+            ),
+            gates=self._gates,
+        )
+
+
+class PodUnderTest:
+    """A pod, and what to expect of it; it is scheduled when that is first asked."""
+
+    def __init__(self, workbench: Workbench, pod: Pod) -> None:
+        self._workbench = workbench
+        self.object = pod
+        self._placement: Placement | None = None
+
+    @property
+    def placement(self) -> Placement:
+        """What became of it."""
+        if self.object.spec.node_name:
+            raise UsageError(f"pod {self.object.metadata.name} has its node already")
+        if self._placement is None:
+            self._placement = self._workbench.decide(self.object)
+        return self._placement
+
+    def lands_on(self, *nodes: str) -> Placement:
+        """Expect that it goes to this node, or to one of these."""
+        __tracebackhide__ = True
+        return self.placement.lands_on(*nodes)
+
+    def avoids(self, *nodes: str) -> Placement:
+        """Expect that it goes somewhere, but to none of these."""
+        __tracebackhide__ = True
+        return self.placement.avoids(*nodes)
+
+    def stays_pending_because(self, reason: str) -> Placement:
+        """Expect that it goes nowhere, and that its condition has this text."""
+        __tracebackhide__ = True
+        return self.placement.stays_pending_because(reason)
+
+
+class _Outside:
+    """Nothing is bound and nobody is evicted: what would be is kept."""
+
+    def __init__(self) -> None:
+        self.victims: tuple[str, ...] = ()
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise NotImplementedError
+
+    def evict(
+        self,
+        preemptor: PodInfo,  # noqa: ARG002 (an evictor's signature)
+        node_name: str,  # noqa: ARG002
+        victims: Sequence[PodInfo],
+    ) -> None:
+        self.victims = tuple(victim.full_name for victim in victims)
+
+    def is_evicting_for(self, uid: str) -> bool:  # noqa: ARG002
+        return False

@@ -1,0 +1,159 @@
+"""Plugins of others in our scheduler's process, on a real API server."""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from .control_plane import ControlPlane, JsonObject, eventually
+from .scheduler_process import (
+    condition_of,
+    configuration,
+    events_of,
+    node,
+    node_of,
+    pod,
+    pods_path,
+    profile,
+    run_scheduler,
+    run_to_its_end,
+    wait_until_bound,
+    wait_until_refused,
+)
+
+pytestmark = pytest.mark.usefixtures("clean_cluster")
+
+CHEAPEST = Path(__file__).resolve().parents[2] / "examples" / "cheapest_node" / "plugin.py"
+
+
+def with_plugin(
+    plane: ControlPlane, name: str, *, weight: int = 1, args: JsonObject | None = None
+) -> JsonObject:
+    plugins = {"multiPoint": {"enabled": [{"name": name, "weight": weight}]}}
+    chosen = profile(plugins=plugins, args={} if args is None else {name: args})
+    return configuration(plane.scheduler_kubeconfig, chosen, podInitialBackoffSeconds=1)
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "own_plugin.py"
+    path.write_text(textwrap.dedent(text))
+    return path
+
+
+def create(plane: ControlPlane, namespace: str, *objects: JsonObject) -> None:
+    for each in objects:
+        path = "/api/v1/nodes" if each["kind"] == "Node" else pods_path(namespace)
+        plane.request("POST", path, each)
+
+
+def test_a_plugin_of_a_file_decides_where_pods_go(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    create(
+        control_plane,
+        namespace,
+        *(node(f"n{number}", labels={"cost": str(number)}) for number in (3, 1, 2)),
+    )
+    config = with_plugin(control_plane, "CheapestNode", weight=50, args={"priceLabel": "cost"})
+
+    with run_scheduler(control_plane, config, f"--plugin={CHEAPEST}"):
+        create(
+            control_plane,
+            namespace,
+            *(pod(f"p{number}", requests={"cpu": "1500m"}) for number in range(4)),
+        )
+        placed = wait_until_bound(control_plane, namespace, *(f"p{n}" for n in range(4)))
+
+    # Two fit on the cheapest, and the next two on the second cheapest.
+    assert sorted(placed.values()) == ["n1", "n1", "n2", "n2"]
+
+
+def test_a_failure_costs_the_pods_it_happens_to_and_nobody_else(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    file = written(
+        tmp_path,
+        """\
+        from kubesched.framework.node_by_node import NodeFilter
+
+        class Picky(NodeFilter):
+            def filter_node(self, pod, node):
+                if pod.labels["team"] == "red":
+                    return "node(s) did not like red"
+                return None
+        """,
+    )
+    create(control_plane, namespace, node("n1"))
+
+    with run_scheduler(control_plane, with_plugin(control_plane, "Picky"), f"--plugin={file}"):
+        create(control_plane, namespace, pod("unlucky"))
+        said = f"plugin Picky failed at {file}:5: KeyError: 'team'"
+        eventually(lambda: said in str(condition_of(control_plane, namespace, "unlucky")))
+        create(
+            control_plane,
+            namespace,
+            pod("fine", labels={"team": "blue"}),
+            pod("red", labels={"team": "red"}),
+        )
+        wait_until_bound(control_plane, namespace, "fine")
+        message = wait_until_refused(control_plane, namespace, "red")
+        eventually(lambda: said in str(events_of(control_plane, namespace, "unlucky")))
+
+    assert message.startswith("0/1 nodes are available: 1 node(s) did not like red.")
+    assert node_of(control_plane, namespace, "unlucky") == ""
+    condition = condition_of(control_plane, namespace, "unlucky")
+    assert condition is not None
+    assert condition["reason"] == "SchedulerError"
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        ({"price": "x"}, "unknown field args.price; known are priceLabel, unknownPrice"),
+        ({"unknownPrice": "much"}, "args.unknownPrice: Expected float, got str"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_before_anything_is_started(
+    tmp_path: Path, args: JsonObject, said: str
+) -> None:
+    plugins = {"multiPoint": {"enabled": [{"name": "CheapestNode"}]}}
+    config = tmp_path / "config.json"
+    config.write_text(
+        json.dumps(
+            configuration(tmp_path / "none", profile(plugins=plugins, args={"CheapestNode": args}))
+        )
+    )
+
+    done = run_to_its_end(f"--config={config}", f"--plugin={CHEAPEST}")
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f'Error: profile "default-scheduler": plugin "CheapestNode": {said}'
+    )
+
+
+def test_a_plugin_that_nobody_brings_is_unknown(tmp_path: Path) -> None:
+    plugins = {"score": {"enabled": [{"name": "CheapestNode"}]}}
+    config = tmp_path / "config.json"
+    config.write_text(json.dumps(configuration(tmp_path / "none", profile(plugins=plugins))))
+
+    done = run_to_its_end(f"--config={config}")
+
+    assert done.returncode == 1
+    assert 'ScorePlugin "CheapestNode" does not exist' in done.stderr
+
+
+def test_a_file_that_is_broken_is_refused_by_its_line(tmp_path: Path) -> None:
+    file = written(tmp_path, "import nothing_of_that_name\n")
+
+    done = run_to_its_end(f"--plugin={file}", "--write-config-to=/dev/null")
+
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == (
+        f"Error: plugin file {file}: {file}:1: "
+        "ModuleNotFoundError: No module named 'nothing_of_that_name'"
+    )
+    assert "Traceback" not in done.stderr

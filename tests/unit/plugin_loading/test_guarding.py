@@ -1,0 +1,426 @@
+"""A plugin of somebody else: what its mistakes cost, and who hears of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from kubesched.clock import VirtualClock
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.shape import Shape
+from kubesched.errors import ConfigError, PluginError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.node_by_node import (
+    CachedNodeFilter,
+    CachedNodeScore,
+    NodeAnswer,
+    NodeFilter,
+    NodeView,
+    NodeWithPods,
+    PodView,
+    ShapeView,
+)
+from kubesched.framework.plugin import (
+    Bind,
+    Filter,
+    Permit,
+    Plugin,
+    PostBind,
+    PostFilter,
+    PostFilterResult,
+    PreEnqueue,
+    PreFilter,
+    PreFilterResult,
+    QueueSort,
+    Reserve,
+    RowScore,
+    Score,
+)
+from kubesched.framework.registry import PluginContext
+from kubesched.framework.status import Code, Status
+from kubesched.framework.verdict import ALL_PASS, Verdict
+from kubesched.logs.formats import ERR, FIELDS
+from kubesched.plugin_loading.guarding import guarded
+from kubesched.plugin_loading.watching import PERIOD_S
+from kubesched.queue.hints import Registrations
+from kubesched.testing import Workbench
+
+
+class Temperamental(CachedNodeFilter):
+    """Fails while it is told to."""
+
+    name = "Temperamental"
+    failing = False
+
+    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+        if Temperamental.failing:
+            raise KeyError("mood")  # the line that messages name
+        return "node(s) had no room" if node.free("cpu") < pod.requested("cpu") else None
+
+
+_LINES = Path(__file__).read_text().splitlines()
+LINE = 1 + next(i for i, line in enumerate(_LINES) if "the line that messages name" in line)
+
+
+@pytest.fixture(autouse=True)
+def good_mood(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Temperamental, "failing", False)
+
+
+def bench_with(
+    plugin: type[Plugin], nodes: int = 2, clock: VirtualClock | None = None
+) -> Workbench:
+    bench = Workbench(clock=clock or VirtualClock())
+    bench.use(plugin)
+    bench.nodes(nodes, cpu=4)
+    return bench
+
+
+def failures(bench: Workbench, plugin: str) -> float:
+    return bench.metrics.plugin_failures.labels(plugin).value
+
+
+# --- failures ---------------------------------------------------------------------------------
+
+
+def test_a_failure_ends_the_attempt_and_names_plugin_file_and_line() -> None:
+    bench = bench_with(Temperamental)
+    Temperamental.failing = True
+
+    placement = bench.schedule(bench.pod())
+
+    assert placement.is_error
+    assert placement.message == (
+        f"plugin Temperamental failed at {__file__}:{LINE}: KeyError: 'mood'"
+    )
+    assert failures(bench, "Temperamental") == 1
+
+
+def test_the_next_pod_is_scheduled_as_if_nothing_had_happened() -> None:
+    bench = bench_with(Temperamental)
+    Temperamental.failing = True
+    bench.schedule(bench.pod(cpu=1))
+    Temperamental.failing = False
+
+    bench.pod(cpu=1).lands_on("n1", "n2")
+
+
+def test_what_changed_while_it_failed_is_not_taken_for_known() -> None:
+    """A failure in the middle of an update must not leave the answers of before as current."""
+    bench = bench_with(Temperamental, nodes=8)
+    bench.schedule(bench.pod("first", cpu=4))
+    bench.pod("fills", cpu=3, node=_free_node(bench))
+    Temperamental.failing = True
+    assert bench.schedule(bench.pod("unlucky", cpu=4)).is_error
+    Temperamental.failing = False
+
+    placement = bench.schedule(bench.pod("second", cpu=4))
+
+    assert len(placement.refused) == 2
+    assert placement.node not in placement.refused
+
+
+def _free_node(bench: Workbench) -> str:
+    table = bench.cluster.table
+    return next(table.name_at(row) for row in range(table.size) if not table.pods[row])
+
+
+class FailingScore(CachedNodeScore):
+    name = "FailingScore"
+
+    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+        if node.requested("cpu"):
+            raise RuntimeError("busy nodes are not scored")
+        return 1
+
+
+def test_a_score_that_fails_for_one_row_ends_that_attempt_only() -> None:
+    bench = bench_with(FailingScore, nodes=8)
+    assert bench.schedule(bench.pod(cpu=1)).node
+    placement = bench.schedule(bench.pod(cpu=1))
+
+    assert placement.message.endswith("RuntimeError: busy nodes are not scored")
+    bench.cluster.remove_pod("default/pod-1")
+    assert bench.schedule(bench.pod(cpu=1)).node
+
+
+class Careless(PreEnqueue, QueueSort, PostFilter, Reserve, Permit, Bind, PostBind):
+    """Fails wherever it is asked."""
+
+    name = "Careless"
+
+    def pre_enqueue(self, pod: PodInfo) -> Status:
+        raise ValueError("pre_enqueue")
+
+    def sort_key(self, pod: Any) -> tuple[float, ...]:
+        raise ValueError("sort_key")
+
+    def post_filter(self, state: CycleState, pod: PodInfo, diagnosis: Any) -> PostFilterResult:
+        raise ValueError("post_filter")
+
+    def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        raise ValueError("reserve")
+
+    def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        raise ValueError("unreserve")
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        raise ValueError("permit")
+
+    def events_to_register(self) -> Registrations:
+        raise ValueError("events_to_register")
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        raise ValueError("bind")
+
+    def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
+        raise ValueError("post_bind")
+
+
+def test_every_other_point_fails_with_a_status_and_never_with_an_exception() -> None:
+    bench = Workbench()
+    bench.use(Careless).without("PrioritySort", "DefaultBinder")
+    plugin: Any = bench.framework.plugins.instances["Careless"]
+    answers: list[Status] = [
+        plugin.pre_enqueue(None),
+        plugin.post_filter(None, None, None).status,
+        plugin.reserve(None, None, "n"),
+        plugin.permit(None, None, "n")[0],
+        asyncio.run(plugin.bind(None, None, "n")),
+    ]
+
+    points = ["pre_enqueue", "post_filter", "reserve", "permit", "bind"]
+    assert [each.code for each in answers] == [Code.ERROR] * 5
+    assert [each.message.rsplit(" ", 1)[1] for each in answers] == points
+    assert plugin.unreserve(None, None, "n") is None
+    assert plugin.post_bind(None, None, "n") is None
+    assert plugin.events_to_register() is None
+    assert plugin.sort_key(None) > (1.0, 2.0)
+    assert failures(bench, "Careless") == 9
+
+
+class FailingPreFilter(PreFilter, Filter):
+    name = "FailingPreFilter"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:
+        raise ValueError("pre_filter")
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+        return ALL_PASS
+
+
+def test_a_pre_filter_that_fails_ends_the_attempt() -> None:
+    bench = bench_with(FailingPreFilter)
+
+    bench.pod().stays_pending_because("plugin FailingPreFilter failed at ")
+
+
+# --- answers that cannot be used --------------------------------------------------------------
+
+
+def scoring(answer: Callable[[int], Any]) -> type[Plugin]:
+    class Says(Score):
+        name = "Says"
+
+        def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
+            said: Int64Array | None = answer(len(nodes))
+            return said
+
+    return Says
+
+
+def filtering(answer: Callable[[int], Any]) -> type[Plugin]:
+    class Says(Filter):
+        name = "Says"
+
+        def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+            said: Verdict = answer(len(nodes))
+            return said
+
+    return Says
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        (scoring(lambda n: [1] * n), "scores are of type list instead of an array"),
+        (scoring(lambda n: np.ones(n + 1, np.int64)), "3 scores for 2 nodes"),
+        (scoring(np.ones), "scores are of type float64 instead of integers"),
+        (filtering(lambda _: None), "filter returned NoneType instead of a Verdict"),
+        (filtering(lambda n: Verdict(np.zeros(n + 1, np.int8), ())), "3 answers for 2 nodes"),
+        (filtering(lambda n: Verdict(np.ones(n, np.int8), ())), "answers beyond its 0 statuses"),
+        (filtering(lambda n: Verdict(np.ones(n), ())), "answers of type float64"),  # type: ignore[arg-type]
+    ],
+)
+def test_an_answer_that_cannot_be_used_is_a_failure(plugin: type[Plugin], said: str) -> None:
+    bench = bench_with(plugin)
+
+    placement = bench.pod().stays_pending_because(said)
+
+    assert placement.is_error
+    assert failures(bench, "Says") == 1
+
+
+@pytest.mark.parametrize("answer", [lambda n: np.full(n, 7, np.int16), lambda _: None])
+def test_small_integers_and_nothing_at_all_are_scores(answer: Callable[[int], Any]) -> None:
+    bench_with(scoring(answer)).pod().lands_on("n1", "n2")
+
+
+def test_scores_out_of_range_are_refused_as_in_kube_scheduler() -> None:
+    bench = bench_with(scoring(lambda n: np.full(n, 101)))
+
+    bench.pod().stays_pending_because('plugin "Says" returns an invalid score 101')
+
+
+# --- time -------------------------------------------------------------------------------------
+
+
+def slow_plugin(clock: VirtualClock, *, seconds: float) -> type[Plugin]:
+    class Slow(NodeFilter):
+        name = "Slow"
+        budget_s = 0.25
+
+        def filter_node(self, pod: PodView, node: NodeWithPods) -> NodeAnswer:
+            clock.advance(seconds / 2)  # there are two nodes
+            return None
+
+    return Slow
+
+
+@pytest.mark.parametrize(("seconds", "times"), [(0.25, 0), (0.5, 1)])
+def test_a_call_beyond_the_budget_is_counted_and_still_counts(seconds: float, times: int) -> None:
+    clock = VirtualClock()
+    bench = bench_with(slow_plugin(clock, seconds=seconds), clock=clock)
+    pod = bench.cluster.compiler.pending(bench.pod().object)
+
+    found = bench.framework.evaluator.find_feasible(CycleState(), pod)
+
+    assert len(found) == 2  # type: ignore[arg-type]
+    assert bench.metrics.plugin_slow.labels("Slow").value == times
+
+
+# --- reports ----------------------------------------------------------------------------------
+
+
+def test_failures_are_all_counted_and_logged_once_a_period(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    clock = VirtualClock()
+    bench = bench_with(Temperamental, clock=clock)
+    Temperamental.failing = True
+
+    def fail(times: int) -> list[tuple[object, object]]:
+        caplog.clear()
+        for _ in range(times):
+            bench.schedule(bench.pod())
+        logged = [vars(r) for r in caplog.records if r.levelno == logging.ERROR]
+        return [(each[ERR], each[FIELDS]) for each in logged]
+
+    text = f"plugin Temperamental failed at {__file__}:{LINE}: KeyError: 'mood'"
+    assert fail(3) == [(text, {"plugin": "Temperamental", "failures": 1})]
+    clock.advance(PERIOD_S - 1)
+    assert fail(2) == []
+    clock.advance(1)
+    assert fail(1) == [(text, {"plugin": "Temperamental", "failures": 5})]
+    assert failures(bench, "Temperamental") == 6
+
+
+# --- classes that are refused -----------------------------------------------------------------
+
+
+class NoReadsPods(RowScore):
+    name = "NoReadsPods"
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        return np.zeros(len(nodes), np.int64)
+
+
+class NoMethod(CachedNodeFilter):
+    name = "NoMethod"
+
+
+class Mixed(PreFilter, CachedNodeFilter):
+    name = "Mixed"
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:
+        return PreFilterResult()
+
+    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+        return None
+
+
+@pytest.mark.parametrize(
+    ("plugin", "said"),
+    [
+        (NoReadsPods, "plugin NoReadsPods must say reads_pods = True or False"),
+        (NoMethod, "plugin NoMethod lacks filter_node"),
+        (Mixed, "its PreFilter must be a ShapePreFilter"),
+    ],
+)
+def test_a_class_that_cannot_work_is_refused(plugin: type[Plugin], said: str) -> None:
+    with pytest.raises(PluginError, match=said):
+        guarded(plugin, VirtualClock())
+
+
+class CannotBeMade(NodeFilter):
+    name = "CannotBeMade"
+
+    def __init__(self) -> None:
+        raise OSError("no such model")
+
+    def filter_node(self, pod: PodView, node: NodeWithPods) -> NodeAnswer:
+        return None
+
+
+def test_a_plugin_that_cannot_be_made_is_told_with_file_and_line() -> None:
+    bench = bench_with(CannotBeMade)
+
+    said = f'initializing plugin "CannotBeMade": cannot be made: {__file__}:'
+    with pytest.raises(ConfigError, match=said) as refused:
+        bench.schedule(bench.pod())
+    assert str(refused.value).endswith("OSError: no such model")
+
+
+class MadeItsOwnWay(NodeFilter):
+    name = "MadeItsOwnWay"
+
+    def __init__(self, cluster: object) -> None:
+        self.cluster = cluster
+
+    @classmethod
+    def create(cls, context: PluginContext) -> MadeItsOwnWay:
+        return MadeItsOwnWay(context.cluster)
+
+    def filter_node(self, pod: PodView, node: NodeWithPods) -> NodeAnswer:
+        raise ValueError("and is guarded all the same")
+
+
+def test_a_plugin_may_have_its_own_way_of_being_made() -> None:
+    bench = bench_with(MadeItsOwnWay)
+
+    bench.pod().stays_pending_because("plugin MadeItsOwnWay failed at ")
+    plugin: Any = bench.framework.plugins.instances["MadeItsOwnWay"]
+    assert plugin.cluster is bench.cluster
+
+
+class Nameless(NodeFilter):
+    def filter_node(self, pod: PodView, node: NodeWithPods) -> NodeAnswer:
+        return None
+
+
+def test_without_a_name_the_class_is_the_name() -> None:
+    assert guarded(Nameless, VirtualClock()).name == "Nameless"
+
+
+def test_nothing_is_guarded_that_the_plugin_does_not_have() -> None:
+    made = guarded(Nameless, VirtualClock())
+
+    assert made.events_to_register is Nameless.events_to_register
