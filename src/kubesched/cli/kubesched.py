@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from kubesched import KUBERNETES_VERSION, __version__
-from kubesched.cli import bench, demo
+from kubesched.cli import bench, demo, explain, simulate, snapshot
 from kubesched.cli.parsing import Parser
 from kubesched.errors import KubeschedError
 
@@ -24,6 +24,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     demo.add_command(commands)
     bench.add_command(commands)
+    explain.add_command(commands)
+    simulate.add_command(commands)
+    snapshot.add_command(commands)
     try:
         flags = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
         run: Callable[[argparse.Namespace], int] = flags.run
@@ -31,6 +34,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KubeschedError as refused:
         print(f"Error: {refused}", file=sys.stderr)
         return 1
+    except KeyboardInterrupt:
+        return 130
 
 
 if __name__ == "__main__":

@@ -1,0 +1,95 @@
+"""Flags that say which cluster is meant, and under which configuration: live, a file, manifests."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubesched.errors import UsageError
+
+if TYPE_CHECKING:
+    from kubesched.client.access import ClusterAccess
+    from kubesched.config.features import FeatureGates
+    from kubesched.config.types import SchedulerConfiguration
+    from kubesched.snapshot.contents import Snapshot
+
+
+def add_source(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of where the cluster comes from; the current kubeconfig is the default."""
+    group = parser.add_argument_group("which cluster (default: the one of the current kubeconfig)")
+    group.add_argument("--kubeconfig", type=Path, metavar="FILE", help="read it from this cluster")
+    group.add_argument("--context", metavar="NAME", help="context of the kubeconfig")
+    group.add_argument(
+        "--snapshot", type=Path, metavar="FILE", help="a file that 'kubesched snapshot' wrote"
+    )
+    group.add_argument(
+        "--manifests",
+        type=Path,
+        action="append",
+        metavar="PATH",
+        help="a folder or file of manifests (YAML, JSON); may be repeated",
+    )
+
+
+def add_configuration(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of the scheduler's configuration."""
+    group = parser.add_argument_group("which scheduler (default: kube-scheduler's defaults)")
+    group.add_argument("--config", type=Path, metavar="FILE", help="its KubeSchedulerConfiguration")
+    group.add_argument("--feature-gates", default="", metavar="A=true,…", help="its feature gates")
+
+
+def read_snapshot(flags: argparse.Namespace) -> Snapshot:
+    """Read the cluster that is meant; raises KubeschedError if that is not possible."""
+    from kubesched.snapshot import files, live, manifests  # noqa: PLC0415 (costs time to import)
+
+    given = [
+        flag
+        for flag, value in (
+            ("--snapshot", flags.snapshot),
+            ("--manifests", flags.manifests),
+            ("--kubeconfig or --context", flags.kubeconfig or flags.context),
+        )
+        if value
+    ]
+    if len(given) > 1:
+        raise UsageError(f"{' and '.join(given)} exclude each other: name one cluster")
+    if flags.snapshot:
+        return files.read(flags.snapshot)
+    if flags.manifests:
+        return manifests.read(flags.manifests)
+    return asyncio.run(live.read(access(flags)))
+
+
+def access(flags: argparse.Namespace) -> ClusterAccess:
+    """Return how the cluster of the kubeconfig is reached."""
+    from kubesched.client import kubeconfig  # noqa: PLC0415
+
+    return kubeconfig.load(flags.kubeconfig, context=flags.context)
+
+
+def namespace_of(flags: argparse.Namespace) -> str:
+    """Return the namespace that names without one are in."""
+    if flags.namespace:
+        return str(flags.namespace)
+    if flags.snapshot or flags.manifests:
+        return "default"
+    return access(flags).namespace
+
+
+def read_gates(flags: argparse.Namespace) -> FeatureGates:
+    """Return the feature gates; raises ConfigError for those that cannot be set."""
+    from kubesched.config.features import FeatureGates  # noqa: PLC0415
+
+    return FeatureGates.parse(flags.feature_gates)
+
+
+def read_configuration(path: Path | None, gates: FeatureGates) -> SchedulerConfiguration:
+    """Read a configuration, or return the default one."""
+    from kubesched.config import loading  # noqa: PLC0415
+    from kubesched.config.types import SchedulerConfiguration  # noqa: PLC0415
+
+    if path is None:
+        return SchedulerConfiguration.default(gates)
+    return loading.load(path, gates=gates)

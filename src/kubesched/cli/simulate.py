@@ -1,0 +1,226 @@
+"""``kubesched simulate``: how much more fits, and what if nodes come or go or the rules change."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubesched.cli import cluster_source
+from kubesched.cli.explain import encoded
+from kubesched.cli.parsing import Parser, positive
+from kubesched.errors import UsageError
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from kubesched.simulate.report import Losses
+    from kubesched.snapshot.contents import Snapshot
+    from kubesched.snapshot.world import World
+
+_EXAMPLES = """\
+examples:
+  kubesched simulate headroom -f pod.yaml             how many more of this pod fit
+  kubesched simulate headroom shop/web-1              how many more like this one
+  kubesched simulate add 5 --like node-7              would 5 more nodes place what is pending?
+  kubesched simulate drain node-7 node-8              where would their pods go?
+  kubesched simulate loss --each zone                 which zones can be lost?
+  kubesched simulate config --to new.yaml --all       what would another configuration change?
+"""
+
+
+def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
+    """Add the command and its own commands to a parser's."""
+    parser = commands.add_parser(
+        "simulate",
+        help="how much more fits, and what if",
+        description="Plays through what would happen, with the scheduler's own plugins on the "
+        "state of a cluster. Never writes to it.",
+        epilog=_EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    kinds = parser.add_subparsers(title="what", metavar="WHAT", required=True)
+    _add_headroom(kinds)
+    _add_nodes(kinds)
+    _add_config(kinds)
+
+
+def _add(
+    kinds: argparse._SubParsersAction[Parser],
+    name: str,
+    text: str,
+    run: Callable[[argparse.Namespace], int],
+) -> Parser:
+    parser = kinds.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="settles ties (0)")
+    parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show (10)")
+    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    cluster_source.add_source(parser)
+    cluster_source.add_configuration(parser)
+    parser.set_defaults(run=run)
+    return parser
+
+
+def _add_headroom(kinds: argparse._SubParsersAction[Parser]) -> None:
+    parser = _add(kinds, "headroom", "count how many more of a pod fit", _headroom)
+    parser.add_argument("pod", nargs="?", metavar="NAMESPACE/NAME", help="a pod that is there")
+    parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="manifest of a pod")
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="namespace of the pod")
+    parser.add_argument(
+        "--limit", type=positive, default=10_000, metavar="N", help="count no further (10000)"
+    )
+
+
+def _add_nodes(kinds: argparse._SubParsersAction[Parser]) -> None:
+    add = _add(kinds, "add", "place what is pending with more nodes", _add_some)
+    add.add_argument("count", type=positive, metavar="N", help="how many nodes")
+    add.add_argument("--like", required=True, metavar="NODE", help="a node that they are like")
+    drain = _add(kinds, "drain", "find other nodes for the pods of some", _drain)
+    drain.add_argument("nodes", nargs="+", metavar="NODE")
+    loss = _add(kinds, "loss", "find out what the loss of nodes would mean", _loss)
+    which = loss.add_mutually_exclusive_group(required=True)
+    which.add_argument("--each", choices=("node", "zone"), help="lose each of them in turn")
+    which.add_argument("--node", action="append", metavar="NODE", help="lose it; may be repeated")
+    which.add_argument("--zone", metavar="ZONE", help="lose all its nodes")
+
+
+def _add_config(kinds: argparse._SubParsersAction[Parser]) -> None:
+    parser = _add(kinds, "config", "place pods under another configuration", _config)
+    parser.add_argument(
+        "--to",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="the other KubeSchedulerConfiguration",
+    )
+    parser.add_argument(
+        "--all",
+        action="store_true",
+        help="place all pods anew that may move, not only pending ones",
+    )
+
+
+# --- running ----------------------------------------------------------------------------------
+
+
+def _world(flags: argparse.Namespace) -> tuple[World, Snapshot]:
+    from kubesched.snapshot.world import World  # noqa: PLC0415 (costs time to import)
+
+    gates = cluster_source.read_gates(flags)
+    config = cluster_source.read_configuration(flags.config, gates)
+    snapshot = cluster_source.read_snapshot(flags)
+    world = World(snapshot, config, gates)
+    for note in world.notes:
+        print(f"Note: {note}", file=sys.stderr)
+    return world, snapshot
+
+
+def _show(flags: argparse.Namespace, said: object, show: Callable[[Console], None]) -> int:
+    if flags.output != "table":
+        sys.stdout.write(encoded(said, flags.output))
+        return 0
+    from rich.console import Console  # noqa: PLC0415
+
+    show(Console(highlight=False))
+    return 0
+
+
+def _headroom(flags: argparse.Namespace) -> int:
+    from kubesched.explain.explaining import find_pod  # noqa: PLC0415
+    from kubesched.simulate import table  # noqa: PLC0415
+    from kubesched.simulate.headroom import headroom  # noqa: PLC0415
+    from kubesched.snapshot import manifests  # noqa: PLC0415
+
+    if bool(flags.pod) == bool(flags.file):
+        raise UsageError("name one pod, as in 'kubesched simulate headroom NAMESPACE/NAME' or -f")
+    world, snapshot = _world(flags)
+    if flags.file:
+        namespace = cluster_source.namespace_of(flags)
+        pod = manifests.read_pod(flags.file, snapshot.priority_classes, namespace=namespace)
+    else:
+        namespace, slash, name = flags.pod.partition("/")
+        if not slash:
+            namespace, name = cluster_source.namespace_of(flags), flags.pod
+        pod = find_pod(world, namespace, name)
+    said = headroom(world, pod, limit=flags.limit, seed=flags.seed)
+    return _show(flags, said, lambda console: table.show_headroom(console, said, top=flags.top))
+
+
+def _add_some(flags: argparse.Namespace) -> int:
+    from kubesched.simulate import table  # noqa: PLC0415
+    from kubesched.simulate.comparing import add_nodes  # noqa: PLC0415
+
+    world, _ = _world(flags)
+    said = add_nodes(world, flags.count, flags.like, seed=flags.seed)
+    return _show(flags, said, lambda console: table.show_addition(console, said, top=flags.top))
+
+
+def _drain(flags: argparse.Namespace) -> int:
+    from kubesched.simulate import displacing, table  # noqa: PLC0415
+
+    world, _ = _world(flags)
+    said = displacing.drain(world, flags.nodes, seed=flags.seed)
+    return _show(
+        flags,
+        said,
+        lambda console: table.show_displacement(console, said, verb="drained", top=flags.top),
+    )
+
+
+def _loss(flags: argparse.Namespace) -> int:
+    from kubesched.simulate import displacing, table  # noqa: PLC0415
+
+    world, _ = _world(flags)
+    if flags.each:
+        domains = displacing.by_node(world) if flags.each == "node" else displacing.by_zone(world)
+        losses = _lose_each(flags, world, domains)
+        return _show(
+            flags, losses, lambda console: table.show_losses(console, losses, top=flags.top)
+        )
+    name, nodes = ", ".join(flags.node or ()), flags.node
+    if flags.zone:
+        zones = displacing.by_zone(world)
+        matching = [zone for zone in zones if flags.zone in (zone, zone.rpartition("/")[2])]
+        if len(matching) != 1:
+            raise UsageError(f"there is no zone {flags.zone}, or more than one: {', '.join(zones)}")
+        name, nodes = matching[0], zones[matching[0]]
+    said = displacing.lose(world, name, nodes, seed=flags.seed)
+    return _show(
+        flags,
+        said,
+        lambda console: table.show_displacement(console, said, verb="lost", top=flags.top),
+    )
+
+
+def _lose_each(flags: argparse.Namespace, world: World, domains: dict[str, list[str]]) -> Losses:
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import Progress  # noqa: PLC0415
+
+    from kubesched.simulate import displacing  # noqa: PLC0415
+
+    with Progress(console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("losing each in turn", total=len(domains))
+        return displacing.lose_each(
+            world, domains, seed=flags.seed, progress=lambda: bar.advance(task)
+        )
+
+
+def _config(flags: argparse.Namespace) -> int:
+    from kubesched.simulate import table  # noqa: PLC0415
+    from kubesched.simulate.comparing import compare  # noqa: PLC0415
+    from kubesched.snapshot.world import World  # noqa: PLC0415
+
+    gates = cluster_source.read_gates(flags)
+    before, after = (
+        cluster_source.read_configuration(path, gates) for path in (flags.config, flags.to)
+    )
+    snapshot = cluster_source.read_snapshot(flags)
+    said = compare(
+        lambda: World(snapshot, before, gates),
+        lambda: World(snapshot, after, gates),
+        everything=flags.all,
+        seed=flags.seed,
+    )
+    return _show(flags, said, lambda console: table.show_comparison(console, said, top=flags.top))

@@ -1,0 +1,107 @@
+"""One pod in one world, and what would become of it if things were otherwise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cached_property
+from typing import Final
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod, PodSpec
+from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.errors import ObjectError
+from kubesched.explain.reasons import Reasons, all_reasons
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Status
+from kubesched.snapshot.world import World
+
+NOWHERE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
+
+
+class Proposal(Struct, frozen=True, kw_only=True):
+    """A change that may help; whether it does is for the engine to say."""
+
+    kind: str
+    title: str
+    #: how much is given up, about 0 to 1 for each thing that is changed
+    cost: float
+    steps: int = 1
+    #: the pod as it would be
+    pod: Pod
+    #: pods that would have to go
+    evict: tuple[PodInfo, ...] = ()
+    #: nodes as they would be, or that would come
+    nodes: tuple[Node, ...] = ()
+    #: pods that come with new nodes
+    arriving: tuple[Pod, ...] = ()
+
+
+class Case:
+    """A pod that wants a node."""
+
+    def __init__(self, world: World, framework: Framework, pod: Pod) -> None:
+        self.world = world
+        self.table = world.table
+        self.framework = framework
+        #: without a node, and without the one that it may be nominated to
+        self.pod = replace(
+            pod,
+            spec=replace(pod.spec, node_name=""),
+            status=replace(pod.status, nominated_node_name=""),
+        )
+        self.info = world.compile(self.pod)
+
+    @cached_property
+    def reasons(self) -> Reasons:
+        """Why the pod does not fit, node by node."""
+        return all_reasons(self.framework, self.table, self.info)
+
+    def with_spec(self, change: Callable[[PodSpec], PodSpec]) -> Pod:
+        """Return the pod with another spec."""
+        return replace(self.pod, spec=change(self.pod.spec))
+
+    def feasible(self, pod: Pod | None = None) -> IndexArray:
+        """Return the rows that the pod, or a changed one, fits on as things are."""
+        try:
+            info = self.info if pod is None else self.world.compile(pod)
+            found = self.framework.evaluator.look_for_feasible(CycleState(), info)
+        except (AttemptError, ObjectError):
+            return NOWHERE
+        return NOWHERE if isinstance(found, Diagnosis) else found
+
+    def first_rejection(self, pod: Pod, row: int) -> Status | None:
+        """Return why a row turns a changed pod away, None if it does not."""
+        state = CycleState()
+        try:
+            info = self.world.compile(pod)
+            found = self.framework.evaluator.look_for_feasible(state, info)
+            if isinstance(found, Diagnosis) and found.pre_filter is not None:
+                return found.pre_filter
+            return self.framework.evaluator.status_on(state, info, row)
+        except AttemptError as failed:
+            return failed.status
+
+    @contextmanager
+    def applied(self, proposal: Proposal) -> Iterator[None]:
+        """Let the cluster be as a proposal says, for a while."""
+        cluster = self.world.cluster
+        with ExitStack() as undo:
+            undo.enter_context(self.world.without_pods(proposal.evict))
+            undo.enter_context(self.world.with_nodes(proposal.nodes))
+            for pod in proposal.arriving:
+                cluster.put_pod(pod)
+                undo.callback(cluster.remove_pod, pod.metadata.uid)
+            yield
+
+    def outcome(self, proposal: Proposal) -> IndexArray:
+        """Return the rows that the pod would fit on."""
+        with self.applied(proposal):
+            return self.feasible(proposal.pod)

@@ -1,0 +1,330 @@
+"""One pod explained: what the scheduler would say, every node's reasons, scores, and what helps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from difflib import get_close_matches
+from itertools import chain
+from typing import Any
+
+import msgspec
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubesched.api.core import Container, Pod
+from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.errors import ObjectError, UsageError
+from kubesched.explain import combining, requests, surroundings, wishes
+from kubesched.explain.case import Case, Proposal
+from kubesched.explain.report import (
+    Change,
+    Explanation,
+    NodeAnswer,
+    NodeScore,
+    PluginScore,
+    Preemption,
+    Reason,
+    ReasonCount,
+    Victim,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Code, Status
+from kubesched.snapshot.world import World
+
+#: Changes beyond this many are not worth reading.
+MAX_CHANGES = 12
+_EXAMPLES = 3
+_SIMILAR = 3
+
+
+class Options(Struct, frozen=True):
+    """What to find out."""
+
+    #: whether to look for changes that would place the pod
+    changes: bool = True
+    #: whether another profile may stand in for one that the configuration does not have
+    any_profile: bool = False
+    #: name of the profile, "" for the one that the pod names
+    profile: str = ""
+
+
+def find_pod(world: World, namespace: str, name: str) -> Pod:
+    """Return a pod by name; raises ObjectError that names similar pods if there is none."""
+    pod = world.find_pod(namespace, name)
+    if pod is not None:
+        return pod
+    keys = [*world.pending, *world.placed]
+    elsewhere = [other for other, pod_name in keys if pod_name == name][:_SIMILAR]
+    near = get_close_matches(name, {each for other, each in keys if other == namespace}, n=_SIMILAR)
+    similar = [f"{other}/{name}" for other in elsewhere] or [f"{namespace}/{each}" for each in near]
+    hint = f"; there is {', '.join(similar)}" if similar else ""
+    raise ObjectError(f"pod {namespace}/{name} not found{hint}")
+
+
+def explain(world: World, pod: Pod, options: Options = Options()) -> Explanation:  # noqa: B008 (immutable)
+    """Explain a pod: one that waits, one that has a node, or one that does not exist yet."""
+    framework, notes = _framework(world, pod, options)
+    placed = world.cluster.pod(pod.metadata.uid)
+    with world.without_pods([] if placed is None else [placed]):
+        found = _Explaining(world, framework, pod, options).explanation()
+    return replace(
+        found, current_node=pod.spec.node_name, notes=(*world.notes, *notes, *found.notes)
+    )
+
+
+def _framework(world: World, pod: Pod, options: Options) -> tuple[Framework, list[str]]:
+    wanted = options.profile or pod.spec.scheduler_name
+    framework = world.frameworks.get(wanted)
+    if framework is not None:
+        return framework, []
+    known = ", ".join(world.frameworks)
+    if not options.any_profile or options.profile:
+        raise UsageError(f"the configuration has no profile {wanted}, only {known}")
+    first = next(iter(world.frameworks.values()))
+    note = (
+        f"the pod is for scheduler {wanted}, which may decide otherwise: name its configuration "
+        f"with --config. Explained with the default configuration."
+    )
+    return first, [note]
+
+
+class _Explaining:
+    """The work on one pod."""
+
+    def __init__(self, world: World, framework: Framework, pod: Pod, options: Options) -> None:
+        self._world = world
+        self._table = world.table
+        self._framework = framework
+        self._pod = pod
+        self._options = options
+        self._case = Case(world, framework, pod)
+        self._notes: list[str] = []
+
+    def explanation(self) -> Explanation:
+        total = len(self._table)
+        outcome, message, preemption = self._attempt()
+        rows = self._case.feasible()
+        said = Explanation(
+            pod=f"{self._pod.metadata.namespace}/{self._pod.metadata.name}",
+            scheduler_name=self._framework.scheduler_name,
+            outcome=outcome,
+            message=message,
+            total_nodes=total,
+            feasible_nodes=len(rows),
+            reasons=self._counts(),
+            pod_reasons=tuple(_reason(each) for each in self._case.reasons.of_pod),
+            nodes=self._nodes(rows),
+            preemption=preemption,
+            notes=tuple(self._notes),
+        )
+        if len(rows):
+            return self._with_scores(said, rows)
+        if self._options.changes and total and outcome == "Unschedulable":
+            return replace(said, changes=self._changes())
+        return said
+
+    # --- as the scheduler does it -----------------------------------------------------------
+
+    def _attempt(self) -> tuple[str, str, Preemption | None]:
+        """Try the pod as the scheduling cycle does, without consequences."""
+        if not len(self._table):
+            return "Unschedulable", NO_NODES_AVAILABLE, None
+        info = self._world.compile(self._pod)
+        gate = self._framework.gate(info)
+        if not gate.ok:
+            return "Gated", gate.message, None
+        state = CycleState()
+        try:
+            found = self._framework.evaluator.look_for_feasible(state, info)
+            if not isinstance(found, Diagnosis):
+                return "Schedulable", "", None
+            preemption = self._preemption(state, info, found)
+        except AttemptError as failed:
+            return "Error", failed.status.message, None
+        return "Unschedulable", found.message(), preemption
+
+    def _preemption(self, state: CycleState, info: PodInfo, diagnosis: Diagnosis) -> Preemption:
+        evictor = self._world.evictor
+        evictor.taken()
+        if not self._framework.plugins.post_filter:
+            return Preemption(message="the profile has no PostFilter plugin")
+        result = self._framework.post_filter(state, info, diagnosis)
+        diagnosis.post_filter_message = result.status.message
+        evicted = evictor.taken()
+        if evicted is None:
+            return Preemption(message=result.status.message)
+        node_name, victims = evicted
+        return Preemption(node=node_name, victims=tuple(map(_victim, victims)))
+
+    # --- node by node -----------------------------------------------------------------------
+
+    def _counts(self) -> tuple[ReasonCount, ...]:
+        found = self._case.reasons.counts()
+        return tuple(
+            ReasonCount(plugin, text, nodes, alone)
+            for (plugin, text), (nodes, alone) in found.items()
+        )
+
+    def _nodes(self, feasible: IndexArray) -> tuple[NodeAnswer, ...]:
+        fits = np.zeros(self._table.size, dtype=np.bool_)
+        fits[feasible] = True
+        reasons = self._case.reasons
+        told: dict[tuple[Status, ...], tuple[Reason, ...]] = {}
+        answers = []
+        for row in self._table.order.rows().tolist():
+            name = self._table.name_at(row)
+            if fits[row]:
+                answers.append(NodeAnswer(name, feasible=True))
+                continue
+            said = tuple(reasons.of_row(row)) or self._promised_away(row)
+            known = told.get(said)
+            if known is None:
+                known = told[said] = tuple(chain.from_iterable(map(_reasons, said)))
+            answers.append(NodeAnswer(name, feasible=False, reasons=known))
+        return tuple(answers)
+
+    def _promised_away(self, row: int) -> tuple[Status, ...]:
+        """Return why a row that every filter lets pass is out of the question all the same."""
+        status = self._case.first_rejection(self._case.pod, row)
+        if status is None:
+            return ()
+        others = self._world.cluster.nominator.pods_on(self._table.name_at(row))
+        names = ", ".join(each.full_name for each in others)
+        texts = (
+            f"{text} (beside {names}, to which room here is promised)" for text in status.reasons
+        )
+        return (replace(status, reasons=tuple(texts)),)
+
+    # --- scores -----------------------------------------------------------------------------
+
+    def _with_scores(self, said: Explanation, rows: IndexArray) -> Explanation:
+        state = CycleState()
+        evaluator = self._framework.evaluator
+        try:
+            evaluator.look_for_feasible(state, self._case.info)
+            columns = evaluator.plugin_scores(state, self._case.info, rows)
+        except AttemptError as failed:
+            return replace(said, outcome="Error", message=failed.status.message)
+        total = np.zeros(len(rows), dtype=np.int64)
+        for each in columns:
+            total += each.normalized * each.weight
+        order = np.argsort(-total, kind="stable")
+        scores = tuple(
+            NodeScore(
+                self._table.name_at(int(rows[element])),
+                int(total[element]),
+                {
+                    each.plugin: PluginScore(
+                        int(each.raw[element]),
+                        int(each.normalized[element]),
+                        int(each.normalized[element]) * each.weight,
+                    )
+                    for each in columns
+                },
+            )
+            for element in order.tolist()
+        )
+        best = tuple(each.node for each in scores if each.total == scores[0].total)
+        weights = {each.plugin: each.weight for each in columns}
+        return replace(said, scores=scores, best_nodes=best, weights=weights)
+
+    # --- what would help --------------------------------------------------------------------
+
+    def _changes(self) -> tuple[Change, ...]:
+        found = (self._change(proposal, rows) for proposal, rows in changes_that_help(self._case))
+        ranked = sorted(found, key=lambda each: (each.steps, each.cost, -each.nodes))
+        return tuple(ranked[:MAX_CHANGES])
+
+    def _change(self, proposal: Proposal, rows: IndexArray) -> Change:
+        # Nodes of the proposal that are not there have no name that means anything.
+        there = [
+            self._table.name_at(row) for row in rows.tolist() if self._table.nodes[row] is not None
+        ]
+        return Change(
+            kind=proposal.kind,
+            title=proposal.title,
+            nodes=len(rows),
+            examples=tuple(there[:_EXAMPLES]),
+            cost=round(proposal.cost, 3),
+            steps=proposal.steps,
+            set=changed_fields(self._case.pod, proposal.pod),
+            evict=tuple(map(_victim, proposal.evict)),
+        )
+
+
+def changes_that_help(case: Case) -> Iterator[tuple[Proposal, IndexArray]]:
+    """Yield changes with the rows that the pod then fits on, each tried out on the engine."""
+    seen: set[str] = set()
+    for proposal in chain(
+        requests.proposals(case),
+        wishes.proposals(case),
+        surroundings.nodes_back(case),
+        surroundings.evictions(case),
+        combining.proposals(case),
+        surroundings.new_nodes(case),
+    ):
+        if proposal.title in seen:
+            continue
+        seen.add(proposal.title)
+        rows = case.outcome(proposal)
+        if len(rows):
+            yield proposal, rows
+
+
+def changed_fields(before: Pod, after: Pod) -> dict[str, Any]:
+    """Return the fields of a spec that differ, as they are afterwards; null where nothing is left.
+
+    Of containers, only their names and resources or ports: the rest is not known here.
+    """
+    old, new = _plain(before.spec), _plain(after.spec)
+    found = {
+        key: new.get(key)
+        for key in (*old, *(key for key in new if key not in old))
+        if old.get(key) != new.get(key)
+    }
+    for key, was, now in (
+        ("containers", before.spec.containers, after.spec.containers),
+        ("initContainers", before.spec.init_containers, after.spec.init_containers),
+    ):
+        if key in found:
+            found[key] = _changed_containers(was, now)
+    return found
+
+
+def _changed_containers(
+    before: Sequence[Container], after: Sequence[Container]
+) -> list[dict[str, Any]]:
+    changed = []
+    for old, new in zip(before, after, strict=True):
+        if old == new:
+            continue
+        fields: dict[str, Any] = {"name": new.name}
+        if old.resources != new.resources:
+            fields["resources"] = _plain(new.resources)
+        if old.ports != new.ports:
+            fields["ports"] = _plain(new.ports)
+        changed.append(fields)
+    return changed
+
+
+def _plain(value: object) -> Any:  # noqa: ANN401 (any JSON value)
+    return msgspec.json.decode(msgspec.json.encode(value))
+
+
+def _victim(pod: PodInfo) -> Victim:
+    return Victim(pod.full_name, pod.priority)
+
+
+def _reasons(status: Status) -> Iterator[Reason]:
+    for text in status.reasons:
+        yield Reason(status.plugin, text, resolvable=status.code is Code.UNSCHEDULABLE)
+
+
+def _reason(status: Status) -> Reason:
+    resolvable = status.code is Code.UNSCHEDULABLE
+    return Reason(status.plugin, status.message, resolvable=resolvable)

@@ -1,0 +1,149 @@
+"""Every reason of every node: each filter is asked for all rows, whatever the others say.
+
+The scheduler stops at a node's first rejection; whoever wants to know what to change needs all of
+them. A filter whose PreFilter turned the pod away as a whole is not asked about nodes.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import PreFilter, PreFilterResult, RowFilter, ShapePreFilter
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Code, Status, unresolvable
+from kubesched.framework.verdict import Verdict, first_of, reject
+
+
+class Answer(Struct, frozen=True):
+    """One filter's verdict on all rows."""
+
+    plugin: str
+    verdict: Verdict
+
+    def status_of(self, row: int) -> Status | None:
+        """Return why the filter turns a row away, None if it does not."""
+        return self.verdict.status_of(row)
+
+
+class Reasons:
+    """All answers of all filters, and of PreFilter about the pod as a whole."""
+
+    def __init__(self, table: NodeTable, answers: list[Answer], of_pod: list[Status]) -> None:
+        self._table = table
+        #: only those that turn some row away, in the order of the filters
+        self.answers = answers
+        self.of_pod = of_pod
+        #: row → bit i is set if answer i turns it away
+        self.masks: Int64Array = np.zeros(table.size, dtype=np.int64)
+        for bit, answer in enumerate(answers):
+            numbers = answer.verdict.answers
+            if numbers is not None:
+                self.masks |= (numbers > 0).astype(np.int64) << bit
+
+    @property
+    def valid(self) -> BoolArray:
+        """Which rows have a node."""
+        return self._table.valid[: self._table.size]
+
+    def of_row(self, row: int) -> list[Status]:
+        """Return all reasons why a row is turned away, in the order of the filters."""
+        found = (
+            status.by(answer.plugin)
+            for answer in self.answers
+            if (status := answer.status_of(row)) is not None
+        )
+        return [*self.of_pod, *found]
+
+    def answer_of(self, plugin: str) -> Answer | None:
+        """Return what a filter says, None if it turns nobody away."""
+        return next((each for each in self.answers if each.plugin == plugin), None)
+
+    def rows_only_by(self, *plugins: str) -> IndexArray:
+        """Return the rows that nobody but these filters turns away."""
+        allowed = sum(1 << bit for bit, each in enumerate(self.answers) if each.plugin in plugins)
+        mask = self.masks
+        return np.flatnonzero(self.valid & (mask > 0) & ((mask & ~np.int64(allowed)) == 0))
+
+    def counts(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return for each plugin and text how many rows it concerns, and how many nothing else."""
+        concerned: Counter[tuple[str, str]] = Counter()
+        alone: Counter[tuple[str, str]] = Counter()
+        for bit, answer in enumerate(self.answers):
+            if answer.verdict.answers is None:
+                continue
+            rows = np.flatnonzero(self.valid & (answer.verdict.answers > 0))
+            numbers = answer.verdict.answers[rows]
+            by_itself = self.masks[rows] == 1 << bit
+            for number in np.unique(numbers).tolist():
+                status = answer.verdict.statuses[number - 1]
+                here = numbers == number
+                for text in status.reasons:
+                    concerned[answer.plugin, text] += int(here.sum())
+                    if len(status.reasons) == 1:
+                        alone[answer.plugin, text] += int((here & by_itself).sum())
+        return {key: (count, alone[key]) for key, count in concerned.most_common()}
+
+
+def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons:
+    """Ask every filter of a profile about every node."""
+    state, everywhere = CycleState(), NodeRows.all_of(table)
+    of_pod: list[Status] = []
+    not_asked: set[str] = set()
+    answers: list[Answer] = []
+    for pre_filter in framework.plugins.pre_filter:
+        result = _pre_filter(pre_filter, state, pod, everywhere)
+        if result.status.code is Code.SKIP:
+            state.skip_filter.add(pre_filter.name)
+            not_asked.add(pre_filter.name)
+        elif not result.status.ok:
+            of_pod.append(result.status.by(pre_filter.name))
+            not_asked.add(pre_filter.name)
+        elif result.node_names is not None:
+            answers += _elsewhere(pre_filter.name, result.node_names, everywhere)
+    for plugin in framework.plugins.filter:
+        if plugin.name in not_asked:
+            continue
+        if isinstance(plugin, RowFilter):
+            verdict = plugin.filter(pod.shape, everywhere)
+        else:
+            verdict = plugin.filter(state, pod, everywhere)
+        if verdict.answers is not None:
+            answers.append(Answer(plugin.name, verdict))
+    return Reasons(table, _merged(answers), of_pod)
+
+
+def _pre_filter(
+    plugin: ShapePreFilter | PreFilter, state: CycleState, pod: PodInfo, nodes: NodeRows
+) -> PreFilterResult:
+    if isinstance(plugin, PreFilter):
+        return plugin.pre_filter(state, pod, nodes)
+    return plugin.pre_filter(pod.shape)
+
+
+def _elsewhere(plugin: str, node_names: frozenset[str], nodes: NodeRows) -> list[Answer]:
+    """Turn away all nodes but those that PreFilter named."""
+    rows = {row for name in node_names if (row := nodes.table.row_of(name)) is not None}
+    status = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugin}]")
+    verdict = reject(~nodes.among(rows), status)
+    return [] if verdict.answers is None else [Answer(plugin, verdict)]
+
+
+def _merged(answers: list[Answer]) -> list[Answer]:
+    """Let a filter's own words count where its PreFilter has said the same in general."""
+    result: dict[str, Answer] = {}
+    for answer in answers:
+        general = result.get(answer.plugin)
+        if general is None:
+            result[answer.plugin] = answer
+            continue
+        merged = first_of(answer.verdict, general.verdict)
+        result[answer.plugin] = Answer(answer.plugin, merged)
+    return list(result.values())

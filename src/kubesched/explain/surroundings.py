@@ -1,0 +1,243 @@
+"""Changes to the cluster instead of the pod: pods that go, nodes that come back, one node more."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec.structs import replace
+
+from kubesched.api import names
+from kubesched.api.core import Node
+from kubesched.api.requests import node_allocatable
+from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.explain.amounts import readable
+from kubesched.explain.case import Case, Proposal
+from kubesched.explain.wishes import CONDITION_TAINTS
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.status import Code
+from kubesched.plugins.node_unschedulable import NodeUnschedulable
+from kubesched.plugins.taint_toleration import TaintToleration
+from kubesched.plugins.victims import Candidate, VictimSearch, choose
+from kubesched.snapshot.world import is_bound_to_its_node
+
+COST_NODE_BACK = 0.45
+COST_EVICTION = 0.5
+COST_VICTIM = 0.05
+COST_OVERDRAWN = 0.5
+COST_NEW_NODE = 1.0
+
+#: More important than any pod: to see who is in the way, whatever they are.
+_ABOVE_ALL = 2**31 - 1
+#: Where pods elsewhere matter, nodes are tried out one by one; so many of them.
+_TRIED_ALONE = 48
+_SHOWN_VICTIMS = 3
+_MAX_SPARED = 32
+_MAX_SHAPES = 64
+_MAX_HELPING = 3
+#: A name that no node has: names in Kubernetes have no capitals.
+NEW_NODE = "ONE-MORE-NODE"
+
+
+# --- evictions --------------------------------------------------------------------------------
+
+
+def evictions(case: Case) -> Iterator[Proposal]:
+    """Propose to evict the pods where that hurts least, whatever their priority."""
+    candidates = _candidates(case)
+    if not candidates:
+        return
+    best = min(choose(candidates), key=lambda each: (len(each.victims), each.row))
+    fewest = min(candidates, key=lambda each: (each.violations, len(each.victims), each.row))
+    for candidate in dict.fromkeys((best, fewest)):
+        yield _eviction(case, _needed(case, candidate.victims), candidate.row)
+
+
+def _eviction(case: Case, victims: tuple[PodInfo, ...], row: int) -> Proposal:
+    overdrawing = len(case.world.cluster.budgets.split(victims)[0])
+    budgets = f", overdrawing disruption budgets {overdrawing} times" if overdrawing else ""
+    return Proposal(
+        kind="evict",
+        title=f"evict {_listed(victims)} from {case.table.name_at(row)}{budgets}",
+        cost=COST_EVICTION + COST_VICTIM * len(victims) + COST_OVERDRAWN * overdrawing,
+        pod=case.pod,
+        evict=victims,
+    )
+
+
+def _needed(case: Case, victims: tuple[PodInfo, ...]) -> tuple[PodInfo, ...]:
+    """Return victims without those who may stay: fewer may do if the pod then fits elsewhere."""
+    if len(victims) > _MAX_SPARED:
+        return victims
+    for victim in victims:
+        rest = tuple(each for each in victims if each.uid != victim.uid)
+        with case.world.without_pods(rest):
+            if len(case.feasible()):
+                victims = rest
+    return victims
+
+
+def _candidates(case: Case) -> list[Candidate]:
+    evaluator, state = case.framework.evaluator, CycleState()
+    foremost = replace(case.pod, spec=replace(case.pod.spec, priority=_ABOVE_ALL))
+    info = case.world.compile(foremost)
+    try:
+        found = evaluator.look_for_feasible(state, info)
+        if not isinstance(found, Diagnosis) or found.pre_filter is not None:
+            return []
+        rows = found.rows_with(Code.UNSCHEDULABLE)
+        if not evaluator.is_row_local(state) or info.shape.host_ports:
+            rows = _fewest_pods(case, rows)
+        search = VictimSearch(case.world.cluster)
+        return search.search(evaluator, state, info, rows, enough=max(len(rows), 1)).candidates
+    except AttemptError:
+        return []
+
+
+def _fewest_pods(case: Case, rows: IndexArray) -> IndexArray:
+    order = np.argsort(case.table.pod_count[rows], kind="stable")
+    return rows[order[:_TRIED_ALONE]]
+
+
+def _listed(victims: tuple[PodInfo, ...]) -> str:
+    shown = [_with_priority(each) for each in victims[:_SHOWN_VICTIMS]]
+    more = len(victims) - len(shown)
+    return ", ".join(shown) + (f" and {more} more" if more else "")
+
+
+def _with_priority(pod: PodInfo) -> str:
+    return f"{pod.full_name} (priority {pod.priority})"
+
+
+# --- nodes that are out of use ----------------------------------------------------------------
+
+
+def nodes_back(case: Case) -> Iterator[Proposal]:
+    """Propose to uncordon nodes, and to see to those that the cluster says are unwell."""
+    rows = case.reasons.rows_only_by(NodeUnschedulable.name, TaintToleration.name)
+    cordoned, unwell = [], []
+    for row in rows.tolist():
+        node = case.table.node_at(row)
+        keys = {each.key for each in node.spec.taints if each.effect in _FORBIDDING}
+        conditions = {key for key in keys if key.startswith(CONDITION_TAINTS)}
+        if conditions - {names.TAINT_UNSCHEDULABLE}:
+            unwell.append(node)
+        elif node.spec.unschedulable or conditions:
+            cordoned.append(node)
+    if cordoned:
+        yield _back(case, "uncordon", cordoned)
+    if unwell:
+        yield _back(case, "bring back", unwell)
+
+
+_FORBIDDING = (names.NO_SCHEDULE, names.NO_EXECUTE)
+
+
+def _back(case: Case, verb: str, nodes: list[Node]) -> Proposal:
+    healthy = tuple(back_in_use(node) for node in nodes)
+    name = nodes[0].metadata.name
+    what = f"node {name}" if len(nodes) == 1 else f"any of {len(nodes)} nodes such as {name}"
+    causes = sorted(
+        {
+            each.key.removeprefix(CONDITION_TAINTS)
+            for node in nodes
+            for each in node.spec.taints
+            if each.key.startswith(CONDITION_TAINTS) and each.key != names.TAINT_UNSCHEDULABLE
+        }
+    )
+    why = f" ({', '.join(causes)})" if causes else ""
+    return Proposal(
+        kind=verb, title=f"{verb} {what}{why}", cost=COST_NODE_BACK, pod=case.pod, nodes=healthy
+    )
+
+
+def back_in_use(node: Node) -> Node:
+    """Return a node that is not cordoned, and that nothing is wrong with."""
+    taints = tuple(each for each in node.spec.taints if not each.key.startswith(CONDITION_TAINTS))
+    return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
+
+
+# --- one node more ----------------------------------------------------------------------------
+
+ShapeKey = tuple[object, ...]
+
+
+def new_nodes(case: Case) -> Iterator[Proposal]:
+    """Propose one more node like those that are there, with the pods that every node gets."""
+    examples: dict[ShapeKey, Node] = {}
+    counts: Counter[ShapeKey] = Counter()
+    for node in case.table.nodes:
+        if node is not None:
+            key = _shape_key(node)
+            counts[key] += 1
+            examples.setdefault(key, node)
+    helping: set[str] = set()
+    # The most common ones first.
+    for key, count in counts.most_common(_MAX_SHAPES):
+        example = examples[key]
+        title = (
+            f"one more node like {example.metadata.name} ({_described(example)}; there are {count})"
+        )
+        proposal = _with_one_more(case, example, title)
+        # Of nodes that look alike to people, one is enough.
+        if _described(example) not in helping and len(case.outcome(proposal)):
+            helping.add(_described(example))
+            yield proposal
+        if len(helping) == _MAX_HELPING:
+            return
+
+
+def _with_one_more(case: Case, example: Node, title: str) -> Proposal:
+    node = like(example, NEW_NODE)
+    daemons = tuple(
+        replace(
+            each.object_on(NEW_NODE),
+            metadata=replace(each.pod.metadata, uid=f"{each.uid}/{NEW_NODE}"),
+        )
+        for each in case.world.pods_on(example.metadata.name)
+        if is_bound_to_its_node(each.pod)
+    )
+    return Proposal(
+        kind="node", title=title, cost=COST_NEW_NODE, pod=case.pod, nodes=(node,), arriving=daemons
+    )
+
+
+def like(example: Node, name: str) -> Node:
+    """Return a node of another name that is like one that is there, in use and well."""
+    labels = {
+        key: name if text == example.metadata.name else text
+        for key, text in (example.metadata.labels or {}).items()
+    }
+    meta = replace(example.metadata, name=name, uid=name, labels=labels)
+    return replace(back_in_use(example), metadata=meta)
+
+
+def _shape_key(node: Node) -> ShapeKey:
+    labels = {
+        key: text
+        for key, text in (node.metadata.labels or {}).items()
+        if text != node.metadata.name and key != names.LABEL_HOSTNAME
+    }
+    return (
+        tuple(sorted(labels.items())),
+        tuple(sorted((key, str(text)) for key, text in (node.status.allocatable or {}).items())),
+        back_in_use(node).spec.taints,
+        node.status.declared_features,
+    )
+
+
+def _described(node: Node) -> str:
+    offered = node_allocatable(node)
+    parts = [
+        readable(resource, amount) + ("" if resource == names.MEMORY else f" {resource}")
+        for resource, amount in offered.items()
+        if amount and resource not in (names.PODS, names.EPHEMERAL_STORAGE)
+    ]
+    labels = node.metadata.labels or {}
+    shown = ("node.kubernetes.io/instance-type", names.LABEL_ZONE)
+    parts += [labels[key] for key in shown if key in labels]
+    return ", ".join(parts)

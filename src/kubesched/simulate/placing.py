@@ -1,0 +1,130 @@
+"""Placing pods in a world, one after the other, as the scheduler would; and taking all of it back.
+
+Nothing is bound: a pod counts on its node as an assumed pod does between decision and binding.
+Nobody is preempted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec import Struct
+
+from kubesched.api.core import Pod
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.errors import ObjectError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.runtime import Framework
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.snapshot.world import World
+
+
+class Outcome(Struct, frozen=True):
+    """What became of one pod."""
+
+    #: "" if it found none
+    node: str = ""
+    message: str = ""
+
+
+class _Placed(Struct, frozen=True):
+    framework: Framework
+    state: CycleState
+    info: PodInfo
+    node_name: str
+    #: node that it was nominated to before
+    nominated: str | None
+
+
+class Placer:
+    """Places pods; the same seed gives the same placements."""
+
+    def __init__(self, world: World, *, seed: int = 0) -> None:
+        self._world = world
+        self._cluster = world.cluster
+        self._seed = seed
+        self._cycle = SchedulingCycle(world.cluster, seed=seed)
+        self._placed: list[_Placed] = []
+
+    def place(self, pod: Pod) -> Outcome:
+        """Find a node for a pod, which must have none, and count it there."""
+        try:
+            info = self._world.compile(pod)
+        except ObjectError as unreadable:
+            return Outcome(message=str(unreadable))
+        framework = self.framework_of(pod)
+        gate = framework.gate(info)
+        if not gate.ok:
+            return Outcome(message=gate.message)
+        state = CycleState()
+        try:
+            node_name = self._choose(framework, state, info)
+        except AttemptError as failed:
+            return Outcome(message=failed.status.message)
+        if isinstance(node_name, Diagnosis):
+            return Outcome(message=node_name.message())
+        return self._put(framework, state, info, node_name) if node_name else _no_nodes()
+
+    def framework_of(self, pod: Pod) -> Framework:
+        """Return the profile of a pod; the first one stands in for those that are not there."""
+        frameworks = self._world.frameworks
+        found = frameworks.get(pod.spec.scheduler_name)
+        return next(iter(frameworks.values())) if found is None else found
+
+    def _choose(self, framework: Framework, state: CycleState, info: PodInfo) -> str | Diagnosis:
+        if not len(self._cluster.table):
+            return ""
+        found = self._cycle.find(framework, state, info)
+        if isinstance(found, Diagnosis):
+            return found
+        rows, _ = found
+        if len(rows) == 1:
+            row = int(rows[0])
+        else:
+            row = self._cycle.pick(rows, framework.evaluator.total_scores(state, info, rows))
+        return self._cluster.table.name_at(row)
+
+    def _put(
+        self, framework: Framework, state: CycleState, info: PodInfo, node_name: str
+    ) -> Outcome:
+        nominator = self._cluster.nominator
+        nominated = nominator.node_of(info.uid)
+        nominator.clear(info.uid)
+        self._cluster.assume(info, node_name)
+        self._placed.append(_Placed(framework, state, info, node_name, nominated))
+        status = framework.reserve(state, info, node_name)
+        if status.ok:
+            return Outcome(node=node_name)
+        self._take_back(self._placed.pop())
+        return Outcome(message=status.message)
+
+    def take_all_back(self) -> None:
+        """Undo every placement, the last one first, and start anew with the same seed."""
+        while self._placed:
+            self._take_back(self._placed.pop())
+        self._cycle = SchedulingCycle(self._cluster, seed=self._seed)
+
+    def _take_back(self, placed: _Placed) -> None:
+        placed.framework.unreserve(placed.state, placed.info, placed.node_name)
+        self._cluster.forget(placed.info.uid)
+        if placed.nominated is not None:
+            self._cluster.nominator.nominate(placed.info, placed.nominated)
+
+
+def _no_nodes() -> Outcome:
+    return Outcome(message=NO_NODES_AVAILABLE)
+
+
+def in_order(pods: Iterable[Pod]) -> list[Pod]:
+    """Return pods in the order in which the queue would give them: priority, then age."""
+    return sorted(
+        pods,
+        key=lambda pod: (
+            -(pod.spec.priority or 0),
+            pod.metadata.creation_timestamp or "",
+            pod.metadata.namespace,
+            pod.metadata.name,
+        ),
+    )

@@ -1,0 +1,46 @@
+"""A snapshot of a running cluster, by lists alone: nothing is ever written.
+
+The client is made such that it refuses to send anything but GET, whoever asks it to.
+"""
+
+from __future__ import annotations
+
+from kubesched.client.access import ClusterAccess
+from kubesched.client.rest import ApiClient
+from kubesched.errors import ForbiddenError, NotFoundError
+from kubesched.snapshot.contents import Snapshot
+from kubesched.snapshot.kinds import KINDS, Kind
+
+#: Pods that are over take nothing from their node.
+RUNNING_PODS = "status.phase!=Succeeded,status.phase!=Failed"
+
+
+async def read(access: ClusterAccess, *, timeout_s: float = 60.0) -> Snapshot:
+    """List everything that decides where pods go.
+
+    Whoever may see nodes and pods but not, say, volumes gets a note instead of an error. Raises
+    ClientError if there is no way to go on.
+    """
+    snapshot = Snapshot(source=access.server.url)
+    async with ApiClient(
+        access, user_agent="kubesched-explain", timeout_s=timeout_s, may_write=lambda: False
+    ) as client:
+        for kind in KINDS.values():
+            await _read_kind(client, kind, snapshot)
+    return snapshot
+
+
+async def _read_kind(client: ApiClient, kind: Kind, snapshot: Snapshot) -> None:
+    selector = RUNNING_PODS if kind.name == "Pod" else None
+    try:
+        async for page in client.list_pages(
+            kind.path.collection(), kind.type, field_selector=selector
+        ):
+            if page.first:
+                snapshot.objects[kind.name].clear()
+            snapshot.objects[kind.name] += page.items
+            snapshot.notes += (f"left out, cannot be read: {bad}" for bad in page.bad)
+    except (ForbiddenError, NotFoundError) as refused:
+        if kind.needed:
+            raise
+        snapshot.notes.append(f"{kind.path} are not taken into account: {refused}")

@@ -1,0 +1,194 @@
+"""Manifests as a snapshot: YAML or JSON, one document after the other, lists included.
+
+    files, folders ──> documents ──> objects, with the defaults that the API server would give
+
+Also the pod of a manifest that was not created yet, be it a pod or whatever has a pod template.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+import yaml
+
+from kubesched.api.core import Pod
+from kubesched.embedded.pod_defaults import set_spec_defaults
+from kubesched.errors import ObjectError
+from kubesched.snapshot.contents import Snapshot
+from kubesched.snapshot.kinds import KINDS, Kind, PriorityClass, kind_of
+
+JsonObject = dict[str, Any]
+
+SUFFIXES: Final = (".yaml", ".yml", ".json")
+#: Priorities that every cluster has.
+SYSTEM_CLASSES: Final = {
+    "system-cluster-critical": 2_000_000_000,
+    "system-node-critical": 2_000_001_000,
+}
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: a time is a text."""
+
+
+_Loader.yaml_implicit_resolvers = {
+    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+}
+
+
+def read(paths: Sequence[Path]) -> Snapshot:
+    """Read files, and all manifests in folders; raises ObjectError if one cannot be read."""
+    snapshot = Snapshot(source=", ".join(map(str, paths)))
+    ignored: dict[str, int] = {}
+    found: list[tuple[str, Kind, JsonObject]] = []
+    for path in _files(paths):
+        for where, tree in _objects(path):
+            kind = kind_of(tree.get("apiVersion"), tree.get("kind"))
+            if kind is None:
+                name = str(tree.get("kind"))
+                ignored[name] = ignored.get(name, 0) + 1
+            else:
+                found.append((where, kind, tree))
+    # Classes first: pods get their priority from them.
+    for where, kind, tree in sorted(found, key=lambda each: each[1].name != "PriorityClass"):
+        snapshot.add(kind.name, _object(tree, kind, where, snapshot.priority_classes))
+    if ignored:
+        listed = ", ".join(f"{count} {name}" for name, count in sorted(ignored.items()))
+        snapshot.notes.append(f"objects that do not decide where pods go, left out: {listed}")
+    return snapshot
+
+
+def read_pod(path: Path, classes: Sequence[PriorityClass], *, namespace: str) -> Pod:
+    """Return the first pod, or pod template, of a file; raises ObjectError if it has none."""
+    for where, tree in _objects(path):
+        found = _pod_tree(tree)
+        if found is None:
+            continue
+        meta = found.setdefault("metadata", {})
+        if not meta.get("namespace"):
+            meta["namespace"] = namespace
+        pod: Pod = _object(found, KINDS["Pod"], where, classes)
+        return pod
+    raise ObjectError(f"{path}: no pod in it, and nothing with a pod template")
+
+
+def _pod_tree(tree: JsonObject) -> JsonObject | None:
+    """Return the pod that an object is, or that it would make."""
+    if tree.get("kind") == "Pod":
+        return tree
+    spec = tree.get("spec")
+    if isinstance(spec, dict) and isinstance(spec.get("jobTemplate"), dict):
+        spec = spec["jobTemplate"].get("spec")
+    template = spec.get("template") if isinstance(spec, dict) else None
+    if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
+        return None
+    owner = tree.get("metadata") or {}
+    meta = dict(template.get("metadata") or {})
+    meta.setdefault("name", owner.get("name", ""))
+    meta.setdefault("namespace", owner.get("namespace", ""))
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+# --- files to trees ---------------------------------------------------------------------------
+
+
+def _files(paths: Sequence[Path]) -> Iterator[Path]:
+    for path in paths:
+        if path.is_dir():
+            inside = sorted(each for each in path.rglob("*") if each.suffix in SUFFIXES)
+            if not inside:
+                raise ObjectError(f"{path}: no manifests ({', '.join(SUFFIXES)}) in this folder")
+            yield from inside
+        else:
+            yield path
+
+
+def _objects(path: Path) -> Iterator[tuple[str, JsonObject]]:
+    """Return the objects of a file, each with what messages call it."""
+    try:
+        with path.open("rb") as text:
+            documents = list(yaml.load_all(text, _Loader))
+    except OSError as failed:
+        raise ObjectError(f"cannot read {path}: {failed.strerror}") from None
+    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as malformed:
+        text_of_it = " ".join(str(malformed).split())
+        raise ObjectError(f"{path}: not YAML: {text_of_it}") from None
+    for number, document in enumerate(documents, start=1):
+        where = str(path) if len(documents) == 1 else f"{path}, document {number}"
+        yield from _unpacked(document, where)
+
+
+def _unpacked(document: object, where: str) -> Iterator[tuple[str, JsonObject]]:
+    if document is None:
+        return
+    if not isinstance(document, dict) or not document.get("kind"):
+        raise ObjectError(f"{where}: not a Kubernetes object: it has no kind")
+    items = document.get("items")
+    kind = str(document["kind"])
+    if not kind.endswith("List") or not isinstance(items, list):
+        yield where, document
+        return
+    # Items of a typed list need not repeat what they are.
+    identity = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
+    for number, item in enumerate(items):
+        if isinstance(item, dict):
+            missing = {} if item.get("kind") else identity
+            yield f"{where}, item {number}", {**missing, **item}
+
+
+# --- trees to objects -------------------------------------------------------------------------
+
+
+def _object(tree: JsonObject, kind: Kind, where: str, classes: Sequence[PriorityClass]) -> Any:  # noqa: ANN401 (of the kind's type)
+    tree = _without_nulls(tree)
+    meta = tree.setdefault("metadata", {})
+    if not isinstance(meta, dict):
+        raise ObjectError(f"{where}: {kind.name}: metadata must be an object")
+    name = meta.setdefault("name", meta.get("generateName", ""))
+    if kind.path.namespaced:
+        meta["namespace"] = meta.get("namespace") or "default"
+    meta["uid"] = meta.get("uid") or "/".join((meta.get("namespace", ""), str(name)))
+    at = f"{where}: {kind.name} {name}"
+    if not name:
+        raise ObjectError(f"{at}: it has no name")
+    try:
+        if kind.name == "Pod":
+            _complete_pod(tree, at, classes)
+        elif kind.name == "Node":
+            status = tree.setdefault("status", {})
+            status.setdefault("allocatable", status.get("capacity"))
+        return msgspec.convert(_without_nulls(tree), kind.type)
+    except (msgspec.ValidationError, AttributeError, TypeError) as unreadable:
+        raise ObjectError(f"{at}: {unreadable}") from None
+
+
+def _complete_pod(tree: JsonObject, at: str, classes: Sequence[PriorityClass]) -> None:
+    spec = tree.setdefault("spec", {})
+    set_spec_defaults(spec)
+    if spec.get("priority") is not None:
+        return
+    name = spec.get("priorityClassName", "")
+    if name in SYSTEM_CLASSES:
+        spec["priority"] = SYSTEM_CLASSES[name]
+        return
+    matching = [
+        each for each in classes if (each.metadata.name == name if name else each.global_default)
+    ]
+    if name and not matching:
+        raise ObjectError(f"{at}: there is no priority class {name}")
+    if matching:
+        spec["priority"] = matching[0].value
+        spec.setdefault("preemptionPolicy", matching[0].preemption_policy or None)
+
+
+def _without_nulls(value: Any) -> Any:  # noqa: ANN401 (any JSON value)
+    """Return a value without its nulls: in the API, they mean not there."""
+    if isinstance(value, dict):
+        return {key: _without_nulls(each) for key, each in value.items() if each is not None}
+    if isinstance(value, list):
+        return [_without_nulls(each) for each in value]
+    return value

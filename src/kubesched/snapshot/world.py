@@ -1,0 +1,210 @@
+"""A snapshot put to work: the very state and frameworks that schedule, cut off from any server.
+
+    Snapshot ──> Cluster (columns) <── Framework of each profile
+                     └── what if: pods away, nodes away, other nodes; each undone on leaving
+
+Nothing leaves a world: its binder refuses, and its evictor only remembers whom it was to evict.
+"""
+
+from __future__ import annotations
+
+import gc
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+from msgspec.structs import replace
+
+from kubesched.api import names
+from kubesched.api.core import Node, Pod
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.object_store import ObjectStore
+from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import ObjectError, PluginError
+from kubesched.framework.building import build_framework
+from kubesched.framework.registry import Registry
+from kubesched.framework.runtime import Framework
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.snapshot.contents import Snapshot
+
+PodKey = tuple[str, str]
+T = TypeVar("T")
+
+
+class RememberingEvictor:
+    """Evicts nobody, and remembers who it would have been."""
+
+    def __init__(self) -> None:
+        self._last: tuple[str, tuple[PodInfo, ...]] | None = None
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:  # noqa: ARG002
+        """Remember."""
+        self._last = node_name, tuple(victims)
+
+    def taken(self) -> tuple[str, tuple[PodInfo, ...]] | None:
+        """Return node and victims of the last time, and forget them."""
+        last, self._last = self._last, None
+        return last
+
+    def is_evicting_for(self, uid: str) -> bool:  # noqa: ARG002 (nobody is evicted)
+        """Say no."""
+        return False
+
+
+class _NoBinder:
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise PluginError(
+            f"{pod.full_name} cannot be bound to {node_name}: this is no live cluster"
+        )
+
+
+class World:
+    """A cluster that can be asked, and changed for a while, without anybody noticing."""
+
+    def __init__(
+        self,
+        snapshot: Snapshot,
+        config: SchedulerConfiguration,
+        gates: FeatureGates,
+        *,
+        registry: Registry = IN_TREE,
+    ) -> None:
+        self.cluster = Cluster(RequestRules.of(gates))
+        self.table = self.cluster.table
+        self.evictor = RememberingEvictor()
+        self.notes = list(snapshot.notes)
+        #: pods that want a node
+        self.pending: dict[PodKey, Pod] = {}
+        #: pods that have one
+        self.placed: dict[PodKey, Pod] = {}
+        collecting = gc.isenabled()
+        gc.disable()  # a hundred thousand objects come, and none of them goes
+        try:
+            self._fill(snapshot)
+        finally:
+            if collecting:
+                gc.enable()
+        self.frameworks: dict[str, Framework] = {
+            profile.scheduler_name: build_framework(
+                profile,
+                registry=registry,
+                gates=gates,
+                cluster=self.cluster,
+                binder=_NoBinder(),
+                evictor=self.evictor,
+                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            )
+            for profile in config.profiles
+        }
+        if config.extenders:
+            self.notes.append(
+                f"{len(config.extenders)} extenders of the configuration are not asked"
+            )
+
+    # --- filling ----------------------------------------------------------------------------
+
+    def _fill(self, snapshot: Snapshot) -> None:
+        cluster, storage, objects = self.cluster, self.cluster.storage, snapshot.objects
+        for node in snapshot.nodes:
+            self._try(cluster.put_node, node, f"node {node.metadata.name}")
+        for namespace in objects["Namespace"]:
+            cluster.put_namespace(namespace)
+        for kind in ("Service", "ReplicationController", "ReplicaSet", "StatefulSet"):
+            for workload in objects[kind]:
+                cluster.workloads.put(workload)
+        for budget in objects["PodDisruptionBudget"]:
+            cluster.budgets.put(budget)
+        stores: tuple[tuple[str, ObjectStore[Any, Any]], ...] = (
+            ("StorageClass", storage.classes),
+            ("CSINode", storage.csi_nodes),
+            ("CSIDriver", storage.drivers),
+            ("CSIStorageCapacity", storage.capacities),
+            ("VolumeAttachment", storage.attachments),
+            ("PersistentVolume", storage.volumes),
+            ("PersistentVolumeClaim", storage.claims),
+        )
+        for kind, store in stores:
+            for obj in objects[kind]:
+                store.put(obj)
+        for pod in snapshot.pods:
+            self._try(self._put_pod, pod, f"pod {_full_name(pod)}")
+
+    def _put_pod(self, pod: Pod) -> None:
+        if pod.status.phase in (names.PHASE_SUCCEEDED, names.PHASE_FAILED):
+            return
+        key = pod.metadata.namespace, pod.metadata.name
+        if pod.spec.node_name:
+            self.cluster.put_pod(pod)
+            self.placed[key] = pod
+            return
+        self.pending[key] = pod
+        if pod.status.nominated_node_name:
+            info = self.cluster.compiler.pending(pod)
+            self.cluster.nominator.nominate(info, pod.status.nominated_node_name)
+
+    def _try(self, put: Callable[[T], None], obj: T, what: str) -> None:
+        try:
+            put(obj)
+        except ObjectError as unreadable:
+            self.notes.append(f"{what} left out: {unreadable}")
+
+    # --- asking -----------------------------------------------------------------------------
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod, wherever it is."""
+        key = namespace, name
+        return self.pending.get(key) or self.placed.get(key)
+
+    def compile(self, pod: Pod) -> PodInfo:
+        """Compile a pod that wants a node, whether or not it has one; raises ObjectError."""
+        if pod.spec.node_name:
+            pod = replace(pod, spec=replace(pod.spec, node_name=""))
+        return self.cluster.compiler.pending(pod)
+
+    def pods_on(self, node_name: str) -> list[PodInfo]:
+        """Return the pods on a node."""
+        row = self.table.row_of(node_name)
+        return [] if row is None else list(self.table.pods[row].values())
+
+    # --- what if ----------------------------------------------------------------------------
+
+    @contextmanager
+    def without_pods(self, pods: Iterable[PodInfo]) -> Iterator[None]:
+        """Take pods off their nodes for a while."""
+        taken = [(pod, self.cluster.node_of(pod.uid)) for pod in pods]
+        for pod, _ in taken:
+            self.cluster.remove_pod(pod.uid)
+        try:
+            yield
+        finally:
+            for pod, node_name in taken:
+                if node_name is not None:
+                    self.cluster.put_pod(pod.object_on(node_name))
+
+    @contextmanager
+    def with_nodes(self, nodes: Iterable[Node]) -> Iterator[None]:
+        """Let nodes be there, or be as given instead of as they are, for a while."""
+        before: list[tuple[str, Node | None]] = []
+        for node in nodes:
+            row = self.table.row_of(node.metadata.name)
+            before.append((node.metadata.name, None if row is None else self.table.nodes[row]))
+            self.cluster.put_node(node)
+        try:
+            yield
+        finally:
+            for name, old in before:
+                if old is None:
+                    self.cluster.remove_node(name)
+                else:
+                    self.cluster.put_node(old)
+
+
+def is_bound_to_its_node(pod: Pod) -> bool:
+    """Tell whether a pod goes with its node: one of a daemon set, or the kubelet's own."""
+    return any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references)
+
+
+def _full_name(pod: Pod) -> str:
+    return f"{pod.metadata.namespace}/{pod.metadata.name}"

@@ -1,0 +1,321 @@
+"""An explanation says what the scheduler would say, and more."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from msgspec.structs import replace
+
+from kubesched.api.core import Node, Pod
+from kubesched.api.meta import OwnerReference
+from kubesched.errors import ObjectError, UsageError
+from kubesched.explain.explaining import (
+    Options,
+    changed_fields,
+    changes_that_help,
+    explain,
+    find_pod,
+)
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.scheduler.cycle import SchedulingCycle
+from tests.unit.builders import (
+    must,
+    node,
+    on_node,
+    pod,
+    pod_term,
+    requirement,
+    requires,
+    spread_over,
+    taint,
+    term,
+)
+
+from .clusters import clusters
+from .worlds import case_of, explained, titles, world_of
+
+ZONE = "topology.kubernetes.io/zone"
+Drawn = tuple[list[Node | Pod], Pod]
+
+
+# --- what is said -----------------------------------------------------------------------------
+
+
+def test_every_reason_of_a_node_is_given_not_only_the_first() -> None:
+    said = explained(
+        pod("p", cpu="8", node_selector={"disk": "ssd"}),
+        node("n1", cpu="4", taints=[taint("gpu:NoSchedule")]),
+    )
+
+    assert [(each.plugin, each.text) for each in said.nodes[0].reasons] == [
+        ("TaintToleration", "node(s) had untolerated taint(s)"),
+        ("NodeAffinity", "node(s) didn't match Pod's node affinity/selector"),
+        ("NodeResourcesFit", "Insufficient cpu"),
+    ]
+    assert said.message.startswith("0/1 nodes are available: 1 node(s) had untolerated taint(s). ")
+
+
+def test_reasons_are_counted_and_those_that_stand_alone_apart() -> None:
+    said = explained(
+        pod("p", cpu="8"),
+        node("n1", cpu="4"),
+        node("n2", cpu="4", taints=[taint("gpu:NoSchedule")]),
+        node("n3", cpu="16", taints=[taint("gpu:NoSchedule")]),
+    )
+
+    counted = {each.text: (each.nodes, each.alone) for each in said.reasons}
+    assert counted == {
+        "Insufficient cpu": (2, 1),
+        "node(s) had untolerated taint(s)": (2, 1),
+    }
+
+
+def test_nodes_that_fit_are_scored_plugin_by_plugin() -> None:
+    said = explained(
+        pod("p", cpu="1", memory="1Gi"),
+        node("small", cpu="2", memory="4Gi"),
+        node("large", cpu="16", memory="32Gi"),
+    )
+
+    assert said.outcome == "Schedulable"
+    assert [each.node for each in said.scores] == ["large", "small"]
+    assert said.best_nodes == ("large",)
+    large = said.scores[0]
+    assert large.total == sum(each.weighted for each in large.plugins.values())
+    fit = large.plugins["NodeResourcesFit"]
+    # 15 of 16 cpu and 31 of 32Gi would be left: 93 and 96, of which the mean counts.
+    assert (fit.raw, fit.normalized, fit.weighted) == (94, 94, 94)
+
+
+def test_a_pod_that_has_a_node_is_explained_as_if_it_had_none() -> None:
+    placed = pod("p", node="n1", cpu="3")
+    world = world_of(node("n1", cpu="4"), node("n2", cpu="2"), placed)
+
+    said = explain(world, placed)
+
+    assert (said.outcome, said.current_node, said.feasible_nodes) == ("Schedulable", "n1", 1)
+    assert world.cluster.node_of("p") == "n1"
+    world.cluster.validate()
+
+
+def test_a_gated_pod_is_said_to_wait_for_its_gates() -> None:
+    said = explained(pod("p", gates=["wait"]), node("n1"))
+
+    assert said.outcome == "Gated"
+    assert "wait" in said.message
+
+
+def test_without_nodes_there_is_nothing_to_try() -> None:
+    said = explained(pod("p"))
+
+    assert said.message == "no nodes available to schedule pods"
+    assert said.changes == ()
+
+
+def test_room_that_is_promised_to_another_pod_is_named() -> None:
+    waiting = pod("first", cpu="3", priority=10, nominated="n1")
+    said = explained(pod("p", cpu="2"), node("n1", cpu="4"), waiting)
+
+    [reason] = said.nodes[0].reasons
+    assert reason.text == (
+        "Insufficient cpu (beside default/first, to which room here is promised)"
+    )
+
+
+def test_preemption_names_node_and_victims() -> None:
+    said = explained(
+        pod("p", cpu="4", priority=5),
+        node("n1", cpu="4"),
+        pod("low", node="n1", cpu="3", priority=1),
+    )
+
+    assert said.preemption is not None
+    assert said.preemption.node == "n1"
+    assert [each.pod for each in said.preemption.victims] == ["default/low"]
+
+
+def test_a_pod_of_a_scheduler_that_the_configuration_does_not_have_is_refused() -> None:
+    world, foreign = world_of(node("n1")), pod("p")
+
+    with pytest.raises(UsageError, match="no profile other, only default-scheduler"):
+        explain(world, foreign, Options(profile="other"))
+
+
+def test_a_missing_pod_is_answered_with_similar_names() -> None:
+    world = world_of(node("n1"), pod("web-1", namespace="shop"), pod("db", namespace="prod"))
+
+    with pytest.raises(ObjectError, match="pod shop/web-2 not found; there is shop/web-1"):
+        find_pod(world, "shop", "web-2")
+    with pytest.raises(ObjectError, match="pod shop/db not found; there is prod/db"):
+        find_pod(world, "shop", "db")
+
+
+# --- what would help --------------------------------------------------------------------------
+
+
+def test_a_smaller_request_is_computed_from_what_is_left() -> None:
+    change = explained(
+        pod("p", memory="8Gi"),
+        node("n1", memory="8Gi"),
+        pod("a", node="n1", memory="1843Mi"),
+        node("n2", memory="4Gi"),
+    ).changes[0]
+
+    assert change.title == "request 6349Mi (6.2Gi) memory instead of 8Gi"
+    assert (change.nodes, change.examples) == (1, ("n1",))
+    assert change.set == {
+        "containers": [{"name": "main", "resources": {"requests": {"memory": "6349Mi"}}}]
+    }
+
+
+def test_a_taint_is_to_be_tolerated_where_nothing_else_is_in_the_way() -> None:
+    tainted = [taint("gpu=yes:NoSchedule")]
+    found = explained(
+        pod("p", cpu="2"),
+        *(node(f"g{number}", cpu="4", taints=tainted) for number in range(3)),
+        node("small", cpu="1", taints=tainted),
+    ).changes[0]
+
+    assert (found.title, found.nodes) == ("tolerate taint gpu=yes:NoSchedule", 3)
+    assert found.set == {
+        "tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]
+    }
+
+
+def test_a_selector_gets_another_value_or_goes() -> None:
+    found = titles(
+        pod("p", node_selector={"pool": "a"}),
+        node("n1", labels={"pool": "b"}),
+        node("n2", labels={}),
+    )
+
+    assert found[:2] == ["node selector pool=b instead of a", "drop node selector pool=a"]
+
+
+def test_one_requirement_of_a_node_affinity_goes() -> None:
+    wanted = term(requirement("disk", "In", "ssd"), requirement("pool", "Exists"))
+
+    found = titles(pod("p", node_affinity=requires(wanted)), node("n1", labels={"pool": "a"}))
+
+    assert found[0] == "drop node affinity disk In (ssd)"
+
+
+def test_spread_gets_the_smallest_skew_that_helps() -> None:
+    nodes = [
+        node("a", cpu="16", labels={ZONE: "a"}),
+        node("b", cpu="1", labels={ZONE: "b"}),
+    ]
+    placed = [pod(f"p{n}", node="a", cpu="1", labels={"app": "x"}) for n in range(3)]
+    wanting = pod("p", cpu="2", labels={"app": "x"}, spread=[spread_over(ZONE, app="x")])
+
+    found = titles(wanting, *nodes, *placed)
+
+    assert "spread over topology.kubernetes.io/zone with maxSkew 4 instead of 1" in found
+
+
+def test_anti_affinity_goes_term_by_term() -> None:
+    found = titles(
+        pod("p", away_from=must(pod_term(ZONE, app="x"))),
+        node("n1", labels={ZONE: "a"}),
+        pod("x", node="n1", labels={"app": "x"}),
+    )
+
+    assert f"drop the pod anti-affinity term over {ZONE}" in found
+    assert "evict default/x (priority 0) from n1" in found
+
+
+def test_cordoned_and_unwell_nodes_are_to_be_brought_back() -> None:
+    found = titles(
+        pod("p"),
+        node("n1", unschedulable=True),
+        node("n2", taints=[taint("node.kubernetes.io/not-ready:NoExecute")]),
+    )
+
+    assert found[:2] == ["uncordon node n1", "bring back node n2 (not-ready)"]
+
+
+def test_several_obstacles_are_taken_away_together() -> None:
+    [first, *_] = explained(
+        pod("p", cpu="8", node_selector={"disk": "ssd"}),
+        node("n1", cpu="4", taints=[taint("gpu:NoSchedule")]),
+    ).changes
+
+    assert first.steps == 3
+    assert first.title == (
+        "tolerate taint gpu:NoSchedule, and drop node selector disk=ssd, and "
+        "request 4 cpu instead of 8"
+    )
+
+
+def test_one_more_node_comes_with_the_pods_that_every_node_gets() -> None:
+    agent = pod("agent", node="n1", cpu="1")
+    owner = OwnerReference(kind="DaemonSet", name="agent")
+    agent = replace(agent, metadata=replace(agent.metadata, owner_references=(owner,)))
+    others = (node("n1", cpu="4"), agent, pod("x", node="n1", cpu="1", priority=9))
+
+    assert any("one more node like n1" in each for each in titles(pod("p", cpu="3"), *others))
+    # Beside the agent there is no room for more than 3.
+    assert not any("one more node" in each for each in titles(pod("p", cpu="4"), *others))
+
+
+def test_fields_that_nothing_is_left_of_are_null() -> None:
+    before, after = pod("p", node_selector={"a": "b"}), pod("p")
+
+    assert changed_fields(before, after) == {"nodeSelector": None}
+
+
+# --- whatever the cluster ---------------------------------------------------------------------
+
+
+@given(clusters())
+@settings(max_examples=40)
+def test_it_says_what_the_scheduler_says(drawn: Drawn) -> None:
+    objects, wanting = drawn
+    said = explain(world_of(*objects), wanting)
+
+    other = world_of(*objects)
+    framework = other.frameworks["default-scheduler"]
+    info = other.compile(wanting)
+    decision = SchedulingCycle(other.cluster, seed=1).schedule(framework, info)
+    assert (said.outcome == "Schedulable") == decision.status.ok
+    assert said.message == decision.status.message
+    if not decision.status.ok:
+        found = framework.evaluator.look_for_feasible(CycleState(), info)
+        assert isinstance(found, Diagnosis)
+        for answer in said.nodes if found.pre_filter is None else ():
+            row = other.table.row_of(answer.node)
+            assert row is not None
+            first = tuple(
+                each.text for each in answer.reasons if each.plugin == answer.reasons[0].plugin
+            )
+            assert first == found.status_of(row).reasons
+    else:
+        assert decision.node_name in said.best_nodes
+
+
+@given(clusters())
+@settings(max_examples=40)
+def test_every_change_makes_the_pod_fit_in_a_cluster_made_anew(drawn: Drawn) -> None:
+    objects, wanting = drawn
+    world = world_of(*objects)
+    case = case_of(world, wanting)
+    if len(case.feasible()):
+        return
+
+    for proposal, rows in changes_that_help(case):
+        evicted = {each.uid for each in proposal.evict}
+        changed = {each.metadata.name: each for each in proposal.nodes}
+        kept = [
+            each
+            for each in objects
+            if each.metadata.uid not in evicted and each.metadata.name not in changed
+        ]
+        anew = world_of(*changed.values(), *kept, *proposal.arriving)
+        fits = case_of(anew, proposal.pod).feasible()
+        assert len(fits) == len(rows), proposal.title
+        if proposal.kind == "evict":
+            # None of them is evicted in vain.
+            back = [on_node(each.pod, each.pod.spec.node_name) for each in proposal.evict[-1:]]
+            assert not len(case_of(world_of(*kept, *back), proposal.pod).feasible())
+    world.cluster.validate()

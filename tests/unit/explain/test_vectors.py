@@ -1,0 +1,165 @@
+"""What explain says of the conformance cases, which kube-scheduler itself has answered.
+
+Cases hold, for every filter by itself, which nodes it turns away and why: all reasons of all nodes.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import msgspec
+import pytest
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod
+from kubesched.config.features import FeatureGates
+from kubesched.config.loading import profile_from_fragment
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.explain.case import Case
+from kubesched.explain.explaining import Options, changes_that_help, explain
+from kubesched.explain.report import Explanation
+from kubesched.snapshot.contents import Snapshot
+from kubesched.snapshot.kinds import KINDS
+from kubesched.snapshot.world import World
+from tests.conformance.answers import all_candidates
+from tests.conformance.test_vectors import COMPLETE, is_built
+from tests.conformance.vectors import Vector, read
+
+THEMES = [*COMPLETE, "config", "mixed", "preemption"]
+#: Of each theme, so that it takes seconds. The scheduler's own tests go through all of them.
+CASES = 15
+#: Every change of a case is tried in a cluster made anew, which takes longer.
+CASES_WITH_CHANGES = 5
+
+#: Name of a list of objects → kind.
+LISTS = {kind[0].lower() + kind[1:] + ("es" if kind.endswith("s") else "s"): kind for kind in KINDS}
+LISTS |= {
+    "csiNodes": "CSINode",
+    "csiDrivers": "CSIDriver",
+    "csiStorageCapacities": "CSIStorageCapacity",
+}
+
+
+@cache
+def _cases(theme: str, *, unschedulable: bool) -> list[Vector]:
+    # A pod that names its node is explained as if it did not: it has been scheduled.
+    found = [
+        vector
+        for vector in read(theme)
+        if ("fitError" in vector.expect) == unschedulable
+        and is_built(vector)
+        and not vector.case["pod"]["spec"].get("nodeName")
+    ]
+    # No image keeps a pod away from a node.
+    assert len(found) > 20 or (theme == "images" and unschedulable)
+    return found
+
+
+def _some(theme: str, count: int, *, unschedulable: bool) -> list[Vector]:
+    found = _cases(theme, unschedulable=unschedulable)
+    return found[:: max(len(found) // count, 1)]
+
+
+def _world(case: dict[str, Any], **others: list[Any]) -> World:
+    gates = FeatureGates.of(case.get("featureGates") or {})
+    profile = all_candidates(profile_from_fragment(case.get("config") or {}, gates), case)
+    config = replace(SchedulerConfiguration.default(gates), profiles=(profile,))
+    snapshot = Snapshot(source=case["id"])
+    for key, manifests in case["objects"].items():
+        if key in LISTS:
+            kind = KINDS[LISTS[key]]
+            snapshot.objects[kind.name] = [msgspec.convert(each, kind.type) for each in manifests]
+    snapshot.objects.update(others)
+    return World(snapshot, config, gates)
+
+
+def _pod(case: dict[str, Any]) -> Pod:
+    return msgspec.convert(case["pod"], Pod)
+
+
+def _said(vector: Vector) -> Explanation:
+    world = _world(vector.case)
+    return explain(world, _pod(vector.case), Options(changes=False, any_profile=True))
+
+
+def _by_plugin(said: Explanation) -> dict[str, dict[str, list[str]]]:
+    found: dict[str, dict[str, list[str]]] = {}
+    for node in said.nodes:
+        for reason in node.reasons:
+            if "to which room here is promised" not in reason.text:
+                found.setdefault(reason.plugin, {}).setdefault(node.node, []).append(reason.text)
+    return {
+        plugin: {node: sorted(each) for node, each in of.items()} for plugin, of in found.items()
+    }
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_reasons_and_message_are_kube_schedulers(theme: str) -> None:
+    for vector in _some(theme, CASES, unschedulable=True):
+        said, expect = _said(vector), vector.expect
+        if expect.get("preenqueue"):
+            continue
+
+        assert said.message == expect["fitError"], vector.name
+        of_pod = {each.plugin for each in said.pod_reasons}
+        restricted = {
+            plugin
+            for plugin, of in (expect.get("prefilter") or {}).items()
+            if of.get("nodeNames") is not None
+        }
+        wanted = {
+            plugin: {node: sorted(each.get("reasons", ())) for node, each in of.items()}
+            for plugin, of in (expect.get("filter") or {}).items()
+        }
+        found = {
+            plugin: of
+            for plugin, of in _by_plugin(said).items()
+            if plugin not in of_pod | restricted
+        }
+        for plugin in restricted:
+            wanted.pop(plugin, None)
+        assert found == wanted, vector.name
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_scores_are_kube_schedulers(theme: str) -> None:
+    for vector in _some(theme, CASES, unschedulable=False):
+        said, expect = _said(vector), vector.expect
+        if "total" not in expect:
+            continue
+
+        assert {each.node: each.total for each in said.scores} == expect["total"], vector.name
+        assert set(said.best_nodes) == set(expect["best"]), vector.name
+
+
+@pytest.mark.parametrize("theme", THEMES)
+def test_every_change_places_the_pod_when_it_is_applied(theme: str) -> None:
+    for vector in _some(theme, CASES_WITH_CHANGES, unschedulable=True):
+        world, pod = _world(vector.case), _pod(vector.case)
+        case = Case(world, next(iter(world.frameworks.values())), pod)
+        for proposal, rows in changes_that_help(case):
+            evicted = {(each.pod.metadata.uid) for each in proposal.evict}
+            changed = {each.metadata.name: each for each in proposal.nodes}
+            nodes = [msgspec.convert(each, KINDS["Node"].type) for each in _list(vector, "nodes")]
+            pods = [msgspec.convert(each, Pod) for each in _list(vector, "pods")]
+            there = {each.metadata.name for each in nodes}
+            anew = _world(
+                vector.case,
+                Node=[
+                    *(changed.get(each.metadata.name, each) for each in nodes),
+                    *(each for name, each in changed.items() if name not in there),
+                ],
+                Pod=[
+                    *(each for each in pods if each.metadata.uid not in evicted),
+                    *proposal.arriving,
+                ],
+            )
+            other = Case(anew, next(iter(anew.frameworks.values())), proposal.pod)
+            fits = len(other.feasible(proposal.pod))
+            assert fits == len(rows), f"{vector.name}: {proposal.title}"
+        world.cluster.validate()
+
+
+def _list(vector: Vector, key: str) -> list[Any]:
+    return vector.case["objects"].get(key) or []

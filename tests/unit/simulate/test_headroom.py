@@ -1,0 +1,86 @@
+"""Headroom is what repeated placement comes to, however it is counted."""
+
+from __future__ import annotations
+
+from unittest.mock import patch
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kubesched.api.core import Node, Pod
+from kubesched.simulate import headroom as module
+from kubesched.simulate.headroom import headroom
+from tests.unit.builders import node, pod, spread_over
+from tests.unit.explain.clusters import clusters
+from tests.unit.explain.worlds import world_of
+
+ZONE = "topology.kubernetes.io/zone"
+
+
+def test_each_node_takes_as_many_as_its_scarcest_resource_allows() -> None:
+    world = world_of(
+        node("cpu", cpu="4", memory="64Gi", zone="a"),
+        node("memory", cpu="64", memory="5Gi", zone="b"),
+        node("pods", cpu="64", memory="64Gi", pods=3, zone="b"),
+        node("full", cpu="1", memory="1Gi", zone="a"),
+        pod("other", node="full", cpu="1"),
+        pod("another", node="pods"),
+    )
+
+    found = headroom(world, pod("p", cpu="1", memory="1Gi"))
+
+    assert found.by_node == {"cpu": 4, "memory": 5, "pods": 2}
+    assert (found.pods, found.nodes, found.at_least) == (11, 3, False)
+    assert found.by_zone == {"a": 4, "b": 7}
+
+
+def test_pods_that_ask_for_nothing_fill_the_places() -> None:
+    assert headroom(world_of(node("n1", pods=7)), pod("p")).pods == 7
+
+
+def test_a_pod_that_fits_nowhere_has_none_and_is_told_why() -> None:
+    found = headroom(world_of(node("n1", cpu="1")), pod("p", cpu="2"))
+
+    assert found.pods == 0
+    assert found.message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
+
+
+def test_spread_constraints_end_it_before_room_does() -> None:
+    world = world_of(
+        node("a", cpu="16", labels={ZONE: "a"}), node("b", cpu="2", labels={ZONE: "b"})
+    )
+    wanted = pod("p", cpu="1", labels={"app": "x"}, spread=[spread_over(ZONE, app="x")])
+
+    found = headroom(world, wanted)
+
+    assert found.by_node == {"a": 3, "b": 2}
+    assert "didn't match pod topology spread constraints" in found.message
+    world.cluster.validate()
+    assert world.cluster.pod_count == 0
+
+
+def test_a_host_port_is_taken_once_on_each_node() -> None:
+    assert headroom(world_of(node("a"), node("b")), pod("p", ports=[80])).pods == 2
+
+
+def test_counting_ends_at_the_limit() -> None:
+    found = headroom(world_of(node("n1")), pod("p", spread=[spread_over(ZONE)]), limit=0)
+
+    assert (found.pods, found.at_least) == (0, True)
+
+
+@given(clusters(), st.integers(0, 3), st.integers(0, 2))
+@settings(max_examples=40)
+def test_counting_all_nodes_at_once_is_placing_one_by_one(
+    drawn: tuple[list[Node | Pod], Pod], cpu: int, memory: int
+) -> None:
+    objects, _ = drawn
+    wanted = pod("p", cpu=str(cpu), memory=f"{memory}Gi")
+    counted, placed = world_of(*objects), world_of(*objects)
+
+    found = headroom(counted, wanted)
+    with patch.object(module, "_counted", return_value=None):
+        one_by_one = headroom(placed, wanted)
+
+    assert one_by_one.by_node == found.by_node
+    placed.cluster.validate()

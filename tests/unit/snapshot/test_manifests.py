@@ -1,0 +1,142 @@
+"""Manifests become what the API server would make of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kubesched.errors import ObjectError
+from kubesched.snapshot import manifests
+from kubesched.snapshot.contents import Snapshot
+from kubesched.snapshot.kinds import PriorityClass
+
+NODE = """\
+apiVersion: v1
+kind: Node
+metadata: {name: n1, creationTimestamp: 2026-01-01T00:00:00Z, labels: null}
+status: {capacity: {cpu: 4, memory: 8Gi, pods: 110}}
+"""
+POD = """\
+apiVersion: v1
+kind: Pod
+metadata: {name: p}
+spec:
+  tolerations: null
+  containers:
+  - {name: c, image: i, resources: {limits: {memory: 1Gi}}}
+"""
+
+
+def _read(tmp_path: Path, *texts: str) -> Snapshot:
+    path = tmp_path / "objects.yaml"
+    path.write_text("---\n".join(texts))
+    return manifests.read([path])
+
+
+def test_objects_get_the_defaults_of_the_api_server(tmp_path: Path) -> None:
+    found = _read(tmp_path, NODE, POD)
+
+    [node], [pod] = found.nodes, found.pods
+    assert node.status.allocatable == {"cpu": 4, "memory": "8Gi", "pods": 110}
+    assert node.metadata.creation_timestamp == "2026-01-01T00:00:00Z"
+    assert (pod.metadata.namespace, pod.metadata.uid) == ("default", "default/p")
+    assert pod.spec.scheduler_name == "default-scheduler"
+    resources = pod.spec.containers[0].resources
+    assert resources is not None
+    assert resources.requests == {"memory": "1Gi"}
+
+
+def test_folders_are_read_and_lists_unpacked(tmp_path: Path) -> None:
+    (tmp_path / "sub").mkdir()
+    (tmp_path / "sub" / "nodes.json").write_text(
+        '{"kind":"NodeList","apiVersion":"v1","items":[{"metadata":{"name":"n2"}}]}'
+    )
+    (tmp_path / "list.yml").write_text(
+        "apiVersion: v1\nkind: List\nitems:\n- {apiVersion: v1, kind: Node, metadata: {name: n3}}\n"
+    )
+    (tmp_path / "README.md").write_text("not: [a manifest")
+
+    found = manifests.read([tmp_path])
+
+    assert sorted(each.metadata.name for each in found.nodes) == ["n2", "n3"]
+
+
+def test_what_decides_nothing_is_left_out_with_a_note(tmp_path: Path) -> None:
+    found = _read(tmp_path, NODE, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n")
+
+    assert found.notes == ["objects that do not decide where pods go, left out: 1 Deployment"]
+
+
+def test_pods_get_the_priority_of_their_class_wherever_it_stands(tmp_path: Path) -> None:
+    important = POD.replace("spec:", "spec:\n  priorityClassName: high")
+    high = (
+        "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: high}\nvalue: 9\n"
+    )
+    critical = POD.replace("spec:", "spec:\n  priorityClassName: system-node-critical")
+
+    found = _read(tmp_path, important, critical, high)
+
+    assert [each.spec.priority for each in found.pods] == [9, 2_000_001_000]
+    with pytest.raises(ObjectError, match="Pod p: there is no priority class high"):
+        _read(tmp_path, important)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("a: [", "not YAML: "),
+        ("just text", "not a Kubernetes object: it has no kind"),
+        ("apiVersion: v1\nkind: Node\n", "Node : it has no name"),
+        (
+            "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: 5}\n",
+            "Node n: Expected `object",
+        ),
+        ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: 5\n", "Pod p: "),
+    ],
+)
+def test_mistakes_are_one_line_that_names_the_file(tmp_path: Path, text: str, message: str) -> None:
+    with pytest.raises(ObjectError, match=message) as refused:
+        _read(tmp_path, text)
+    assert str(refused.value).startswith(str(tmp_path / "objects.yaml"))
+    assert "\n" not in str(refused.value)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ObjectError, match="no manifests"):
+        manifests.read([tmp_path])
+
+
+# --- a pod that is not there yet --------------------------------------------------------------
+
+
+def test_the_pod_of_a_deployment_or_cron_job_is_its_template(tmp_path: Path) -> None:
+    template = "{metadata: {labels: {app: x}}, spec: {containers: [{name: c, image: i}]}}"
+    job = f"{{spec: {{template: {template}}}}}"
+    path = tmp_path / "d.yaml"
+    head = "metadata: {name: web, namespace: shop}\n"
+    for text in (
+        f"apiVersion: apps/v1\nkind: Deployment\n{head}spec: {{template: {template}}}\n",
+        f"apiVersion: batch/v1\nkind: CronJob\n{head}spec: {{jobTemplate: {job}}}\n",
+    ):
+        path.write_text(text)
+        pod = manifests.read_pod(path, [], namespace="default")
+        assert (pod.metadata.namespace, pod.metadata.name) == ("shop", "web")
+        assert pod.metadata.labels == {"app": "x"}
+
+
+def test_a_pod_without_a_namespace_gets_the_given_one_and_the_default_class(tmp_path: Path) -> None:
+    path = tmp_path / "p.yaml"
+    path.write_text(POD)
+
+    pod = manifests.read_pod(path, [PriorityClass(value=3, global_default=True)], namespace="shop")
+
+    assert (pod.metadata.namespace, pod.spec.priority) == ("shop", 3)
+
+
+def test_a_file_without_a_pod_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "n.yaml"
+    path.write_text(NODE)
+
+    with pytest.raises(ObjectError, match="no pod in it, and nothing with a pod template"):
+        manifests.read_pod(path, [], namespace="default")

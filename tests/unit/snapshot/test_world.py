@@ -1,0 +1,79 @@
+"""A world is the cluster of its snapshot, and is so again after every what-if."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from kubesched.api.core import PodStatus
+from kubesched.snapshot.world import World
+from tests.unit.builders import node, on_node, pod
+from tests.unit.explain.worlds import world_of
+
+
+def _requested(world: World) -> dict[str, int]:
+    return {
+        name: int(world.table.requested[0, row])
+        for name in world.table.names()
+        if (row := world.table.row_of(name)) is not None
+    }
+
+
+def test_pods_are_on_their_nodes_pending_or_over() -> None:
+    over = replace(pod("over", node="n1", cpu="3"), status=PodStatus(phase="Succeeded"))
+    world = world_of(node("n1"), pod("a", node="n1", cpu="1"), pod("b"), over)
+
+    assert _requested(world) == {"n1": 1000}
+    assert (list(world.placed), list(world.pending)) == ([("default", "a")], [("default", "b")])
+    assert world.find_pod("default", "over") is None
+
+
+def test_an_unreadable_object_costs_itself_and_is_noted() -> None:
+    world = world_of(node("n1", cpu="x"), node("n2"), pod("p", node="n2", cpu="y"))
+
+    assert list(world.table.names()) == ["n2"]
+    assert world.notes[0].startswith("node n1 left out: ")
+    assert world.notes[1].startswith("pod default/p left out: ")
+
+
+def test_nominated_pods_keep_their_room() -> None:
+    world = world_of(node("n1"), pod("a", nominated="n1"))
+
+    assert world.cluster.nominator.node_of("a") == "n1"
+
+
+def test_pods_come_back_after_having_been_away() -> None:
+    placed = pod("a", node="n1", cpu="1")
+    world = world_of(node("n1"), placed)
+    info = world.cluster.pod("a")
+    assert info is not None
+
+    def fail_without_it() -> None:
+        with world.without_pods([info]):
+            assert _requested(world) == {"n1": 0}
+            raise RuntimeError
+
+    with pytest.raises(RuntimeError):
+        fail_without_it()
+
+    assert _requested(world) == {"n1": 1000}
+    world.cluster.validate()
+
+
+def test_nodes_are_as_they_were_after_having_been_otherwise() -> None:
+    world = world_of(node("n1", cpu="4"), pod("a", node="n1", cpu="1"))
+
+    with world.with_nodes([node("n1", cpu="8"), node("n2")]):
+        assert sorted(world.table.names()) == ["n1", "n2"]
+        assert world.table.allocatable[0].max() == 8000
+
+    assert list(world.table.names()) == ["n1"]
+    assert np.array_equal(world.table.allocatable[0, :1], [4000])
+    world.cluster.validate()
+
+
+def test_a_pod_with_a_node_is_compiled_as_one_that_wants_one() -> None:
+    world = world_of(node("n1"))
+
+    assert world.compile(on_node(pod("a"), "n1")).shape.node_name == ""
