@@ -175,6 +175,7 @@ class Evaluator:
         """Tell whether no cluster-wide plugin has anything to do for a pod."""
         nodes = NodeRows.all_of(self._table)
         state.skip_filter.update(plan.skips)
+        state.skip_score.update(plan.score_skips)
         for name, pre_filter in self._cluster_pre_filters.items():
             if pre_filter.pre_filter(state, pod, nodes).status.code is not Code.SKIP:
                 return False
@@ -196,10 +197,12 @@ class Evaluator:
         observer, plugins = self._observer, self._plugins
         observer.point("PreFilter", Code.SUCCESS, started)
         started = observer.point("Filter", Code.SUCCESS, filtered)
-        started = observer.point("PreScore", Code.SUCCESS, started)
-        observer.point("Score", Code.SUCCESS, started)
         observer.asked("PreFilter", plugins.pre_filter, state.skip_filter)
         observer.asked("Filter", plugins.filter, state.skip_filter, len(self._table))
+        if feasible == 1:
+            return  # there was nothing to choose
+        started = observer.point("PreScore", Code.SUCCESS, started)
+        observer.point("Score", Code.SUCCESS, started)
         observer.asked("PreScore", plugins.pre_score, state.skip_score)
         observer.asked("Score", self._score_plugins, state.skip_score, feasible)
 

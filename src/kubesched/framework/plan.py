@@ -88,6 +88,8 @@ class ShapePlan:
             name in self.skips or (result.status.ok and result.node_names is None)
             for name, result in self.pre_filter.items()
         )
+        #: plugins of PreScore that have nothing to do for the shape
+        self.score_skips = frozenset(name for name in self.pre_score if self._skips_score(name))
         self.ranking = self._make_ranking(plugins)
         #: how many pods to wait with the next try to use the ranking
         self.pause = 0
