@@ -9,6 +9,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Awaitable, Callable
+from pathlib import Path
 from typing import TypeVar
 
 import msgspec
@@ -359,6 +360,76 @@ def test_a_volume_that_is_deleted_while_it_is_being_bound_is_replaced(
         provisioner.binds = True
         create_volumes(plane, local_volume("spare", "local", "n2"))
         assert wait_until_bound(plane, namespace, "p", seconds=30) == {"p": "n2"}
+
+
+#: Keeps pods between Reserve and PreBind until a file says that they may go on.
+_PAUSE = """
+import asyncio
+import pathlib
+
+from kubesched.framework.plugin import Permit
+from kubesched.framework.status import SUCCESS, Code, Status
+
+GO_ON = pathlib.Path({path!r})
+
+
+class Pause(Permit):
+    name = "Pause"
+
+    def __init__(self, waiting):
+        self._waiting = waiting
+
+    @classmethod
+    def create(cls, context):
+        return cls(context.waiting)
+
+    def permit(self, state, pod, node_name):
+        if GO_ON.exists():
+            return SUCCESS, 0.0
+        asyncio.get_running_loop().call_later(0.05, self._look, pod.uid)
+        return Status(Code.WAIT), 60.0
+
+    def _look(self, uid):
+        waiting = self._waiting.get(uid)
+        if waiting is None:
+            return
+        if GO_ON.exists():
+            waiting.allow(self.name)
+        else:
+            asyncio.get_running_loop().call_later(0.05, self._look, uid)
+"""
+
+
+def test_a_volume_that_is_deleted_between_reserve_and_pre_bind_is_replaced(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    plane, go_on, plugin = control_plane, tmp_path / "go-on", tmp_path / "pause.py"
+    plugin.write_text(_PAUSE.format(path=str(go_on)))
+    plane.create_many("/api/v1/nodes", [zoned("n1", "a"), zoned("n2", "a")])
+    create_class(plane, "local", provisioner="kubernetes.io/no-provisioner")
+    plane.request("POST", claims_path(namespace), claim("c", "local"))
+    config = volume_config(plane)
+    config["profiles"][0]["plugins"] = {"multiPoint": {"enabled": [{"name": "Pause"}]}}
+
+    with PretendProvisioner(plane).running(), run_scheduler(plane, config, f"--plugin={plugin}"):
+        create_volumes(plane, local_volume("doomed", "local", "n1"))
+        plane.request("POST", pods_path(namespace), pod_with("p", "c"))
+        # Reserved: the scheduler says where the pod is about to go, and has written no volume.
+        status = eventually(
+            lambda: plane.request("GET", pods_path(namespace, "p"))["status"].get(
+                "nominatedNodeName"
+            )
+        )
+        assert status == "n1"
+        assert "claimRef" not in volume_named(plane, "doomed")["spec"]
+        plane.request("DELETE", "/api/v1/persistentvolumes/doomed")
+        go_on.touch()
+        wait_for_failure(plane, namespace, "p", 'persistentvolumes "doomed" not found')
+        assert node_of(plane, namespace, "p") == ""
+        assert selected_node(plane, namespace, "c") is None
+        create_volumes(plane, local_volume("spare", "local", "n2"))
+        assert wait_until_bound(plane, namespace, "p", seconds=30) == {"p": "n2"}
+        assert volume_named(plane, "spare")["spec"]["claimRef"]["name"] == "c"
 
 
 def test_waiting_ends_in_time_and_is_taken_up_again(

@@ -242,6 +242,10 @@ class SchedulingQueue:
             if only(pod.info):
                 self._wake(pod, question.answer(pod), change.event)
 
+    def hears_of(self, event: ClusterEvent) -> bool:
+        """Tell whether some plugin wants to hear of an event."""
+        return bool(self._listeners.of(event))
+
     def activate(self, uids: Iterable[str]) -> None:
         """Make pods active at once, whatever they wait for; a gate still holds."""
         for uid in uids:

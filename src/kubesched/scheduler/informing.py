@@ -21,7 +21,7 @@ from kubesched.scheduler.handlers import (
     PodHandler,
     WorkloadHandler,
 )
-from kubesched.scheduler.storage_handlers import storage_informers
+from kubesched.scheduler.storage_handlers import Stopwatch, storage_informers
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
 
 T = TypeVar("T", bound=ApiObject)
@@ -86,8 +86,14 @@ class Informers:
                 PodDisruptionBudget,
                 handler=BudgetHandler(cluster),
             ),
-            *storage_informers(client, cluster.storage, queue),
+            *storage_informers(client, cluster.storage, queue, self._stopwatch()),
         ]
+
+    def _stopwatch(self) -> Stopwatch:
+        durations = self._metrics.event_handling_duration
+        return Stopwatch(
+            self._timer, lambda label, seconds: durations.labels(label).observe(seconds)
+        )
 
     def _timed(self, handler: Handler[T], kind: Callable[[T], str]) -> Handler[T]:
         return TimedHandler(handler, self._metrics, kind=kind, timer=self._timer)

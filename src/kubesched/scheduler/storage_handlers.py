@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Generic, Protocol, TypeVar
+from collections.abc import Callable
+from typing import Final, Generic, NamedTuple, Protocol, TypeVar
 
 from kubesched.api.storage import (
     CSIDriver,
@@ -47,41 +48,68 @@ class Store(Protocol[StoredT_contra]):
         """Forget an object."""
 
 
+class Stopwatch(NamedTuple):
+    """How long it takes to apply an event is told by its label."""
+
+    timer: Callable[[], float]
+    observe: Callable[[str, float], None]
+
+
+UNTIMED: Final = Stopwatch(lambda: 0.0, lambda _label, _seconds: None)
+
+
 class StorageHandler(Generic[T]):
     """Applies what happens to storage objects of one kind."""
 
-    def __init__(self, store: Store[T], queue: SchedulingQueue, resource: Resource) -> None:
+    def __init__(
+        self,
+        store: Store[T],
+        queue: SchedulingQueue,
+        resource: Resource,
+        watch: Stopwatch = UNTIMED,
+    ) -> None:
         self._store = store
         self._queue = queue
+        self._watch = watch
         self._added = ClusterEvent(resource, Action.ADD)
         self._updated = ClusterEvent(resource, Action.UPDATE)
         self._deleted = ClusterEvent(resource, Action.DELETE)
 
     def on_add(self, obj: T, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
         """One came."""
+        started = self._watch.timer()
         self._store.put(obj)
-        self._queue.move(Change(self._added, new=obj))
+        self._tell(Change(self._added, new=obj), started)
 
     def on_update(self, old: T, new: T) -> None:
         """One changed."""
+        started = self._watch.timer()
         self._store.put(new)
-        self._queue.move(Change(self._updated, old, new))
+        self._tell(Change(self._updated, old, new), started)
 
     def on_delete(self, obj: T) -> None:
         """One went."""
+        started = self._watch.timer()
         self._store.remove(obj)
-        self._queue.move(Change(self._deleted, old=obj))
+        self._tell(Change(self._deleted, old=obj), started)
+
+    def _tell(self, change: Change[T], started: float) -> None:
+        self._queue.move(change)
+        # What no plugin wants to hear of is not handled in kube-scheduler, and not timed.
+        if self._queue.hears_of(change.event):
+            self._watch.observe(change.event.label, self._watch.timer() - started)
 
 
 def storage_informers(
-    client: ApiClient, storage: Storage, queue: SchedulingQueue
+    client: ApiClient, storage: Storage, queue: SchedulingQueue, watch: Stopwatch = UNTIMED
 ) -> list[StorageInformer]:
     """Return the informers of all storage objects."""
 
     def informer(
         path: ResourcePath, kind: type[T], store: Store[T], resource: Resource
     ) -> Informer[T]:
-        return Informer(client, path, kind, handler=StorageHandler(store, queue, resource))
+        handler = StorageHandler(store, queue, resource, watch)
+        return Informer(client, path, kind, handler=handler)
 
     return [
         informer(resources.STORAGE_CLASSES, StorageClass, storage.classes, Resource.STORAGE_CLASS),

@@ -22,9 +22,9 @@ from kubesched.client.rest import ApiClient
 from kubesched.cluster.object_store import ObjectStore
 from kubesched.cluster.storage import Storage
 from kubesched.embedded.cluster import EmbeddedCluster
-from kubesched.queue.events import Action, Resource
+from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change
-from kubesched.scheduler.storage_handlers import StorageHandler, storage_informers
+from kubesched.scheduler.storage_handlers import StorageHandler, Stopwatch, storage_informers
 from tests.unit.storage_builders import claim
 
 KINDS: list[tuple[str, type[Any], Resource]] = [
@@ -44,6 +44,9 @@ class Queue:
     def __init__(self, store: ObjectStore[Any, Any]) -> None:
         self.store = store
         self.told: list[tuple[Change[Any], list[str]]] = []
+
+    def hears_of(self, event: ClusterEvent) -> bool:
+        return event.action is not Action.DELETE
 
     def move(self, change: Change[Any]) -> None:
         versions = [each.metadata.resource_version for each in self.store]
@@ -145,3 +148,14 @@ def test_informers_fill_the_stores_from_an_api_server() -> None:
         assert {change.event.resource for change, _ in queue.told} == {each[2] for each in KINDS}
 
     asyncio.run(scenario())
+
+
+def test_what_some_plugin_wants_to_hear_of_is_timed() -> None:
+    storage, told, readings = Storage(), list[tuple[str, float]](), iter(range(100))
+    queue: Any = Queue(storage.claims)
+    watch = Stopwatch(lambda: float(next(readings)), lambda *each: told.append(each))
+    handler = StorageHandler(storage.claims, queue, Resource.PERSISTENT_VOLUME_CLAIM, watch)
+    handler.on_add(claim("c"), False)
+    handler.on_update(claim("c"), claim("c"))
+    handler.on_delete(claim("c"))
+    assert told == [("PersistentVolumeClaimAdd", 1.0), ("PersistentVolumeClaimUpdate", 1.0)]
