@@ -24,7 +24,7 @@ from kubesched.cluster.storage import Storage
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change
-from kubesched.scheduler.storage_handlers import StorageHandler, Stopwatch, storage_informers
+from kubesched.scheduler.storage_handlers import Stopwatch, StorageHandler, storage_informers
 from tests.unit.storage_builders import claim
 
 KINDS: list[tuple[str, type[Any], Resource]] = [
