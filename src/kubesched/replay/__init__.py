@@ -1,0 +1,1 @@
+"""Decisions made again from a recording, under the same configuration or another."""

@@ -1,0 +1,1 @@
+"""Watching another scheduler at work, and deciding beside it without writing anything."""

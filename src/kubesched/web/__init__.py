@@ -1,0 +1,1 @@
+"""The web page: what it shows, as JSON, and the page itself."""
