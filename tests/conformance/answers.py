@@ -38,7 +38,7 @@ from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
-from kubesched.plugins.victims import choose
+from kubesched.plugins.verdicts import choose
 
 Json = Any
 

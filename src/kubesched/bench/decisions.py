@@ -5,7 +5,8 @@
     cluster of nodes and pods ──> pod after pod: compile, filter, score, assume ──> seconds each
 
 One cluster size a process, so that memory is that size's own; each result is a line of JSON. A
-placed pod is assumed, so that the next decision sees it, and taken off at the end of a round.
+placed pod is assumed, and one that would preempt others is nominated, so that the next decision sees
+it; both are taken back at the end of a round.
 """
 
 from __future__ import annotations
@@ -118,10 +119,14 @@ def decide(cluster: Cluster, make: Make, count: int) -> Round:
         if decision.node_name:
             cluster.assume(info, decision.node_name)
             placed.append(pod)
+        elif decision.nominated_node:
+            cluster.nominator.nominate(info, decision.nominated_node)
         seconds.append(time.perf_counter() - start)
         decided += bool(decision.node_name or decision.nominated_node)
     for pod in placed:
         cluster.forget(pod.metadata.uid)
+    for pod in pods:
+        cluster.nominator.clear(pod.metadata.uid)
     return Round(seconds, decided)
 
 

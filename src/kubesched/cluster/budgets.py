@@ -37,6 +37,8 @@ class Budgets:
     def __init__(self) -> None:
         #: namespace → name → budget
         self._budgets: dict[str, dict[str, Budget]] = {}
+        #: the number of all changes ever made
+        self.version = 0
 
     def put(self, budget: PodDisruptionBudget) -> None:
         """Take over a budget; one with a malformed selector covers nothing."""
@@ -44,12 +46,14 @@ class Budgets:
             selector = labels.from_label_selector(budget.spec.selector)
         except SelectorError:
             selector = NOTHING
+        self.version += 1
         self._budgets.setdefault(budget.metadata.namespace, {})[budget.metadata.name] = Budget(
             selector, budget.status.disruptions_allowed, budget.status.disrupted_pods
         )
 
     def remove(self, budget: PodDisruptionBudget) -> None:
         """Forget a budget."""
+        self.version += 1
         self._budgets.get(budget.metadata.namespace, {}).pop(budget.metadata.name, None)
 
     def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:

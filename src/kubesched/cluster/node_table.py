@@ -1,8 +1,9 @@
 """The node table: one row a node, one array a property.
 
 Arrays are indexed by row. A row belongs to one node from its addition to its removal and is then
-given to another; `valid` tells which rows are in use. Two logs say what changed: `node_changes`
-lists rows whose node object changed, `row_changes` those and also the rows whose pods changed.
+given to another; `valid` tells which rows are in use. Logs say what changed: `node_changes` lists
+rows whose node object changed, `row_changes` those and also the rows whose pods changed, and
+`version_changes` rows with a pod that has a new version, which takes and means the same.
 """
 
 from __future__ import annotations
@@ -84,6 +85,7 @@ class NodeTable:
         self.order = NodeOrder()
         self.node_changes = ChangeLog()
         self.row_changes = ChangeLog()
+        self.version_changes = ChangeLog()
 
     def __len__(self) -> int:
         """Return the number of nodes."""
@@ -207,6 +209,7 @@ class NodeTable:
     def swap_pod(self, row: int, pod: PodInfo) -> None:
         """Give a pod its new version, which takes and means the same on its row."""
         self.pods[row][pod.uid] = pod
+        self.version_changes.record(row)
 
     def _account(self, row: int, requests: Requests, sign: int) -> None:
         requests.resolve(self.resources)

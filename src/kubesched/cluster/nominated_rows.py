@@ -21,46 +21,35 @@ class NominatedRows:
     def __init__(self, table: NodeTable, nominator: Nominator) -> None:
         self._table = table
         self._nominator = nominator
-        self._sums: Recent[int, _Sums] = Recent(limit=16)
-
-    def rows_to_leave_room_on(self, pod: PodInfo) -> IndexArray:
-        """Return the rows where a pod has to leave room to others."""
-        if not len(self._nominator):
-            return np.zeros(0, dtype=np.intp)
-        sums = self._up_to_date(pod.priority)
-        own = self._own_row(pod)
-        if own is None:
-            return np.flatnonzero(sums.pod_count)
-        counts = sums.pod_count.copy()
-        counts[own] -= 1
-        return np.flatnonzero(counts)
+        self._sums: Recent[int, NominatedSums] = Recent(limit=16)
 
     def taken_on(self, rows: IndexArray, pod: PodInfo) -> tuple[Int64Array, Int64Array]:
         """Return what others would take from rows, [resource, element], and how many they are."""
-        sums = self._up_to_date(pod.priority)
+        sums = self.sums(pod.priority)
         requested, pod_count = sums.requested[:, rows], sums.pod_count[rows]
-        own = self._own_row(pod)
+        own = self.own_row(pod)
         for element in np.flatnonzero(rows == own).tolist() if own is not None else ():
             pod.requests.resolve(self._table.resources)
             requested[pod.requests.numbers, element] -= pod.requests.vector
             pod_count[element] -= 1
         return requested, pod_count
 
-    def _own_row(self, pod: PodInfo) -> int | None:
+    def own_row(self, pod: PodInfo) -> int | None:
         """Return the row whose sums the pod itself is part of."""
         name = self._nominator.node_of(pod.uid)
         row = None if name is None else self._table.row_of(name)
         return None if row is None or pod.uid in self._table.pods[row] else row
 
-    def _up_to_date(self, priority: int) -> _Sums:
+    def sums(self, priority: int) -> NominatedSums:
+        """Return the sums over the pods of at least some priority."""
         sums = self._sums.get(priority)
         if sums is None:
-            sums = self._sums[priority] = _Sums(self._table, self._nominator, priority)
+            sums = self._sums[priority] = NominatedSums(self._table, self._nominator, priority)
         sums.update()
         return sums
 
 
-class _Sums:
+class NominatedSums:
     """Sums over nominated pods whose priority is at least `priority`."""
 
     def __init__(self, table: NodeTable, nominator: Nominator, priority: int) -> None:

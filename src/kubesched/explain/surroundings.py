@@ -22,7 +22,8 @@ from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.status import Code
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.taint_toleration import TaintToleration
-from kubesched.plugins.victims import Candidate, VictimSearch, choose
+from kubesched.plugins.verdicts import Candidate, choose
+from kubesched.plugins.victims import VictimSearch
 from kubesched.snapshot.world import is_bound_to_its_node
 
 COST_NODE_BACK = 0.45

@@ -100,8 +100,9 @@ class Diagnosis:
             per_status = {0: len(rows)}
         else:
             rows = rows[rows < len(self._numbers)]
-            found, how_many = np.unique(self._numbers[rows], return_counts=True)
-            per_status = dict(zip(found.tolist(), how_many.tolist(), strict=True))
+            how_many = np.bincount(self._numbers[rows])
+            found = np.flatnonzero(how_many)
+            per_status = dict(zip(found.tolist(), how_many[found].tolist(), strict=True))
         for number, count in per_status.items():
             for reason in self._status(number).reasons:
                 counts[reason] += count

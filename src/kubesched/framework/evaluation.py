@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.node_rows import NodeRows, SupposedRows
+from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
@@ -265,10 +265,10 @@ class Evaluator:
         for numbers in global_rejections:
             passing &= numbers == 0
         crowded = self._leaving_room(state, pod, passing)
-        for row in crowded:
-            passing[row] = False
+        if crowded is not None:
+            passing &= crowded == 0
         if self.book.errors and self.book.any_error(
-            plan.rejections(), *global_rejections, list(crowded.values())
+            plan.rejections(), *global_rejections, *_if_any(crowded)
         ):
             self._raise_error(self._merged(plan.rejections(), global_rejections, crowded))
         order = table.order.rows()
@@ -304,53 +304,31 @@ class Evaluator:
 
     def _leaving_room(
         self, state: CycleState, pod: PodInfo, among: BoolArray | None = None
-    ) -> dict[int, int]:
-        """Return the rows that are out of the question once pods nominated to them are there.
+    ) -> Int32Array | None:
+        """Return why rows are out of the question once pods nominated to them are there.
 
-        A row must pass both with and without those pods: they may come, or may not. With the
-        number of the status that each of them gets; `among` are the rows that matter.
+        A row must pass both with and without those pods: they may come, or may not. The number of
+        the status that each row gets then, 0 for none; None if no pod is nominated. `among` are the
+        rows that matter.
         """
-        nominator = self._cluster.nominator
+        nominator, table = self._cluster.nominator, self._table
         if not len(nominator):
-            return {}
+            return None
         if not pod.shape.host_ports and self.is_row_local(state):
-            return self._leaving_room_together(state, pod, among)
-        crowded = {}
-        leave_room = nominator.nodes_to_leave_room_on(pod)
-        for node_name, others in leave_room.items():
-            row = self._table.row_of(node_name)
+            crowded = self.plans.plan(pod.shape).crowded(self._cluster, pod.priority)
+            return crowded.current(pod, lambda nodes: self.row_local_rejections(state, pod, nodes))
+        numbers = np.zeros(table.size, dtype=np.int32)
+        for node_name, others in nominator.nodes_to_leave_room_on(pod).items():
+            row = table.row_of(node_name)
             if row is None or (among is not None and not among[row]):
                 continue
-            with self._table.trial(row):
+            with table.trial(row):
                 for other in others:
-                    if other.uid not in self._table.pods[row]:
-                        self._table.add_pod(row, other)
-                nodes = NodeRows(self._table, np.array([row], dtype=np.intp))
-                number = int(self._all_filters(state, pod, nodes)[0])
-            if number:
-                crowded[row] = number
-        return crowded
-
-    def _leaving_room_together(
-        self, state: CycleState, pod: PodInfo, among: BoolArray | None
-    ) -> dict[int, int]:
-        """Do the same for all rows at once, where nothing but their requests changes."""
-        table, nominated = self._table, self._cluster.nominated_rows
-        rows = nominated.rows_to_leave_room_on(pod)
-        if among is not None:
-            rows = rows[among[rows]]
-        if not len(rows):
-            return {}
-        requested, pod_count = nominated.taken_on(rows, pod)
-        nodes = SupposedRows(
-            table,
-            rows,
-            requested=requested + table.requested[:, rows],
-            pod_count=pod_count + table.pod_count[rows],
-        )
-        numbers = self.row_local_rejections(state, pod, nodes)
-        refused = np.flatnonzero(numbers)
-        return dict(zip(rows[refused].tolist(), numbers[refused].tolist(), strict=True))
+                    if other.uid not in table.pods[row]:
+                        table.add_pod(row, other)
+                nodes = NodeRows(table, np.array([row], dtype=np.intp))
+                numbers[row] = self._all_filters(state, pod, nodes)[0]
+        return numbers
 
     def _rejections_at(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
         """Run every filter on some rows, without the plan; raise AttemptError on an error."""
@@ -360,8 +338,8 @@ class Evaluator:
             among = np.zeros(self._table.size, dtype=np.bool_)
             among[rows] = True
             crowded = self._leaving_room(state, pod, among)
-            for element, row in enumerate(rows.tolist() if crowded else ()):
-                result[element] = crowded.get(row, result[element])
+            if crowded is not None:
+                np.copyto(result, crowded[rows], where=crowded[rows] > 0)
         self._raise_error(result)
         return result
 
@@ -414,13 +392,13 @@ class Evaluator:
         return results
 
     def _merged(
-        self, local: Int32Array, others: list[Int32Array], crowded: dict[int, int]
+        self, local: Int32Array, others: list[Int32Array], crowded: Int32Array | None
     ) -> Int32Array:
         result = local.copy()  # the plan's column goes on changing
         for numbers in others:
             result = self.book.first(result, numbers)
-        for row, number in crowded.items():
-            result[row] = number
+        if crowded is not None:
+            np.copyto(result, crowded, where=crowded > 0)
         # Rows without a node are evaluated along with the others; what is said of them is noise.
         result[~self._table.valid[: self._table.size]] = 0
         return result
@@ -442,7 +420,7 @@ class Evaluator:
         statuses = statuses or self.book.statuses
         diagnosis = Diagnosis(self._table, numbers=numbers, statuses=statuses, absent=absent)
         valid: BoolArray = self._table.valid[: self._table.size]
-        for number in np.unique(numbers[valid]).tolist():
+        for number in np.flatnonzero(np.bincount(numbers[valid])).tolist():
             if number:
                 _blame(diagnosis, statuses[number])
         return diagnosis
@@ -558,6 +536,10 @@ class Evaluator:
                 text = f'running PreScore plugin "{plugin.name}": {status.message}'
                 raise AttemptError(error(text).by(plugin.name))
         self._observer.asked("PreScore", self._plugins.pre_score, state.skip_score)
+
+
+def _if_any(column: Int32Array | None) -> tuple[Int32Array, ...]:
+    return () if column is None else (column,)
 
 
 def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:

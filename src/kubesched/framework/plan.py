@@ -14,10 +14,13 @@ import numpy as np
 
 from kubesched.cluster.arrays import Int32Array, Int64Array
 from kubesched.cluster.changes import ChangeLog
+from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.recent import Recent
 from kubesched.cluster.shape import Shape
 from kubesched.framework.cached_column import CachedColumn
+from kubesched.framework.crowded import CrowdedRows
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import (
     Normalize,
@@ -93,6 +96,15 @@ class ShapePlan:
         self.ranking = self._make_ranking(plugins)
         #: how many pods to wait with the next try to use the ranking
         self.pause = 0
+        #: priority → rows where there is no room beside nominated pods
+        self._crowded: Recent[int, CrowdedRows] = Recent(limit=8)
+
+    def crowded(self, cluster: Cluster, priority: int) -> CrowdedRows:
+        """Return where pods of some priority have to leave room to others."""
+        crowded = self._crowded.get(priority)
+        if crowded is None:
+            crowded = self._crowded[priority] = CrowdedRows(cluster, priority)
+        return crowded
 
     def _make_ranking(self, plugins: ProfilePlugins) -> Ranking | None:
         """Return the ranking, None if a normalized score may depend on the pods of a row."""

@@ -8,6 +8,7 @@ gone.
 from __future__ import annotations
 
 import random
+from collections.abc import Mapping
 
 import numpy as np
 
@@ -24,7 +25,8 @@ from kubesched.framework.plugin import PostFilter, PostFilterResult, PreEnqueue
 from kubesched.framework.registry import EvaluatorReference, Evictor, PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from kubesched.metrics.recorder import Metrics
-from kubesched.plugins.victims import Found, VictimSearch, choose
+from kubesched.plugins.verdicts import Found, choose
+from kubesched.plugins.victims import VictimSearch
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
 
@@ -35,8 +37,8 @@ NONE_LEFT = "no candidate node for preemption"
 ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node."
 
 
-#: Under this key of the cycle state is what was found already, and narrowed down by extenders.
-FOUND = "DefaultPreemption/found"
+#: Under this key of the cycle state are the candidates that extenders left.
+NARROWED = "DefaultPreemption/narrowed"
 
 
 class DefaultPreemption(PreEnqueue, PostFilter):
@@ -90,22 +92,29 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         refusal = self.why_not_eligible(pod, diagnosis)
         if refusal:
             return PostFilterResult(_prefixed(unschedulable(refusal)))
-        found = state.get(FOUND)
-        if not isinstance(found, Found):
+        narrowed = state.get(NARROWED)
+        if isinstance(narrowed, list):
+            if not narrowed:
+                return PostFilterResult(_prefixed(unschedulable(NONE_LEFT)))
+            best = choose(narrowed)
+            chosen = best[self._rng.randrange(len(best))]
+        else:
             found = self.find(state, pod, diagnosis)
-        elif not found.candidates:
-            return PostFilterResult(_prefixed(unschedulable(NONE_LEFT)))
-        failures = [each for each in found.refusals.values() if each.code is Code.ERROR]
-        if not found.candidates and failures:
-            return PostFilterResult(_prefixed(failures[0]))
-        if not found.candidates:
-            message = _why_not(self._cluster, found)
-            return PostFilterResult(_prefixed(unschedulable(message)), nominated_node="")
-        best = choose(found.candidates)
-        chosen = best[self._rng.randrange(len(best))]
+            if not found:
+                return self._not_helpful(found)
+            rows = found.best_rows()
+            chosen = found.candidate(int(rows[self._rng.randrange(len(rows))]))
         node_name = self._cluster.table.name_at(chosen.row)
         self._evictor.evict(pod, node_name, chosen.victims)
         return PostFilterResult(SUCCESS, nominated_node=node_name)
+
+    def _not_helpful(self, found: Found) -> PostFilterResult:
+        refusals = found.refusals
+        failures = [each for each in refusals.values() if each.code is Code.ERROR]
+        if failures:
+            return PostFilterResult(_prefixed(failures[0]))
+        message = _why_not(self._cluster, refusals)
+        return PostFilterResult(_prefixed(unschedulable(message)), nominated_node="")
 
     def find(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> Found:
         """Return the nodes where evicting pods would help, as many as there need be."""
@@ -115,7 +124,10 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         return self._search.search(self._evaluator.get(), state, pod, rows, enough=enough)
 
     def _rotated(self, rows: IndexArray) -> IndexArray:
-        return np.roll(rows, -self._rng.randrange(len(rows))) if len(rows) else rows
+        if not len(rows):
+            return rows
+        first = self._rng.randrange(len(rows))
+        return np.concatenate((rows[first:], rows[:first]))
 
     def why_not_eligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
         """Return why a pod may not preempt others, "" if it may."""
@@ -147,11 +159,11 @@ def _is_being_preempted(pod: Pod) -> bool:
     )
 
 
-def _why_not(cluster: Cluster, found: Found) -> str:
+def _why_not(cluster: Cluster, refusals: Mapping[int, Status]) -> str:
     """Count the reasons why evicting pods would not help, over all nodes."""
-    statuses = list(dict.fromkeys(found.refusals.values()))
+    statuses = list(dict.fromkeys(refusals.values()))
     numbers = np.zeros(cluster.table.size, dtype=np.int32)
-    for row, status in found.refusals.items():
+    for row, status in refusals.items():
         numbers[row] = statuses.index(status) + 1
     return Diagnosis(
         cluster.table, numbers=numbers, statuses=[SUCCESS, *statuses], absent=NOT_HELPFUL

@@ -14,40 +14,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 import numpy as np
-from msgspec import Struct
 
-from kubesched.cluster.arrays import IndexArray, Int64Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.known_rows import KnownRows
 from kubesched.cluster.lower_priority import LowerPriority
 from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
+from kubesched.cluster.shape import Shape
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
-from kubesched.framework.status import Status, error, unresolvable
+from kubesched.framework.status import error, unresolvable
+from kubesched.plugins.verdicts import Candidate, Found, Verdict, Verdicts, importance
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
-
-#: Later than any time that a pod may have started at.
-NOT_STARTED = "~"
-
-
-class Candidate(Struct, frozen=True):
-    """A node that a pod would fit on without its victims."""
-
-    row: int
-    #: the most important first
-    victims: tuple[PodInfo, ...]
-    #: victims whose eviction overdraws a disruption budget
-    violations: int
-
-
-class Found(Struct):
-    """What a search came to."""
-
-    candidates: list[Candidate]
-    #: row → why evicting pods there does not help
-    refusals: dict[int, Status]
 
 
 class VictimSearch:
@@ -55,8 +36,9 @@ class VictimSearch:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._table = cluster.table
         self._lower: Recent[int, LowerPriority] = Recent(limit=16)
+        #: what is known of the rows, for pods of one shape and priority
+        self._known: Recent[tuple[Shape, int], tuple[KnownRows, Verdicts]] = Recent(limit=16)
 
     def search(
         self,
@@ -68,20 +50,51 @@ class VictimSearch:
         enough: int,
     ) -> Found:
         """Look at `rows` in order, until there are enough candidates, one of them harmless."""
-        lower = self._lower.get(pod.priority)
-        if lower is None:
-            lower = self._lower[pod.priority] = LowerPriority(self._table, pod.priority)
-        lower.update()
-        has_victims = lower.pod_count[rows] > 0
-        refusals = dict.fromkeys(rows[~has_victims].tolist(), NO_VICTIMS)
-        found = Found([], refusals)
-        search = _Search(self._cluster, evaluator, state, pod, lower)
-        for batch in _batches(rows[has_victims], enough):
-            search.look_at(batch, found)
-            harmless = any(not candidate.violations for candidate in found.candidates)
-            if harmless and len(found.candidates) >= enough:
+        search = _Search(self._cluster, evaluator, state, pod, self._lower_than(pod.priority))
+        is_local = evaluator.is_row_local(state) and not pod.shape.host_ports
+        known, verdicts = self._known_for(pod) if is_local else self._nothing_known()
+        # Room that is kept for this very pod is taken to all others, and free to itself.
+        own_row = self._rows_kept_for(pod)
+        known[own_row] = False
+        looked_at = candidates = rows[:0]
+        for batch in _batches(rows, enough):
+            unknown = batch[~known[batch]]
+            if len(unknown):
+                verdicts.put(search.look_at(unknown, together=is_local))
+                known[unknown] = True
+            looked_at = rows[: len(looked_at) + len(batch)]
+            candidates = verdicts.candidates_among(looked_at)
+            if len(candidates) >= enough and verdicts.any_harmless(candidates):
                 break
-        return found
+        known[own_row] = False
+        return Found(verdicts, looked_at)
+
+    def _lower_than(self, priority: int) -> LowerPriority:
+        lower = self._lower.get(priority)
+        if lower is None:
+            lower = self._lower[priority] = LowerPriority(self._cluster.table, priority)
+        lower.update()
+        return lower
+
+    def _known_for(self, pod: PodInfo) -> tuple[BoolArray, Verdicts]:
+        """Return what was found for pods like this one: pods elsewhere make no difference."""
+        key = pod.shape, pod.priority
+        kept = self._known.get(key)
+        if kept is None:
+            kept = self._known[key] = KnownRows(self._cluster), Verdicts()
+        known, verdicts = kept
+        verdicts.make_room(self._cluster.table.size)
+        return known.current(), verdicts
+
+    def _nothing_known(self) -> tuple[BoolArray, Verdicts]:
+        verdicts, size = Verdicts(), self._cluster.table.size
+        verdicts.make_room(size)
+        return np.zeros(size, dtype=np.bool_), verdicts
+
+    def _rows_kept_for(self, pod: PodInfo) -> list[int]:
+        name = self._cluster.nominator.node_of(pod.uid)
+        row = None if name is None else self._cluster.table.row_of(name)
+        return [] if row is None else [row]
 
 
 def _batches(rows: IndexArray, size: int) -> Iterator[IndexArray]:
@@ -108,25 +121,26 @@ class _Search:
         self._lower = lower
         self._nominated = cluster.nominated_rows
 
-    def look_at(self, rows: IndexArray, found: Found) -> None:
-        """Add what becomes of some rows to what was found."""
-        if self._evaluator.is_row_local(self._state) and not self._pod.shape.host_ports:
-            self._try_together(rows, found)
-            return
-        for row in rows.tolist():
-            self._try_out(row, found)
+    def look_at(self, rows: IndexArray, *, together: bool) -> Iterator[tuple[int, Verdict]]:
+        """Find out about rows; together only where pods on other rows make no difference."""
+        has_victims = self._lower.pod_count[rows] > 0
+        yield from ((row, NO_VICTIMS) for row in rows[~has_victims].tolist())
+        rows = rows[has_victims]
+        if together:
+            yield from self._try_together(rows)
+        else:
+            yield from ((row, self._try_out(row)) for row in rows.tolist())
 
     # --- one row by itself ------------------------------------------------------------------
 
-    def _try_out(self, row: int, found: Found) -> None:
+    def _try_out(self, row: int) -> Verdict:
         with self._table.trial(row):
             victims = self._lower_pods(row)
             for victim in victims:
                 self._take_off(row, victim)
             refusal = self._evaluator.status_on(self._state, self._pod, row)
             if refusal is not None:
-                found.refusals[row] = refusal
-                return
+                return refusal
             overdrawing, others = self._budgets.split(victims)
             lost = []
             for victim in (*overdrawing, *others):
@@ -134,7 +148,7 @@ class _Search:
                 if self._evaluator.status_on(self._state, self._pod, row) is not None:
                     self._take_off(row, victim)
                     lost.append(victim)
-        self._conclude(row, lost, overdrawing, found)
+        return self._verdict(row, lost, overdrawing)
 
     def _take_off(self, row: int, victim: PodInfo) -> None:
         self._table.remove_pod(row, victim)
@@ -146,7 +160,7 @@ class _Search:
 
     # --- many rows together -----------------------------------------------------------------
 
-    def _try_together(self, rows: IndexArray, found: Found) -> None:
+    def _try_together(self, rows: IndexArray) -> Iterator[tuple[int, Verdict]]:
         # Room that is promised to others must be left to them; whoever fits beside them fits
         # without them, too.
         requested, pod_count = self._nominated.taken_on(rows, self._pod)
@@ -154,7 +168,7 @@ class _Search:
         pod_count += self._table.pod_count[rows] - self._lower.pod_count[rows]
         refused = self._refused(rows, requested, pod_count)
         for element in np.flatnonzero(refused).tolist():
-            found.refusals[int(rows[element])] = self._evaluator.book.statuses[refused[element]]
+            yield int(rows[element]), self._evaluator.book.statuses[refused[element]]
         fitting = refused == 0
         rows, requested, pod_count = rows[fitting], requested[:, fitting], pod_count[fitting]
         if not len(rows):
@@ -175,7 +189,7 @@ class _Search:
                 if victim is not None:
                     lost[element].append(victim)
         for row, victims, (overdrawing, _) in zip(rows.tolist(), lost, splits, strict=True):
-            self._conclude(row, victims, overdrawing, found)
+            yield row, self._verdict(row, victims, overdrawing)
 
     def _refused(
         self, rows: IndexArray, requested: Int64Array, pod_count: Int64Array
@@ -200,39 +214,11 @@ class _Search:
         pods = self._table.pods[row].values()
         return sorted((each for each in pods if each.priority < self._pod.priority), key=importance)
 
-    def _conclude(
-        self, row: int, lost: list[PodInfo], overdrawing: list[PodInfo], found: Found
-    ) -> None:
+    def _verdict(self, row: int, lost: list[PodInfo], overdrawing: list[PodInfo]) -> Verdict:
         if not lost:
             # It fits as things are, although the filters had said that it does not.
             name = self._table.name_at(row)
-            found.refusals[row] = error(f'expected at least one victim pod on node "{name}"')
-            return
+            return error(f'expected at least one victim pod on node "{name}"')
         uids = {each.uid for each in overdrawing}
         violations = sum(victim.uid in uids for victim in lost)
-        found.candidates.append(Candidate(row, tuple(sorted(lost, key=importance)), violations))
-
-
-def importance(pod: PodInfo) -> tuple[int, str]:
-    """Order pods by priority, then by how long they have been running."""
-    return -pod.priority, pod.pod.status.start_time or NOT_STARTED
-
-
-def choose(candidates: list[Candidate]) -> list[Candidate]:
-    """Return the best of several candidates, more than one if nothing tells them apart."""
-    for criterion in (
-        lambda each: each.violations,
-        lambda each: each.victims[0].priority,
-        lambda each: sum(victim.priority + 2**31 for victim in each.victims),
-        lambda each: len(each.victims),
-    ):
-        least = min(criterion(each) for each in candidates)
-        candidates = [each for each in candidates if criterion(each) == least]
-    latest = max(_earliest_start(each) for each in candidates)
-    return [each for each in candidates if _earliest_start(each) == latest]
-
-
-def _earliest_start(candidate: Candidate) -> str:
-    """Return when the first of the most important victims started."""
-    highest = candidate.victims[0].priority
-    return min(importance(each)[1] for each in candidate.victims if each.priority == highest)
+        return Candidate(row, tuple(sorted(lost, key=importance)), violations)

@@ -18,8 +18,8 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
-from kubesched.plugins.default_preemption import FOUND, DefaultPreemption
-from kubesched.plugins.victims import Candidate, Found, importance
+from kubesched.plugins.default_preemption import NARROWED, DefaultPreemption
+from kubesched.plugins.verdicts import Candidate, importance
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.extenders import Extenders, Victims
 
@@ -74,10 +74,9 @@ class ExtendedCycle:
             and plugin in framework.plugins.post_filter
             and not plugin.why_not_eligible(pod, diagnosis)
         ):
-            found = plugin.find(state, pod, diagnosis)
-            if found.candidates:
-                narrowed = await self._narrow(pod, found.candidates)
-                state.write(FOUND, Found(narrowed, found.refusals))
+            candidates = plugin.find(state, pod, diagnosis).candidates
+            if candidates:
+                state.write(NARROWED, await self._narrow(pod, candidates))
         return self._cycle.explain(framework, state, pod, diagnosis)
 
     async def _narrow(self, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:

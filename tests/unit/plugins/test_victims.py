@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, precondition, rule
 from msgspec.structs import replace
 
 from kubesched.api import names
@@ -20,11 +21,13 @@ from kubesched.api.policy import (
     PodDisruptionBudgetSpec,
     PodDisruptionBudgetStatus,
 )
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from kubesched.plugins.victims import Candidate, Found, VictimSearch, choose, importance
+from kubesched.plugins.verdicts import Candidate, Found, choose, importance
+from kubesched.plugins.victims import VictimSearch
 from tests.unit.builders import (
     Lab,
     container,
@@ -556,3 +559,132 @@ def test_a_search_with_a_view_to_other_nodes_leaves_no_traces_either(
 
     assert traces(lab) == before
     assert {*found.victims, *found.refusals} == {each.metadata.name for each in nodes}
+
+
+# --- what is kept from one search to the next -------------------------------------------------
+
+
+NAMES = st.sampled_from([f"n{number}" for number in range(2)])
+EARLIER = "2025-12-31T00:00:00Z"
+MINUTES = st.none() | st.integers(0, 9)
+
+
+class ManySearches(RuleBasedStateMachine):
+    """Whatever happens between two searches, what is kept gives what a new search finds."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lab = Lab(*(node(f"n{number}", cpu="4") for number in range(2)))
+        self.kept = VictimSearch(self.lab.cluster)
+        self.serial = 0
+        self.pods: list[Pod] = []
+        self.promised: list[PodInfo] = []
+
+    @rule(on=NAMES, cpu=st.sampled_from(["1", "2"]), priority=st.integers(0, 1), minute=MINUTES)
+    def place(self, on: str, cpu: str, priority: int, minute: int | None) -> None:
+        self.serial += 1
+        app = f"a{self.serial % 2}"
+        made = placed(f"p{self.serial}", on=on, cpu=cpu, priority=priority, minute=minute, app=app)
+        self.lab.cluster.put_pod(made)
+        self.pods.append(made)
+
+    @precondition(lambda self: self.pods)
+    @rule(which=st.integers(0, 99))
+    def remove(self, which: int) -> None:
+        gone = self.pods.pop(which % len(self.pods))
+        self.lab.cluster.remove_pod(gone.metadata.uid)
+
+    @precondition(lambda self: self.pods)
+    @rule(which=st.integers(0, 99), minute=st.integers(0, 9))
+    def start(self, which: int, minute: int) -> None:
+        """Only a pod's status changes: what it takes from its node stays the same."""
+        which %= len(self.pods)
+        old = self.pods[which]
+        when = f"2026-01-01T00:{minute:02}:00Z"
+        self.pods[which] = replace(old, status=replace(old.status, start_time=when))
+        self.lab.cluster.put_pod(self.pods[which])
+
+    @rule(on=NAMES, cpu=st.sampled_from(["1", "3"]), priority=st.integers(4, 6))
+    def nominate(self, on: str, cpu: str, priority: int) -> None:
+        self.serial += 1
+        info = self.lab.pending(pod(f"w{self.serial}", cpu=cpu, priority=priority))
+        self.lab.cluster.nominator.nominate(info, on)
+        self.promised.append(info)
+
+    @precondition(lambda self: self.promised)
+    @rule(which=st.integers(0, 99))
+    def take_nomination_back(self, which: int) -> None:
+        info = self.promised.pop(which % len(self.promised))
+        self.lab.cluster.nominator.clear(info.uid)
+
+    @rule(app=st.sampled_from(["a0", "a1"]), allowed=st.integers(0, 2))
+    def budget(self, app: str, allowed: int) -> None:
+        self.lab.cluster.budgets.put(budget(app, allowed=allowed, name=app))
+
+    @rule(name=NAMES, cpu=st.sampled_from(["2", "4"]))
+    def change_node(self, name: str, cpu: str) -> None:
+        self.lab.cluster.put_node(node(name, cpu=cpu))
+
+    @rule(
+        cpu=st.sampled_from(["1", "3"]), priority=st.integers(5, 6), enough=st.sampled_from([1, 9])
+    )
+    def search(self, cpu: str, priority: int, enough: int) -> None:
+        waiting = [each for each in self.promised if each.priority == priority]
+        asking = waiting[0].pod if waiting else pod("asking", cpu=cpu, priority=priority)
+        info, evaluator = self.lab.pending(asking), self.lab.framework.evaluator
+        state = CycleState()
+        evaluator.find_feasible(state, info)
+        rows = self.lab.cluster.table.order.rows()
+        fresh = VictimSearch(self.lab.cluster)
+        kept, new = (
+            Result(self.lab, each.search(evaluator, state, info, rows, enough=enough))
+            for each in (self.kept, fresh)
+        )
+        assert kept == new
+
+
+ManySearches.TestCase.settings = settings(max_examples=60, stateful_step_count=40)
+test_what_is_kept_is_what_would_be_found = ManySearches.TestCase
+
+
+@given(pods=st.lists(PLACED, min_size=1, max_size=14), budgets=BUDGETS, nodes=NODES, asking=ASKING)
+@settings(max_examples=50)
+def test_columns_choose_whom_objects_choose(
+    nodes: list[Node], pods: list[dict[str, Any]], budgets: list[PodDisruptionBudget], asking: Pod
+) -> None:
+    lab = lab_of(nodes, pods, budgets, [])
+    info, state, evaluator = lab.pending(asking), CycleState(), lab.framework.evaluator
+    evaluator.find_feasible(state, info)
+    rows = lab.cluster.table.order.rows()
+    found = VictimSearch(lab.cluster).search(evaluator, state, info, rows, enough=99)
+    if found:
+        assert found.best_rows().tolist() == [each.row for each in choose(found.candidates)]
+
+
+def search_again(lab: Lab, kept: VictimSearch, preemptor: Pod) -> Result:
+    info, state, evaluator = lab.pending(preemptor), CycleState(), lab.framework.evaluator
+    evaluator.find_feasible(state, info)
+    rows = lab.cluster.table.order.rows()
+    return Result(lab, kept.search(evaluator, state, info, rows, enough=99))
+
+
+def test_a_victim_that_has_started_meanwhile_is_more_important_than_one_that_has_not() -> None:
+    first, second = placed("a", cpu="2", minute=1), placed("b", cpu="2", minute=None)
+    lab, asking = Lab(node("n1", cpu="4"), first, second), pod("p", cpu="2", priority=5)
+    kept = VictimSearch(lab.cluster)
+    assert search_again(lab, kept, asking).victims == {"n1": ["b"]}
+    lab.cluster.put_pod(replace(second, status=replace(second.status, start_time=EARLIER)))
+    assert search_again(lab, kept, asking).victims == {"n1": ["a"]}
+
+
+def test_room_that_is_kept_for_a_pod_is_free_to_it_and_to_nobody_else() -> None:
+    lab = Lab(node("n1", cpu="4"), placed("a", cpu="2"), placed("b", cpu="1"))
+    kept, promised, other = (
+        VictimSearch(lab.cluster),
+        pod("promised", cpu="3", priority=5),
+        pod("other", cpu="3", priority=5),
+    )
+    lab.cluster.nominator.nominate(lab.pending(promised), "n1")
+    for _ in range(2):
+        assert search_again(lab, kept, other).victims == {}
+        assert search_again(lab, kept, promised).victims == {"n1": ["a"]}
