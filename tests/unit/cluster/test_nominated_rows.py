@@ -30,11 +30,12 @@ def counted(cluster: Cluster, asking: PodInfo) -> dict[str, tuple[int, int]]:
 
 
 def kept(cluster: Cluster, asking: PodInfo) -> dict[str, tuple[int, int]]:
-    rows = cluster.nominated_rows.rows_to_leave_room_on(asking)
+    rows = cluster.table.order.rows()
     requested, pod_count = cluster.nominated_rows.taken_on(rows, asking)
     return {
         cluster.table.name_at(row): (int(pod_count[element]), int(requested[0, element]))
         for element, row in enumerate(rows.tolist())
+        if pod_count[element]
     }
 
 
@@ -108,4 +109,8 @@ def test_all_rows_at_once_say_what_each_row_says_by_itself(
             number = int(evaluator._all_filters(state, asking, nodes)[0])
         if number:
             one_by_one[row] = number
-    assert evaluator._leaving_room(state, asking) == one_by_one
+    together = evaluator._leaving_room(state, asking)
+    if together is None:
+        assert not len(nominator)
+    else:
+        assert {row: number for row, number in enumerate(together.tolist()) if number} == one_by_one
