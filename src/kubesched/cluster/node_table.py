@@ -18,11 +18,13 @@ from kubesched.api.core import Node, Taint
 from kubesched.api.requests import node_allocatable
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown
 from kubesched.cluster.changes import ChangeLog
+from kubesched.cluster.domains import Domains
 from kubesched.cluster.images import Images, image_sizes
 from kubesched.cluster.node_order import NodeOrder
 from kubesched.cluster.pod_counters import PodCounter, PodCounters, Selection
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.ports import HostPorts
+from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
 from kubesched.cluster.term_counters import TermCounters
 from kubesched.cluster.vocabulary import Vocabulary
@@ -75,6 +77,7 @@ class NodeTable:
         self.taint_sets: Vocabulary[tuple[Taint, ...]] = Vocabulary(())
         self.feature_sets: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
         self._labels: dict[str, LabelColumn] = {}
+        self._domains: Recent[str, Domains] = Recent(limit=256)
 
         #: pods by selector, and the affinity terms that pods carry
         self.pod_counters = PodCounters()
@@ -237,6 +240,14 @@ class NodeTable:
                     value = node.metadata.labels.get(key)
                     column.ids[row] = column.vocabulary.id_of(value)
         return column
+
+    def domains(self, key: str) -> Domains:
+        """Return the domains of a label, as they are now."""
+        domains = self._domains.get(key)
+        if domains is None:
+            domains = self._domains[key] = Domains(self, key)
+        domains.refresh()
+        return domains
 
     def _is_stale(self, column: LabelColumn) -> bool:
         """Tell whether most values that a column knows are those of nodes long gone."""

@@ -149,6 +149,7 @@ class PodCounters:
                         counted[row] += pods
             require(np.array_equal(counter.counts(size), counted), f"counts of {selection}")
             require(counter.total == counted.sum(), f"total of {selection}")
+            require(counter.sums_add_up(), f"counts of {selection} by domain")
 
 
 def _scopes(selection: Selection) -> Iterable[str | None]:

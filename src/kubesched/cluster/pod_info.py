@@ -13,7 +13,7 @@ from kubesched.cluster.affinity_terms import PodTerms
 from kubesched.cluster.label_sets import LabelSet, LabelSets
 from kubesched.cluster.pod_volumes import PodVolumes, compile_volumes
 from kubesched.cluster.resources import Requests
-from kubesched.cluster.shape import Shape, shape_key
+from kubesched.cluster.shape import Shape, shape_key, spec_for_rows
 from kubesched.config.features import FeatureGates
 
 
@@ -114,7 +114,7 @@ class PodCompiler:
         return PodInfo(pod, shape, requests=requests, labels=labels, terms=terms)
 
     def _shape(self, pod: Pod, node_name: str) -> Shape:
-        key = shape_key(pod, node_name)
+        key = shape_key(pod.spec, node_name)
         shape = self._shapes.get(key)
         if shape is None:
             shape = self._shapes[key] = Shape(
@@ -122,8 +122,14 @@ class PodCompiler:
                 node_name=node_name,
                 requests=self._interned(pod, use_status=False),
                 scoring_requests=api_requests.scoring_requests(pod),
+                row_shape=self._row_shape(pod, node_name),
             )
         return shape
+
+    def _row_shape(self, pod: Pod, node_name: str) -> Shape | None:
+        """Return the shape without wishes about other pods; None if there are none."""
+        spec = spec_for_rows(pod.spec)
+        return None if spec is pod.spec else self._shape(replace(pod, spec=spec), node_name)
 
     def _interned(self, pod: Pod, *, use_status: bool) -> Requests:
         gates = {

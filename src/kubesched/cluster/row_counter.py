@@ -1,28 +1,35 @@
-"""A count for each row, small where few rows have any."""
+"""A count for each row, small where few rows have any, and its sums by domain."""
 
 from __future__ import annotations
 
 import numpy as np
 
-from kubesched.cluster.arrays import Int32Array, grown
+from kubesched.cluster.arrays import Int32Array, Int64Array, grown
+from kubesched.cluster.domains import DomainCounts, Domains
 
 #: With more rows than that an array is quicker, and worth its memory.
 SPARSE_ROWS = 64
+#: Sums by so many different domains are kept.
+MAX_SUMS = 8
 
 
 class RowCounter:
     """Counts by row: a dict as long as few rows have any, then an array."""
 
-    __slots__ = ("_dense", "_sparse", "total")
+    __slots__ = ("_dense", "_sparse", "_sums", "total")
 
     def __init__(self) -> None:
         self._sparse: dict[int, int] = {}
         self._dense: Int32Array | None = None
+        #: the least recently made first
+        self._sums: list[DomainCounts] = []
         self.total = 0
 
     def add(self, row: int, amount: int) -> None:
         """Change the count of a row."""
         self.total += amount
+        for sums in self._sums:
+            sums.add(row, amount)
         if self._dense is not None:
             if row >= len(self._dense):
                 self._dense = grown(self._dense, (max(2 * len(self._dense), row + 1),))
@@ -48,7 +55,25 @@ class RowCounter:
             result[row] = count
         return result
 
+    def by_domain(self, domains: Domains) -> Int64Array:
+        """Return the sums by domain, that of domain 0 being without meaning; not to be changed."""
+        for sums in self._sums:
+            if sums.domains is domains:
+                return sums.current(self.counts)
+        sums = DomainCounts(domains)
+        self._sums = [*self._sums[-MAX_SUMS + 1 :], sums]
+        return sums.current(self.counts)
+
+    def sums_add_up(self) -> bool:
+        """Tell whether all sums by domain are what summing up gives."""
+        for sums in self._sums:
+            kept, anew = sums.current(self.counts), DomainCounts(sums.domains).current(self.counts)
+            if not np.array_equal(kept[1:], anew[1:]):
+                return False
+        return True
+
     @property
     def nbytes(self) -> int:
         """About how much memory the counts take."""
-        return 4096 if self._dense is None else self._dense.nbytes
+        rows = 4096 if self._dense is None else self._dense.nbytes
+        return rows + sum(each.counts.nbytes for each in self._sums)

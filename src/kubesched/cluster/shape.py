@@ -3,6 +3,9 @@
 The pods of one workload differ in name and identity, not in what they need. Whatever a row-local
 plugin may look at is in the shape; nothing else about the pod is, so a result for one pod holds
 for all pods of its shape.
+
+What a pod wants of other pods has nothing to do with a single row. So row-local plugins are asked
+about the shape without that, which many more pods have in common.
 """
 
 from __future__ import annotations
@@ -12,9 +15,10 @@ from collections.abc import Iterable
 from functools import cached_property
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api import names
-from kubesched.api.core import Container, Pod, PodSpec, Taint, Toleration
+from kubesched.api.core import Affinity, Container, PodSpec, Taint, Toleration
 from kubesched.api.labels import parse_int64
 from kubesched.cluster.affinity_terms import PodTerms, compile_terms
 from kubesched.cluster.node_selector import SelectorMatch
@@ -36,6 +40,7 @@ class Shape:
         node_name: str,
         requests: Requests,
         scoring_requests: dict[str, int],
+        row_shape: Shape | None = None,
     ) -> None:
         #: of whichever pod of the shape came first: its ``nodeName`` is not part of the shape
         self.spec = spec
@@ -46,6 +51,8 @@ class Shape:
         #: what scoring takes it to request, with a default where containers say nothing
         self.scoring_requests = scoring_requests
         self.host_ports = host_ports(spec)
+        #: the same without any wish about other pods: all that matters to a row by itself
+        self.row_shape = row_shape or self
         #: namespace → terms, which by default are about pods of their own namespace
         self._terms: dict[str, PodTerms] = {}
 
@@ -76,9 +83,8 @@ class Shape:
         return any_tolerates(self.spec.tolerations, taint, comparisons=comparisons)
 
 
-def shape_key(pod: Pod, node_name: str) -> bytes:
+def shape_key(spec: PodSpec, node_name: str) -> bytes:
     """Return what two pods must have in common to be of one shape."""
-    spec = pod.spec
     return _encode_key(
         (
             node_name,
@@ -94,6 +100,20 @@ def shape_key(pod: Pod, node_name: str) -> bytes:
             spec.host_network,
             spec.host_users,
         )
+    )
+
+
+def spec_for_rows(spec: PodSpec) -> PodSpec:
+    """Return a pod's spec without its wishes about other pods; the same object if it has none."""
+    affinity = spec.affinity
+    is_sociable = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    if not is_sociable and not spec.topology_spread_constraints:
+        return spec
+    to_nodes = affinity and affinity.node_affinity
+    return replace(
+        spec,
+        affinity=Affinity(node_affinity=to_nodes) if to_nodes else None,
+        topology_spread_constraints=(),
     )
 
 

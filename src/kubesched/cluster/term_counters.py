@@ -92,6 +92,11 @@ class TermCounters:
         for namespace in (None,) if anywhere else term.namespaces:
             self._history.setdefault(namespace, []).append(counter)
 
+    @property
+    def epoch(self) -> int:
+        """A number that changes when a namespace's labels do."""
+        return self._epoch
+
     def about(self, labels: LabelSet) -> list[TermCounter]:
         """Return the counters of terms that are about pods with these labels."""
         if labels.terms_epoch != self._epoch:
@@ -152,6 +157,7 @@ class TermCounters:
         for carried, counter in self._counters.items():
             same = np.array_equal(counter.counts(size), counted[carried])
             require(same and counter.total == counted[carried].sum(), f"carriers of {carried}")
+            require(counter.sums_add_up(), f"carriers of {carried} by domain")
             noted = (counter in history for history in self._history.values())
             require(any(noted), f"{carried} is in the history")
 

@@ -80,6 +80,11 @@ class Evaluator:
         self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
         self._score_plugins = [plugin for plugin, _ in plugins.score]
         self._cluster_scores = of_kind(self._score_plugins, Score)
+        self._weighted_cluster_scores = [
+            (plugin.name, plugin, weight)
+            for plugin, weight in plugins.score
+            if isinstance(plugin, Score)
+        ]
         self._normalizers = of_kind(self._score_plugins, Normalize)
         self.book = StatusBook()
         self.plans = Plans(plugins, cluster.table, self.book, observer=self._observer)
@@ -96,7 +101,7 @@ class Evaluator:
         started = observer.begin()
         point, code = "PreFilter", Code.ERROR
         try:
-            plan = self.plans.plan(pod.shape)
+            plan = self.plans.plan(pod.shape.row_shape)
             restricted = self._pre_filter(state, pod, plan)
             if isinstance(restricted, Diagnosis):
                 rejection = restricted.pre_filter
@@ -121,7 +126,7 @@ class Evaluator:
 
     def look_for_feasible(self, state: CycleState, pod: PodInfo) -> IndexArray | Diagnosis:
         """Find the same as `find_feasible`, when it is no attempt and does not count as one."""
-        plan = self.plans.plan(pod.shape)
+        plan = self.plans.plan(pod.shape.row_shape)
         restricted = self._pre_filter(state, pod, plan)
         if isinstance(restricted, Diagnosis):
             return restricted
@@ -144,66 +149,106 @@ class Evaluator:
             return self._filter_named(state, pod, node_names, restricting)
         return self._filter_all(state, pod, plan)
 
-    # --- where only rows matter -------------------------------------------------------------
+    # --- by totals that are kept ------------------------------------------------------------
 
     def rank(self, state: CycleState, pod: PodInfo) -> Int64Array | None:
         """Return the total of each row, NEVER where it cannot take the pod.
 
-        Only where nothing but the rows themselves matters, and some row can: None otherwise, and
-        then this is as if it had not been asked.
+        Only where some row can, and where what is kept of the rows themselves is of use: None
+        otherwise, and then this is as if it had not been asked.
         """
-        plan = self.plans.plan(pod.shape)
+        plan = self.plans.plan(pod.shape.row_shape)
         ranking = plan.ranking
         if ranking is None or not plan.is_unrestricted or len(self._cluster.nominator):
             return None
         if plan.pause:
             plan.pause -= 1
             return None
-        observer = self._observer
-        started = observer.begin()
+        started = self._observer.begin()
+        everywhere = NodeRows.all_of(self._table)
         total = None
-        if self._has_no_say(state, pod, plan):
-            after_pre_filter = observer.now()
+        if self._lets_all_be_ranked(state, pod, plan, everywhere):
+            after_pre_filter = self._observer.now()
             total = ranking.total()
+        if total is not None:
+            total = self._without_rejected(state, pod, everywhere, total)
         if total is None or not len(total) or total.max() == NEVER:
             plan.pause = RANKING_PAUSE
             return None
-        self._observe_ranked(state, started, after_pre_filter, int((total != NEVER).sum()))
+        after_filter = self._observer.now()
+        feasible = int(np.count_nonzero(total != NEVER))
+        if feasible > 1:
+            nodes = everywhere
+            if feasible < self._table.size:
+                nodes = NodeRows(self._table, np.flatnonzero(total != NEVER))
+            total = self._with_wide_scores(state, pod, nodes, total)
+        self._observe_ranked(state, (started, after_pre_filter, after_filter), feasible)
         return total
 
-    def _has_no_say(self, state: CycleState, pod: PodInfo, plan: ShapePlan) -> bool:
-        """Tell whether no cluster-wide plugin has anything to do for a pod."""
-        nodes = NodeRows.all_of(self._table)
+    def _lets_all_be_ranked(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, everywhere: NodeRows
+    ) -> bool:
+        """Run PreFilter of cluster-wide plugins; False if one rejects or restricts."""
         state.skip_filter.update(plan.skips)
-        state.skip_score.update(plan.score_skips)
         for name, pre_filter in self._cluster_pre_filters.items():
-            if pre_filter.pre_filter(state, pod, nodes).status.code is not Code.SKIP:
+            result = pre_filter.pre_filter(state, pod, everywhere)
+            if result.status.code is Code.SKIP:
+                state.skip_filter.add(name)
+            elif not result.status.ok or result.node_names is not None:
                 return False
-            state.skip_filter.add(name)
-        if not self.is_row_local(state):
-            return False
-        for name, pre_score in self._cluster_pre_scores.items():
-            if pre_score.pre_score(state, pod, nodes).code is not Code.SKIP:
-                return False
-            state.skip_score.add(name)
-        return all(
-            name in state.skip_score or plugin.score(state, pod, nodes) is None
-            for name, plugin in self._cluster_scores.items()
-        )
+        return True
+
+    def _without_rejected(
+        self, state: CycleState, pod: PodInfo, everywhere: NodeRows, total: Int64Array
+    ) -> Int64Array | None:
+        """Leave rows out that cluster-wide filters reject; None if one reports an error."""
+        kept = total
+        for _, plugin in self._cluster_filters:
+            if plugin.name in state.skip_filter:
+                continue
+            verdict = plugin.filter(state, pod, everywhere)
+            if verdict.answers is None:
+                continue
+            if not all(status.rejected for status in verdict.statuses):
+                return None
+            # The totals that are kept are not for this pod alone.
+            total = total.copy() if total is kept else total
+            total[verdict.answers > 0] = NEVER
+        return total
+
+    def _with_wide_scores(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows, total: Int64Array
+    ) -> Int64Array:
+        """Add the scores of cluster-wide plugins, on the rows that are left."""
+        plan = self.plans.plan(pod.shape.row_shape)
+        self._pre_score(state, pod, plan, nodes)
+        added: Int64Array | None = None
+        for name, plugin, weight in self._weighted_cluster_scores:
+            if name in state.skip_score:
+                continue
+            raw = plugin.score(state, pod, nodes)
+            if raw is not None:
+                weighted = self._normal(plugin, state, raw) * weight
+                added = weighted if added is None else added + weighted
+        if added is None:
+            return total
+        result = np.full(len(total), NEVER, dtype=np.int64)
+        result[nodes.rows] = total[nodes.rows] + added
+        return result
 
     def _observe_ranked(
-        self, state: CycleState, started: float, filtered: float, feasible: int
+        self, state: CycleState, times: tuple[float, float, float], feasible: int
     ) -> None:
         observer, plugins = self._observer, self._plugins
-        observer.point("PreFilter", Code.SUCCESS, started)
-        started = observer.point("Filter", Code.SUCCESS, filtered)
+        started, after_pre_filter, after_filter = times
+        observer.span("PreFilter", Code.SUCCESS, after_pre_filter - started)
+        observer.span("Filter", Code.SUCCESS, after_filter - after_pre_filter)
         observer.asked("PreFilter", plugins.pre_filter, state.skip_filter)
         observer.asked("Filter", plugins.filter, state.skip_filter, len(self._table))
         if feasible == 1:
             return  # there was nothing to choose
-        started = observer.point("PreScore", Code.SUCCESS, started)
+        started = observer.point("PreScore", Code.SUCCESS, after_filter)
         observer.point("Score", Code.SUCCESS, started)
-        observer.asked("PreScore", plugins.pre_score, state.skip_score)
         observer.asked("Score", self._score_plugins, state.skip_score, feasible)
 
     # --- feasibility, step by step ----------------------------------------------------------
@@ -315,7 +360,7 @@ class Evaluator:
         if not len(nominator):
             return None
         if not pod.shape.host_ports and self.is_row_local(state):
-            crowded = self.plans.plan(pod.shape).crowded(self._cluster, pod.priority)
+            crowded = self.plans.plan(pod.shape.row_shape).crowded(self._cluster, pod.priority)
             return crowded.current(pod, lambda nodes: self.row_local_rejections(state, pod, nodes))
         numbers = np.zeros(table.size, dtype=np.int32)
         for node_name, others in nominator.nodes_to_leave_room_on(pod).items():
@@ -444,7 +489,7 @@ class Evaluator:
 
     def diagnose(self, state: CycleState, pod: PodInfo, refused: Mapping[int, Status]) -> Diagnosis:
         """Return why a pod fits nowhere, if rows that filters let pass were refused later."""
-        plan = self.plans.plan(pod.shape)
+        plan = self.plans.plan(pod.shape.row_shape)
         others = self._cluster_wide(state, pod, NodeRows.all_of(self._table))
         numbers = self._merged(plan.rejections(), others, self._leaving_room(state, pod))
         # What was said later is in anybody's words, and not for the book.
@@ -486,7 +531,7 @@ class Evaluator:
         """Yield each plugin's name, weight, raw and normalized scores; None is 0 for all rows."""
         observer = self._observer
         started = observer.now()
-        plan = self.plans.plan(pod.shape)
+        plan = self.plans.plan(pod.shape.row_shape)
         nodes = NodeRows(self._table, rows)
         self._pre_score(state, pod, plan, nodes)
         started = observer.point("PreScore", Code.SUCCESS, started)

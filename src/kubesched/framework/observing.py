@@ -3,12 +3,18 @@
 Extension points are timed in every attempt, single plugins in one attempt out of ten: that is
 enough to find a slow one, and costs a tenth. Answers that come from a cache count as asked; what is
 timed is what was really done.
+
+    begin ──> laps of plugins at each point ──> keep(state) ──> laps_of(state) while it is bound
+
+An attempt outlives its turn: while its pod is bound, others have theirs. So whether its plugins are
+timed is noted in its state before that.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
@@ -16,6 +22,23 @@ from kubesched.metrics.series import Counter
 
 #: One attempt in so many has its plugins timed.
 SAMPLING = 10
+#: What stands in an attempt's state if its plugins are timed.
+_TIMED = object()
+
+
+class Laps:
+    """Times plugins that are asked one after the other at one point."""
+
+    __slots__ = ("_observer", "_point", "_started")
+
+    def __init__(self, observer: Unobserved, point: str) -> None:
+        self._observer = observer
+        self._point = point
+        self._started = observer.now()
+
+    def __call__(self, plugin: str, code: Code) -> None:
+        """Note that a plugin is through; the next one's time begins."""
+        self._started = self._observer.plugin(self._point, plugin, code, self._started)
 
 
 class Unobserved:
@@ -36,8 +59,29 @@ class Unobserved:
         """Note that an extension point is through; return the time."""
         return 0.0
 
-    def plugin(self, point: str, plugin: str, code: Code, started: float) -> None:
-        """Note that a plugin is through; only to be called if `sampled`."""
+    def span(self, point: str, code: Code, seconds: float) -> None:
+        """Note that an extension point took so long."""
+
+    def plugin(self, point: str, plugin: str, code: Code, started: float) -> float:  # noqa: ARG002 (as above)
+        """Note that a plugin is through, if its attempt is timed; return the time."""
+        return 0.0
+
+    def keep(self, state: CycleState) -> None:
+        """Let an attempt know for the time after its turn whether its plugins are timed."""
+        if self.sampled:
+            state.write(_TIMED, True)
+
+    def laps(self, point: str) -> Laps | None:
+        """Return what times plugins in the attempt whose turn it is, None if they are not timed."""
+        return Laps(self, point) if self.sampled else None
+
+    def laps_of(self, state: CycleState, point: str) -> Laps | None:
+        """Return what times plugins in an attempt of which that was kept, None if nothing does."""
+        return None if state.get(_TIMED) is None else Laps(self, point)
+
+    def gate_laps(self, point: str) -> Laps | None:  # noqa: ARG002 (nobody cares)
+        """Return what times plugins that are asked before a pod's attempt begins, or None."""
+        return None
 
     def asked(
         self, point: str, plugins: Sequence[Plugin], skipped: Collection[str], times: int = 1
@@ -53,6 +97,8 @@ class Observer(Unobserved):
         self._profile = profile
         self._timer = timer
         self._attempts = 0
+        self._gatings = 0
+        self._plugins: dict[tuple[str, str, Code], Callable[[float], None]] = {}
         self._points: dict[tuple[str, Code], Callable[[float], None]] = {}
         self._counters: dict[tuple[str, str], Counter] = {}
 
@@ -74,18 +120,33 @@ class Observer(Unobserved):
     def point(self, point: str, code: Code, started: float) -> float:
         """Note that an extension point is through; return the time."""
         now = self._timer()
+        self.span(point, code, now - started)
+        return now
+
+    def span(self, point: str, code: Code, seconds: float) -> None:
+        """Note that an extension point took so long."""
         observe = self._points.get((point, code))
         if observe is None:
             durations = self._metrics.framework_extension_point_duration
             observe = durations.labels(point, code.label, self._profile).observe
             self._points[point, code] = observe
+        observe(seconds)
+
+    def plugin(self, point: str, plugin: str, code: Code, started: float) -> float:
+        """Note that a plugin is through, if its attempt is timed; return the time."""
+        now = self._timer()
+        observe = self._plugins.get((point, plugin, code))
+        if observe is None:
+            durations = self._metrics.plugin_execution_duration
+            observe = durations.labels(plugin, point, code.label).observe
+            self._plugins[point, plugin, code] = observe
         observe(now - started)
         return now
 
-    def plugin(self, point: str, plugin: str, code: Code, started: float) -> None:
-        """Note that a plugin is through; only to be called if `sampled`."""
-        durations = self._metrics.plugin_execution_duration
-        durations.labels(plugin, point, code.label).observe(self._timer() - started)
+    def gate_laps(self, point: str) -> Laps | None:
+        """Return what times plugins that are asked before a pod's attempt begins, or None."""
+        self._gatings += 1
+        return Laps(self, point) if self._gatings % SAMPLING == 1 else None
 
     def asked(
         self, point: str, plugins: Sequence[Plugin], skipped: Collection[str], times: int = 1

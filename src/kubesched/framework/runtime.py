@@ -74,12 +74,15 @@ class Framework:
 
     def _gate(self, pod: PodInfo, last_gate: str) -> Status:
         ordered = sorted(self.plugins.pre_enqueue, key=lambda plugin: plugin.name != last_gate)
+        lap = self._observer.gate_laps("PreEnqueue")
         for plugin in ordered:
             try:
                 status = plugin.pre_enqueue(pod)
             except Exception as bug:  # noqa: BLE001 (the pod must not get lost for a plugin's bug)
                 _log.exception("plugin %s failed on pod %s", plugin.name, pod.full_name)
                 status = error(f"{type(bug).__name__}: {bug}")
+            if lap:
+                lap(plugin.name, status.code)
             if not status.ok:
                 return status.by(plugin.name)
         return SUCCESS
@@ -101,8 +104,11 @@ class Framework:
         reasons: list[str] = []
         nominated: str | None = None
         rejected_by = ""
+        lap = self._observer.laps("PostFilter")
         for plugin in self.plugins.post_filter:
             result = plugin.post_filter(state, pod, diagnosis)
+            if lap:
+                lap(plugin.name, result.status.code)
             status = result.status.by(plugin.name)
             if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return PostFilterResult(status, result.nominated_node)
@@ -118,10 +124,14 @@ class Framework:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Let each plugin take what the pod was promised; the caller undoes a failure."""
+        self._observer.keep(state)
         started = self._observer.now()
         result = SUCCESS
+        lap = self._observer.laps_of(state, "Reserve")
         for plugin in self.plugins.reserve:
             status = plugin.reserve(state, pod, node_name)
+            if lap:
+                lap(plugin.name, status.code)
             if not status.ok:
                 result = _refused(status, "Reserve", plugin.name)
                 break
@@ -131,11 +141,14 @@ class Framework:
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Let every plugin give back what it took, the last one first, come what may."""
         started = self._observer.now()
+        lap = self._observer.laps_of(state, "Unreserve")
         for plugin in reversed(self.plugins.reserve):
             try:
                 plugin.unreserve(state, pod, node_name)
             except Exception:  # noqa: BLE001 (the others must give back all the same)
                 _log.exception("plugin %s failed to unreserve %s", plugin.name, pod.full_name)
+            if lap:
+                lap(plugin.name, Code.SUCCESS)
         self._observer.point("Unreserve", Code.SUCCESS, started)
 
     def permit(
@@ -151,8 +164,11 @@ class Framework:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
+        lap = self._observer.laps_of(state, "Permit")
         for plugin in self.plugins.permit:
             status, wait_s = plugin.permit(state, pod, node_name)
+            if lap:
+                lap(plugin.name, status.code)
             if status.code is Code.WAIT:
                 waits[plugin.name] = min(wait_s, MAX_PERMIT_WAIT_S)
             elif not status.ok:
@@ -168,8 +184,11 @@ class Framework:
 
     def _pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         busy = False
+        lap = self._observer.laps_of(state, "PreBindPreFlight")
         for plugin in self.plugins.pre_bind:
             status = plugin.pre_bind_pre_flight(state, pod, node_name)
+            if lap:
+                lap(plugin.name, status.code)
             if status.code is Code.SKIP:
                 state.skip_pre_bind.add(plugin.name)
             elif status.ok:
@@ -196,6 +215,16 @@ class Framework:
                     extend = True
         return groups
 
+    async def pre_bind(
+        self, plugin: PreBind, state: CycleState, pod: PodInfo, node_name: str
+    ) -> Status:
+        """Let one plugin do what must be done before a pod is bound."""
+        lap = self._observer.laps_of(state, "PreBind")
+        status = await plugin.pre_bind(state, pod, node_name)
+        if lap:
+            lap(plugin.name, status.code)
+        return status
+
     def pre_bound(self, code: Code, started: float) -> None:
         """Note that PreBind is through, which began at `started`."""
         self._observer.point("PreBind", code, started)
@@ -212,8 +241,11 @@ class Framework:
         return status
 
     async def _bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        lap = self._observer.laps_of(state, "Bind")
         for plugin in self.plugins.bind:
             status = await plugin.bind(state, pod, node_name)
+            if lap:
+                lap(plugin.name, status.code)
             if status.code is Code.SKIP:
                 continue
             return status if status.ok else refused_bind(status, plugin.name)
@@ -222,11 +254,14 @@ class Framework:
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell everybody that the pod is bound, whatever one of them does."""
         started = self._observer.now()
+        lap = self._observer.laps_of(state, "PostBind")
         for plugin in self.plugins.post_bind:
             try:
                 plugin.post_bind(state, pod, node_name)
             except Exception:  # noqa: BLE001 (the pod is bound all the same)
                 _log.exception("plugin %s failed after %s was bound", plugin.name, pod.full_name)
+            if lap:
+                lap(plugin.name, Code.SUCCESS)
         self._observer.point("PostBind", Code.SUCCESS, started)
 
 

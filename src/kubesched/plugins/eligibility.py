@@ -27,10 +27,14 @@ class Eligibility:
         self._matching: WeakKeyDictionary[Shape, CachedColumn[np.bool_]] = WeakKeyDictionary()
         self._tolerated: WeakKeyDictionary[Shape, CachedColumn[np.bool_]] = WeakKeyDictionary()
 
+    def restricts(self, shape: Shape) -> bool:
+        """Tell whether the pod has a node selector or affinity to nodes."""
+        spec = shape.spec
+        return bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
+
     def matches_affinity(self, shape: Shape) -> BoolArray | None:
         """Return which rows match the pod's node selector and affinity; None if it has none."""
-        spec = shape.spec
-        if not spec.node_selector and not (spec.affinity and spec.affinity.node_affinity):
+        if not self.restricts(shape):
             return None
         column = self._matching.get(shape)
         if column is None:

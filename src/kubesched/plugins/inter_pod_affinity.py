@@ -20,11 +20,13 @@ from msgspec import Struct
 
 from kubesched.api.labels import Selector
 from kubesched.cluster.affinity_terms import AffinityTerm
-from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
+from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
-from kubesched.cluster.pod_counters import Selection
+from kubesched.cluster.pod_counters import PodCounter, Selection
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.recent import Recent
+from kubesched.cluster.row_counter import RowCounter
 from kubesched.cluster.term_counters import Role, TermCounter
 from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
@@ -46,6 +48,7 @@ from kubesched.queue.hints import Registrations
 NOT_NEAR = unresolvable("node(s) didn't match pod affinity rules")
 NOT_AWAY = unschedulable("node(s) didn't match pod anti-affinity rules")
 KEPT_AWAY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+NOTHING_TO_FILTER = PreFilterResult(SKIP)
 
 
 class RawScores(Struct, frozen=True):
@@ -64,6 +67,8 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         self._hard_weight = args.hard_pod_affinity_weight
         self._ignore_others = args.ignore_preferred_terms_of_existing_pods
         self._table = cluster.table
+        #: with the epoch of namespaces that they are true for
+        self._selections: Recent[tuple[AffinityTerm, ...], tuple[int, Selection]] = Recent()
         self._hints = AffinityHints(cluster.table.term_counters.namespaces_of)
 
     @classmethod
@@ -84,10 +89,10 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         if pod.terms.required or pod.terms.required_anti:
             return PreFilterResult()
         concerned = any(
-            (self._in_domain(each.carried.term.topology_key) & (self._carriers(each) > 0)).any()
+            self._hit(each, each.carried.term.topology_key).any()
             for each in self._anti_terms_about(pod)
         )
-        return PreFilterResult() if concerned else PreFilterResult(SKIP)
+        return PreFilterResult() if concerned else NOTHING_TO_FILTER
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
         """Apply the three rules."""
@@ -96,29 +101,27 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
             verdicts.append(reject(~self._near(pod, nodes), NOT_NEAR))
         away = nodes.none()
         for term in pod.terms.required_anti:
-            selection = self._selection(term)
-            away |= self._domains_with(term.topology_key, self._counts(selection) > 0)[nodes.rows]
+            away |= self._in_hit(self._counter((term,)), term.topology_key, nodes)
         verdicts.append(reject(away, NOT_AWAY))
         kept_away = nodes.none()
         for counter in self._anti_terms_about(pod):
-            key = counter.carried.term.topology_key
-            kept_away |= self._domains_with(key, self._carriers(counter) > 0)[nodes.rows]
+            kept_away |= self._in_hit(counter, counter.carried.term.topology_key, nodes)
         verdicts.append(reject(kept_away, KEPT_AWAY))
         return first_of(*verdicts)
 
     def _near(self, pod: PodInfo, nodes: NodeRows) -> BoolArray:
         """Return which rows have, in each term's domain, a pod that all terms are about."""
-        selection = self._selection_of_all(pod.terms.required)
-        matching = self._counts(selection) > 0
+        counter = self._counter(pod.terms.required)
         labelled = np.ones(len(nodes), dtype=np.bool_)
         near = np.ones(len(nodes), dtype=np.bool_)
         nobody = True
         for term in pod.terms.required:
-            in_domain = self._in_domain(term.topology_key)
-            nobody &= not (in_domain & matching).any()
-            labelled &= in_domain[nodes.rows]
-            near &= self._domains_with(term.topology_key, matching)[nodes.rows]
-        if nobody and selection.matches(pod.labels):
+            hit = self._hit(counter, term.topology_key)
+            nobody &= not hit.any()
+            of_nodes = self._table.label_column(term.topology_key).ids[nodes.rows]
+            labelled &= of_nodes > 0
+            near &= hit[of_nodes]
+        if nobody and counter.selection.matches(pod.labels):
             return labelled
         return labelled & near
 
@@ -134,35 +137,34 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
             return error(f"failed to parse pod: {pod.terms.error}")
         if self._ignore_others and not pod.terms.preferred:
             return SKIP
-        #: topology key → weight on each row
+        #: topology key → weight of each domain
         weights: dict[str, Int64Array] = {}
-        for key, of_rows in self._weighted_rows(pod):
-            if not (self._in_domain(key) & (of_rows != 0)).any():
-                continue
-            weights[key] = weights[key] + of_rows if key in weights else of_rows
+        for key, of_domains in self._weighted_domains(pod):
+            if of_domains[1:].any():
+                weights[key] = weights[key] + of_domains if key in weights else of_domains
         if not weights:
             return SKIP
         scores = np.zeros(len(nodes), dtype=np.int64)
-        for key, of_rows in weights.items():
-            ids = self._table.label_column(key).ids[: self._table.size]
-            by_domain = np.bincount(ids, weights=of_rows).astype(np.int64)
-            by_domain[0] = 0
-            scores += by_domain[ids[nodes.rows]]
+        for key, of_domains in weights.items():
+            of_domains[0] = 0
+            scores += of_domains[self._table.label_column(key).ids[nodes.rows]]
         state.write(self.name, RawScores(scores))
         return SUCCESS
 
-    def _weighted_rows(self, pod: PodInfo) -> Iterable[tuple[str, Int64Array]]:
-        """Return, for each term that matters, its key and its weight on each row."""
+    def _weighted_domains(self, pod: PodInfo) -> Iterable[tuple[str, Int64Array]]:
+        """Return, for each term that matters, its key and its weight in each domain."""
+        table = self._table
         for each in pod.terms.preferred:
-            counts = self._counts(self._selection(each.term))
-            yield each.term.topology_key, counts * np.int64(each.weight)
-        for counter in self._table.term_counters.about(pod.labels):
+            key = each.term.topology_key
+            yield key, self._counter((each.term,)).by_domain(table.domains(key)) * each.weight
+        for counter in table.term_counters.about(pod.labels):
             carried = counter.carried
             if carried.role is Role.REQUIRED_ANTI:
                 continue
             weight = carried.weight if carried.role is Role.PREFERRED else self._hard_weight
             if weight:
-                yield carried.term.topology_key, self._carriers(counter) * np.int64(weight)
+                key = carried.term.topology_key
+                yield key, counter.by_domain(table.domains(key)) * weight
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
         """Return what PreScore found out."""
@@ -178,38 +180,31 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
 
     # --- both -------------------------------------------------------------------------------
 
-    def _selection(self, term: AffinityTerm) -> Selection:
-        """Return the existing pods that one of the pod's own terms is about."""
-        namespaces = self._table.term_counters.namespaces_of(term)
-        return Selection(term.selector, namespaces, with_terminating=True)
+    def _counter(self, terms: tuple[AffinityTerm, ...]) -> PodCounter:
+        """Return the counter of existing pods that all of the pod's own terms are about."""
+        epoch = self._table.term_counters.epoch
+        known = self._selections.get(terms)
+        if known is None or known[0] != epoch:
+            known = self._selections[terms] = epoch, self._selection_of_all(terms)
+        return self._table.pod_counter(known[1])
 
     def _selection_of_all(self, terms: Sequence[AffinityTerm]) -> Selection:
-        """Return the existing pods that all of some terms are about."""
-        selections = [self._selection(term) for term in terms]
-        if any(each.selector.nothing for each in selections):
+        if any(each.selector.nothing for each in terms):
             return Selection(Selector(nothing=True), None, with_terminating=True)
         selector = Selector.of(
-            requirement for each in selections for requirement in each.selector.requirements
+            requirement for each in terms for requirement in each.selector.requirements
         )
-        limited = [each.namespaces for each in selections if each.namespaces is not None]
-        namespaces = frozenset.intersection(*limited) if limited else None
-        return Selection(selector, namespaces, with_terminating=True)
+        namespaces = map(self._table.term_counters.namespaces_of, terms)
+        limited = [each for each in namespaces if each is not None]
+        common = frozenset.intersection(*limited) if limited else None
+        return Selection(selector, common, with_terminating=True)
 
-    def _counts(self, selection: Selection) -> Int32Array:
-        return self._table.pod_counter(selection).counts(self._table.size)
-
-    def _carriers(self, counter: TermCounter) -> Int32Array:
-        return counter.counts(self._table.size)
-
-    def _in_domain(self, key: str) -> BoolArray:
-        """Return which rows have the label."""
-        return self._table.label_column(key).ids[: self._table.size] > 0
-
-    def _domains_with(self, key: str, rows: BoolArray) -> BoolArray:
-        """Return which rows are in a domain that has at least one of `rows`."""
-        column = self._table.label_column(key)
-        ids = column.ids[: self._table.size]
-        hit = np.zeros(len(column.vocabulary), dtype=np.bool_)
-        hit[ids[rows]] = True
+    def _hit(self, counter: RowCounter, key: str) -> BoolArray:
+        """Return which domains have a counted pod; domain 0, which stands for none, never has."""
+        hit: BoolArray = counter.by_domain(self._table.domains(key)) > 0
         hit[0] = False
-        return hit[ids]
+        return hit
+
+    def _in_hit(self, counter: RowCounter, key: str, nodes: NodeRows) -> BoolArray:
+        """Return which rows are in a domain that has a counted pod."""
+        return self._hit(counter, key)[self._table.label_column(key).ids[nodes.rows]]

@@ -16,7 +16,7 @@ When to try again is told by `pod_topology_spread_hints`.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 
 import numpy as np
 from msgspec import Struct
@@ -26,6 +26,7 @@ from kubesched.api.core import TopologySpreadConstraint
 from kubesched.api.meta import OwnerReference
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.domains import Domains
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
@@ -108,6 +109,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         self._table = cluster.table
         self._eligibility = Eligibility(cluster.table, comparisons=comparisons)
         self._constraints: Recent[tuple[Shape, LabelSet], PodConstraints] = Recent()
+        self._domains: Recent[Hashable, Domains] = Recent(limit=256)
         #: with the version of services and owners that they were compiled for
         self._default_for: Recent[
             tuple[LabelSet, tuple[OwnerReference, ...]], tuple[int, PodConstraints]
@@ -149,22 +151,18 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
         """Turn nodes away that would make a domain too full, or that are in none."""
         constraints = self._constraints_of(pod).hard
-        everywhere = NodeRows.all_of(self._table)
-        labelled = self._labelled(constraints, everywhere)
         verdicts = []
         for constraint in constraints:
-            ids = self._ids(constraint, everywhere)
-            eligible = self._eligible(pod.shape, constraint, labelled)
-            counts = self._domain_counts(constraint, ids, eligible)
-            there = np.bincount(ids[eligible], minlength=len(counts)) > 0
-            domains = int(np.count_nonzero(there))
+            domains = self._domains_for(pod.shape, constraint, _keys(constraints))
+            counts = self._domain_counts(constraint, domains)
             smallest = 0
-            if domains and domains >= constraint.min_domains:
-                smallest = int(counts[there].min())
+            if domains.number and domains.number >= constraint.min_domains:
+                smallest = int(counts[domains.there].min())
             too_full = counts + constraint.counts_itself - smallest > constraint.max_skew
-            of_nodes = ids[nodes.rows]
+            of_nodes = self._ids(constraint, nodes)
             verdicts.append(reject(of_nodes == 0, NO_DOMAIN))
-            verdicts.append(reject(too_full[of_nodes], TOO_UNEVEN))
+            if too_full.any():
+                verdicts.append(reject(too_full[of_nodes], TOO_UNEVEN))
         return first_of(*verdicts)
 
     # --- soft constraints -------------------------------------------------------------------
@@ -174,24 +172,22 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         constraints = self._constraints_of(pod)
         if not constraints.soft:
             return SKIP
-        everywhere = NodeRows.all_of(self._table)
-        labelled = self._table.valid[: self._table.size]
         ignored = nodes.none()
         if constraints.need_all_labels:
-            labelled = self._labelled(constraints.soft, everywhere)
-            ignored = ~labelled[nodes.rows]
+            for constraint in constraints.soft:
+                ignored |= self._ids(constraint, nodes) == 0
         total = np.zeros(len(nodes))
+        keys = _keys(constraints.soft) if constraints.need_all_labels else ()
         for constraint in constraints.soft:
-            ids = self._ids(constraint, everywhere)
-            of_nodes = ids[nodes.rows]
+            of_nodes = self._ids(constraint, nodes)
             if constraint.topology_key == names.LABEL_HOSTNAME:
-                domains = int(np.count_nonzero(~ignored))
+                number = len(nodes) - int(np.count_nonzero(ignored))
                 count = self._counts(constraint)[nodes.rows].astype(np.int64)
             else:
-                domains = len(np.unique(of_nodes[~ignored]))
-                eligible = self._eligible(pod.shape, constraint, labelled)
-                count = self._domain_counts(constraint, ids, eligible)[of_nodes]
-            weight = math.log(domains + 2)
+                number = int(np.count_nonzero(np.bincount(of_nodes[~ignored])))
+                domains = self._domains_for(pod.shape, constraint, keys)
+                count = self._domain_counts(constraint, domains)[of_nodes]
+            weight = math.log(number + 2)
             total += np.where(of_nodes > 0, count * weight + (constraint.max_skew - 1), 0.0)
         scores = np.where(ignored, 0, _rounded(total))
         state.write(self.name, SoftScores(scores, ignored))
@@ -269,21 +265,35 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         """Return the domain of each row, 0 for none."""
         return self._table.label_column(constraint.topology_key).ids[nodes.rows]
 
-    def _labelled(self, constraints: Sequence[Constraint], nodes: NodeRows) -> BoolArray:
-        """Return which rows have the labels of all constraints."""
-        labelled = self._table.valid[nodes.rows].copy()
-        for constraint in constraints:
-            labelled &= self._ids(constraint, nodes) > 0
-        return labelled
+    def _domains_for(self, shape: Shape, constraint: Constraint, keys: tuple[str, ...]) -> Domains:
+        """Return the domains of rows that count: those that have labels with these keys, and that
+        the pod could use, as far as it is asked to care.
+        """
+        row_shape = shape.row_shape
+        cares = constraint.honor_taints or (
+            constraint.honor_affinity and self._eligibility.restricts(row_shape)
+        )
+        key = constraint.topology_key, keys, cares and (row_shape, constraint.honors)
+        domains = self._domains.get(key)
+        if domains is None:
+            domains = self._domains[key] = Domains(
+                self._table,
+                constraint.topology_key,
+                lambda: self._eligible(row_shape, constraint, keys),
+            )
+        domains.refresh()
+        return domains
 
-    def _eligible(self, shape: Shape, constraint: Constraint, labelled: BoolArray) -> BoolArray:
-        """Return which rows count: those that the pod could use, as far as it is asked to care."""
-        eligible = labelled
+    def _eligible(self, shape: Shape, constraint: Constraint, keys: tuple[str, ...]) -> BoolArray:
+        table = self._table
+        eligible = table.valid[: table.size].copy()
+        for key in keys:
+            eligible &= table.label_column(key).ids[: table.size] > 0
         if constraint.honor_affinity:
             matching = self._eligibility.matches_affinity(shape)
             eligible = eligible if matching is None else eligible & matching
         if constraint.honor_taints:
-            eligible = eligible & self._eligibility.tolerated(shape)
+            eligible &= self._eligibility.tolerated(shape)
         return eligible
 
     def _counts(self, constraint: Constraint) -> Int32Array:
@@ -292,16 +302,18 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             return np.zeros(self._table.size, dtype=np.int32)
         return self._table.pod_counter(constraint.selection).counts(self._table.size)
 
-    def _domain_counts(
-        self, constraint: Constraint, ids: Int32Array, eligible: BoolArray
-    ) -> Int64Array:
+    def _domain_counts(self, constraint: Constraint, domains: Domains) -> Int64Array:
         """Return the number of counted pods in each domain."""
-        domains = len(self._table.label_column(constraint.topology_key).vocabulary)
-        counts = self._counts(constraint)[eligible]
-        return np.bincount(ids[eligible], weights=counts, minlength=domains).astype(np.int64)
+        if constraint.selection is None:
+            return np.zeros(domains.size, dtype=np.int64)
+        return self._table.pod_counter(constraint.selection).by_domain(domains)
 
 
 NO_CONSTRAINTS = PodConstraints((), (), need_all_labels=False)
+
+
+def _keys(constraints: Sequence[Constraint]) -> tuple[str, ...]:
+    return tuple(each.topology_key for each in constraints)
 
 
 def _rounded(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Int64Array:

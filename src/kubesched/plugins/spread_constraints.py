@@ -29,6 +29,11 @@ class Constraint(Struct, frozen=True):
     #: the existing pods that count; None if none do
     selection: Selection | None
 
+    @property
+    def honors(self) -> tuple[bool, bool]:
+        """Whether only nodes count that the pod's affinity, and its tolerations, let it use."""
+        return self.honor_affinity, self.honor_taints
+
 
 def compile_constraints(
     constraints: Iterable[TopologySpreadConstraint],

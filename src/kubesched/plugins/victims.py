@@ -78,7 +78,7 @@ class VictimSearch:
 
     def _known_for(self, pod: PodInfo) -> tuple[BoolArray, Verdicts]:
         """Return what was found for pods like this one: pods elsewhere make no difference."""
-        key = pod.shape, pod.priority
+        key = pod.shape.row_shape, pod.priority
         kept = self._known.get(key)
         if kept is None:
             kept = self._known[key] = KnownRows(self._cluster), Verdicts()

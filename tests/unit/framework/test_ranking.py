@@ -9,6 +9,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
+from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
@@ -17,9 +18,19 @@ from kubesched.framework.plugin import RowScore, Score
 from kubesched.framework.ranking import NEVER
 from kubesched.framework.runtime import Framework
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
-from tests.unit.builders import Lab, node, on_node, pod
+from tests.unit.builders import (
+    Lab,
+    must,
+    node,
+    on_node,
+    pod,
+    pod_term,
+    should,
+    spread_over,
+)
 
 NODES = [f"n{number}" for number in range(6)]
+ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME
 TAINT = "slow=yes:PreferNoSchedule"
 KINDS: list[dict[str, Any]] = [
     {"cpu": "1"},
@@ -27,6 +38,21 @@ KINDS: list[dict[str, Any]] = [
     {"cpu": "2", "node_selector": {"disk": "ssd"}},
     {"labels": {"app": "web"}},
     {"cpu": "64"},
+    {"labels": {"app": "web"}, "spread": [spread_over(ZONE, app="web")]},
+    {"labels": {"app": "web"}, "spread": [spread_over(HOST, soft=True, app="web")]},
+    {
+        "labels": {"app": "db"},
+        "spread": [spread_over(ZONE, app="db"), spread_over(HOST, max_skew=2, app="db")],
+        "node_selector": {"disk": "ssd"},
+    },
+    {"labels": {"app": "db"}, "near": must(pod_term(ZONE, app="web"))},
+    {"labels": {"app": "db"}, "away_from": must(pod_term(HOST, app="db"))},
+    {"labels": {"app": "web"}, "near": should((5, pod_term(ZONE, app="db")))},
+    {
+        "labels": {"app": "db"},
+        "away_from": should((9, pod_term(HOST, app="web"))),
+        "spread": [spread_over(ZONE, soft=True, app="db")],
+    },
 ]
 
 
@@ -91,6 +117,9 @@ class RankingMachine(RuleBasedStateMachine):
             uid = data.draw(st.sampled_from(self.placed))
             self.placed.remove(uid)
             self.lab.cluster.remove_pod(uid)
+
+    def teardown(self) -> None:
+        self.lab.cluster.validate()
 
     def both_ways(self, asking: Pod) -> Decision:
         self.seed += 1
@@ -162,9 +191,11 @@ class Opinion(Score):
         return nodes.row_numbers()
 
 
-def test_a_plugin_that_looks_at_the_whole_cluster_is_always_asked() -> None:
-    lab = Lab(node("n1"), node("n2"), plugins=[Opinion])
-    assert totals(lab, pod("p")) is None
+def test_what_a_plugin_thinks_that_looks_at_the_whole_cluster_is_added() -> None:
+    without, lab = (Lab(node("n1"), node("n2"), plugins=each) for each in ([], [Opinion]))
+    plain, ranked = totals(without, pod("p")), totals(lab, pod("p"))
+    assert plain is not None
+    assert ranked == {"n1": plain["n1"], "n2": plain["n2"] + 1}
 
 
 class Excessive(RowScore):

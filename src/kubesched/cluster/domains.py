@@ -1,0 +1,84 @@
+"""Rows by domain, and counts of pods by domain that follow every pod.
+
+A *domain* is the set of nodes with the same value of a label; domain 0 stands for rows that do not
+count. Which rows are in which domain changes when nodes do, which is seldom; the counts change with
+every pod, and are kept up to date by the counters of rows that they are sums of.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
+
+if TYPE_CHECKING:
+    from kubesched.cluster.node_table import NodeTable
+
+
+class Domains:
+    """The values of one label, on all rows or on those that are eligible."""
+
+    __slots__ = ("_eligible", "_key", "_position", "_table", "ids", "number", "size", "there")
+
+    def __init__(
+        self, table: NodeTable, key: str, eligible: Callable[[], BoolArray] | None = None
+    ) -> None:
+        """`eligible` may depend on nodes, not on their pods."""
+        self._table = table
+        self._key = key
+        self._eligible = eligible
+        #: how far the log of nodes was read; counts of another position are not about these rows
+        self._position = -1
+        #: row → domain
+        self.ids: Int32Array = np.zeros(0, dtype=np.int32)
+        #: how many domains the label has ever had
+        self.size = 1
+        #: which of them have a row that counts, and how many these are
+        self.there: BoolArray = np.zeros(1, dtype=np.bool_)
+        self.number = 0
+
+    def refresh(self) -> int:
+        """Look at nodes again if they changed; return up to where they were looked at."""
+        position = self._table.node_changes.position
+        if position != self._position:
+            self._position = position
+            column = self._table.label_column(self._key)
+            ids = column.ids[: self._table.size]
+            self.ids = ids.copy() if self._eligible is None else np.where(self._eligible(), ids, 0)
+            self.size = len(column.vocabulary)
+            self.there = np.bincount(self.ids, minlength=self.size) > 0
+            self.there[0] = False
+            self.number = int(np.count_nonzero(self.there))
+        return position
+
+
+class DomainCounts:
+    """Sums of one counter's rows by domain."""
+
+    __slots__ = ("_ids", "_position", "counts", "domains")
+
+    def __init__(self, domains: Domains) -> None:
+        self.domains = domains
+        self._position = -1
+        self._ids: Int32Array = domains.ids
+        #: domain → pods; what domain 0 has means nothing
+        self.counts: Int64Array = np.zeros(0, dtype=np.int64)
+
+    def add(self, row: int, amount: int) -> None:
+        """Follow the counter of rows."""
+        # A row that is not known yet came with a node, after which all is summed up again.
+        if row < len(self._ids):
+            self.counts[self._ids[row]] += amount
+
+    def current(self, count_rows: Callable[[int], Int32Array]) -> Int64Array:
+        """Return the sums; `count_rows` gives the counts of so many rows if they are needed."""
+        position = self.domains.refresh()
+        if position != self._position:
+            self._position, self._ids = position, self.domains.ids
+            rows = count_rows(len(self._ids))
+            sums = np.bincount(self._ids, weights=rows, minlength=self.domains.size)
+            self.counts = sums.astype(np.int64)
+        return self.counts
