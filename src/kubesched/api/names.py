@@ -7,6 +7,7 @@ from typing import Final
 DEFAULT_SCHEDULER: Final = "default-scheduler"
 
 LABEL_HOSTNAME: Final = "kubernetes.io/hostname"
+TOPOLOGY_PREFIX: Final = "topology.kubernetes.io/"
 LABEL_ZONE: Final = "topology.kubernetes.io/zone"
 LABEL_REGION: Final = "topology.kubernetes.io/region"
 LABEL_ZONE_BETA: Final = "failure-domain.beta.kubernetes.io/zone"

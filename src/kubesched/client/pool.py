@@ -24,7 +24,13 @@ _CLOSE_TIMEOUT_S = 1.0
 #: How often busy connections are looked through for requests whose time is over.
 _SWEEP_EVERY_S = 0.1
 
-_Turn = asyncio.Future[PooledConnection | None]
+
+class _Turn(asyncio.Future[PooledConnection | None]):
+    """A place in the line, until some time."""
+
+    def __init__(self, deadline: float, *, loop: asyncio.AbstractEventLoop) -> None:
+        super().__init__(loop=loop)
+        self.deadline = deadline
 
 
 class ConnectionPool:
@@ -157,21 +163,18 @@ class ConnectionPool:
         return connection
 
     async def _stand_in_line(self, deadline: float) -> PooledConnection | None:
-        turn: _Turn = asyncio.get_running_loop().create_future()
+        turn = _Turn(deadline, loop=asyncio.get_running_loop())
         self._line.append(turn)
+        if self._sweeper is None:
+            self._schedule_sweep()
         try:
-            async with asyncio.timeout_at(deadline):
-                return await turn
-        except TimeoutError:
-            self._leave_line(turn)
-            message = f"all {self._max_connections} connections were busy for too long"
-            raise RequestTimeoutError(f"{self._dialer.peer}: {message}") from None
+            return await turn
         except asyncio.CancelledError:
             self._leave_line(turn)
             raise
 
     def _leave_line(self, turn: _Turn) -> None:
-        if not turn.done() or turn.cancelled():
+        if not turn.done() or turn.cancelled() or turn.exception() is not None:
             turn.cancel()
             return
         connection = turn.result()  # called just before it gave up: pass it on
@@ -228,8 +231,16 @@ class ConnectionPool:
         for connection in busy:
             if connection.deadline <= now:
                 connection.expire()
-        if busy:
+        self._send_away(now)
+        if busy or self._line:
             self._schedule_sweep()
+
+    def _send_away(self, now: float) -> None:
+        """Let those in line give up whose time is over; the first have not waited longest."""
+        for turn in [each for each in self._line if each.deadline <= now and not each.done()]:
+            message = f"all {self._max_connections} connections were busy for too long"
+            turn.set_exception(RequestTimeoutError(f"{self._dialer.peer}: {message}"))
+            self._line.remove(turn)
 
 
 def _call(turn: _Turn, connection: PooledConnection | None) -> bool:

@@ -103,6 +103,8 @@ class Cluster:
         elif known[1] == pod.spec.node_name and known[0].counts_as(info):
             # Most updates are like that: a status, a heartbeat, the confirmation of a binding.
             self._swap(info, pod.spec.node_name)
+        elif known[1] == pod.spec.node_name and known[0].counts_as_bound(info):
+            self._relabel(known[0], info, pod.spec.node_name)
         else:
             self._take_off(info.uid)
             self._put_on(info, pod.spec.node_name)
@@ -170,6 +172,14 @@ class Cluster:
             self._homeless[node_name][pod.uid] = pod
         else:
             self.table.swap_pod(row, pod)
+
+    def _relabel(self, old: PodInfo, new: PodInfo, node_name: str) -> None:
+        row = self.table.row_of(node_name)
+        if row is not None:
+            self._placed[new.uid] = (new, node_name)
+            self.table.relabel_pod(row, old, new)
+        else:
+            self._swap(new, node_name)
 
     def _take_off(self, uid: str) -> None:
         pod, node_name = self._placed.pop(uid)

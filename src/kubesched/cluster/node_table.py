@@ -214,14 +214,19 @@ class NodeTable:
         self.pods[row][pod.uid] = pod
         self.version_changes.record(row)
 
+    def relabel_pod(self, row: int, old: PodInfo, new: PodInfo) -> None:
+        """Give a pod its new version, of which only the labels mean something else to others."""
+        self.pod_counters.remove(row, old.labels)
+        self.pod_counters.add(row, new.labels)
+        self.swap_pod(row, new)
+
     def _account(self, row: int, requests: Requests, sign: int) -> None:
         requests.resolve(self.resources)
-        if sign > 0:
-            self.requested[requests.numbers, row] += requests.vector
-            self.non_zero_requested[:, row] += requests.non_zero
-        else:
-            self.requested[requests.numbers, row] -= requests.vector
-            self.non_zero_requested[:, row] -= requests.non_zero
+        for number, amount in requests.pairs:
+            self.requested[number, row] += sign * amount
+        cpu, memory = requests.non_zero
+        self.non_zero_requested[CPU, row] += sign * cpu
+        self.non_zero_requested[MEMORY, row] += sign * memory
         self.pod_count[row] += sign
 
     def pod_counter(self, selection: Selection) -> PodCounter:

@@ -7,6 +7,7 @@ from weakref import WeakValueDictionary
 from msgspec import Struct
 from msgspec.structs import replace
 
+from kubesched.api import names
 from kubesched.api import requests as api_requests
 from kubesched.api.core import Pod
 from kubesched.cluster.affinity_terms import PodTerms
@@ -58,10 +59,28 @@ class PodInfo:
 
     def counts_as(self, other: PodInfo) -> bool:
         """Tell whether another version of the pod makes no difference to anybody else."""
+        return self.labels is other.labels and self._takes_as(other)
+
+    def counts_as_bound(self, other: PodInfo) -> bool:
+        """Tell whether another version differs only by labels that it got from its node.
+
+        The API server gives them to a pod when it is bound.
+        """
+        before, after = self.labels, other.labels
+        return (
+            self._takes_as(other)
+            and before.terminating == after.terminating
+            and before.labels.items() <= after.labels.items()
+            and all(
+                key in before.labels or key.startswith(names.TOPOLOGY_PREFIX)
+                for key in after.labels
+            )
+        )
+
+    def _takes_as(self, other: PodInfo) -> bool:
         return (
             self.shape is other.shape
             and self.requests is other.requests
-            and self.labels is other.labels
             and self.terms is other.terms
             and self.priority == other.priority
             and self.volumes == other.volumes

@@ -50,6 +50,7 @@ class Requests:
         "amounts",
         "non_zero",
         "numbers",
+        "pairs",
         "vector",
     )
 
@@ -57,21 +58,23 @@ class Requests:
         #: resource → amount, in milli for cpu
         self.amounts = dict(amounts)
         #: cpu and memory as scoring counts them: pods that say nothing count a little
-        self.non_zero = np.array(non_zero, dtype=np.int64)
+        self.non_zero = non_zero
         #: numbers of the requested resources, and their amounts; see `resolve`
         self.numbers: IndexArray = np.zeros(0, dtype=np.intp)
         self.vector: Int64Array = np.zeros(0, dtype=np.int64)
+        #: the same one by one: for a single row that is quicker than arrays
+        self.pairs: tuple[tuple[int, int], ...] = ()
         self._resolved_for = -1
 
     def resolve(self, index: ResourceIndex) -> None:
-        """Bring `numbers` and `vector` up to date with the resources that nodes offer now."""
+        """Bring the numbers up to date with the resources that nodes offer now."""
         if self._resolved_for == len(index):
             return
-        found = [
+        self.pairs = tuple(
             (number, amount)
             for name, amount in self.amounts.items()
             if amount and (number := index.find(name)) is not None
-        ]
-        self.numbers = np.array([number for number, _ in found], dtype=np.intp)
-        self.vector = np.array([amount for _, amount in found], dtype=np.int64)
+        )
+        self.numbers = np.array([number for number, _ in self.pairs], dtype=np.intp)
+        self.vector = np.array([amount for _, amount in self.pairs], dtype=np.int64)
         self._resolved_for = len(index)

@@ -27,7 +27,7 @@ EvaluateRow = Callable[[int], int | None]
 class CachedColumn(Generic[D]):
     """The results of a row-local function, kept up to date from a change log."""
 
-    __slots__ = ("_epoch", "_evaluate", "_evaluate_row", "_log", "_position", "_table", "_values")
+    __slots__ = ("_epoch", "_evaluate", "_log", "_position", "_table", "_values", "evaluate_row")
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class CachedColumn(Generic[D]):
         self._log = log
         self._evaluate = evaluate
         #: says the same of one row, where that can be had for less
-        self._evaluate_row = evaluate_row
+        self.evaluate_row = evaluate_row
         #: None until somebody asks
         self._values: npt.NDArray[D] | None = None
         self._position = 0
@@ -67,9 +67,9 @@ class CachedColumn(Generic[D]):
         return values
 
     def _refresh(self, values: npt.NDArray[D], changed: IndexArray) -> None:
-        if self._evaluate_row is not None and len(changed) <= FEW:
+        if self.evaluate_row is not None and len(changed) <= FEW:
             for row in changed.tolist():
-                value = self._evaluate_row(row)
+                value = self.evaluate_row(row)
                 if value is None:
                     break
                 values[row] = value

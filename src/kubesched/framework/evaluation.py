@@ -151,8 +151,8 @@ class Evaluator:
 
     # --- by totals that are kept ------------------------------------------------------------
 
-    def rank(self, state: CycleState, pod: PodInfo) -> Int64Array | None:
-        """Return the total of each row, NEVER where it cannot take the pod.
+    def rank(self, state: CycleState, pod: PodInfo) -> tuple[Int64Array, int] | None:
+        """Return the total of each row, NEVER where it cannot take the pod, and how many can.
 
         Only where some row can, and where what is kept of the rows themselves is of use: None
         otherwise, and then this is as if it had not been asked.
@@ -172,18 +172,18 @@ class Evaluator:
             total = ranking.total()
         if total is not None:
             total = self._without_rejected(state, pod, everywhere, total)
-        if total is None or not len(total) or total.max() == NEVER:
+        feasible = 0 if total is None else int(np.count_nonzero(total != NEVER))
+        if total is None or not feasible:
             plan.pause = RANKING_PAUSE
             return None
         after_filter = self._observer.now()
-        feasible = int(np.count_nonzero(total != NEVER))
         if feasible > 1:
             nodes = everywhere
             if feasible < self._table.size:
                 nodes = NodeRows(self._table, np.flatnonzero(total != NEVER))
             total = self._with_wide_scores(state, pod, nodes, total)
         self._observe_ranked(state, (started, after_pre_filter, after_filter), feasible)
-        return total
+        return total, feasible
 
     def _lets_all_be_ranked(
         self, state: CycleState, pod: PodInfo, plan: ShapePlan, everywhere: NodeRows

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
 
+from kubesched.cluster.recent import Recent
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
@@ -101,6 +102,8 @@ class Observer(Unobserved):
         self._plugins: dict[tuple[str, str, Code], Callable[[float], None]] = {}
         self._points: dict[tuple[str, Code], Callable[[float], None]] = {}
         self._counters: dict[tuple[str, str], Counter] = {}
+        #: counters of the plugins that are asked at a point, by those that are not: these are few
+        self._asked: Recent[tuple[str, frozenset[str]], list[Counter]] = Recent(limit=1024)
 
     def expect(self, point: str, plugins: Iterable[Plugin]) -> None:
         """Show plugins before they are first asked: nobody alerts on a series that is not there."""
@@ -152,11 +155,16 @@ class Observer(Unobserved):
         self, point: str, plugins: Sequence[Plugin], skipped: Collection[str], times: int = 1
     ) -> None:
         """Note that plugins gave their answers, those `skipped` excepted."""
-        for plugin in plugins:
-            name = plugin.name
-            if name not in skipped:
-                counter = self._counters.get((point, name)) or self._counter(point, name)
-                counter.value += times
+        key = point, frozenset(skipped)
+        counters = self._asked.get(key)
+        if counters is None:
+            counters = self._asked[key] = [
+                self._counters.get((point, each.name)) or self._counter(point, each.name)
+                for each in plugins
+                if each.name not in skipped
+            ]
+        for counter in counters:
+            counter.value += times
 
     def _counter(self, point: str, plugin: str) -> Counter:
         counter = self._metrics.plugin_evaluation.labels(plugin, point, self._profile)

@@ -31,7 +31,7 @@ from kubesched.framework.plugin import (
     ShapePreScore,
 )
 from kubesched.framework.profile import ProfilePlugins
-from kubesched.framework.ranking import Ranking
+from kubesched.framework.ranking import Ranking, ScoreColumn
 from kubesched.framework.status import Code, Status
 from kubesched.framework.status_book import StatusBook
 
@@ -109,11 +109,12 @@ class ShapePlan:
     def _make_ranking(self, plugins: ProfilePlugins) -> Ranking | None:
         """Return the ranking, None if a normalized score may depend on the pods of a row."""
         weights = {plugin.name: weight for plugin, weight in plugins.score}
-        summed: dict[RowScore, tuple[int, CachedColumn[np.int64]]] = {}
+        summed: list[ScoreColumn] = []
         normalized: dict[RowScore, CachedColumn[np.int64]] = {}
         for plugin, column in self._scores.values():
             if not isinstance(plugin, Normalize):
-                summed[plugin] = weights[plugin.name], column
+                weight = weights[plugin.name]
+                summed.append(ScoreColumn(plugin, weight, column))
             elif plugin.reads_pods:
                 return None
             else:
@@ -121,7 +122,8 @@ class ShapePlan:
         return Ranking(
             self.shape,
             self._table,
-            filters=(self._node_filters, self._pod_filters),
+            node_filters=self._node_filters,
+            pod_filters=self._pod_filters,
             summed=summed,
             normalized=normalized,
         )

@@ -8,21 +8,27 @@ in, unless all rows have the same: then they make no difference.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping
-from typing import Final
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
-from kubesched.framework.cached_column import SPARSE, CachedColumn
+from kubesched.framework.cached_column import FEW, SPARSE, CachedColumn
 from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
 
 #: The total of a row that cannot take the pod.
 NEVER: Final = -1
 
-ScoreColumn = tuple[RowScore, CachedColumn[np.int64]]
+
+class ScoreColumn(NamedTuple):
+    """What a plugin scores the rows, and its weight."""
+
+    plugin: RowScore
+    weight: int
+    column: CachedColumn[np.int64]
 
 
 class Ranking:
@@ -33,20 +39,27 @@ class Ranking:
         shape: Shape,
         table: NodeTable,
         *,
-        filters: tuple[CachedColumn[np.int32], CachedColumn[np.int32]],
-        summed: Mapping[RowScore, tuple[int, CachedColumn[np.int64]]],
+        node_filters: CachedColumn[np.int32],
+        pod_filters: CachedColumn[np.int32],
+        summed: Sequence[ScoreColumn],
         normalized: Mapping[RowScore, CachedColumn[np.int64]],
     ) -> None:
         self._shape = shape
         self._table = table
-        self._filters = filters
-        #: scores that count as they are, with their weights
+        self._node_filters = node_filters
+        #: what filters say that look at the pods of a row
+        self._pod_filters = pod_filters
+        #: scores that count as they are
         self._summed = summed
+        #: those of them that depend on more than a row
+        self._with_epoch = [
+            each.plugin for each in summed if type(each.plugin).epoch is not RowScore.epoch
+        ]
         #: scores that are compared with those of other rows first
         self._normalized = normalized
         self._total: Int64Array = np.zeros(0, dtype=np.int64)
         self._position = -1
-        self._epochs: Hashable = None
+        self._epochs: list[Hashable] | None = None
         #: up to where nodes were looked at to tell whether `_normalized` makes a difference
         self._compared_at = -1
         self._is_even = False
@@ -59,57 +72,62 @@ class Ranking:
         if not self._is_same_everywhere():
             return None
         table = self._table
-        epochs = tuple(plugin.epoch(self._shape, table) for plugin in self._summed)
+        epochs = [plugin.epoch(self._shape, table) for plugin in self._with_epoch]
         changed = None
         if epochs == self._epochs and len(self._total) == table.size:
             changed = table.row_changes.rows_since(self._position)
         self._epochs, self._position = epochs, table.row_changes.position
-        columns = {
-            plugin: (weight, column.current(epoch))
-            for (plugin, (weight, column)), epoch in zip(self._summed.items(), epochs, strict=True)
-        }
         if changed is None or len(changed) * SPARSE > table.size:
             changed = np.arange(table.size, dtype=np.intp)
             self._total = np.full(table.size, NEVER, dtype=np.int64)
-        if len(changed) == 1:
-            is_fine = self._work_out_one(int(changed[0]), columns)
-        else:
-            is_fine = self._work_out(changed, columns)
-        if not is_fine:
-            self._epochs = None
-            return None
-        return self._total
+        one_by_one = len(changed) <= FEW and self._pod_filters.evaluate_row is not None
+        if one_by_one and all(self._work_out_one(row) for row in changed.tolist()):
+            return self._total
+        if self._work_out(changed):
+            return self._total
+        self._epochs = None
+        return None
 
-    def _work_out_one(self, row: int, columns: Mapping[RowScore, tuple[int, Int64Array]]) -> bool:
-        """Do the same for one row, for which arrays are slow."""
-        on_node, on_pods = self._filters
-        if on_node.current()[row] or on_pods.current()[row] or not self._table.valid[row]:
+    def _work_out_one(self, row: int) -> bool:
+        """Work a row out by itself, for which arrays are slow; False if only they will do.
+
+        What depends on the pods of the row is asked anew, past the columns, which are brought up to
+        date when somebody needs more than a row of them.
+        """
+        passes = self._pod_filters.evaluate_row
+        if (
+            passes is None
+            or not self._table.valid[row]
+            or self._node_filters.current()[row]
+            or passes(row) is None
+        ):
             self._total[row] = NEVER
-            return True
+            return passes is not None
         total = 0
-        for plugin, (weight, column) in columns.items():
-            score = column.item(row)
-            if not plugin.proven_range and not 0 <= score <= MAX_NODE_SCORE:
+        for plugin, weight, column in self._summed:
+            if not plugin.reads_pods:
+                score: int | None = column.current(plugin.epoch(self._shape, self._table)).item(row)
+            else:
+                score = None if column.evaluate_row is None else column.evaluate_row(row)
+            if score is None or not (plugin.proven_range or 0 <= score <= MAX_NODE_SCORE):
                 return False
             total += score * weight
         self._total[row] = total
         return True
 
-    def _work_out(
-        self, rows: IndexArray, columns: Mapping[RowScore, tuple[int, Int64Array]]
-    ) -> bool:
+    def _work_out(self, rows: IndexArray) -> bool:
         """Work rows out again; False if a score is out of its range, which others report."""
-        on_node, on_pods = (column.current() for column in self._filters)
-        passing: BoolArray = (on_node[rows] | on_pods[rows]) == 0
-        passing &= self._table.valid[rows]
+        rejected = self._node_filters.current()[rows] | self._pod_filters.current()[rows]
+        passing: BoolArray = self._table.valid[rows] & (rejected == 0)
         total = np.zeros(len(rows), dtype=np.int64)
-        for plugin, (weight, column) in columns.items():
-            scores = column[rows]
+        for scored in self._summed:
+            plugin = scored.plugin
+            scores = scored.column.current(plugin.epoch(self._shape, self._table))[rows]
             if not plugin.proven_range:
                 wrong = (scores < 0) | (scores > MAX_NODE_SCORE)
                 if (wrong & passing).any():
                     return False
-            total += scores * weight
+            total += scores * scored.weight
         total[~passing] = NEVER
         self._total[rows] = total
         return True

@@ -109,6 +109,16 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         verdicts.append(reject(kept_away, KEPT_AWAY))
         return first_of(*verdicts)
 
+    def rules(self, pod: PodInfo, nodes: NodeRows) -> list[Verdict]:
+        """Return what each rule says by itself, for those who want to know more than the first."""
+        verdicts = [reject(~self._near(pod, nodes), NOT_NEAR)] if pod.terms.required else []
+        away, kept_away = nodes.none(), nodes.none()
+        for term in pod.terms.required_anti:
+            away |= self._in_hit(self._counter((term,)), term.topology_key, nodes)
+        for counter in self._anti_terms_about(pod):
+            kept_away |= self._in_hit(counter, counter.carried.term.topology_key, nodes)
+        return [*verdicts, reject(away, NOT_AWAY), reject(kept_away, KEPT_AWAY)]
+
     def _near(self, pod: PodInfo, nodes: NodeRows) -> BoolArray:
         """Return which rows have, in each term's domain, a pod that all terms are about."""
         counter = self._counter(pod.terms.required)

@@ -13,7 +13,6 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from kubesched.framework.evaluation import AttemptError
-from kubesched.framework.ranking import NEVER
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from kubesched.scheduler.sampling import NodeSampler, enough_nodes
@@ -43,6 +42,16 @@ class SchedulingCycle:
         #: settles ties between equally good nodes; the same seed gives the same placements
         self._rng = random.Random(seed)  # noqa: S311 (spreads pods, hides nothing)
 
+    @property
+    def rng(self) -> random.Random:
+        """What settles ties: the next choice depends on where it stands."""
+        return self._rng
+
+    @property
+    def sampler(self) -> NodeSampler:
+        """What remembers where the next search starts."""
+        return self._sampler
+
     def schedule(self, framework: Framework, pod: PodInfo) -> Decision:
         """Choose a node for a pod, or say why there is none."""
         state = CycleState()
@@ -69,17 +78,20 @@ class SchedulingCycle:
         """Choose a node by totals that are kept, where that can be done; it is the same node."""
         if not framework.ranks_all_nodes or pod.pod.status.nominated_node_name:
             return None
-        total = framework.evaluator.rank(state, pod)
-        if total is None:
+        ranked = framework.evaluator.rank(state, pod)
+        if ranked is None:
             return None
-        feasible = int(np.count_nonzero(total != NEVER))
-        if feasible == 1:
-            row = int(total.argmax())
-        else:
-            best = np.flatnonzero(total == total.max())
-            in_order = best[np.argsort(self._cluster.table.order.positions()[best])]
-            row = int(in_order[self._rng.randrange(len(in_order))])
-        return self.chosen(state, row, evaluated=len(self._cluster.table), feasible=feasible)
+        total, feasible = ranked
+        table = self._cluster.table
+        best = np.flatnonzero(total == total.max())
+        row = int(best[0])
+        if feasible > 1:
+            # The same choice as among nodes in their order.
+            place = self._rng.randrange(len(best))
+            if len(best) > 1:
+                positions = table.order.positions()[best]
+                row = int(best[np.argpartition(positions, place)[place]])
+        return self.chosen(state, row, evaluated=len(table), feasible=feasible)
 
     # --- steps ------------------------------------------------------------------------------
 

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.api import labels, names
+from kubesched.api.meta import LabelSelector
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_counters import Selection
 from kubesched.cluster.resources import CPU
 from kubesched.errors import InvariantError, QuantityError
 from tests.unit.builders import cluster_of, node, on_node, pod
@@ -187,3 +190,19 @@ def test_the_size_of_an_image_is_read_again_when_the_node_that_first_had_it_is_g
     found = cluster.table.images.find("web:1")
     assert found is not None
     assert found.size_bytes == 200
+
+
+def test_labels_that_a_pod_gets_by_being_bound_are_no_change_to_its_row() -> None:
+    zoned = {"app": "web", names.LABEL_ZONE: "a"}
+    cluster = cluster_of(node("n1", zone="a"))
+    cluster.assume(cluster.compiler.pending(pod("p", labels={"app": "web"})), "n1")
+    in_zone = labels.from_label_selector(LabelSelector(match_labels={names.LABEL_ZONE: "a"}))
+    counter = cluster.table.pod_counter(Selection(in_zone, None, with_terminating=True))
+    before = cluster.table.row_changes.position
+    cluster.put_pod(pod("p", node="n1", labels=zoned))
+    assert cluster.table.row_changes.position == before
+    assert counter.total == 1
+    cluster.validate()
+    cluster.put_pod(pod("p", node="n1", labels={**zoned, "more": "yes"}))
+    assert cluster.table.row_changes.position > before
+    cluster.validate()

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from msgspec.structs import replace
 
-from kubesched.api import labels
+from kubesched.api import labels, names
 from kubesched.api.core import (
     Affinity,
     Namespace,
@@ -78,14 +78,17 @@ class Counters(RuleBasedStateMachine):
         super().__init__()
         self.cluster = Cluster()
         self.pods: dict[str, Pod] = {}
+        self.nodes: dict[str, str] = {}
         self.made = 0
 
     @rule(name=st.sampled_from(NODES), zone=st.sampled_from(("a", "b")))
     def put_node(self, name: str, zone: str) -> None:
+        self.nodes[name] = zone
         self.cluster.put_node(node(name, zone=zone))
 
     @rule(name=st.sampled_from(NODES))
     def remove_node(self, name: str) -> None:
+        self.nodes.pop(name, None)
         self.cluster.remove_node(name)
 
     @rule(
@@ -116,6 +119,15 @@ class Counters(RuleBasedStateMachine):
         self.cluster.put_pod(self.pods[name])
 
     @precondition(lambda self: self.pods)
+    @rule(data=st.data(), zone=st.sampled_from(("a", "b")))
+    def label_as_bound(self, data: st.DataObject, zone: str) -> None:
+        name = data.draw(st.sampled_from(sorted(self.pods)))
+        old = self.pods[name]
+        more = {**(old.metadata.labels or {}), names.LABEL_ZONE: zone}
+        self.pods[name] = replace(old, metadata=replace(old.metadata, labels=more))
+        self.cluster.put_pod(self.pods[name])
+
+    @precondition(lambda self: self.pods)
     @rule(data=st.data())
     def remove_pod(self, data: st.DataObject) -> None:
         name = data.draw(st.sampled_from(sorted(self.pods)))
@@ -137,6 +149,10 @@ class Counters(RuleBasedStateMachine):
         compiled = labels.from_label_selector(selector)
         selection = Selection(compiled, namespaces, with_terminating)
         counter = self.cluster.table.pod_counter(selection)
+        zones = self.cluster.table.domains(names.LABEL_ZONE)
+        # Kept from now on: the invariant compares it with a recount after every step.
+        assert counter.by_domain(zones)[1:].sum() == counter.total
+        assert zones.number == len(set(self.nodes.values()))
 
         assert counter.total == sum(self._counts(selection, each) for each in self._pods_on_nodes())
 

@@ -96,7 +96,7 @@ def test_a_resize_in_place_gives_other_requests_but_the_same_shape() -> None:
     assert grown.shape is usual.shape
     assert usual.requests.amounts == {"cpu": 1000, "memory": 64 * MI}
     assert grown.requests.amounts == {"cpu": 3000, "memory": 64 * MI}
-    assert grown.requests.non_zero.tolist() == [3000, 64 * MI]
+    assert grown.requests.non_zero == (3000, 64 * MI)
     assert grown.shape.requests is usual.requests
 
 
@@ -115,7 +115,7 @@ def test_equal_requests_are_shared_also_among_resized_pods() -> None:
 def test_pods_that_request_nothing_count_a_little_in_scores() -> None:
     info = PodCompiler().pending(pod(containers=[container("a"), container("b", cpu="1")]))
     assert info.requests.amounts == {"cpu": 1000}
-    assert info.requests.non_zero.tolist() == [1100, 2 * 200 * MI]
+    assert info.requests.non_zero == (1100, 2 * 200 * MI)
     assert info.shape.scoring_requests == {"cpu": 1100, "memory": 2 * 200 * MI}
 
 

@@ -145,8 +145,8 @@ def totals(lab: Lab, asking: Pod) -> dict[str, int] | None:
     found = lab.framework.evaluator.rank(CycleState(), lab.pending(asking))
     if found is None:
         return None
-    table = lab.cluster.table
-    return {table.name_at(row): int(found[row]) for row in table.order.rows().tolist()}
+    table, (total, _) = lab.cluster.table, found
+    return {table.name_at(row): int(total[row]) for row in table.order.rows().tolist()}
 
 
 def test_rows_that_cannot_take_the_pod_have_no_total() -> None:
