@@ -30,7 +30,7 @@ from kubesched.framework.plugin import (
     ShapePreFilter,
     ShapePreScore,
 )
-from kubesched.framework.profile import ProfilePlugins
+from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.ranking import Ranking, ScoreColumn
 from kubesched.framework.status import Code, Status
 from kubesched.framework.status_book import StatusBook
@@ -42,13 +42,32 @@ PLAN_OVERHEAD_BYTES = 12 << 10
 ROW_BYTES = 64
 
 
+class RowLocalPlugins:
+    """The row-local plugins of a profile: sorted out once, as plans are made often."""
+
+    def __init__(self, plugins: ProfilePlugins) -> None:
+        self.pre_filters = of_kind(plugins.pre_filter, ShapePreFilter)
+        self.pre_scores = of_kind(plugins.pre_score, ShapePreScore)
+        #: with the position of each
+        self.filters = [
+            (order, plugin)
+            for order, plugin in enumerate(plugins.filter)
+            if isinstance(plugin, RowFilter)
+        ]
+        #: with the weight of each
+        self.scores = [
+            (plugin, weight) for plugin, weight in plugins.score if isinstance(plugin, RowScore)
+        ]
+        self.normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
+
+
 class ShapePlan:
     """One profile's knowledge of one shape."""
 
     def __init__(
         self,
         shape: Shape,
-        plugins: ProfilePlugins,
+        plugins: RowLocalPlugins,
         table: NodeTable,
         book: StatusBook,
         observer: Unobserved,
@@ -59,20 +78,12 @@ class ShapePlan:
         self._observer = observer
         #: plugin → what PreFilter answered
         self.pre_filter: dict[str, PreFilterResult] = {
-            plugin.name: plugin.pre_filter(shape)
-            for plugin in plugins.pre_filter
-            if isinstance(plugin, ShapePreFilter)
+            name: plugin.pre_filter(shape) for name, plugin in plugins.pre_filters.items()
         }
         self.pre_score: dict[str, Status] = {
-            plugin.name: plugin.pre_score(shape)
-            for plugin in plugins.pre_score
-            if isinstance(plugin, ShapePreScore)
+            name: plugin.pre_score(shape) for name, plugin in plugins.pre_scores.items()
         }
-        filters = [
-            (order, plugin)
-            for order, plugin in enumerate(plugins.filter)
-            if isinstance(plugin, RowFilter) and not self._skips_filter(plugin.name)
-        ]
+        filters = [each for each in plugins.filters if not self._skips_filter(each[1].name)]
         on_nodes = [(order, each) for order, each in filters if not each.reads_pods]
         on_pods = [(order, each) for order, each in filters if each.reads_pods]
         self._node_filters = self._filter_column(on_nodes, table.node_changes)
@@ -80,8 +91,8 @@ class ShapePlan:
         #: plugin → its scores
         self._scores: dict[str, tuple[RowScore, CachedColumn[np.int64]]] = {
             plugin.name: (plugin, self._score_column(plugin))
-            for plugin, _ in plugins.score
-            if isinstance(plugin, RowScore) and not self._skips_score(plugin.name)
+            for plugin, _ in plugins.scores
+            if not self._skips_score(plugin.name)
         }
 
         #: plugins of PreFilter that have nothing to do for the shape
@@ -106,14 +117,16 @@ class ShapePlan:
             crowded = self._crowded[priority] = CrowdedRows(cluster, priority)
         return crowded
 
-    def _make_ranking(self, plugins: ProfilePlugins) -> Ranking | None:
+    def _make_ranking(self, plugins: RowLocalPlugins) -> Ranking | None:
         """Return the ranking, None if a normalized score may depend on the pods of a row."""
-        weights = {plugin.name: weight for plugin, weight in plugins.score}
         summed: list[ScoreColumn] = []
         normalized: dict[RowScore, CachedColumn[np.int64]] = {}
-        for plugin, column in self._scores.values():
-            if not isinstance(plugin, Normalize):
-                weight = weights[plugin.name]
+        for plugin, weight in plugins.scores:
+            found = self._scores.get(plugin.name)
+            if found is None:
+                continue
+            column = found[1]
+            if plugin.name not in plugins.normalizers:
                 summed.append(ScoreColumn(plugin, weight, column))
             elif plugin.reads_pods:
                 return None
@@ -214,7 +227,7 @@ class Plans:
         observer: Unobserved,
         limit_bytes: int = PLAN_BYTES,
     ) -> None:
-        self._plugins = plugins
+        self._plugins = RowLocalPlugins(plugins)
         self._table = table
         self._book = book
         self._observer = observer

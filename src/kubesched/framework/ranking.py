@@ -59,7 +59,8 @@ class Ranking:
         self._normalized = normalized
         self._total: Int64Array = np.zeros(0, dtype=np.int64)
         self._position = -1
-        self._epochs: list[Hashable] | None = None
+        #: what the scores of each of these depend on, as far as it is not the row; None: unknown
+        self._epochs: dict[RowScore, Hashable] | None = None
         #: up to where nodes were looked at to tell whether `_normalized` makes a difference
         self._compared_at = -1
         self._is_even = False
@@ -72,23 +73,25 @@ class Ranking:
         if not self._is_same_everywhere():
             return None
         table = self._table
-        epochs = [plugin.epoch(self._shape, table) for plugin in self._with_epoch]
+        epochs = {plugin: plugin.epoch(self._shape, table) for plugin in self._with_epoch}
         changed = None
         if epochs == self._epochs and len(self._total) == table.size:
             changed = table.row_changes.rows_since(self._position)
-        self._epochs, self._position = epochs, table.row_changes.position
+        position = table.row_changes.position
+        # Should a plugin raise, nothing is known any more.
+        self._epochs = None
         if changed is None or len(changed) * SPARSE > table.size:
             changed = np.arange(table.size, dtype=np.intp)
             self._total = np.full(table.size, NEVER, dtype=np.int64)
         one_by_one = len(changed) <= FEW and self._pod_filters.evaluate_row is not None
-        if one_by_one and all(self._work_out_one(row) for row in changed.tolist()):
+        if (
+            one_by_one and all(self._work_out_one(row, epochs) for row in changed.tolist())
+        ) or self._work_out(changed, epochs):
+            self._epochs, self._position = epochs, position
             return self._total
-        if self._work_out(changed):
-            return self._total
-        self._epochs = None
         return None
 
-    def _work_out_one(self, row: int) -> bool:
+    def _work_out_one(self, row: int, epochs: Mapping[RowScore, Hashable]) -> bool:
         """Work a row out by itself, for which arrays are slow; False if only they will do.
 
         What depends on the pods of the row is asked anew, past the columns, which are brought up to
@@ -106,7 +109,7 @@ class Ranking:
         total = 0
         for plugin, weight, column in self._summed:
             if not plugin.reads_pods:
-                score: int | None = column.current(plugin.epoch(self._shape, self._table)).item(row)
+                score: int | None = column.current(epochs.get(plugin)).item(row)
             else:
                 score = None if column.evaluate_row is None else column.evaluate_row(row)
             if score is None or not (plugin.proven_range or 0 <= score <= MAX_NODE_SCORE):
@@ -115,14 +118,14 @@ class Ranking:
         self._total[row] = total
         return True
 
-    def _work_out(self, rows: IndexArray) -> bool:
+    def _work_out(self, rows: IndexArray, epochs: Mapping[RowScore, Hashable]) -> bool:
         """Work rows out again; False if a score is out of its range, which others report."""
         rejected = self._node_filters.current()[rows] | self._pod_filters.current()[rows]
         passing: BoolArray = self._table.valid[rows] & (rejected == 0)
         total = np.zeros(len(rows), dtype=np.int64)
         for scored in self._summed:
             plugin = scored.plugin
-            scores = scored.column.current(plugin.epoch(self._shape, self._table))[rows]
+            scores = scored.column.current(epochs.get(plugin))[rows]
             if not plugin.proven_range:
                 wrong = (scores < 0) | (scores > MAX_NODE_SCORE)
                 if (wrong & passing).any():
