@@ -116,6 +116,8 @@ def test_the_next_pod_is_scheduled_as_if_nothing_had_happened() -> None:
 def test_what_changed_while_it_failed_is_not_taken_for_known() -> None:
     """A failure in the middle of an update must not leave the answers of before as current."""
     bench = bench_with(Temperamental, nodes=8)
+    for number in range(6):
+        bench.pod(f"there-{number}", cpu=2, node=_free_node(bench))
     bench.schedule(bench.pod("first", cpu=2))
     bench.pod("fills", cpu=2, node=_free_node(bench))
     Temperamental.failing = True
@@ -124,8 +126,8 @@ def test_what_changed_while_it_failed_is_not_taken_for_known() -> None:
 
     placement = bench.schedule(bench.pod("second", cpu=2))
 
-    assert len(placement.refused) == 2
-    assert placement.node not in placement.refused
+    assert placement.node == ""
+    assert len(placement.refused) == 8
 
 
 def _free_node(bench: Workbench) -> str:
