@@ -5,8 +5,8 @@
     cluster of nodes and pods ──> pod after pod: compile, filter, score, assume ──> seconds each
 
 One cluster size a process, so that memory is that size's own; each result is a line of JSON. A
-placed pod is assumed, and one that would preempt others is nominated, so that the next decision sees
-it; both are taken back at the end of a round.
+placed pod is assumed, and one that would preempt others is nominated, so that the next decision
+sees it; both are taken back at the end of a round.
 """
 
 from __future__ import annotations

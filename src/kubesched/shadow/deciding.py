@@ -1,0 +1,94 @@
+"""Our decision about a pod, on the state as it is: nothing is assumed, nobody is evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.cluster.arrays import IndexArray, Int64Array
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from kubesched.framework.evaluation import AttemptError, PluginScores
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Status
+from kubesched.snapshot.world import RememberingEvictor
+
+
+class Placed(Struct, frozen=True):
+    """There are nodes."""
+
+    state: CycleState
+    #: feasible rows, in node order
+    rows: IndexArray
+    #: total score of each
+    totals: Int64Array
+    #: what each plugin gives to each
+    scores: Sequence[PluginScores]
+
+    @property
+    def best(self) -> IndexArray:
+        """The rows that nothing beats."""
+        return self.rows[self.totals == self.totals.max()]
+
+
+class Unplaced(Struct, frozen=True):
+    """There is none."""
+
+    message: str
+    #: what each node said, if any was asked
+    diagnosis: Diagnosis | None = None
+    nominated_node: str = ""
+
+
+class Untried(Struct, frozen=True):
+    """A plugin keeps the pod out of the queue, or one failed."""
+
+    status: Status
+    gated: bool
+
+
+Decision = Placed | Unplaced | Untried
+
+
+def decide(
+    framework: Framework, pod: PodInfo, nodes: int, evictor: RememberingEvictor, *, preempt: bool
+) -> Decision:
+    """Decide as the scheduling cycle does; `preempt` says whether to look for victims, too."""
+    gate = framework.gate(pod)
+    if not gate.ok:
+        return Untried(gate, gated=True)
+    if not nodes:
+        return Unplaced(NO_NODES_AVAILABLE)
+    state = CycleState()
+    try:
+        found = framework.evaluator.find_feasible(state, pod)
+        if isinstance(found, Diagnosis):
+            return _unplaced(framework, state, pod, found, evictor if preempt else None)
+        if len(found) == 1:
+            # There is nothing to choose, and plugins that score are not asked.
+            return Placed(state, found, np.zeros(1, dtype=np.int64), ())
+        scores = framework.evaluator.plugin_scores(state, pod, found)
+    except AttemptError as failed:
+        return Untried(failed.status, gated=False)
+    totals = np.zeros(len(found), dtype=np.int64)
+    for each in scores:
+        totals += each.normalized * each.weight
+    return Placed(state, found, totals, scores)
+
+
+def _unplaced(
+    framework: Framework,
+    state: CycleState,
+    pod: PodInfo,
+    diagnosis: Diagnosis,
+    evictor: RememberingEvictor | None,
+) -> Unplaced:
+    if evictor is None or not framework.plugins.post_filter:
+        return Unplaced(diagnosis.message(), diagnosis)
+    result = framework.post_filter(state, pod, diagnosis)
+    evictor.taken()
+    diagnosis.post_filter_message = result.status.message
+    return Unplaced(diagnosis.message(), diagnosis, nominated_node=result.nominated_node or "")

@@ -1,0 +1,153 @@
+"""Whether a difference is one of order alone: bindings of a burst come as they are written.
+
+A scheduler decides on pods one after the other and binds them all at the same time, so what was
+decided first may be seen last. A decision that differs is looked at again on states that the other
+scheduler may have seen: without some of the bindings that came just before it, and with those that
+come just after it.
+
+    … b c P d e …    P differs on a state with b and c
+                     ├─ again without c, without b, without both: at once
+                     └─ again with d, with e, with both: when they have come
+
+Neighbours that went to one of the two nodes in question are the most likely reason, so those are
+tried even if they are further away.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager
+from typing import Final, NamedTuple
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.shadow.report import Finding
+
+#: Bindings so close to each other may have been decided in another order.
+BURST_S: Final = 0.5
+#: So many neighbours of a decision are tried; one that is further away is too unlikely, unless it
+#: is on one of the nodes in question.
+NEIGHBOURS: Final = 8
+#: So many bindings are waited for.
+LATER: Final = 32
+
+
+class Bound(NamedTuple):
+    """A binding that was seen."""
+
+    at: float
+    uid: str
+    node_name: str
+
+
+class Doubt(Struct):
+    """A difference that may still turn out to be one of order."""
+
+    finding: Finding
+    #: tells whether both agree on the state as it is then
+    agrees: Callable[[], bool]
+    #: after that, it is a difference
+    until: float
+    #: bindings just before it that went to the same node: it looks worse for them
+    on_theirs: list[str]
+    #: bindings that were seen since
+    later: list[Bound]
+
+
+class Reordering:
+    """Remembers which bindings came when, and tries other orders."""
+
+    def __init__(self, cluster: Cluster, on_finding: Callable[[Finding], None]) -> None:
+        self._cluster = cluster
+        self._on_finding = on_finding
+        #: the newest last
+        self._recent: deque[Bound] = deque()
+        self._doubts: list[Doubt] = []
+
+    def seen_before(self, now: float) -> int:
+        """Return how many bindings came just before now."""
+        while self._recent and now - self._recent[0].at > BURST_S:
+            self._recent.popleft()
+        return len(self._recent)
+
+    def report(self, finding: Finding, agrees: Callable[[], bool], now: float) -> None:
+        """Report a difference, at once if order explains it, or when nothing can any more."""
+        self.seen_before(now)
+        recent = [each.uid for each in self._recent]
+        on_theirs = [each.uid for each in self._recent if each.node_name in finding.theirs.nodes]
+        left_away = [
+            *_endings(recent),
+            *_endings(on_theirs),
+            *([uid] for uid in recent[-NEIGHBOURS:]),
+        ]
+        if any(self._agrees_without(uids, agrees) for uids in _distinct(left_away)):
+            self._on_finding(replace(finding, by_order=True))
+        else:
+            self._doubts.append(Doubt(finding, agrees, now + BURST_S, on_theirs, []))
+
+    def bound(self, uid: str, node_name: str, now: float) -> None:
+        """Take note of a binding that was just applied, and look at open doubts again."""
+        self.flush(now)
+        self._recent.append(Bound(now, uid, node_name))
+        for doubt in list(self._doubts):
+            if doubt.finding.uid == uid:
+                continue
+            doubt.later.append(self._recent[-1])
+            if self._resolves(doubt):
+                self._doubts.remove(doubt)
+                self._on_finding(replace(doubt.finding, by_order=True))
+            elif len(doubt.later) >= LATER:
+                self._doubts.remove(doubt)
+                self._on_finding(doubt.finding)
+
+    def flush(self, now: float | None = None) -> None:
+        """Report differences that no binding can explain any more; all of them without a time."""
+        over = [each for each in self._doubts if now is None or now > each.until]
+        for doubt in over:
+            self._doubts.remove(doubt)
+            self._on_finding(doubt.finding)
+
+    def _resolves(self, doubt: Doubt) -> bool:
+        """Tell whether both agree with some of the bindings that came since."""
+        own, newest = doubt.finding.uid, doubt.later[-1]
+        left_away: list[list[str]] = []
+        if len(doubt.later) <= NEIGHBOURS:
+            others = [each.uid for each in doubt.later[:-1]]
+            left_away += [own], [own, *others]
+        best = doubt.finding.ours.nodes
+        if newest.node_name in best:
+            elsewhere = [each.uid for each in doubt.later if each.node_name not in best]
+            left_away += [own, *elsewhere], [own, *elsewhere, *doubt.on_theirs]
+        return any(self._agrees_without(uids, doubt.agrees) for uids in _distinct(left_away))
+
+    def _agrees_without(self, uids: Collection[str], agrees: Callable[[], bool]) -> bool:
+        with _without(self._cluster, uids):
+            return agrees()
+
+
+def _endings(uids: list[str]) -> list[list[str]]:
+    """Return the last one, the last two, and so on."""
+    return [uids[-count:] for count in range(1, min(len(uids), NEIGHBOURS) + 1)]
+
+
+def _distinct(sets: Iterable[Iterable[str]]) -> Iterable[frozenset[str]]:
+    return dict.fromkeys(map(frozenset, sets))
+
+
+@contextmanager
+def _without(cluster: Cluster, uids: Collection[str]) -> Iterator[None]:
+    """Take pods off their nodes for a while, those that are on one."""
+    taken = []
+    for uid in uids:
+        pod, node_name = cluster.pod(uid), cluster.node_of(uid)
+        if pod is not None and node_name is not None:
+            taken.append(pod.object_on(node_name))
+            cluster.remove_pod(uid)
+    try:
+        yield
+    finally:
+        for each in taken:
+            cluster.put_pod(each)

@@ -1,0 +1,225 @@
+"""A cluster as it is watched: the scheduler's own state, kept up to date, and no way to write.
+
+    informers ──> Backlog ──> the scheduler's handlers ──> Cluster (columns)
+                                      Framework of each profile ──^
+
+There is no lease, no event recorder and no scheduling loop, and the client sends nothing but GET.
+Whoever may see nodes and pods but not, say, volumes gets a note instead of an error.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any, Final
+
+from kubesched.api.core import Pod
+from kubesched.client.access import ClusterAccess
+from kubesched.client.informer import Handler, Informer
+from kubesched.clock import Clock, RealClock
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import ForbiddenError, NotFoundError, PluginError
+from kubesched.framework.building import build_framework
+from kubesched.framework.registry import Registry
+from kubesched.framework.runtime import Framework
+from kubesched.framework.waiting import WaitingPods
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.queue.backoff import Backoff
+from kubesched.queue.events import Resource
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.handlers import (
+    BudgetHandler,
+    NamespaceHandler,
+    NodeHandler,
+    PodHandler,
+    WorkloadHandler,
+)
+from kubesched.scheduler.informing import RUNNING_PODS
+from kubesched.scheduler.storage_handlers import StorageHandler
+from kubesched.shadow.attention import WatchOnlyClient
+from kubesched.shadow.backlog import Backlog, QueuedHandler
+from kubesched.snapshot.contents import Snapshot
+from kubesched.snapshot.kinds import KINDS, Kind
+from kubesched.snapshot.world import RememberingEvictor
+
+WrapPods = Callable[[Handler[Pod]], Handler[Pod]]
+
+_PODS: Final = KINDS["Pod"]
+
+
+class _NoBinder:
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise PluginError(f"{pod.full_name} cannot be bound to {node_name}: we only watch")
+
+
+class WatchedCluster:
+    """A live cluster that can be asked anything, and is never written to."""
+
+    def __init__(
+        self,
+        access: ClusterAccess,
+        config: SchedulerConfiguration,
+        gates: FeatureGates,
+        *,
+        registry: Registry = IN_TREE,
+        clock: Clock | None = None,
+        user_agent: str = "kubesched-watch",
+        wrap_pods: WrapPods = lambda handler: handler,
+    ) -> None:
+        """Make one; `wrap_pods` may put itself between the news of pods and their handler.
+
+        Raises ConfigError if the configuration cannot be used.
+        """
+        clock = clock or RealClock()
+        #: what has come and is not applied yet
+        self.backlog = Backlog(clock.monotonic)
+        self.client = WatchOnlyClient(access, user_agent=user_agent, timer=clock.monotonic)
+        self.cluster = Cluster(RequestRules.of(gates))
+        self.evictor = RememberingEvictor()
+        self.frameworks: dict[str, Framework] = {
+            profile.scheduler_name: build_framework(
+                profile,
+                registry=registry,
+                gates=gates,
+                cluster=self.cluster,
+                binder=_NoBinder(),
+                evictor=self.evictor,
+                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            )
+            for profile in config.profiles
+        }
+        #: pods of all schedulers that want a node; nobody takes them out but their news
+        self.queue = SchedulingQueue(
+            clock=clock,
+            sort_key=lambda pod: (pod.queued_at,),
+            gate=lambda _pod: "",
+            registrations={},
+            backoff=Backoff(),
+        )
+        #: what is not taken into account, one line each
+        self.notes: list[str] = []
+        if config.extenders:
+            self.notes.append(
+                f"{len(config.extenders)} extenders of the configuration are not asked"
+            )
+        #: name of the kind → its informer
+        self.informers: dict[str, Informer[Any]] = self._informers(wrap_pods)
+        #: set when everything was listed once, was applied and is being watched
+        self.synced = asyncio.Event()
+
+    @property
+    def pods(self) -> Informer[Pod]:
+        """The informer of all pods that are not over."""
+        return self.informers["Pod"]
+
+    def framework_for(self, scheduler_name: str) -> Framework | None:
+        """Return the profile for a scheduler's pods; a single one stands in for any."""
+        found = self.frameworks.get(scheduler_name)
+        if found is None and len(self.frameworks) == 1:
+            return next(iter(self.frameworks.values()))
+        return found
+
+    def _sees(self, pod: Pod) -> bool:
+        """Tell whether news of a pod come while we look, and all else is up to date."""
+        # While pods are listed again there is no version to go on from.
+        if not self.synced.is_set() or not self.pods.resource_version:
+            return False
+        path = _PODS.path.collection()
+        return self.client.attention.saw(path, pod.metadata.resource_version)
+
+    def snapshot(self) -> Snapshot:
+        """Return all objects as they are now."""
+        taken = Snapshot(source=self.client.access.server.url, notes=list(self.notes))
+        for name, informer in self.informers.items():
+            taken.objects[name] = list(informer.objects.values())
+        return taken
+
+    async def run(self) -> None:
+        """List and watch until cancelled; raises ClientError if that cannot work at all."""
+        async with self.client:
+            for kind in [KINDS[name] for name in self.informers]:
+                await self._ask_for(kind)
+            async with asyncio.TaskGroup() as tasks:
+                for informer in self.informers.values():
+                    tasks.create_task(informer.run())
+                tasks.create_task(self.backlog.run())
+                for informer in self.informers.values():
+                    await informer.synced.wait()
+                await self.client.all_watch(len(self.informers))
+                await self.backlog.drained()
+                self.synced.set()
+
+    async def _ask_for(self, kind: Kind) -> None:
+        """Do without a kind that we may not see, or that the server does not have."""
+        try:
+            path = kind.path.collection()
+            await self.client.request("GET", path, params={"limit": 1})
+        except (ForbiddenError, NotFoundError) as refused:
+            if kind.needed:
+                raise
+            del self.informers[kind.name]
+            self.notes.append(f"{kind.path} are not taken into account: {refused}")
+
+    def _informers(self, wrap_pods: WrapPods) -> dict[str, Informer[Any]]:
+        """Return an informer for each kind, pods last: what they refer to is known before."""
+        handlers = {**self._state_handlers(), **self._storage_handlers()}
+        informers = {
+            name: Informer(
+                self.client,
+                KINDS[name].path,
+                KINDS[name].type,
+                handler=QueuedHandler(handler, self.backlog),
+            )
+            for name, handler in handlers.items()
+        }
+        pods = PodHandler(
+            self.cluster,
+            self.queue,
+            waiting=WaitingPods(),
+            is_ours=lambda _pod: True,
+            on_unreadable=lambda pod, why: self.notes.append(
+                f"pod {pod.metadata.namespace}/{pod.metadata.name} left out: {why}"
+            ),
+        )
+        informers["Pod"] = Informer(
+            self.client,
+            _PODS.path,
+            _PODS.type,
+            handler=QueuedHandler(wrap_pods(pods), self.backlog, self._sees),
+            field_selector=RUNNING_PODS,
+        )
+        return informers
+
+    def _state_handlers(self) -> dict[str, Handler[Any]]:
+        cluster = self.cluster
+        workloads = WorkloadHandler(cluster)
+        return {
+            "Node": NodeHandler(cluster, self.queue),
+            "Namespace": NamespaceHandler(cluster),
+            "Service": workloads,
+            "ReplicationController": workloads,
+            "ReplicaSet": workloads,
+            "StatefulSet": workloads,
+            "PodDisruptionBudget": BudgetHandler(cluster),
+        }
+
+    def _storage_handlers(self) -> dict[str, Handler[Any]]:
+        storage, queue = self.cluster.storage, self.queue
+        return {
+            "StorageClass": StorageHandler(storage.classes, queue, Resource.STORAGE_CLASS),
+            "CSINode": StorageHandler(storage.csi_nodes, queue, Resource.CSI_NODE),
+            "CSIDriver": StorageHandler(storage.drivers, queue, Resource.CSI_DRIVER),
+            "CSIStorageCapacity": StorageHandler(
+                storage.capacities, queue, Resource.CSI_STORAGE_CAPACITY
+            ),
+            "VolumeAttachment": StorageHandler(
+                storage.attachments, queue, Resource.VOLUME_ATTACHMENT
+            ),
+            "PersistentVolume": StorageHandler(storage.volumes, queue, Resource.PERSISTENT_VOLUME),
+            "PersistentVolumeClaim": StorageHandler(
+                storage.claims, queue, Resource.PERSISTENT_VOLUME_CLAIM
+            ),
+        }

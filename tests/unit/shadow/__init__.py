@@ -1,0 +1,1 @@
+"""Deciding beside another scheduler."""
