@@ -7,12 +7,13 @@ import asyncio
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubesched.errors import UsageError
+from kubesched.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from kubesched.client.access import ClusterAccess
     from kubesched.config.features import FeatureGates
     from kubesched.config.types import SchedulerConfiguration
+    from kubesched.framework.registry import Registry
     from kubesched.snapshot.contents import Snapshot
 
 
@@ -38,6 +39,17 @@ def add_configuration(parser: argparse.ArgumentParser) -> None:
     group = parser.add_argument_group("which scheduler (default: kube-scheduler's defaults)")
     group.add_argument("--config", type=Path, metavar="FILE", help="its KubeSchedulerConfiguration")
     group.add_argument("--feature-gates", default="", metavar="A=true,…", help="its feature gates")
+
+
+def add_plugins(parser: argparse.ArgumentParser) -> None:
+    """Add the flag of plugins that are not in the tree."""
+    parser.add_argument(
+        "--plugin",
+        action="append",
+        default=[],
+        metavar="FILE[:CLASS]",
+        help="Python file with plugins that the configuration may enable; may be repeated",
+    )
 
 
 def read_snapshot(flags: argparse.Namespace) -> Snapshot:
@@ -85,11 +97,43 @@ def read_gates(flags: argparse.Namespace) -> FeatureGates:
     return FeatureGates.parse(flags.feature_gates)
 
 
-def read_configuration(path: Path | None, gates: FeatureGates) -> SchedulerConfiguration:
-    """Read a configuration, or return the default one."""
+def read_registry(flags: argparse.Namespace) -> Registry:
+    """Return all plugins there are: in the tree, in files that flags name, in packages.
+
+    Raises ConfigError if a file cannot be used.
+    """
+    from kubesched.cli.found_plugins import found_plugins  # noqa: PLC0415
+
+    return found_plugins(tuple(flags.plugin))
+
+
+def read_configuration(
+    path: Path | None, gates: FeatureGates, registry: Registry | None = None
+) -> SchedulerConfiguration:
+    """Read a configuration, or return the default one; raises ConfigError if it cannot be used."""
     from kubesched.config import loading  # noqa: PLC0415
     from kubesched.config.types import SchedulerConfiguration  # noqa: PLC0415
+    from kubesched.plugin_loading import check_arguments  # noqa: PLC0415
 
     if path is None:
         return SchedulerConfiguration.default(gates)
-    return loading.load(path, gates=gates)
+    config = loading.load(path, gates=gates)
+    if registry is not None:
+        check_arguments(config.profiles, registry)
+    return config
+
+
+def check_configuration(text: str, source: str, gates: FeatureGates, registry: Registry) -> None:
+    """Raise ConfigError if the text of a configuration cannot be used."""
+    from kubesched.config import loading  # noqa: PLC0415
+    from kubesched.plugin_loading import check_arguments  # noqa: PLC0415
+    from kubesched.snapshot.contents import Snapshot  # noqa: PLC0415
+    from kubesched.snapshot.world import World  # noqa: PLC0415
+
+    config = loading.decode(text, source, gates=gates)
+    try:
+        check_arguments(config.profiles, registry)
+        # Some things are found out only by those who are given them.
+        World(Snapshot(source=source), config, gates, registry=registry)
+    except ConfigError as refused:
+        raise ConfigError(f"{source}: {refused}") from None

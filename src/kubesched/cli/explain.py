@@ -24,6 +24,7 @@ examples:
   kubesched explain pod shop/web-1 -o json            for programs
   kubesched snapshot -o cluster.gz; kubesched explain pod shop/web-1 --snapshot cluster.gz
   kubesched explain -f pod.yaml --manifests cluster/  a cluster that is nothing but files
+  kubesched explain -f pod.yaml --config scheduler.yaml --plugin mine.py   with own plugins
 """
 
 
@@ -50,6 +51,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
     cluster_source.add_source(parser)
     cluster_source.add_configuration(parser)
+    cluster_source.add_plugins(parser)
     parser.set_defaults(run=run)
 
 
@@ -60,9 +62,10 @@ def run(flags: argparse.Namespace) -> int:
 
     target = _target(flags)
     gates = cluster_source.read_gates(flags)
-    config = cluster_source.read_configuration(flags.config, gates)
+    registry = cluster_source.read_registry(flags)
+    config = cluster_source.read_configuration(flags.config, gates, registry)
     snapshot = cluster_source.read_snapshot(flags)
-    world = World(snapshot, config, gates)
+    world = World(snapshot, config, gates, registry=registry)
     pod = _pod(flags, target, world, snapshot)
     options = Options(
         changes=not flags.no_changes, any_profile=flags.config is None, profile=flags.profile

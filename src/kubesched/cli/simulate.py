@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable
+import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubesched.cli import cluster_source
-from kubesched.cli.explain import encoded
+from kubesched.cli import cluster_source, simulate_run, sweep
 from kubesched.cli.parsing import Parser, positive
+from kubesched.cli.simulating import Kinds, add_kind, show, tell
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from kubesched.simulate.report import Losses
     from kubesched.snapshot.contents import Snapshot
     from kubesched.snapshot.world import World
@@ -28,6 +25,8 @@ examples:
   kubesched simulate drain node-7 node-8              where would their pods go?
   kubesched simulate loss --each zone                 which zones can be lost?
   kubesched simulate config --to new.yaml --all       what would another configuration change?
+  kubesched simulate run day.yaml                     a day of arrivals and departures, in seconds
+  kubesched simulate sweep day.yaml --seeds 10 --set NodeResourcesFit.weight=1,5,20
 """
 
 
@@ -45,26 +44,12 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
     _add_headroom(kinds)
     _add_nodes(kinds)
     _add_config(kinds)
+    simulate_run.add_kind_of_simulation(kinds)
+    sweep.add_kind_of_simulation(kinds)
 
 
-def _add(
-    kinds: argparse._SubParsersAction[Parser],
-    name: str,
-    text: str,
-    run: Callable[[argparse.Namespace], int],
-) -> Parser:
-    parser = kinds.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="settles ties (0)")
-    parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show (10)")
-    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
-    cluster_source.add_source(parser)
-    cluster_source.add_configuration(parser)
-    parser.set_defaults(run=run)
-    return parser
-
-
-def _add_headroom(kinds: argparse._SubParsersAction[Parser]) -> None:
-    parser = _add(kinds, "headroom", "count how many more of a pod fit", _headroom)
+def _add_headroom(kinds: Kinds) -> None:
+    parser = add_kind(kinds, "headroom", "count how many more of a pod fit", _headroom)
     parser.add_argument("pod", nargs="?", metavar="NAMESPACE/NAME", help="a pod that is there")
     parser.add_argument("-f", "--file", type=Path, metavar="FILE", help="manifest of a pod")
     parser.add_argument("-n", "--namespace", metavar="NAME", help="namespace of the pod")
@@ -73,21 +58,21 @@ def _add_headroom(kinds: argparse._SubParsersAction[Parser]) -> None:
     )
 
 
-def _add_nodes(kinds: argparse._SubParsersAction[Parser]) -> None:
-    add = _add(kinds, "add", "place what is pending with more nodes", _add_some)
+def _add_nodes(kinds: Kinds) -> None:
+    add = add_kind(kinds, "add", "place what is pending with more nodes", _add_some)
     add.add_argument("count", type=positive, metavar="N", help="how many nodes")
     add.add_argument("--like", required=True, metavar="NODE", help="a node that they are like")
-    drain = _add(kinds, "drain", "find other nodes for the pods of some", _drain)
+    drain = add_kind(kinds, "drain", "find other nodes for the pods of some", _drain)
     drain.add_argument("nodes", nargs="+", metavar="NODE")
-    loss = _add(kinds, "loss", "find out what the loss of nodes would mean", _loss)
+    loss = add_kind(kinds, "loss", "find out what the loss of nodes would mean", _loss)
     which = loss.add_mutually_exclusive_group(required=True)
     which.add_argument("--each", choices=("node", "zone"), help="lose each of them in turn")
     which.add_argument("--node", action="append", metavar="NODE", help="lose it; may be repeated")
     which.add_argument("--zone", metavar="ZONE", help="lose all its nodes")
 
 
-def _add_config(kinds: argparse._SubParsersAction[Parser]) -> None:
-    parser = _add(kinds, "config", "place pods under another configuration", _config)
+def _add_config(kinds: Kinds) -> None:
+    parser = add_kind(kinds, "config", "place pods under another configuration", _config)
     parser.add_argument(
         "--to",
         type=Path,
@@ -109,22 +94,15 @@ def _world(flags: argparse.Namespace) -> tuple[World, Snapshot]:
     from kubesched.snapshot.world import World  # noqa: PLC0415 (costs time to import)
 
     gates = cluster_source.read_gates(flags)
-    config = cluster_source.read_configuration(flags.config, gates)
+    registry = cluster_source.read_registry(flags)
+    config = cluster_source.read_configuration(flags.config, gates, registry)
     snapshot = cluster_source.read_snapshot(flags)
-    world = World(snapshot, config, gates)
-    for note in world.notes:
-        print(f"Note: {note}", file=sys.stderr)
+    world = World(snapshot, config, gates, registry=registry)
+    tell(world.notes)
+    # What was loaded stays: the garbage collector need not look at it again.
+    gc.collect()
+    gc.freeze()
     return world, snapshot
-
-
-def _show(flags: argparse.Namespace, said: object, show: Callable[[Console], None]) -> int:
-    if flags.output != "table":
-        sys.stdout.write(encoded(said, flags.output))
-        return 0
-    from rich.console import Console  # noqa: PLC0415
-
-    show(Console(highlight=False))
-    return 0
 
 
 def _headroom(flags: argparse.Namespace) -> int:
@@ -145,7 +123,7 @@ def _headroom(flags: argparse.Namespace) -> int:
             namespace, name = cluster_source.namespace_of(flags), flags.pod
         pod = find_pod(world, namespace, name)
     said = headroom(world, pod, limit=flags.limit, seed=flags.seed)
-    return _show(flags, said, lambda console: table.show_headroom(console, said, top=flags.top))
+    return show(flags, said, lambda console: table.show_headroom(console, said, top=flags.top))
 
 
 def _add_some(flags: argparse.Namespace) -> int:
@@ -154,7 +132,7 @@ def _add_some(flags: argparse.Namespace) -> int:
 
     world, _ = _world(flags)
     said = add_nodes(world, flags.count, flags.like, seed=flags.seed)
-    return _show(flags, said, lambda console: table.show_addition(console, said, top=flags.top))
+    return show(flags, said, lambda console: table.show_addition(console, said, top=flags.top))
 
 
 def _drain(flags: argparse.Namespace) -> int:
@@ -162,7 +140,7 @@ def _drain(flags: argparse.Namespace) -> int:
 
     world, _ = _world(flags)
     said = displacing.drain(world, flags.nodes, seed=flags.seed)
-    return _show(
+    return show(
         flags,
         said,
         lambda console: table.show_displacement(console, said, verb="drained", top=flags.top),
@@ -176,7 +154,7 @@ def _loss(flags: argparse.Namespace) -> int:
     if flags.each:
         domains = displacing.by_node(world) if flags.each == "node" else displacing.by_zone(world)
         losses = _lose_each(flags, world, domains)
-        return _show(
+        return show(
             flags, losses, lambda console: table.show_losses(console, losses, top=flags.top)
         )
     name, nodes = ", ".join(flags.node or ()), flags.node
@@ -187,7 +165,7 @@ def _loss(flags: argparse.Namespace) -> int:
             raise UsageError(f"there is no zone {flags.zone}, or more than one: {', '.join(zones)}")
         name, nodes = matching[0], zones[matching[0]]
     said = displacing.lose(world, name, nodes, seed=flags.seed)
-    return _show(
+    return show(
         flags,
         said,
         lambda console: table.show_displacement(console, said, verb="lost", top=flags.top),
@@ -210,17 +188,26 @@ def _lose_each(flags: argparse.Namespace, world: World, domains: dict[str, list[
 def _config(flags: argparse.Namespace) -> int:
     from kubesched.simulate import table  # noqa: PLC0415
     from kubesched.simulate.comparing import compare  # noqa: PLC0415
-    from kubesched.snapshot.world import World  # noqa: PLC0415
+    from kubesched.simulate.playing import Conditions  # noqa: PLC0415
 
     gates = cluster_source.read_gates(flags)
-    before, after = (
-        cluster_source.read_configuration(path, gates) for path in (flags.config, flags.to)
-    )
+    registry = cluster_source.read_registry(flags)
+    configs = [
+        cluster_source.read_configuration(path, gates, registry)
+        for path in (flags.config, flags.to)
+    ]
     snapshot = cluster_source.read_snapshot(flags)
-    said = compare(
-        lambda: World(snapshot, before, gates),
-        lambda: World(snapshot, after, gates),
-        everything=flags.all,
-        seed=flags.seed,
+    before, after = (
+        Conditions(
+            snapshot=snapshot,
+            config=config,
+            gates=gates,
+            registry=registry,
+            seed=flags.seed,
+            everything=flags.all,
+        )
+        for config in configs
     )
-    return _show(flags, said, lambda console: table.show_comparison(console, said, top=flags.top))
+    said = compare(before, after)
+    tell(said.notes)
+    return show(flags, said, lambda console: table.show_comparison(console, said, top=flags.top))

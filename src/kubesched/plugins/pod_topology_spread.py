@@ -81,6 +81,19 @@ class PodConstraints(Struct, frozen=True):
     need_all_labels: bool
 
 
+class HardDomains(Struct, frozen=True):
+    """The domains of a hard constraint."""
+
+    constraint: Constraint
+    #: domain of each node, 0 for none
+    of_nodes: Int32Array
+    #: pods that count, by domain
+    counts: Int64Array
+    #: which domains have nodes that count, and how many of them there are
+    there: BoolArray
+    number: int
+
+
 class SoftScores(Struct, frozen=True):
     """What PreScore found out, for each feasible node."""
 
@@ -164,6 +177,23 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             if too_full.any():
                 verdicts.append(reject(too_full[of_nodes], TOO_UNEVEN))
         return first_of(*verdicts)
+
+    def hard_domains(self, pod: PodInfo, nodes: NodeRows) -> list[HardDomains]:
+        """Return the domains of each hard constraint of a pod, and how full they are."""
+        constraints = self._constraints_of(pod).hard
+        found = []
+        for constraint in constraints:
+            domains = self._domains_for(pod.shape, constraint, _keys(constraints))
+            found.append(
+                HardDomains(
+                    constraint=constraint,
+                    of_nodes=self._ids(constraint, nodes),
+                    counts=self._domain_counts(constraint, domains),
+                    there=domains.there,
+                    number=domains.number,
+                )
+            )
+        return found
 
     # --- soft constraints -------------------------------------------------------------------
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from contextlib import ExitStack
 
 from msgspec.structs import replace
@@ -11,49 +10,52 @@ from kubesched.api.core import Node, Pod
 from kubesched.errors import ObjectError
 from kubesched.explain.surroundings import like
 from kubesched.simulate.placing import Placer, in_order
+from kubesched.simulate.playing import Conditions, Played, play
 from kubesched.simulate.report import Addition, Comparison, Left, Move, Utilisation
+from kubesched.simulate.spreading import changes, spread_of, summed
 from kubesched.snapshot.world import World, is_bound_to_its_node
 
 
-def compare(
-    make_before: Callable[[], World],
-    make_after: Callable[[], World],
-    *,
-    everything: bool = False,
-    seed: int = 0,
-) -> Comparison:
-    """Place all pods that wait, and if `everything` all that may move, under both configurations.
+def compare(before: Conditions, after: Conditions) -> Comparison:
+    """Place all pods that wait, or all that may move, under two configurations.
 
-    The worlds are of the same snapshot; each is used up.
+    Both are conditions of the same snapshot. Pods are placed by the engine: those that preempt
+    others do so, and whoever has to make room is placed again.
     """
-    before, left_before, used_before = _placed_anew(make_before(), everything, seed)
-    after, left_after, used_after = _placed_anew(make_after(), everything, seed)
+    was, now = play(before), play(after)
+    nodes_before, nodes_after = _nodes(was), _nodes(now)
+    concerned = was.pending_at_start | _victims(was) | _victims(now)
     moves = tuple(
-        Move(name, node, after[name]) for name, node in before.items() if after[name] != node
+        Move(name, nodes_before.get(name, ""), nodes_after.get(name, ""))
+        for name in sorted(concerned)
+        if nodes_before.get(name) != nodes_after.get(name)
     )
+    spread_before, spread_after = (spread_of(each.cluster, each.pods) for each in (was, now))
     return Comparison(
-        pods=len(before),
-        unchanged=len(before) - len(moves),
+        pods=len(concerned),
+        unchanged=len(concerned) - len(moves),
         moves=moves,
-        left_before=left_before,
-        left_after=left_after,
-        before=used_before,
-        after=used_after,
+        left_before=sum(not node for node in nodes_before.values()),
+        left_after=sum(not node for node in nodes_after.values()),
+        before=Utilisation.of(was.cluster.table),
+        after=Utilisation.of(now.cluster.table),
+        preemptions_before=tuple(was.observations.preemptions),
+        preemptions_after=tuple(now.observations.preemptions),
+        spread_before=summed(spread_before),
+        spread_after=summed(spread_after),
+        spread_changes=changes(spread_before, spread_after),
+        notes=tuple(dict.fromkeys((*was.notes, *now.notes))),
     )
 
 
-def _placed_anew(
-    world: World, everything: bool, seed: int
-) -> tuple[dict[str, str], int, Utilisation]:
-    pods = list(world.pending.values())
-    if everything:
-        movable = [each for each in world.placed.values() if not is_bound_to_its_node(each)]
-        for pod in movable:
-            world.cluster.remove_pod(pod.metadata.uid)
-        pods += [replace(each, spec=replace(each.spec, node_name="")) for each in movable]
-    placer = Placer(world, seed=seed)
-    placed = {_name(pod): placer.place(pod).node for pod in in_order(pods)}
-    return placed, sum(not node for node in placed.values()), Utilisation.of(world)
+def _nodes(played: Played) -> dict[str, str]:
+    """Return the node of each pod, "" for those that have none."""
+    return {_name(pod): pod.spec.node_name for pod in played.pods}
+
+
+def _victims(played: Played) -> frozenset[str]:
+    found = played.observations.preemptions
+    return frozenset(victim for each in found for victim in each.victims)
 
 
 def add_nodes(world: World, count: int, example: str | Node, *, seed: int = 0) -> Addition:
@@ -102,7 +104,7 @@ def _place_pending(world: World, seed: int) -> tuple[int, tuple[Left, ...], Util
             for pod, outcome in outcomes
             if not outcome.node
         )
-        return len(outcomes) - len(left), left, Utilisation.of(world)
+        return len(outcomes) - len(left), left, Utilisation.of(world.table)
     finally:
         placer.take_all_back()
 

@@ -2,7 +2,8 @@
 
 Where only row-local filters have a say, every node is asked for itself, all of them at once: with
 how many copies on it does it still take one more? A search by halves, with the filters themselves.
-Otherwise copies are placed one by one, until there is no room for another.
+For a pod with one hard spread constraint, that is summed up by domain, and how even domains must
+be decides the rest. Otherwise copies are placed one by one, until there is no room for another.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.node_order import zone_of
-from kubesched.cluster.node_rows import SupposedRows
+from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -23,6 +24,7 @@ from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.plugin import RowFilter
 from kubesched.framework.runtime import Framework
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.pod_topology_spread import HardDomains, PodTopologySpread
 from kubesched.simulate.placing import Placer
 from kubesched.simulate.report import Headroom
 from kubesched.snapshot.world import World
@@ -37,10 +39,13 @@ def headroom(world: World, pod: Pod, *, limit: int = DEFAULT_LIMIT, seed: int = 
     copy = _copy(pod, 0)
     try:
         counted = _counted(world, framework, world.compile(copy))
+        spread = _spread(world, framework, world.compile(copy)) if counted is None else None
     except AttemptError as failed:
         return Headroom(pod=_name(pod), pods=0, message=failed.status.message)
     if counted is not None:
         return _report(world, pod, counted, message="")
+    if spread is not None:
+        return _report(world, pod, spread[0], message=spread[1])
     try:
         return _placed(world, placer, pod, limit)
     finally:
@@ -101,6 +106,15 @@ def _counted(world: World, framework: Framework, info: PodInfo) -> dict[str, int
 
 def _each_for_itself(world: World, framework: Framework, info: PodInfo, state: CycleState) -> bool:
     """Tell whether a copy on a node matters to that node alone, by what it takes of it."""
+    return _takes_resources_only(world, framework, info, state) and (
+        framework.evaluator.is_row_local(state)
+    )
+
+
+def _takes_resources_only(
+    world: World, framework: Framework, info: PodInfo, state: CycleState
+) -> bool:
+    """Tell whether all that a node's own filters see of a copy is what it takes."""
     reading = {
         plugin.name
         for plugin in framework.plugins.filter
@@ -108,13 +122,14 @@ def _each_for_itself(world: World, framework: Framework, info: PodInfo, state: C
         and plugin.reads_pods
         and plugin.name not in state.skip_filter
     }
-    own_only = reading <= {NodeResourcesFit.name} and framework.evaluator.is_row_local(state)
+    own_only = reading <= {NodeResourcesFit.name}
     return own_only and not info.shape.host_ports and not len(world.cluster.nominator)
 
 
 def _most_copies(
     world: World, framework: Framework, state: CycleState, info: PodInfo, rows: IndexArray
 ) -> Int64Array:
+    """Return how many copies each row takes, as far as its own filters are concerned."""
     table = world.table
     info.requests.resolve(table.resources)
     one = np.zeros((len(table.resources), 1), dtype=np.int64)
@@ -132,13 +147,87 @@ def _most_copies(
         return passing
 
     # A node takes one more beside `low` copies, and none beside `high`.
-    low = np.zeros(len(rows), dtype=np.int64)
-    high = np.maximum(table.allowed_pods[rows] - table.pod_count[rows], 1)
+    low = np.where(takes_one_more(np.zeros(len(rows), dtype=np.int64)), 0, -1)
+    high = np.maximum(table.allowed_pods[rows] - table.pod_count[rows], low + 1)
     while (high - low > 1).any():
         middle = (low + high) // 2
         more = takes_one_more(middle)
         low, high = np.where(more, middle, low), np.where(more, high, middle)
     return low + 1
+
+
+# --- spread over domains ----------------------------------------------------------------------
+
+
+def _spread(world: World, framework: Framework, info: PodInfo) -> tuple[dict[str, int], str] | None:
+    """Return how many copies nodes take and what the limit is, for one hard spread constraint.
+
+    None if there is another one, or anything else that concerns more than a node by itself.
+    """
+    state = CycleState()
+    if isinstance(framework.evaluator.look_for_feasible(state, info), Diagnosis):
+        return None  # the placer says why
+    wide = [
+        plugin
+        for plugin in framework.plugins.filter
+        if not isinstance(plugin, RowFilter) and plugin.name not in state.skip_filter
+    ]
+    if len(wide) != 1 or not isinstance(wide[0], PodTopologySpread):
+        return None
+    rows = world.table.order.rows()
+    domains = wide[0].hard_domains(info, NodeRows(world.table, rows))
+    if len(domains) != 1 or not _takes_resources_only(world, framework, info, state):
+        return None
+    most = _most_copies(world, framework, state, info, rows)
+    [found] = domains
+    most[found.of_nodes == 0] = 0
+    room = np.bincount(found.of_nodes, weights=most, minlength=len(found.counts)).astype(np.int64)
+    allowed, message = _allowed(found, room)
+    counts: dict[str, int] = {}
+    for domain in np.flatnonzero(allowed).tolist():
+        inside = np.flatnonzero((found.of_nodes == domain) & (most > 0))
+        for place, count in zip(inside, _evenly(most[inside], int(allowed[domain])), strict=True):
+            if count:
+                counts[world.table.name_at(int(rows[place]))] = int(count)
+    return counts, message
+
+
+def _allowed(found: HardDomains, room: Int64Array) -> tuple[Int64Array, str]:
+    """Return how many copies each domain takes, and what the limit is.
+
+    The emptiest domain can always take one, so all rise together until one of them is full; then
+    the others may have so many more as the skew allows, and no matter in which order it happens.
+    """
+    constraint, counts = found.constraint, found.counts
+    if not constraint.counts_itself:
+        smallest = _smallest(found, counts)
+        return np.where(counts - smallest <= constraint.max_skew, room, 0), ""
+    lowest = _smallest(found, counts + room)
+    allowed: Int64Array = np.clip(lowest + constraint.max_skew - counts, 0, room)
+    if (allowed == room).all():
+        return allowed, ""
+    return allowed, (
+        f"a domain of {constraint.topology_key} is full, and no other may have more than "
+        f"{constraint.max_skew} pods more than it"
+    )
+
+
+def _smallest(found: HardDomains, counts: Int64Array) -> int:
+    if not found.number or found.number < found.constraint.min_domains:
+        return 0
+    return int(counts[found.there].min())
+
+
+def _evenly(most: Int64Array, count: int) -> Int64Array:
+    """Share copies out evenly among nodes of which each takes only so many."""
+    low, high = 0, int(most.max())
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if np.minimum(most, middle).sum() <= count else (low, middle - 1)
+    shares: Int64Array = np.minimum(most, low)
+    left = count - int(shares.sum())
+    shares[np.flatnonzero(most > low)[:left]] += 1
+    return shares
 
 
 # --- one by one -------------------------------------------------------------------------------

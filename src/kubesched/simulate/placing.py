@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+import numpy as np
 from msgspec import Struct
 
 from kubesched.api.core import Pod
@@ -60,7 +61,10 @@ class Placer:
             return Outcome(message=gate.message)
         state = CycleState()
         try:
-            node_name = self._choose(framework, state, info)
+            node_name: str | Diagnosis | None = self._ranked(framework, state, info)
+            if node_name is None:
+                state = CycleState()
+                node_name = self._choose(framework, state, info)
         except AttemptError as failed:
             return Outcome(message=failed.status.message)
         if isinstance(node_name, Diagnosis):
@@ -72,6 +76,24 @@ class Placer:
         frameworks = self._world.frameworks
         found = frameworks.get(pod.spec.scheduler_name)
         return next(iter(frameworks.values())) if found is None else found
+
+    def _ranked(self, framework: Framework, state: CycleState, info: PodInfo) -> str | None:
+        """Choose by totals that are kept, as the scheduling cycle does where that can be done.
+
+        Ties are settled among rows as they are, not in the order of nodes: after each change of
+        nodes that order has to be found anew, and all that matters here is that it stays the same.
+        """
+        table = self._cluster.table
+        if not framework.ranks_all_nodes or not len(table) or info.pod.status.nominated_node_name:
+            return None
+        ranked = framework.evaluator.rank(state, info)
+        if ranked is None:
+            return None
+        total, feasible = ranked
+        best = np.flatnonzero(total == total.max())
+        if feasible == 1:
+            return table.name_at(int(best[0]))
+        return table.name_at(self._cycle.pick(best, total[best]))
 
     def _choose(self, framework: Framework, state: CycleState, info: PodInfo) -> str | Diagnosis:
         if not len(self._cluster.table):

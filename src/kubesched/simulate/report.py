@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec import Struct, field
 
+from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
-from kubesched.snapshot.world import World
 
 
 class Said(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -30,9 +32,8 @@ class Utilisation(Said, frozen=True):
     highest_memory: float
 
     @classmethod
-    def of(cls, world: World) -> Utilisation:
+    def of(cls, table: NodeTable) -> Utilisation:
         """Measure it."""
-        table = world.table
         rows = table.order.rows()
         total, highest = [], []
         for resource in (CPU, MEMORY):
@@ -112,6 +113,48 @@ class Move(Said, frozen=True):
     after: str
 
 
+class Preemption(Said, frozen=True):
+    """Pods that had to make room for another one."""
+
+    #: seconds after the beginning
+    at_s: float
+    preemptor: str
+    node: str
+    victims: tuple[str, ...]
+
+
+class WorkloadSpread(Said, frozen=True):
+    """How the pods of one workload are spread."""
+
+    pods: int = 0
+    #: zones that have at least one of them
+    zones: int = 0
+    #: pods in the zone with the most minus pods in the zone with the fewest
+    zone_skew: int = 0
+    nodes: int = 0
+    #: pods on the node with the most
+    most_on_a_node: int = 0
+
+
+class Spread(Said, frozen=True):
+    """How pods are spread, over all workloads of at least two."""
+
+    workloads: int = 0
+    #: workloads that the loss of one zone, or of one node, would end
+    in_one_zone: int = 0
+    on_one_node: int = 0
+    mean_zone_skew: float = 0.0
+    highest_zone_skew: int = 0
+
+
+class SpreadChange(Said, frozen=True):
+    """A workload that another configuration spreads otherwise."""
+
+    workload: str
+    before: WorkloadSpread
+    after: WorkloadSpread
+
+
 class Comparison(Said, frozen=True):
     """Two configurations on the same pods."""
 
@@ -122,3 +165,98 @@ class Comparison(Said, frozen=True):
     left_after: int
     before: Utilisation
     after: Utilisation
+    preemptions_before: tuple[Preemption, ...] = ()
+    preemptions_after: tuple[Preemption, ...] = ()
+    spread_before: Spread = Spread()
+    spread_after: Spread = Spread()
+    spread_changes: tuple[SpreadChange, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+# --- virtual time -----------------------------------------------------------------------------
+
+
+class Waits(Said, frozen=True):
+    """How long pods waited for a node, in seconds."""
+
+    pods: int = 0
+    mean_s: float = 0.0
+    p50_s: float = 0.0
+    p90_s: float = 0.0
+    p99_s: float = 0.0
+    longest_s: float = 0.0
+
+    @classmethod
+    def of(cls, waits_s: Sequence[float]) -> Waits:
+        """Sum them up; each percentile is the wait of one of the pods."""
+        if not waits_s:
+            return cls()
+        ordered = sorted(waits_s)
+
+        def percentile(share: float) -> float:
+            return round(ordered[min(int(share * len(ordered)), len(ordered) - 1)], 3)
+
+        mean_s = round(sum(ordered) / len(ordered), 3)
+        p50_s, p90_s, p99_s = (percentile(share) for share in (0.5, 0.9, 0.99))
+        return cls(len(ordered), mean_s, p50_s, p90_s, p99_s, round(ordered[-1], 3))
+
+
+class Waiting(Said, frozen=True):
+    """A pod that still waits in the end."""
+
+    pod: str
+    waited_s: float
+    attempts: int
+    #: why it was turned away the last time
+    message: str = ""
+
+
+class Reason(Said, frozen=True):
+    """Why pods were turned away."""
+
+    reason: str
+    pods: int
+    refusals: int
+
+
+class Reading(Said, frozen=True):
+    """The state at one moment; cpu and memory in percent of what the nodes offer."""
+
+    at_s: float
+    nodes: int
+    #: pods on nodes
+    pods: int
+    #: pods that want a node
+    waiting: int
+    cpu: float
+    memory: float
+
+
+class Run(Said, frozen=True):
+    """What happened in virtual time."""
+
+    #: how long it was
+    seconds: float
+    arrived: int
+    #: how many times a pod found a node
+    placed: int
+    ended: int
+    #: pods that were preempted, or whose node went, and which came again
+    displaced: int
+    #: pods that still wait
+    pending: int
+    waits: Waits
+    preemptions: tuple[Preemption, ...] = ()
+    reasons: tuple[Reason, ...] = ()
+    waiting: tuple[Waiting, ...] = ()
+    #: means over the readings, and over time if those are regular
+    mean_cpu: float = 0.0
+    mean_memory: float = 0.0
+    spread: Spread = Spread()
+    readings: tuple[Reading, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def victims(self) -> int:
+        """Pods that had to make room for others."""
+        return sum(len(each.victims) for each in self.preemptions)

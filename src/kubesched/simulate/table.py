@@ -16,7 +16,10 @@ from kubesched.simulate.report import (
     Headroom,
     Left,
     Losses,
+    Preemption,
+    SpreadChange,
     Utilisation,
+    WorkloadSpread,
 )
 
 
@@ -30,7 +33,7 @@ def show_headroom(console: Console, said: Headroom, *, top: int) -> None:
         zones = ", ".join(f"{zone or '(none)'} {count}" for zone, count in said.by_zone.items())
         console.print(f"by zone: {escape(zones)}")
     if said.by_node:
-        table = _table(console, "Nodes that take the most", "node", ">pods")
+        table = start_table(console, "Nodes that take the most", "node", ">pods")
         for name, count in Counter(said.by_node).most_common(top):
             table.add_row(escape(name), str(count))
         console.print(table)
@@ -58,7 +61,7 @@ def show_losses(console: Console, said: Losses, *, top: int) -> None:
     harmful = [each for each in worst if each.left]
     if not harmful:
         return
-    table = _table(
+    table = start_table(
         console, "The worst of the others", "lost", ">must move", ">left", "for example", "because"
     )
     for each in harmful[:top]:
@@ -89,12 +92,16 @@ def show_comparison(console: Console, said: Comparison, *, top: int) -> None:
     console.print(
         f"of {said.pods} pods, [bold]{len(said.moves)}[/] are placed otherwise and "
         f"{said.unchanged} as before; left without a node: {said.left_after} instead of "
-        f"{said.left_before}"
+        f"{said.left_before}; would-be preemptions: {_victims(said.preemptions_after)} instead of "
+        f"{_victims(said.preemptions_before)}"
     )
     _show_utilisation(console, said.before, said.after)
+    _show_spread(console, said, top=top)
+    show_preemptions(console, said.preemptions_before, title="Preempted before", top=top)
+    show_preemptions(console, said.preemptions_after, title="Preempted after", top=top)
     if not said.moves:
         return
-    table = _table(console, "Placed otherwise", "pod", "before", "after")
+    table = start_table(console, "Placed otherwise", "pod", "before", "after")
     for each in said.moves[:top]:
         table.add_row(*map(escape, (each.pod, each.before or "(none)", each.after or "(none)")))
     console.print(table)
@@ -102,8 +109,64 @@ def show_comparison(console: Console, said: Comparison, *, top: int) -> None:
         console.print(f"[dim]… and {len(said.moves) - top} more[/]")
 
 
+def show_preemptions(
+    console: Console, preemptions: Sequence[Preemption], *, title: str, top: int
+) -> None:
+    """Print who had to make room for whom."""
+    if not preemptions:
+        return
+    table = start_table(console, title, "for", ">pods", "on", "for example")
+    for each in preemptions[:top]:
+        row = (each.preemptor, str(len(each.victims)), each.node, each.victims[0])
+        table.add_row(*map(escape, row))
+    console.print(table)
+    if len(preemptions) > top:
+        console.print(f"[dim]… and {len(preemptions) - top} more[/]")
+
+
+def _victims(preemptions: Sequence[Preemption]) -> int:
+    return sum(len(each.victims) for each in preemptions)
+
+
+def _show_spread(console: Console, said: Comparison, *, top: int) -> None:
+    before, after = said.spread_before, said.spread_after
+    if not before.workloads and not after.workloads:
+        return
+    table = start_table(console, "Spread of workloads", "", ">before", ">after")
+    for title, was, now in (
+        ("workloads of several pods", before.workloads, after.workloads),
+        ("all of whose pods are in one zone", before.in_one_zone, after.in_one_zone),
+        ("all of whose pods are on one node", before.on_one_node, after.on_one_node),
+        ("mean skew over zones", before.mean_zone_skew, after.mean_zone_skew),
+        ("highest skew over zones", before.highest_zone_skew, after.highest_zone_skew),
+    ):
+        table.add_row(title, str(was), str(now))
+    console.print(table)
+    if said.spread_changes:
+        _show_spread_changes(console, said.spread_changes, top=top)
+
+
+def _show_spread_changes(console: Console, found: Sequence[SpreadChange], *, top: int) -> None:
+    columns = ("workload", ">pods", ">zones", ">skew over zones", ">nodes", ">most on a node")
+    table = start_table(console, "Spread otherwise", *columns)
+    for each in found[:top]:
+        pairs = zip(_numbers(each.before), _numbers(each.after), strict=True)
+        table.add_row(escape(each.workload), *(_change(was, now) for was, now in pairs))
+    console.print(table)
+    if len(found) > top:
+        console.print(f"[dim]… and {len(found) - top} more[/]")
+
+
+def _numbers(spread: WorkloadSpread) -> tuple[int, ...]:
+    return spread.pods, spread.zones, spread.zone_skew, spread.nodes, spread.most_on_a_node
+
+
+def _change(was: int, now: int) -> str:
+    return str(was) if was == now else f"{was} → {now}"
+
+
 def _show_utilisation(console: Console, before: Utilisation, after: Utilisation) -> None:
-    table = _table(console, "Requested of what nodes offer", "", ">before", ">after")
+    table = start_table(console, "Requested of what nodes offer", "", ">before", ">after")
     for title, was, now in (
         ("cpu", before.cpu, after.cpu),
         ("memory", before.memory, after.memory),
@@ -117,7 +180,7 @@ def _show_utilisation(console: Console, before: Utilisation, after: Utilisation)
 def _show_left(console: Console, left: Sequence[Left], *, top: int) -> None:
     if not left:
         return
-    table = _table(console, "Left without a node", "pod", ">priority", "because")
+    table = start_table(console, "Left without a node", "pod", ">priority", "because")
     for each in left[:top]:
         table.add_row(escape(each.pod), str(each.priority), escape(each.message))
     console.print(table)
@@ -125,7 +188,7 @@ def _show_left(console: Console, left: Sequence[Left], *, top: int) -> None:
         console.print(f"[dim]… and {len(left) - top} more[/]")
 
 
-def _table(console: Console, title: str, *columns: str) -> Table:
+def start_table(console: Console, title: str, *columns: str) -> Table:
     """Start a table under a heading; columns that start with ``>`` hold numbers."""
     console.print(f"\n[bold]{title}[/]")
     table = Table(box=None, pad_edge=False)

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from kubesched.api.core import Pod
+from kubesched.config import untrusted_yaml
 from kubesched.embedded.pod_defaults import set_spec_defaults
 from kubesched.errors import ObjectError
 from kubesched.snapshot.contents import Snapshot
@@ -27,16 +28,6 @@ SUFFIXES: Final = (".yaml", ".yml", ".json")
 SYSTEM_CLASSES: Final = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
-}
-
-
-class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: a time is a text."""
-
-
-_Loader.yaml_implicit_resolvers = {
-    first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
-    for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
 }
 
 
@@ -64,7 +55,24 @@ def read(paths: Sequence[Path]) -> Snapshot:
 
 def read_pod(path: Path, classes: Sequence[PriorityClass], *, namespace: str) -> Pod:
     """Return the first pod, or pod template, of a file; raises ObjectError if it has none."""
-    for where, tree in _objects(path):
+    return _first_pod(_objects(path), str(path), classes, namespace=namespace)
+
+
+def parse_pod(
+    text: str, classes: Sequence[PriorityClass], *, namespace: str, where: str = "the manifest"
+) -> Pod:
+    """Return the first pod, or pod template, of a text; `where` is what messages call it."""
+    return _first_pod(_parsed(text, where), where, classes, namespace=namespace)
+
+
+def _first_pod(
+    objects: Iterator[tuple[str, JsonObject]],
+    source: str,
+    classes: Sequence[PriorityClass],
+    *,
+    namespace: str,
+) -> Pod:
+    for where, tree in objects:
         found = _pod_tree(tree)
         if found is None:
             continue
@@ -73,7 +81,7 @@ def read_pod(path: Path, classes: Sequence[PriorityClass], *, namespace: str) ->
             meta["namespace"] = namespace
         pod: Pod = _object(found, KINDS["Pod"], where, classes)
         return pod
-    raise ObjectError(f"{path}: no pod in it, and nothing with a pod template")
+    raise ObjectError(f"{source}: no pod in it, and nothing with a pod template")
 
 
 def _pod_tree(tree: JsonObject) -> JsonObject | None:
@@ -110,16 +118,36 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 def _objects(path: Path) -> Iterator[tuple[str, JsonObject]]:
     """Return the objects of a file, each with what messages call it."""
     try:
-        with path.open("rb") as text:
-            documents = list(yaml.load_all(text, _Loader))
+        text = path.read_text(encoding="utf-8")
     except OSError as failed:
         raise ObjectError(f"cannot read {path}: {failed.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError, RecursionError) as malformed:
+    except UnicodeDecodeError as malformed:
+        raise ObjectError(f"{path}: not YAML: {malformed}") from None
+    return _parsed(text, str(path))
+
+
+def _parsed(text: str, source: str) -> Iterator[tuple[str, JsonObject]]:
+    try:
+        documents = _documents(text)
+    except yaml.YAMLError as malformed:
         text_of_it = " ".join(str(malformed).split())
-        raise ObjectError(f"{path}: not YAML: {text_of_it}") from None
+        raise ObjectError(f"{source}: not YAML: {text_of_it}") from None
     for number, document in enumerate(documents, start=1):
-        where = str(path) if len(documents) == 1 else f"{path}, document {number}"
+        where = source if len(documents) == 1 else f"{source}, document {number}"
         yield from _unpacked(document, where)
+
+
+def _documents(text: str) -> list[Any]:
+    if text.startswith("{"):
+        # What ``kubectl get -o json`` wrote is read in a hundredth of the time as what it is.
+        try:
+            document = msgspec.json.decode(text)
+        except (msgspec.DecodeError, RecursionError):
+            pass
+        else:
+            untrusted_yaml.check_values(document)
+            return [document]
+    return untrusted_yaml.load_all(text)
 
 
 def _unpacked(document: object, where: str) -> Iterator[tuple[str, JsonObject]]:

@@ -8,29 +8,23 @@ Nothing leaves a world: its binder refuses, and its evictor only remembers whom 
 
 from __future__ import annotations
 
-import gc
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
-from kubesched.api import names
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.object_store import ObjectStore
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import ObjectError, PluginError
+from kubesched.errors import PluginError
 from kubesched.framework.building import build_framework
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.snapshot.contents import Snapshot
-
-PodKey = tuple[str, str]
-T = TypeVar("T")
+from kubesched.snapshot.filling import fill
 
 
 class RememberingEvictor:
@@ -74,18 +68,12 @@ class World:
         self.cluster = Cluster(RequestRules.of(gates))
         self.table = self.cluster.table
         self.evictor = RememberingEvictor()
-        self.notes = list(snapshot.notes)
+        filled = fill(self.cluster, snapshot)
+        self.notes = filled.notes
         #: pods that want a node
-        self.pending: dict[PodKey, Pod] = {}
+        self.pending = filled.pending
         #: pods that have one
-        self.placed: dict[PodKey, Pod] = {}
-        collecting = gc.isenabled()
-        gc.disable()  # a hundred thousand objects come, and none of them goes
-        try:
-            self._fill(snapshot)
-        finally:
-            if collecting:
-                gc.enable()
+        self.placed = filled.placed
         self.frameworks: dict[str, Framework] = {
             profile.scheduler_name: build_framework(
                 profile,
@@ -102,53 +90,6 @@ class World:
             self.notes.append(
                 f"{len(config.extenders)} extenders of the configuration are not asked"
             )
-
-    # --- filling ----------------------------------------------------------------------------
-
-    def _fill(self, snapshot: Snapshot) -> None:
-        cluster, storage, objects = self.cluster, self.cluster.storage, snapshot.objects
-        for node in snapshot.nodes:
-            self._try(cluster.put_node, node, f"node {node.metadata.name}")
-        for namespace in objects["Namespace"]:
-            cluster.put_namespace(namespace)
-        for kind in ("Service", "ReplicationController", "ReplicaSet", "StatefulSet"):
-            for workload in objects[kind]:
-                cluster.workloads.put(workload)
-        for budget in objects["PodDisruptionBudget"]:
-            cluster.budgets.put(budget)
-        stores: tuple[tuple[str, ObjectStore[Any, Any]], ...] = (
-            ("StorageClass", storage.classes),
-            ("CSINode", storage.csi_nodes),
-            ("CSIDriver", storage.drivers),
-            ("CSIStorageCapacity", storage.capacities),
-            ("VolumeAttachment", storage.attachments),
-            ("PersistentVolume", storage.volumes),
-            ("PersistentVolumeClaim", storage.claims),
-        )
-        for kind, store in stores:
-            for obj in objects[kind]:
-                store.put(obj)
-        for pod in snapshot.pods:
-            self._try(self._put_pod, pod, f"pod {_full_name(pod)}")
-
-    def _put_pod(self, pod: Pod) -> None:
-        if pod.status.phase in (names.PHASE_SUCCEEDED, names.PHASE_FAILED):
-            return
-        key = pod.metadata.namespace, pod.metadata.name
-        if pod.spec.node_name:
-            self.cluster.put_pod(pod)
-            self.placed[key] = pod
-            return
-        self.pending[key] = pod
-        if pod.status.nominated_node_name:
-            info = self.cluster.compiler.pending(pod)
-            self.cluster.nominator.nominate(info, pod.status.nominated_node_name)
-
-    def _try(self, put: Callable[[T], None], obj: T, what: str) -> None:
-        try:
-            put(obj)
-        except ObjectError as unreadable:
-            self.notes.append(f"{what} left out: {unreadable}")
 
     # --- asking -----------------------------------------------------------------------------
 
@@ -204,7 +145,3 @@ class World:
 def is_bound_to_its_node(pod: Pod) -> bool:
     """Tell whether a pod goes with its node: one of a daemon set, or the kubelet's own."""
     return any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references)
-
-
-def _full_name(pod: Pod) -> str:
-    return f"{pod.metadata.namespace}/{pod.metadata.name}"

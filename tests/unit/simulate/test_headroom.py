@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
 from kubesched.simulate import headroom as module
-from kubesched.simulate.headroom import headroom
+from kubesched.simulate.headroom import _placed, headroom
+from kubesched.simulate.placing import Placer
 from tests.unit.builders import node, pod, spread_over
 from tests.unit.explain.clusters import clusters
 from tests.unit.explain.worlds import world_of
@@ -54,7 +56,9 @@ def test_spread_constraints_end_it_before_room_does() -> None:
     found = headroom(world, wanted)
 
     assert found.by_node == {"a": 3, "b": 2}
-    assert "didn't match pod topology spread constraints" in found.message
+    assert found.message == (
+        f"a domain of {ZONE} is full, and no other may have more than 1 pods more than it"
+    )
     world.cluster.validate()
     assert world.cluster.pod_count == 0
 
@@ -84,3 +88,43 @@ def test_counting_all_nodes_at_once_is_placing_one_by_one(
 
     assert one_by_one.by_node == found.by_node
     placed.cluster.validate()
+
+
+_SIZES = st.integers(min_value=0, max_value=6)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    nodes=st.lists(st.tuples(st.sampled_from("abc"), _SIZES), min_size=1, max_size=6),
+    there=st.lists(st.tuples(_SIZES, st.booleans()), max_size=6),
+    max_skew=st.integers(min_value=1, max_value=3),
+    min_domains=st.sampled_from([None, 1, 3]),
+    counts_itself=st.booleans(),
+)
+def test_counting_by_domain_is_placing_one_by_one(
+    nodes: list[tuple[str, int]],
+    there: list[tuple[int, bool]],
+    max_skew: int,
+    min_domains: int | None,
+    counts_itself: bool,
+) -> None:
+    objects: list[Node | Pod] = [
+        node(f"n{number}", cpu=str(cpu), labels={ZONE: zone})
+        for number, (zone, cpu) in enumerate(nodes)
+    ]
+    for number, (on, alike) in enumerate(there):
+        if on < len(nodes):
+            labels = {"app": "x" if alike else "y"}
+            objects.append(pod(f"there-{number}", node=f"n{on}", labels=labels))
+    constraint = replace(spread_over(ZONE, app="x"), max_skew=max_skew, min_domains=min_domains)
+    labels = {"app": "x" if counts_itself else "z"}
+    wanted = pod("p", cpu="1", labels=labels, spread=[constraint])
+
+    counted = headroom(world_of(*objects), wanted)
+    world = world_of(*objects)
+    placed = _placed(world, Placer(world), wanted, limit=100)
+
+    assert counted.pods == placed.pods
+    if counts_itself:
+        assert counted.by_zone == placed.by_zone
+    assert all(counted.by_node.values())

@@ -1,0 +1,121 @@
+"""``kubesched simulate run``: arrivals and departures of a day, in seconds."""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from kubesched.cli import cluster_source
+from kubesched.cli.simulating import Kinds, add_kind, duration, show, tell
+
+if TYPE_CHECKING:
+    from kubesched.simulate.trace import Script
+    from kubesched.snapshot.contents import Snapshot
+
+_TRACES = """\
+a trace is one JSON or YAML object a line, or CSV with the same fields:
+  {"time": 0, "template": "web", "duration": "10m"}
+  {"time": "5m", "pod": {"spec": {…}}, "duration": 600, "count": 3}
+  {"time": "1h", "add": 5, "like": "node-7"}
+  {"time": "2h", "lose": "node-3", "for": "30m"}
+or a workload with rates, from which one is made by chance (--seed):
+  kind: Workload
+  duration: 24h
+  templates:
+  - name: web
+    arrivals: {perHour: 600, pattern: diurnal, peakAt: 14h, swing: 0.8}
+    lifetime: {exponential: 30m}
+    pod: {spec: {containers: [{name: c, resources: {requests: {cpu: 500m}}}]}}
+"""
+
+
+def add_kind_of_simulation(kinds: Kinds) -> None:
+    """Add the command."""
+    text = "let pods come and go in virtual time: a day in seconds"
+    parser = add_kind(kinds, "run", text, _run, epilog=_TRACES)
+    parser.add_argument("trace", type=Path, metavar="TRACE", help="what happens, and when")
+    add_run_flags(parser)
+
+
+def add_run_flags(parser: argparse.ArgumentParser) -> None:
+    """Add the flags of a run, be it one or one of many."""
+    group = parser.add_argument_group("the run")
+    group.add_argument(
+        "--template",
+        type=Path,
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="manifest of pods that the trace calls by name; may be repeated",
+    )
+    group.add_argument(
+        "--until",
+        type=duration,
+        metavar="DURATION",
+        help="end it then (default: the workload's duration, or when nothing is to happen)",
+    )
+    group.add_argument(
+        "--binding-time",
+        type=duration,
+        default=0.0,
+        metavar="DURATION",
+        help="from decision to binding (0)",
+    )
+    group.add_argument(
+        "--termination-time",
+        type=duration,
+        default=0.0,
+        metavar="DURATION",
+        help="from a pod's eviction to its end (0)",
+    )
+    group.add_argument(
+        "--in-line",
+        action="store_true",
+        help="try only the first of pods that are alike again: quicker where thousands wait, "
+        "but not what would happen, waits in particular",
+    )
+
+
+def read_script(flags: argparse.Namespace, snapshot: Snapshot) -> Script:
+    """Read the trace, or workload, that is meant."""
+    from kubesched.simulate import trace  # noqa: PLC0415 (costs time to import)
+    from kubesched.simulate.casting import Casting  # noqa: PLC0415
+
+    casting = Casting(snapshot)
+    for path in flags.template:
+        casting.read_template(path)
+    return trace.read_script(flags.trace, casting)
+
+
+def _run(flags: argparse.Namespace) -> int:
+    from kubesched.simulate import run_table  # noqa: PLC0415
+    from kubesched.simulate.playing import Conditions  # noqa: PLC0415
+    from kubesched.simulate.running import run  # noqa: PLC0415
+    from kubesched.simulate.stage import Delays  # noqa: PLC0415
+
+    gates = cluster_source.read_gates(flags)
+    registry = cluster_source.read_registry(flags)
+    config = cluster_source.read_configuration(flags.config, gates, registry)
+    snapshot = cluster_source.read_snapshot(flags)
+    script = read_script(flags, snapshot)
+    conditions = Conditions(
+        snapshot=snapshot,
+        config=config,
+        gates=gates,
+        registry=registry,
+        seed=flags.seed,
+        delays=Delays(binding_s=flags.binding_time, termination_s=flags.termination_time),
+        until_s=flags.until,
+        in_line=flags.in_line,
+    )
+    started = time.perf_counter()
+    said = run(conditions, script)
+    took_s = time.perf_counter() - started
+    tell(said.notes)
+    return show(
+        flags,
+        said,
+        lambda console: run_table.show_run(console, said, took_s=took_s, top=flags.top),
+    )

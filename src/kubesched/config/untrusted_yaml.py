@@ -1,0 +1,104 @@
+"""YAML that anybody may have written: values, or a YAMLError, whatever the text.
+
+    text ──> not so deep that the parser's stack ends ──> values ──> not deep, not endless
+
+libyaml's composer calls itself for each level, and a hundred thousand brackets end the process. Few
+texts could be as deep as that, which a look at the brackets and at how lines begin tells; those are
+read once event by event, which needs no stack. Aliases make small texts deep, huge and endless only
+after that, so the values are looked at, too.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable
+from itertools import islice
+from typing import Any, Final
+
+import yaml
+
+#: No configuration and no manifest comes near this.
+MAX_DEPTH: Final = 100
+#: Aliases may add so many lists and maps to those that a text has room for.
+MAX_ADDED: Final = 400_000
+#: What libyaml's composer may be given without a look at each event: a fiftieth of its stack.
+_SURELY_FINE: Final = 2_000
+#: A line that may begin so many block collections: each takes a column, or shares its parent's.
+_DEEP_LINE: Final = re.compile(rf"^[ \t?:-]{{{_SURELY_FINE // 2}}}", re.MULTILINE)
+
+
+class _Loader(yaml.CSafeLoader):
+    """YAML as Kubernetes reads it: what looks like a date is text."""
+
+    yaml_implicit_resolvers = {  # noqa: RUF012 (PyYAML's own class-level table)
+        first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def load_all(text: str) -> list[Any]:
+    """Return the documents of a text; raises YAMLError, and nothing else, if that cannot be."""
+    check_depth(text)
+    try:
+        documents = list(yaml.load_all(text, Loader=_Loader))
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as unfit:
+        # What a tag promises and the text does not keep: ``!!int x``, ``!!timestamp soon``.
+        raise yaml.YAMLError(f"a value that is not what its tag says: {unfit}") from unfit
+    except RecursionError as too_deep:
+        raise yaml.YAMLError(_too_deep()) from too_deep
+    for document in documents:
+        check_values(document, limit=len(text) + MAX_ADDED)
+    return documents
+
+
+def load(text: str) -> Any:  # noqa: ANN401 (any value)
+    """Return the only document of a text, None if it has none; raises YAMLError as `load_all`."""
+    documents = load_all(text)
+    if len(documents) > 1:
+        raise yaml.YAMLError("expected a single document in the stream, but found another document")
+    return documents[0] if documents else None
+
+
+def check_depth(text: str) -> None:
+    """Raise YAMLError for a text that is nested too deep for libyaml's composer."""
+    brackets = text.count("[") + text.count("{")
+    if brackets <= _SURELY_FINE and not _DEEP_LINE.search(text):
+        return
+    depth = 0
+    for event in yaml.parse(text, Loader=yaml.CSafeLoader):
+        if isinstance(event, yaml.CollectionStartEvent):
+            depth += 1
+            if depth > MAX_DEPTH:
+                line = event.start_mark.line + 1 if event.start_mark else 1
+                raise yaml.YAMLError(f"line {line}: {_too_deep()}")
+        elif isinstance(event, yaml.CollectionEndEvent):
+            depth -= 1
+
+
+def check_values(value: object, *, limit: float = math.inf) -> None:
+    """Raise YAMLError for values that contain themselves, or are nested too deep, or too many."""
+    found = 0
+    level: list[object] = [value]
+    for _ in range(MAX_DEPTH):
+        found += len(level)
+        if found > limit:
+            raise yaml.YAMLError("document contains excessive aliasing")
+        inside = (inner for each in level for inner in _inside(each))
+        # One more than there may be is enough to know.
+        level = list(inside if limit == math.inf else islice(inside, int(limit) + 1))
+        if not level:
+            return
+    raise yaml.YAMLError(_too_deep())
+
+
+def _inside(value: object) -> Iterable[object]:
+    if isinstance(value, dict):
+        return (each for each in value.values() if isinstance(each, dict | list))
+    if isinstance(value, list):
+        return (each for each in value if isinstance(each, dict | list))
+    return ()
+
+
+def _too_deep() -> str:
+    return f"nested more than {MAX_DEPTH} levels deep"

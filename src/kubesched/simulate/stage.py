@@ -1,0 +1,369 @@
+"""Everybody whom a scheduler works with, as far as it can tell: API server, kubelets, controllers.
+
+    play: pods, nodes come and go ──> Stage ──events──> handlers of the engine
+                                        ^ │
+         bindings, evictions, reports ──┘ └──> Observations
+
+A bound pod runs at once and ends after its lifetime. A pod that is preempted, or whose node is
+lost, is created anew under its name, as whoever owns it would; one of a daemon set is not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable, Sequence
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubesched.api import names
+from kubesched.api.core import Node, Pod, PodCondition
+from kubesched.clock import Clock
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.errors import NotFoundError
+from kubesched.explain.surroundings import back_in_use
+from kubesched.scheduler.api_calls import ApiCalls
+from kubesched.scheduler.engine import Engine
+from kubesched.scheduler.handlers import NodeHandler, PodHandler
+from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.timestamps import rfc3339
+from kubesched.simulate.lines import Lines
+from kubesched.simulate.observing import Observations
+from kubesched.snapshot.filling import Filled, PodKey
+from kubesched.snapshot.world import is_bound_to_its_node
+
+RUNNING = "Running"
+#: What a refusal says for which nodes were looked at.
+BY_NODES = "nodes are available: "
+#: What events about refusals say.
+REFUSED = "FailedScheduling"
+
+
+class Delays(Struct, frozen=True):
+    """How long others take, in virtual time."""
+
+    #: from the decision until the pod is bound
+    binding_s: float = 0.0
+    #: from a pod's deletion until its node is rid of it
+    termination_s: float = 0.0
+
+
+class Stage(ApiCalls):
+    """The world outside of an engine."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        filled: Filled,
+        *,
+        clock: Clock,
+        delays: Delays,
+        observations: Observations,
+        in_line: bool = False,
+    ) -> None:
+        self._cluster = cluster
+        self._clock = clock
+        self._delays = delays
+        self._observations = observations
+        #: whether pods that are alike wait in line, rather than all in the queue
+        self._in_line = in_line
+        #: every pod there is
+        self.pods: dict[PodKey, Pod] = {**filled.placed}
+        #: uid → how long a pod runs once it is bound; those that are not in it run for ever
+        self._lifetimes_s: dict[str, float] = {}
+        #: timers that have not fired
+        self._due = 0
+        self._nothing_due = asyncio.Event()
+        self._nothing_due.set()
+        #: those of the engine, once it is attached
+        self._names: Sequence[str]
+        self._pod_events: PodHandler
+        self._node_events: NodeHandler
+        self._lines: Lines
+        #: pods of schedulers that the configuration does not have
+        self.adopted = 0
+
+    def attach(self, engine: Engine) -> None:
+        """Let an engine hear of everything."""
+        self._names = list(engine.frameworks)
+        self._node_events = NodeHandler(engine.cluster, engine.queue)
+        self._pod_events = PodHandler(
+            engine.cluster,
+            engine.queue,
+            waiting=engine.waiting,
+            is_ours=engine.is_ours,
+            on_unreadable=engine.failures.refuse,
+        )
+        self._lines = Lines(
+            engine.cluster,
+            withdraw=engine.queue.delete,
+            admit=lambda pod: self._pod_events.on_add(pod, initial=False),
+        )
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return the newest version of a pod."""
+        return self.pods.get((namespace, name))
+
+    async def until_nothing_is_due(self) -> None:
+        """Wait until no pod will end and none is terminating."""
+        await self._nothing_due.wait()
+
+    def later(self, delay_s: float, act: Callable[[], None]) -> None:
+        """Let something happen after a while; until then, something is due."""
+
+        def fire() -> None:
+            self._due -= 1
+            act()
+            if not self._due:
+                self._nothing_due.set()
+
+        self._due += 1
+        self._nothing_due.clear()
+        asyncio.get_running_loop().call_later(delay_s, fire)
+
+    # --- what happens -----------------------------------------------------------------------
+
+    def create(self, pod: Pod, lifetime_s: float | None = None) -> None:
+        """Let a pod come, to run for so long once it is bound."""
+        if pod.spec.scheduler_name not in self._names:
+            # Somebody has to place it, as everywhere in simulations.
+            self.adopted += 1
+            pod = replace(pod, spec=replace(pod.spec, scheduler_name=self._names[0]))
+        if lifetime_s is not None:
+            self._lifetimes_s[pod.metadata.uid] = lifetime_s
+        if _key(pod) in self.pods:
+            name = f"{pod.metadata.name}-{self._observations.arrivals}"
+            pod = replace(pod, metadata=replace(pod.metadata, name=name))
+        self.pods[_key(pod)] = pod
+        self._observations.arrived(pod)
+        self._pod_events.on_add(pod, initial=False)
+
+    def add_node(self, node: Node, daemons: Iterable[Pod] = ()) -> None:
+        """Let a node come, with pods that are on it from the start."""
+        if self._cluster.table.row_of(node.metadata.name) is None:
+            self._node_events.on_add(node, initial=False)
+            for pod in daemons:
+                self.pods[_key(pod)] = pod
+                self._pod_events.on_add(pod, initial=False)
+
+    def daemons_like(self, example: str, node_name: str) -> list[Pod]:
+        """Return pods for a new node like those that a node has because every node has them."""
+        found = []
+        for pod in self._pods_on(example):
+            if is_bound_to_its_node(pod):
+                meta = replace(
+                    pod.metadata,
+                    name=f"{pod.metadata.name}-{node_name}",
+                    uid=f"{pod.metadata.uid}/{node_name}",
+                )
+                spec = replace(pod.spec, node_name=node_name)
+                found.append(replace(pod, metadata=meta, spec=spec))
+        return found
+
+    def lose_node(self, name: str) -> tuple[Node, list[Pod]] | None:
+        """Let a node be gone, with its pods; return it and its daemons, None if there is none."""
+        row = self._cluster.table.row_of(name)
+        if row is None:
+            return None
+        node = self._cluster.table.node_at(row)
+        pods = self._pods_on(name)
+        self._node_events.on_delete(node)
+        for pod in pods:
+            self._remove(pod)
+            self._recreate(pod)
+        return node, [pod for pod in pods if is_bound_to_its_node(pod)]
+
+    def _pods_on(self, name: str) -> list[Pod]:
+        """Return the pods that are bound to a node, as they are now."""
+        row = self._cluster.table.row_of(name)
+        if row is None:
+            return []
+        found = (self.pods.get(_key(each.pod)) for each in self._cluster.table.pods[row].values())
+        return [pod for pod in found if pod is not None and pod.spec.node_name == name]
+
+    def drain_node(self, name: str) -> None:
+        """Cordon a node and evict its pods, but for those that every node gets."""
+        row = self._cluster.table.row_of(name)
+        if row is None:
+            return
+        node = self._cluster.table.node_at(row)
+        cordoned = replace(node, spec=replace(node.spec, unschedulable=True))
+        self._node_events.on_update(node, cordoned)
+        for pod in self._pods_on(name):
+            if not is_bound_to_its_node(pod):
+                self._begin_deletion(pod)
+
+    def uncordon_node(self, name: str) -> None:
+        """Let a node be used again."""
+        row = self._cluster.table.row_of(name)
+        if row is not None:
+            node = self._cluster.table.node_at(row)
+            self._node_events.on_update(node, back_in_use(node))
+
+    # --- what the scheduler says ------------------------------------------------------------
+
+    def refused(self, pod: Pod, message: str) -> None:
+        """Take note that no node was found for a pod."""
+        self._observations.refused(pod, message)
+        newest = self.pods.get(_key(pod))
+        if self._in_line and newest is not None and BY_NODES in message:
+            self._lines.refused(newest)
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """Let a pod run on a node; raises NotFoundError if it is gone."""
+        self._lines.moved_on(pod.uid)
+        if self._delays.binding_s:
+            await asyncio.sleep(self._delays.binding_s)
+        old = self._newest(pod.pod)
+        new = replace(
+            old,
+            spec=replace(old.spec, node_name=node_name),
+            status=replace(
+                old.status,
+                phase=RUNNING,
+                start_time=rfc3339(self._clock.time()),
+                nominated_node_name="",
+            ),
+        )
+        self._change(old, new)
+        self._observations.placed(new)
+        if self._cluster.table.row_of(node_name) is None:
+            # It went while the pod was being bound.
+            self._remove(new)
+            self._recreate(new)
+            return
+        lifetime_s = self._lifetimes_s.get(pod.uid)
+        if lifetime_s is not None:
+            self.later(lifetime_s, lambda: self._end(new))
+
+    async def nominate(self, pod: Pod, node_name: str) -> None:
+        """Take note of where a pod is about to go."""
+        old = self._newest(pod)
+        if node_name:
+            self._lines.moved_on(pod.metadata.uid)
+        if old.status.nominated_node_name != node_name:
+            self._change(
+                old, replace(old, status=replace(old.status, nominated_node_name=node_name))
+            )
+
+    async def mark_as_preempted(self, pod: Pod, *, by: str) -> None:  # noqa: ARG002
+        """Take note that a pod must make room."""
+        old = self._newest(pod)
+        condition = PodCondition(
+            type=names.DISRUPTION_TARGET,
+            status="True",
+            reason=names.REASON_PREEMPTION_BY_SCHEDULER,
+        )
+        conditions = (*old.status.conditions, condition)
+        self._change(old, replace(old, status=replace(old.status, conditions=conditions)))
+
+    async def delete(self, pod: Pod) -> None:
+        """Delete a pod; whoever owns it will create another."""
+        self._begin_deletion(self._newest(pod))
+
+    async def report_unschedulable(
+        self,
+        pod: Pod,
+        *,
+        reason: str,  # noqa: ARG002 (nobody reads conditions here)
+        message: str,  # noqa: ARG002
+        nominated_node: str | None,
+    ) -> None:
+        """Take note of a pod's nomination."""
+        if nominated_node is not None:
+            await self.nominate(pod, nominated_node)
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _newest(self, pod: Pod) -> Pod:
+        newest = self.pods.get(_key(pod))
+        if newest is None or newest.metadata.uid != pod.metadata.uid:
+            raise NotFoundError(f'pods "{pod.metadata.name}" not found', code=404)
+        return newest
+
+    def _change(self, old: Pod, new: Pod) -> None:
+        self.pods[_key(new)] = new
+        self._pod_events.on_update(old, new)
+
+    def _begin_deletion(self, pod: Pod) -> None:
+        if pod.metadata.deletion_timestamp is not None:
+            return
+        if not self._delays.termination_s:
+            self._remove(pod)
+            self._recreate(pod)
+            return
+        meta = replace(pod.metadata, deletion_timestamp=rfc3339(self._clock.time()))
+        going = replace(pod, metadata=meta)
+        self._change(pod, going)
+        self.later(self._delays.termination_s, lambda: self._finish_deletion(going))
+
+    def _finish_deletion(self, pod: Pod) -> None:
+        if self._is_there(pod):
+            self._remove(self.pods[_key(pod)])
+            self._recreate(pod)
+
+    def _end(self, pod: Pod) -> None:
+        # One that is being deleted when its time comes has done its work all the same.
+        if self._is_there(pod):
+            self._remove(self.pods[_key(pod)])
+            self._lifetimes_s.pop(pod.metadata.uid, None)
+            self._observations.ended(pod)
+
+    def _is_there(self, pod: Pod) -> bool:
+        found = self.pods.get(_key(pod))
+        return found is not None and found.metadata.uid == pod.metadata.uid
+
+    def _remove(self, pod: Pod) -> None:
+        del self.pods[_key(pod)]
+        self._lines.moved_on(pod.metadata.uid)
+        self._pod_events.on_delete(pod)
+
+    def _recreate(self, pod: Pod) -> None:
+        """Have a pod created again, once those who removed it are done."""
+        lifetime_s = self._lifetimes_s.pop(pod.metadata.uid, None)
+        if is_bound_to_its_node(pod):
+            return
+        self._observations.displaced(pod)
+        self.later(0.0, lambda: self.create(self._anew(pod), lifetime_s))
+
+    def _anew(self, pod: Pod) -> Pod:
+        uid, _, count = pod.metadata.uid.partition("/again-")
+        meta = replace(
+            pod.metadata,
+            uid=f"{uid}/again-{int(count or 0) + 1}",
+            creation_timestamp=rfc3339(self._clock.time()),
+            deletion_timestamp=None,
+        )
+        return unplaced(replace(pod, metadata=meta))
+
+
+class Audience(Recorders):
+    """Hears of refusals and preemptions as they are decided."""
+
+    def __init__(self, stage: Stage, observations: Observations) -> None:
+        super().__init__({})
+        self._stage = stage
+        self._observations = observations
+        #: set at each refusal: there is something in the queue that will have to be let go
+        self.stirred = asyncio.Event()
+
+    def warning(self, pod: Pod, *, reason: str, action: str, note: str) -> None:  # noqa: ARG002
+        """Something is not as it should be: a pod was turned away, or a plugin failed."""
+        if reason == REFUSED:
+            self.stirred.set()
+            self._stage.refused(pod, note)
+
+    def preempted(self, victim: Pod, *, by: Pod, note: str) -> None:  # noqa: ARG002
+        """A pod had to make room."""
+        self._observations.preempted(victim, by)
+
+
+def unplaced(pod: Pod) -> Pod:
+    """Return a pod as it was when it was created."""
+    status = replace(pod.status, phase="", conditions=(), nominated_node_name="", start_time=None)
+    return replace(pod, spec=replace(pod.spec, node_name=""), status=status)
+
+
+def _key(pod: Pod) -> PodKey:
+    return pod.metadata.namespace, pod.metadata.name

@@ -1,0 +1,296 @@
+"""Many runs at once: every configuration with every seed, on all cores.
+
+    Payload (once a worker) ──┐
+    Task ── variant, seed ────┴──> work() ──> Result ──> mean and spread over seeds
+
+Workers are processes of the standard executor, or of a Dask cluster (dask_sweep.py): both are
+given the same tasks. A worker reads plugins of others itself, from where it finds them.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import statistics
+import tempfile
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
+from functools import cache
+from multiprocessing.connection import wait
+from pathlib import Path
+
+from msgspec import Struct, field
+
+from kubesched import __version__
+from kubesched.config import loading
+from kubesched.config.features import FeatureGates
+from kubesched.errors import KubeschedError, PluginError
+from kubesched.framework.registry import Registry
+from kubesched.plugin_loading import open_registry
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.simulate.playing import Conditions
+from kubesched.simulate.report import Run, Said
+from kubesched.simulate.running import run
+from kubesched.simulate.stage import Delays
+from kubesched.simulate.trace import Script
+from kubesched.simulate.variants import Variant
+from kubesched.snapshot.contents import Snapshot
+
+
+class PluginSource(Struct, frozen=True):
+    """A file with plugins, and what is in it: a worker may be on another machine."""
+
+    #: FILE or FILE:CLASS
+    reference: str
+    path: str
+    text: str
+
+
+class Payload(Struct, frozen=True):
+    """What all tasks of a sweep have in common."""
+
+    snapshot: Snapshot
+    #: None: pods that are pending are placed, and that is all
+    script: Script | None = None
+    feature_gates: str = ""
+    plugins: tuple[PluginSource, ...] = ()
+    delays: Delays = Delays()
+    everything: bool = False
+    in_line: bool = False
+    until_s: float | None = None
+    version: str = __version__
+
+
+class Task(Struct, frozen=True):
+    """One run."""
+
+    #: of the variant
+    number: int
+    variant: Variant
+    seed: int
+
+
+class Result(Struct, frozen=True):
+    """What a run came to."""
+
+    task: Task
+    run: Run
+
+
+class Measure(Said, frozen=True):
+    """A number over all seeds."""
+
+    mean: float
+    #: standard deviation; 0 for a single seed
+    deviation: float = 0.0
+
+    @classmethod
+    def of(cls, values: Iterable[float]) -> Measure:
+        """Sum numbers up."""
+        found = list(values)
+        deviation = statistics.stdev(found) if len(found) > 1 else 0.0
+        return cls(round(statistics.fmean(found), 3), round(deviation, 3))
+
+
+class VariantSummary(Said, frozen=True):
+    """A configuration over all seeds."""
+
+    name: str
+    seeds: int
+    placed: Measure
+    pending: Measure
+    displaced: Measure
+    preempted: Measure
+    mean_wait_s: Measure
+    p99_wait_s: Measure
+    cpu: Measure
+    memory: Measure
+    highest_zone_skew: Measure
+    in_one_zone: Measure
+    runs: tuple[Run, ...] = field(default_factory=tuple)
+
+
+class Sweep(Said, frozen=True):
+    """Configurations compared."""
+
+    seeds: int
+    variants: tuple[VariantSummary, ...]
+
+
+# --- a worker ---------------------------------------------------------------------------------
+
+
+def work(payload: Payload, task: Task) -> Result:
+    """Carry out one task; raises KubeschedError if the worker cannot."""
+    if payload.version != __version__:
+        raise PluginError(
+            f"this worker has kubesched {__version__}, the sweep is of {payload.version}: "
+            "install the same version on all workers"
+        )
+    gates = FeatureGates.parse(payload.feature_gates)
+    conditions = Conditions(
+        snapshot=payload.snapshot,
+        config=loading.decode(task.variant.text, task.variant.name, gates=gates),
+        gates=gates,
+        registry=_registry(payload.plugins),
+        seed=task.seed,
+        delays=payload.delays,
+        everything=payload.everything,
+        in_line=payload.in_line,
+        until_s=payload.until_s,
+    )
+    said = run(conditions, payload.script)
+    return Result(task, _brief(said))
+
+
+def _brief(said: Run) -> Run:
+    """Return a run without what nobody compares."""
+    kept = {name: getattr(said, name) for name in said.__struct_fields__}
+    return Run(**{**kept, "waiting": (), "reasons": said.reasons[:10]})
+
+
+@cache
+def _registry(plugins: tuple[PluginSource, ...]) -> Registry:
+    references = []
+    for plugin in plugins:
+        if Path(plugin.path).is_file():
+            references.append(plugin.reference)
+            continue
+        # The worker is on another machine, or in another folder.
+        folder = Path(tempfile.mkdtemp(prefix="kubesched-plugins-"))
+        copy = folder / Path(plugin.path).name
+        copy.write_text(plugin.text, encoding="utf-8")
+        references.append(plugin.reference.replace(plugin.path, str(copy), 1))
+    return open_registry(IN_TREE, references)
+
+
+def plugin_sources(references: Sequence[str]) -> tuple[PluginSource, ...]:
+    """Return files with plugins as they are sent to workers; they were loaded once already."""
+    found = []
+    for reference in references:
+        path = reference if Path(reference).is_file() else reference.rpartition(":")[0]
+        absolute = str(Path(path).absolute())
+        text = Path(path).read_text(encoding="utf-8")
+        found.append(PluginSource(reference.replace(path, absolute, 1), absolute, text))
+    return tuple(found)
+
+
+# --- processes --------------------------------------------------------------------------------
+
+_held: list[Payload] = []
+
+
+def _begin(payload: Payload) -> None:
+    """Make a worker ready: it ends when its parent says so, or ends itself."""
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    _held[:] = [payload]
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        wait([parent.sentinel])
+        os._exit(1)
+
+
+def _work_held(task: Task) -> Result:
+    return work(_held[0], task)
+
+
+def carry_out(
+    payload: Payload,
+    tasks: Sequence[Task],
+    *,
+    jobs: int | None = None,
+    progress: Callable[[], None] = lambda: None,
+) -> list[Result]:
+    """Carry out tasks in as many processes; return the results in their order."""
+    jobs = min(jobs or _cores(), len(tasks))
+    if jobs == 1:
+        results = []
+        for task in tasks:
+            results.append(work(payload, task))
+            progress()
+        return results
+    others = set(multiprocessing.active_children())
+    executor = ProcessPoolExecutor(
+        jobs,
+        # Not forked: a process with threads, such as a progress bar's, must not be.
+        mp_context=multiprocessing.get_context("spawn"),
+        initializer=_begin,
+        initargs=(payload,),
+    )
+    try:
+        # Ctrl-C is for this process, which ends the others; they are born not to hear it.
+        with _without_interrupts():
+            futures = [executor.submit(_work_held, task) for task in tasks]
+        return _collected(futures, progress)
+    except BrokenProcessPool:
+        raise KubeschedError(
+            "a worker process ended unexpectedly, perhaps for want of memory: try fewer --jobs"
+        ) from None
+    finally:
+        # After Ctrl-C, or a task that failed, nobody waits for the others.
+        for child in set(multiprocessing.active_children()) - others:
+            child.terminate()
+        executor.shutdown(wait=True, cancel_futures=True)
+
+
+@contextmanager
+def _without_interrupts() -> Iterator[None]:
+    """Let Ctrl-C wait, in this thread and in processes that it starts."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _collected(futures: Sequence[Future[Result]], progress: Callable[[], None]) -> list[Result]:
+    """Wait for all results; return them in the order of the tasks."""
+    for future in as_completed(futures):
+        future.result()
+        progress()
+    return [future.result() for future in futures]
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+# --- summing up -------------------------------------------------------------------------------
+
+
+def summed(results: Sequence[Result]) -> tuple[VariantSummary, ...]:
+    """Sum up the runs of each variant."""
+    by_variant: dict[int, list[Result]] = {}
+    for result in results:
+        by_variant.setdefault(result.task.number, []).append(result)
+    return tuple(_summary(found) for _, found in sorted(by_variant.items()))
+
+
+def _summary(results: Sequence[Result]) -> VariantSummary:
+    runs = tuple(each.run for each in results)
+
+    def measure(value: Callable[[Run], float]) -> Measure:
+        return Measure.of(value(each) for each in runs)
+
+    return VariantSummary(
+        name=results[0].task.variant.name,
+        seeds=len(runs),
+        placed=measure(lambda each: each.placed),
+        pending=measure(lambda each: each.pending),
+        displaced=measure(lambda each: each.displaced),
+        preempted=measure(lambda each: each.victims),
+        mean_wait_s=measure(lambda each: each.waits.mean_s),
+        p99_wait_s=measure(lambda each: each.waits.p99_s),
+        cpu=measure(lambda each: each.mean_cpu),
+        memory=measure(lambda each: each.mean_memory),
+        highest_zone_skew=measure(lambda each: each.spread.highest_zone_skew),
+        in_one_zone=measure(lambda each: each.spread.in_one_zone),
+        runs=runs,
+    )

@@ -1,0 +1,130 @@
+"""Volumes in a simulation: what the scheduler decides about them is done at once.
+
+    scheduler: volume for a claim ──> both bound
+    scheduler: node for a claim ────> a new volume in the node's zone, both bound
+
+This is what the volume controller and a provisioner do together, without the time they take.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.api.core import Node
+from kubesched.api.storage import (
+    ANNOTATION_SELECTED_NODE,
+    PersistentVolume,
+    PersistentVolumeClaim,
+)
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.storage import ClaimKey
+from kubesched.embedded import volume_forms as forms
+from kubesched.queue.events import Resource
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.storage_handlers import StorageHandler
+
+POLL_INTERVAL_S = 1.0
+#: Versions of what is written here are newer than any that a snapshot can have.
+_FIRST_VERSION = 1 << 60
+
+
+class SimulatedVolumes:
+    """Binds claims to volumes, and makes volumes."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._storage = cluster.storage
+        self._version = _FIRST_VERSION
+        self._volumes: StorageHandler[PersistentVolume] | None = None
+        self._claims: StorageHandler[PersistentVolumeClaim] | None = None
+
+    def attach(self, queue: SchedulingQueue) -> None:
+        """Let pods that wait hear of what happens to volumes."""
+        storage = self._storage
+        self._volumes = StorageHandler(storage.volumes, queue, Resource.PERSISTENT_VOLUME)
+        self._claims = StorageHandler(storage.claims, queue, Resource.PERSISTENT_VOLUME_CLAIM)
+
+    # --- what the scheduler asks for --------------------------------------------------------
+
+    async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Write the claim that a volume is bound to, and bind the claim."""
+        written = self._put_volume(volume)
+        reference = written.spec.claim_ref
+        claim = None
+        if reference is not None:
+            claim = self._storage.claims.observed(reference.namespace, reference.name)
+        if claim is not None:
+            self._bind(claim, written)
+        return written
+
+    async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Write the node that was selected for a claim, and make a volume for it there."""
+        written = self._put_claim(claim)
+        node_name = (written.metadata.annotations or {}).get(ANNOTATION_SELECTED_NODE, "")
+        storage_class = self._storage.classes.get(written.storage_class)
+        row = self._cluster.table.row_of(node_name)
+        if storage_class is not None and row is not None:
+            node: Node = self._cluster.table.node_at(row)
+            made = forms.provisioned_volume(_tree(written), _tree(storage_class), _tree(node))
+            volume = self._put_volume(msgspec.convert(made, PersistentVolume))
+            self._bind(written, volume)
+        return written
+
+    async def poll(
+        self,
+        check: Callable[[], bool],
+        *,
+        claims: Collection[ClaimKey],  # noqa: ARG002 (looks again every second, whatever changed)
+        timeout_s: float,
+    ) -> bool:
+        """Ask until the answer is yes; False if that does not happen in time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while not check():
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(POLL_INTERVAL_S)
+        return True
+
+    # --- what becomes of it -----------------------------------------------------------------
+
+    def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
+        tree = {"status": {}, **_tree(claim)}
+        bound = forms.bound_claim(tree, {"spec": {}, **_tree(volume)})
+        self._put_claim(msgspec.convert(bound, PersistentVolumeClaim))
+
+    def _put_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        volume = replace(volume, metadata=replace(volume.metadata, **self._next_version()))
+        old = self._storage.volumes.observed(volume.metadata.name)
+        if self._volumes is not None:
+            if old is None:
+                self._volumes.on_add(volume, initial=False)
+            else:
+                self._volumes.on_update(old, volume)
+        return volume
+
+    def _put_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        claim = replace(claim, metadata=replace(claim.metadata, **self._next_version()))
+        meta = claim.metadata
+        old = self._storage.claims.observed(meta.namespace, meta.name)
+        if self._claims is not None and old is not None:
+            self._claims.on_update(old, claim)
+        return claim
+
+    def _next_version(self) -> dict[str, str]:
+        self._version += 1
+        return {"resource_version": str(self._version)}
+
+
+def _tree(obj: object) -> dict[str, Any]:
+    tree: dict[str, Any] = msgspec.to_builtins(obj)
+    meta = tree.setdefault("metadata", {})
+    for name in ("namespace", "uid", "resourceVersion"):
+        meta.setdefault(name, "")
+    tree.setdefault("spec", {})
+    return tree
