@@ -2,17 +2,33 @@
 
 from __future__ import annotations
 
-from functools import cache
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 
 from kubesched.framework.registry import Registry
-from kubesched.plugin_loading import open_registry
+from kubesched.plugin_loading import OpenRegistry, open_registry
 from kubesched.plugins.in_tree import IN_TREE
 
+_found: dict[tuple[str, ...], OpenRegistry] = {}
 
-@cache
+
 def found_plugins(files: tuple[str, ...]) -> Registry:
     """Return it; who checks a configuration and who runs it get the same one, loaded once.
 
     Raises ConfigError if a file cannot be used.
     """
-    return open_registry(IN_TREE, files)
+    if files not in _found:
+        _found[files] = open_registry(IN_TREE, files)
+    return _found[files]
+
+
+@contextmanager
+def plugins_read_again() -> Iterator[None]:
+    """Take the files as they are now; if one cannot be used, or the block raises, as before.
+
+    Raises ConfigError for a file that cannot be used.
+    """
+    with ExitStack() as undo:
+        for registry in _found.values():
+            undo.enter_context(registry.read_again())
+        yield

@@ -1,6 +1,7 @@
 """Reading the configuration again while the scheduler runs.
 
-    SIGHUP, or the file changed ──> read, check ──> App.reconfigure, between two cycles
+    SIGHUP, or the file changed ──> plugin files and it are read, checked
+                                        ├── App.reconfigure, between two cycles
                                         └── refused: logged, and the one before stays in use
 
 A file counts as changed when what it leads to does, so that the links by which a ConfigMap volume
@@ -18,6 +19,7 @@ from typing import Final
 from msgspec.structs import replace
 
 from kubesched import logs
+from kubesched.cli.found_plugins import plugins_read_again
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import KubeschedError
 
@@ -62,9 +64,11 @@ class Reloader:
             return
         self._seen = self._content()
         try:
-            read = self._read()
-            config = replace(read, **{name: getattr(self.config, name) for name in _AT_START})
-            self._apply(config)
+            # Plugins first: what the file says of them is checked against what they are now.
+            with plugins_read_again():
+                read = self._read()
+                config = replace(read, **{name: getattr(self.config, name) for name in _AT_START})
+                self._apply(config)
         except KubeschedError as refused:
             _log.error(
                 "Configuration refused, the one before stays in use", refused, file=self._file

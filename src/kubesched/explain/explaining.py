@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from difflib import get_close_matches
 from itertools import chain
 from typing import Any
@@ -174,18 +174,23 @@ class _Explaining:
         fits = np.zeros(self._table.size, dtype=np.bool_)
         fits[feasible] = True
         reasons = self._case.reasons
-        told: dict[tuple[Status, ...], tuple[Reason, ...]] = {}
+        groups = reasons.groups().tolist()
+        #: rows of a group have the same reasons
+        told: dict[int, tuple[Reason, ...]] = {}
         answers = []
         for row in self._table.order.rows().tolist():
             name = self._table.name_at(row)
             if fits[row]:
                 answers.append(NodeAnswer(name, feasible=True))
                 continue
-            said = tuple(reasons.of_row(row)) or self._promised_away(row)
-            known = told.get(said)
+            known = told.get(groups[row])
             if known is None:
-                known = told[said] = tuple(chain.from_iterable(map(_reasons, said)))
-            answers.append(NodeAnswer(name, feasible=False, reasons=known))
+                known = told[groups[row]] = _all_reasons(reasons.of_row(row))
+            answers.append(
+                NodeAnswer(
+                    name, feasible=False, reasons=known or _all_reasons(self._promised_away(row))
+                )
+            )
         return tuple(answers)
 
     def _promised_away(self, row: int) -> tuple[Status, ...]:
@@ -318,6 +323,10 @@ def _plain(value: object) -> Any:  # noqa: ANN401 (any JSON value)
 
 def _victim(pod: PodInfo) -> Victim:
     return Victim(pod.full_name, pod.priority)
+
+
+def _all_reasons(statuses: Iterable[Status]) -> tuple[Reason, ...]:
+    return tuple(chain.from_iterable(map(_reasons, statuses)))
 
 
 def _reasons(status: Status) -> Iterator[Reason]:

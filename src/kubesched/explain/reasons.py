@@ -1,12 +1,15 @@
 """Every reason of every node: each filter is asked for all rows, whatever the others say.
 
 The scheduler stops at a node's first rejection; whoever wants to know what to change needs all of
-them. A filter whose PreFilter turned the pod away as a whole is not asked about nodes.
+them, also where one filter has several rules. A filter whose PreFilter turned the pod away as a
+whole is not asked about nodes.
 """
 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
+from itertools import chain
 
 import numpy as np
 from msgspec import Struct
@@ -19,7 +22,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import PreFilter, PreFilterResult, RowFilter, ShapePreFilter
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status, unresolvable
-from kubesched.framework.verdict import Verdict, first_of, reject
+from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 
 
 class Answer(Struct, frozen=True):
@@ -52,6 +56,20 @@ class Reasons:
     def valid(self) -> BoolArray:
         """Which rows have a node."""
         return self._table.valid[: self._table.size]
+
+    def groups(self) -> IndexArray:
+        """Return for each row the number of its group: rows of a group have the same reasons."""
+        if not self.answers:
+            return np.zeros(self._table.size, dtype=np.intp)
+        columns = [
+            each.verdict.answers for each in self.answers if each.verdict.answers is not None
+        ]
+        group = np.zeros(self._table.size, dtype=np.intp)
+        for column in columns:
+            # Numbered anew after each column, so that they stay small.
+            combined = group * (int(column.max()) + 1) + column
+            group = np.unique(combined, return_inverse=True)[1].reshape(-1)
+        return group
 
     def of_row(self, row: int) -> list[Status]:
         """Return all reasons why a row is turned away, in the order of the filters."""
@@ -113,6 +131,8 @@ def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons
             continue
         if isinstance(plugin, RowFilter):
             verdict = plugin.filter(pod.shape, everywhere)
+        elif isinstance(plugin, InterPodAffinity):
+            verdict = all_of(plugin.rules(pod, everywhere))
         else:
             verdict = plugin.filter(state, pod, everywhere)
         if verdict.answers is not None:
@@ -134,6 +154,27 @@ def _elsewhere(plugin: str, node_names: frozenset[str], nodes: NodeRows) -> list
     status = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugin}]")
     verdict = reject(~nodes.among(rows), status)
     return [] if verdict.answers is None else [Answer(plugin, verdict)]
+
+
+def all_of(verdicts: Sequence[Verdict]) -> Verdict:
+    """Combine verdicts on the same rows: each row gets all of its reasons, and the first's code."""
+    rejecting = [(each.answers, each.statuses) for each in verdicts if each.answers is not None]
+    if not rejecting:
+        return ALL_PASS
+    said = np.stack([answers.astype(np.int32) for answers, _ in rejecting], axis=1)
+    combinations, numbers = np.unique(said, axis=0, return_inverse=True)
+    # The combination without any rejection is the smallest: it must stay number 0.
+    first = 0 if not combinations[0].any() else 1
+    statuses = []
+    for combination in combinations[1 - first :].tolist():
+        given = [
+            known[number - 1]
+            for number, (_, known) in zip(combination, rejecting, strict=True)
+            if number
+        ]
+        texts = tuple(chain.from_iterable(each.reasons for each in given))
+        statuses.append(Status(given[0].code, texts, given[0].plugin))
+    return Verdict(numbers.reshape(-1).astype(np.int32) + first, tuple(statuses))
 
 
 def _merged(answers: list[Answer]) -> list[Answer]:

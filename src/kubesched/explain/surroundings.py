@@ -218,17 +218,16 @@ def like(example: Node, name: str) -> Node:
 
 
 def _shape_key(node: Node) -> ShapeKey:
-    labels = {
-        key: text
-        for key, text in (node.metadata.labels or {}).items()
-        if text != node.metadata.name and key != names.LABEL_HOSTNAME
-    }
-    return (
-        tuple(sorted(labels.items())),
-        tuple(sorted((key, str(text)) for key, text in (node.status.allocatable or {}).items())),
-        back_in_use(node).spec.taints,
-        node.status.declared_features,
+    name = node.metadata.name
+    labels = frozenset(
+        item
+        for item in (node.metadata.labels or {}).items()
+        if item[1] != name and item[0] != names.LABEL_HOSTNAME
     )
+    # Most nodes have no taint, and then none that being back in use would take away.
+    taints = back_in_use(node).spec.taints if node.spec.taints else ()
+    offered = frozenset((key, str(text)) for key, text in (node.status.allocatable or {}).items())
+    return labels, offered, taints, node.status.declared_features
 
 
 def _described(node: Node) -> str:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import sys
+from importlib.abc import SourceLoader
 from importlib.metadata import EntryPoint
 from pathlib import Path
 from types import ModuleType
@@ -62,19 +63,23 @@ def _imported(file: str) -> ModuleType:
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"kubesched_plugin_{path.stem}_{digest}"
     try:
-        path.read_bytes()
+        source = path.read_bytes()
     except OSError as failed:
         raise ConfigError(f"open {file}: {(failed.strerror or '').lower()}") from None
     spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
+    if spec is None or not isinstance(spec.loader, SourceLoader):
         raise ConfigError(f"plugin file {file} is no Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
+    before = sys.modules.get(name)
     # Types named in annotations are looked up there.
     sys.modules[name] = module
     try:
-        spec.loader.exec_module(module)
+        # Not by way of a .pyc file: it is taken for current if the file changed within a second.
+        exec(spec.loader.source_to_code(source, str(path)), vars(module))  # noqa: S102 (a plugin)
     except Exception as bug:  # noqa: BLE001 (whatever it is, it is the plugin's)
         del sys.modules[name]
+        if before is not None:  # it stays in use
+            sys.modules[name] = before
         raise ConfigError(f"plugin file {file}: {where(bug, str(path))}: {what(bug)}") from None
     return module
 

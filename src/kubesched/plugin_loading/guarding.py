@@ -2,7 +2,7 @@
 
     framework ──> guarded method ──> the plugin's own
                         ├─ raises, or answers what cannot be used: error of this attempt
-                        └─ takes too long: told, and goes on
+                        └─ takes too long in a cycle: told, and goes on
 
 The guarded class is a subclass: to the framework it is the plugin. Only plugins of others are
 guarded; those in the tree have tests, and no time to lose.
@@ -14,11 +14,13 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import partial, wraps
+from operator import attrgetter
 from typing import Any, Final, cast
 
 import numpy as np
 
 from kubesched.clock import Clock
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.plugin import Plugin, PostFilterResult, RowFilter, RowScore
@@ -26,11 +28,10 @@ from kubesched.framework.registry import PluginContext, Registry
 from kubesched.framework.status import error
 from kubesched.framework.verdict import Verdict
 from kubesched.plugin_loading.arguments import arguments_of, check_type
-from kubesched.plugin_loading.watching import BUDGET_S, Watch, what, where
+from kubesched.plugin_loading.watching import BUDGET_S, WATCH, Watch, what, where
 
 Method = Callable[..., Any]
 
-_WATCH: Final = "_kubesched_watch"
 _FORGET: Final = "_kubesched_forget"
 
 #: Method → what the framework is given instead of an answer.
@@ -52,6 +53,8 @@ _MAKING: Final = ("row_filter", "row_scorer")
 #: Methods whose failure ends the attempt.
 _ENDING: Final = ("pre_filter", "filter", "pre_score", "score", "normalize", "epoch")
 _ASYNC: Final = ("pre_bind", "bind")
+#: Methods that have a budget together, that of a scheduling cycle; others have it for each call.
+_IN_CYCLE: Final = frozenset({*_MAKING, *_ENDING, "post_filter"})
 
 
 def guarded(plugin: type[Plugin], clock: Clock) -> type[Plugin]:
@@ -122,7 +125,7 @@ def _creator(plugin: type[Plugin], clock: Clock) -> Method:
             timer=clock.monotonic,
             budget_s=float(getattr(cls, "budget_s", BUDGET_S)),
         )
-        object.__setattr__(made, _WATCH, watch)
+        object.__setattr__(made, WATCH, watch)
         object.__setattr__(made, _FORGET, partial(_forget_columns, context))
         return made
 
@@ -159,6 +162,7 @@ def _wrapped(method: str, own: Method) -> Method:
 
 def _wrapped_status(method: str, own: Method) -> Method:
     instead = _INSTEAD[method]
+    note = attrgetter("spent" if method in _IN_CYCLE else "took")
 
     @wraps(own)
     def guarded_method(self: object, *arguments: object) -> object:
@@ -167,11 +171,9 @@ def _wrapped_status(method: str, own: Method) -> Method:
         try:
             return own(self, *arguments)
         except Exception as bug:  # noqa: BLE001 (the scheduler goes on, whatever a plugin does)
-            return instead(watch.failed(bug))
+            return instead(watch.failed(bug, _pod_in(arguments)))
         finally:
-            took = watch.timer() - started
-            if took > watch.budget_s:
-                watch.took(method, took)
+            note(watch)(method, watch.timer() - started, _pod_in(arguments))
 
     return guarded_method
 
@@ -188,11 +190,9 @@ def _wrapped_ending(method: str, own: Method) -> Method:
         except AttemptError:
             raise
         except Exception as bug:
-            raise _ended(self, watch, bug) from bug
+            raise _ended(self, watch, bug, _pod_in(arguments)) from bug
         finally:
-            took = watch.timer() - started
-            if took > watch.budget_s:
-                watch.took(method, took)
+            watch.spent(method, watch.timer() - started, _pod_in(arguments))
 
     return guarded_method
 
@@ -208,21 +208,26 @@ def _wrapped_making(method: str, own: Method) -> Method:
         watch = _watch_of(self)
 
         def guarded_ask(row: int) -> object:
+            started = watch.timer()
             try:
                 return ask(row)
             except Exception as bug:
                 raise _ended(self, watch, bug) from bug
+            finally:
+                watch.spent(method, watch.timer() - started)
 
         return guarded_ask
 
     return guarded_method
 
 
-def _ended(plugin: Plugin, watch: Watch, bug: Exception) -> AttemptError:
+def _ended(
+    plugin: Plugin, watch: Watch, bug: Exception, pod: PodInfo | None = None
+) -> AttemptError:
     """Return what ends an attempt at a pod because a plugin failed."""
     # A column that was being brought up to date must not be taken for one that is.
     getattr(plugin, _FORGET)()
-    return AttemptError(error(watch.failed(bug)).by(plugin.name))
+    return AttemptError(error(watch.failed(bug, pod)).by(plugin.name))
 
 
 def _wrapped_async(own: Method) -> Method:
@@ -231,13 +236,21 @@ def _wrapped_async(own: Method) -> Method:
         try:
             return await own(self, *arguments)
         except Exception as bug:  # noqa: BLE001 (as above)
-            return error(_watch_of(self).failed(bug))
+            return error(_watch_of(self).failed(bug, _pod_in(arguments)))
 
     return guarded_method
 
 
+def _pod_in(arguments: tuple[object, ...]) -> PodInfo | None:
+    """Return the pod that a method was asked about; row-local ones are only told its shape."""
+    for each in arguments:
+        if isinstance(each, PodInfo):
+            return each
+    return None
+
+
 def _watch_of(plugin: object) -> Watch:
-    watch: Watch = getattr(plugin, _WATCH)
+    watch: Watch = getattr(plugin, WATCH)
     return watch
 
 

@@ -7,7 +7,8 @@ names them: what nobody uses is not imported, and cannot break anything.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from importlib import metadata
 from importlib.metadata import EntryPoint
 from typing import Final
@@ -30,10 +31,32 @@ class OpenRegistry(Registry):
         plugins: Iterable[type[Plugin]],
         offered: Mapping[str, Sequence[EntryPoint]],
         clock: Clock,
+        *,
+        base: Registry,
+        files: Sequence[str] = (),
     ) -> None:
         super().__init__(plugins)
         self._offered = offered
         self._clock = clock
+        self._base = base
+        self._files = files
+
+    @contextmanager
+    def read_again(self) -> Iterator[None]:
+        """Take the plugins of all files as they are now, for good if what is done with them works.
+
+        Raises ConfigError if a file cannot be used. Then, and if the block raises, the plugins of
+        before stay. Plugins of packages stay in any case: they change by being installed.
+        """
+        before = self._classes
+        of_packages = {name: each for name, each in before.items() if name in self._offered}
+        made = _with_files(self._base, self._files, self._clock)
+        self._classes = {**of_packages, **made}
+        try:
+            yield
+        except BaseException:
+            self._classes = before
+            raise
 
     def __getitem__(self, name: str) -> type[Plugin]:
         self._load(name)
@@ -72,6 +95,17 @@ def open_registry(
     `files` are ``FILE`` or ``FILE:CLASS``. Raises ConfigError if one of them cannot be used.
     """
     clock = clock or RealClock()
+    classes = _with_files(base, files, clock)
+    offered: dict[str, list[EntryPoint]] = defaultdict(list)
+    found = metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
+    for entry_point in found:
+        # A file outranks a package, so that a change can be tried; nothing outranks the tree.
+        if entry_point.name not in classes:
+            offered[entry_point.name].append(entry_point)
+    return OpenRegistry(classes.values(), dict(offered), clock, base=base, files=tuple(files))
+
+
+def _with_files(base: Registry, files: Sequence[str], clock: Clock) -> dict[str, type[Plugin]]:
     classes = dict(base)
     for reference in dict.fromkeys(files):
         for plugin in plugins_in(reference):
@@ -79,13 +113,7 @@ def open_registry(
             if made.name in classes:
                 raise ConfigError(f"{reference}: a plugin named {made.name} already exists")
             classes[made.name] = made
-    offered: dict[str, list[EntryPoint]] = defaultdict(list)
-    found = metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
-    for entry_point in found:
-        # A file outranks a package, so that a change can be tried; nothing outranks the tree.
-        if entry_point.name not in classes:
-            offered[entry_point.name].append(entry_point)
-    return OpenRegistry(classes.values(), dict(offered), clock)
+    return classes
 
 
 def _guarded(plugin: type[Plugin], source: str, clock: Clock) -> type[Plugin]:

@@ -1,29 +1,56 @@
-"""What becomes known of a plugin that fails or is slow: counted each time, logged now and then.
+"""What becomes known of a plugin that fails or is slow: counted each time, told now and then.
 
     call ──┬─ raised ──> kubesched_plugin_failures_total, text with file and line for the pod
-           └─ slow ────> kubesched_plugin_slow_total
+           └─ time ────> summed up over a scheduling cycle; beyond the budget:
+                         kubesched_plugin_slow_total
 
 A plugin that fails does so for one pod after the other; a log full of it hides the rest. So the
-first one is logged, and after that one line a period says how many there were.
+first one is logged, with an event on its pod, and after that one a period with their number.
+
+A cycle runs without a pause, so it is over when the event loop has its next turn, or when somebody
+says so (`settle`). Where no loop runs, every call is a cycle of its own.
 """
 
 from __future__ import annotations
 
+import asyncio
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
 
+from msgspec import Struct
+
 from kubesched import logs
+from kubesched.api.core import Pod
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.metrics.recorder import Metrics
 
 _log = logs.get_logger(__name__)
 
-#: How long one call may take, which is about one pod and all nodes, unless the plugin's class
-#: has a `budget_s` of its own.
+#: How long a plugin may take in one scheduling cycle, which is about one pod and all nodes, unless
+#: its class has a `budget_s` of its own.
 BUDGET_S: Final = 0.1
-#: At most one line of a kind is logged in this time.
+#: At most one line, and one event, of a kind is written in this time.
 PERIOD_S: Final = 60.0
+
+#: Reasons of events.
+FAILED: Final = "PluginFailed"
+SLOW: Final = "PluginSlow"
+
+#: Where a plugin has its watch.
+WATCH: Final = "_kubesched_watch"
+
+
+class Trouble(Struct, frozen=True):
+    """Something that a pod's owner should hear of."""
+
+    pod: Pod
+    reason: str
+    note: str
+
+
+Tell = Callable[[Trouble], None]
 
 
 class Watch:
@@ -46,29 +73,101 @@ class Watch:
         self._slow_told = _NowAndThen(timer)
         self.timer = timer
         self.budget_s = budget_s
+        #: method → seconds in the cycle that is under way
+        self._spent: dict[str, float] = {}
+        #: the pod of that cycle, as far as calls have told
+        self._pod: PodInfo | None = None
+        #: what it failed with in that cycle, as long as nobody knows for which pod; "" for nothing
+        self._failure = ""
+        #: who runs that cycle
+        self._task: asyncio.Task[object] | None = None
+        #: records events; what happens before it is there waits, the last of each reason
+        self._tell: Tell | None = None
+        self._untold: dict[str, Trouble] = {}
 
-    def failed(self, bug: Exception) -> str:
+    def report_to(self, tell: Tell) -> None:
+        """Say who is to hear of trouble."""
+        self._tell = tell
+        untold, self._untold = self._untold, {}
+        for trouble in untold.values():
+            tell(trouble)
+
+    def failed(self, bug: Exception, pod: PodInfo | None = None) -> str:
         """Take note of a failure; return what to tell the pod's owner."""
         self._failures.inc()
         text = f"plugin {self._plugin} failed at {where(bug, self._file)}: {what(bug)}"
         if count := self._failures_told.due():
             _log.error("Plugin failed", text, plugin=self._plugin, failures=count)
+            about, note = pod or self._pod, _times(text, count)
+            if about is None:
+                self._failure = note
+            self._report(about, FAILED, note)
         if _log.enabled(4):
             _log.v(4, "Plugin failed", trace="".join(traceback.format_exception(bug)))
         return text
 
-    def took(self, method: str, seconds: float) -> None:
-        """Take note of a call that took longer than the budget."""
+    def spent(self, method: str, seconds: float, pod: PodInfo | None = None) -> None:
+        """Take note of a call that is part of a scheduling cycle."""
+        if not self._spent:
+            try:
+                asyncio.get_running_loop().call_soon(self.settle)
+            except RuntimeError:
+                self.took(method, seconds, pod)
+                return
+            self._task = asyncio.current_task()
+        self._spent[method] = self._spent.get(method, 0.0) + seconds
+        self._pod = pod or self._pod
+
+    def settle(self, pod: PodInfo | None = None) -> None:
+        """Take note that the cycle under way is over; `pod` is the one it was about."""
+        if pod is not None and self._spent and self._task is not asyncio.current_task():
+            return  # another pod's cycle, which is over when its own turn is
+        spent, about, failure = self._spent, self._pod or pod, self._failure
+        self._spent, self._pod, self._failure, self._task = {}, None, "", None
+        if failure:
+            self._report(about, FAILED, failure)
+        if spent:
+            self.took(max(spent, key=lambda each: spent[each]), sum(spent.values()), about)
+
+    def took(self, method: str, seconds: float, pod: PodInfo | None = None) -> None:
+        """Compare a cycle, or a call outside of one, with the budget; `method` took most of it."""
+        if seconds <= self.budget_s:
+            return
         self._slow.inc()
+        took_ms, budget_ms = round(seconds * 1000.0, 1), round(self.budget_s * 1000.0, 1)
         if count := self._slow_told.due():
             _log.warning(
                 "Plugin is slow",
                 plugin=self._plugin,
                 method=method,
-                tookMs=round(seconds * 1000.0, 1),
-                budgetMs=round(self.budget_s * 1000.0, 1),
+                tookMs=took_ms,
+                budgetMs=budget_ms,
                 times=count,
             )
+            text = (
+                f"plugin {self._plugin} took {took_ms:g} ms for this pod, most of it in {method}; "
+                f"its budget is {budget_ms:g} ms"
+            )
+            self._report(pod, SLOW, _times(text, count))
+
+    def _report(self, pod: PodInfo | None, reason: str, note: str) -> None:
+        if pod is None:
+            return  # an event on the wrong pod is worse than none
+        trouble = Trouble(pod.pod, reason, note)
+        if self._tell is None:
+            self._untold[reason] = trouble
+        else:
+            self._tell(trouble)
+
+
+def watches_of(plugins: Iterable[object]) -> list[Watch]:
+    """Return the watches of those plugins that have one: in-tree ones have not."""
+    found = (getattr(plugin, WATCH, None) for plugin in plugins)
+    return [each for each in found if isinstance(each, Watch)]
+
+
+def _times(text: str, count: int) -> str:
+    return text if count == 1 else f"{text} ({count} times since the last event about it)"
 
 
 class _NowAndThen:

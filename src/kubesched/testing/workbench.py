@@ -36,6 +36,7 @@ from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.testing.objects import Amount, make_node, make_pod, read_manifests
 from kubesched.testing.placement import Placement, Placements, ScoreColumn
+from kubesched.testing.recorded import fill_from
 
 
 class Workbench:
@@ -133,6 +134,10 @@ class Workbench:
                 self.cluster.put_node(each)
         pods = [self._taken(each) for each in objects if isinstance(each, Pod)]
         return [each for each in pods if not each.object.spec.node_name]
+
+    def from_snapshot(self, file: str | Path) -> list[PodUnderTest]:
+        """Add everything in a file of ``kubesched snapshot``; return pods that want a node."""
+        return [PodUnderTest(self, each) for each in fill_from(self.cluster, Path(file))]
 
     def _taken(self, pod: Pod) -> PodUnderTest:
         node = pod.spec.node_name

@@ -83,14 +83,21 @@ def _said(vector: Vector) -> Explanation:
     return explain(world, _pod(vector.case), Options(changes=False, any_profile=True))
 
 
+AFFINITY = "InterPodAffinity"
+
+
 def _by_plugin(said: Explanation) -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = {}
     for node in said.nodes:
         for reason in node.reasons:
             if "to which room here is promised" not in reason.text:
                 found.setdefault(reason.plugin, {}).setdefault(node.node, []).append(reason.text)
+    # Of this plugin's rules kube-scheduler gives the first that a node breaks, and we give all.
+    found[AFFINITY] = {node: each[:1] for node, each in found.get(AFFINITY, {}).items()}
     return {
-        plugin: {node: sorted(each) for node, each in of.items()} for plugin, of in found.items()
+        plugin: {node: sorted(each) for node, each in of.items()}
+        for plugin, of in found.items()
+        if of
     }
 
 
