@@ -1,5 +1,5 @@
 # Every target makes what it needs first: on a machine with Python and make, `make demo` and
-# `make test` work on a fresh clone. `make envtest` also needs Go.
+# `make test` work on a fresh clone. Integration tests build their servers first, which needs Go.
 
 PYTHON  ?= python3
 VENV    := .venv
@@ -8,7 +8,7 @@ RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
 
-.PHONY: demo test lint format bench envtest conformance clean
+.PHONY: demo test lint format bench envtest browser conformance clean
 
 $(RUNTIME): pyproject.toml
 	@echo "installing kubesched into $(VENV)"
@@ -26,7 +26,9 @@ demo: $(RUNTIME)
 
 test: $(DEV)
 	$(BIN)/python -m pytest tests/unit tests/conformance --numprocesses 2 --quiet $(ARGS)
+	@$(MAKE) --no-print-directory envtest browser
 	$(BIN)/python -m pytest tests/integration --quiet $(ARGS)
+	$(BIN)/python -m pytest tests/browser --quiet $(ARGS)
 
 lint: $(DEV)
 	$(BIN)/ruff format --check src tests tools benchmarks examples deploy
@@ -37,6 +39,10 @@ lint: $(DEV)
 format: $(DEV)
 	$(BIN)/ruff format src tests tools benchmarks examples deploy
 	$(BIN)/ruff check --fix src tests tools benchmarks examples deploy
+
+# A Chromium for the browser tests, installed if there is none.
+browser:
+	@$(PYTHON) tools/browser.py
 
 # The real etcd, kube-apiserver, kube-scheduler and kubectl, built once into a cache folder.
 envtest:

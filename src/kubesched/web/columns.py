@@ -1,0 +1,175 @@
+"""The nodes as the page draws them: columns by zone and name, and which of them changed since when.
+
+    NodeTable (arrays, logs of changed rows) ──refresh()──> NodeColumns ──> all() · since(version)
+
+A refresh reads the logs of the table from where it left off, and stamps the rows that they name
+with a new version: after a quiet second that is nothing, however many nodes there are. Nothing is
+copied. Values are read off the table when somebody asks, so they are never older than the version
+they come with.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.api import names
+from kubesched.api.core import Node
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.node_order import zone_of
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.vocabulary import Lookup
+from kubesched.web.report import AllNodes, ChangedNodes, NodesTold, ResourceColumns
+
+ObjectArray = npt.NDArray[Any]
+
+_NONE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
+
+
+class NodeColumns:
+    """All nodes of a table, in the order of the page."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._table = table
+        #: grows with every refresh that finds something changed
+        self.version = 0
+        #: version since which the same nodes are in the same order
+        self._laid_out = 0
+        #: rows in the order of the page
+        self._rows: IndexArray = _NONE
+        #: by row: zone and name as they were last laid out; None for rows that are free
+        self._places: list[tuple[str, str] | None] = []
+        #: zone, name and row of each node, in order: the inverse of `_places`
+        self._order: list[tuple[str, str, int]] = []
+        #: by row, as `_places`: what is taken out of them for many rows at once
+        self._names: ObjectArray = np.zeros(0, np.object_)
+        self._zones: ObjectArray = np.zeros(0, np.object_)
+        self._ready: Int64Array = np.zeros(0, np.int64)
+        #: by row: the version in which it last changed
+        self._changed: Int64Array = np.zeros(0, np.int64)
+        self._taint_count = Lookup(table.taint_sets, len, np.int64)
+        self._resources: tuple[str, ...] = ()
+        #: how far the logs of the table were read
+        self._nodes_read = self._rows_read = -1
+
+    @property
+    def resources(self) -> tuple[str, ...]:
+        """The resources that some node offers."""
+        self.refresh()
+        return self._resources
+
+    def refresh(self) -> int:
+        """Take notice of what changed; return the version."""
+        table = self._table
+        if table.row_changes.position == self._rows_read:
+            return self.version
+        changed = table.row_changes.rows_since(self._rows_read) if self._rows_read >= 0 else None
+        nodes = table.node_changes.rows_since(self._nodes_read) if self._nodes_read >= 0 else None
+        self._rows_read = table.row_changes.position
+        self._nodes_read = table.node_changes.position
+        self.version += 1
+        everything = np.arange(table.size, dtype=np.intp)
+        self._grow(table.size)
+        self._changed[everything if changed is None else changed] = self.version
+        nodes = everything if nodes is None else nodes
+        if len(nodes):
+            self._look_at(nodes)
+        return self.version
+
+    def all(self) -> AllNodes:
+        """Return all nodes."""
+        self.refresh()
+        told = self._told(self._rows)
+        return AllNodes(
+            version=self.version,
+            names=told.names,
+            zones=told.zones,
+            unschedulable=told.unschedulable,
+            ready=told.ready,
+            taints=told.taints,
+            pods=told.pods,
+            resources=told.resources,
+        )
+
+    def since(self, version: int) -> ChangedNodes | None:
+        """Return the nodes that changed after a version; None if there are none."""
+        self.refresh()
+        if not self._laid_out <= version <= self.version:
+            return ChangedNodes(self.version, self._told(_NONE), reload=True)
+        rows = self._rows[self._changed[self._rows] > version]
+        return ChangedNodes(self.version, self._told(rows)) if len(rows) else None
+
+    # --- inside -----------------------------------------------------------------------------
+
+    def _grow(self, size: int) -> None:
+        missing = size - len(self._places)
+        if missing > 0:
+            self._places += [None] * missing
+            self._names = np.append(self._names, np.full(missing, "", np.object_))
+            self._zones = np.append(self._zones, np.full(missing, "", np.object_))
+            self._ready = np.append(self._ready, np.zeros(missing, np.int64))
+            self._changed = np.append(self._changed, np.zeros(missing, np.int64))
+
+    def _look_at(self, rows: IndexArray) -> None:
+        """Read what is not in the arrays of the table off nodes that changed."""
+        moved = False
+        for row in rows.tolist():
+            node = self._table.nodes[row]
+            place = None if node is None else (zone_of(node)[1], node.metadata.name)
+            if place != self._places[row]:
+                moved = True
+                self._place(row, place)
+            self._ready[row] = node is not None and is_ready(node)
+        offered = self._offered()
+        if moved or offered != self._resources:
+            self._resources = offered
+            self._rows = np.array([row for _, _, row in self._order], dtype=np.intp)
+            self._laid_out = self.version
+
+    def _place(self, row: int, place: tuple[str, str] | None) -> None:
+        old = self._places[row]
+        if old is not None:
+            del self._order[bisect_left(self._order, (*old, row))]
+        if place is not None:
+            insort(self._order, (*place, row))
+        self._places[row] = place
+        self._zones[row], self._names[row] = place or ("", "")
+
+    def _offered(self) -> tuple[str, ...]:
+        table = self._table
+        in_use = table.allocatable[:, : table.size][:, table.valid[: table.size]]
+        some_node: BoolArray = np.any(in_use, axis=1)
+        offers = zip(table.resources.names, some_node.tolist(), strict=True)
+        found = [name for name, offered in offers if offered]
+        basic = [name for name in (names.CPU, names.MEMORY) if name in found]
+        return (*basic, names.PODS, *(name for name in found if name not in basic))
+
+    def _told(self, rows: IndexArray) -> NodesTold:
+        table = self._table
+        pods: list[int] = table.pod_count[rows].tolist()
+        return NodesTold(
+            names=self._names[rows].tolist(),
+            zones=self._zones[rows].tolist(),
+            unschedulable=table.unschedulable[rows].astype(np.int64).tolist(),
+            ready=self._ready[rows].tolist(),
+            taints=self._taint_count(table.taint_ids[rows]).tolist(),
+            pods=pods,
+            resources={name: self._resource(name, rows, pods) for name in self._resources},
+        )
+
+    def _resource(self, name: str, rows: IndexArray, pods: list[int]) -> ResourceColumns:
+        table = self._table
+        if name == names.PODS:
+            return ResourceColumns(table.allowed_pods[rows].tolist(), pods)
+        number = table.resources.find(name)
+        return ResourceColumns(
+            table.allocatable[number, rows].tolist(), table.requested[number, rows].tolist()
+        )
+
+
+def is_ready(node: Node) -> bool:
+    """Tell whether a node says that it is ready, or says nothing about it."""
+    return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")

@@ -1,0 +1,150 @@
+"""The state of the scheduler in this process: its columns, its queue, what it measures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from itertools import islice
+
+from kubesched.api.core import Pod
+from kubesched.app import App
+from kubesched.client import resources
+from kubesched.clock import Clock
+from kubesched.errors import ClientError
+from kubesched.metrics.recorder import Metrics
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.recording.journal import Journal
+from kubesched.snapshot.kinds import PriorityClass
+from kubesched.snapshot.world import World
+from kubesched.web.conditions import scheduled_condition
+from kubesched.web.living_world import LivingWorld, Rules
+from kubesched.web.rates import of_metrics
+from kubesched.web.report import PodCounts, WaitingPod
+from kubesched.web.source import LiveSource, Source
+from kubesched.web.state import ClusterState, Waiting
+from kubesched.web.times import rfc3339
+
+#: There are never more than a few; more than this are not asked for.
+_MOST_CLASSES = 1000
+
+
+class EngineState(ClusterState):
+    """A scheduler at work."""
+
+    def __init__(
+        self, app: App, rules: Callable[[], Rules], *, journal: Journal | None = None
+    ) -> None:
+        """`rules` returns by what pods are placed now: a configuration may be read again."""
+        super().__init__(app.cluster)
+        self._app = app
+        self._rules = rules
+        self._journal = journal
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing, one line each."""
+        if self._app.informers.have_synced:
+            return ()
+        return ("the cluster is still being listed: not everything is here yet",)
+
+    def counts(self) -> PodCounts:
+        """Return how many pods are where."""
+        queue = self._app.queue
+        return PodCounts(
+            placed=self.cluster.pod_count,
+            active=queue.active_count,
+            backoff=queue.backoff_count,
+            unschedulable=queue.unschedulable_count,
+            gated=queue.gated_count,
+        )
+
+    def reasons(self) -> Mapping[str, int]:
+        """Return how many pods each plugin turned away."""
+        found: Counter[str] = Counter()
+        for (plugin, _), count in self._app.queue.tally.rejected.items():
+            found[plugin] += count
+        return +found
+
+    def waiting(self) -> Iterator[Waiting]:
+        """Return the pods in the queue, first those that were tried in vain."""
+        for state, queued in self._app.queue.parts():
+            yield Waiting(queued.info.pod, partial(self._told, state, queued))
+
+    def pods(self) -> Iterable[Pod]:
+        """Return all pods that are not over."""
+        return self._app.informers.pods.objects.values()
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod."""
+        return self._app.find_pod(namespace, name)
+
+    def make_world(self) -> World:
+        """Return the same as something that can be asked what if; only in a child."""
+        if self._journal is not None:
+            # Nobody writes it here; and what is tried out did not happen.
+            self._journal.writer.failure = "this is only a copy"
+        return LivingWorld(
+            self.cluster,
+            self.pods(),
+            self._rules(),
+            notes=self.notes,
+            is_evicting_for=self._app.engine.evictions.is_evicting_for,
+        )
+
+    async def priority_classes(self) -> Sequence[PriorityClass]:
+        """Ask the API server for the priority classes, which the scheduler itself never reads."""
+        found: list[PriorityClass] = []
+        path = resources.PRIORITY_CLASSES.collection()
+        try:
+            async for page in self._app.client.list_pages(path, PriorityClass):
+                found += islice(page.items, _MOST_CLASSES - len(found))
+        except ClientError:
+            # The scheduler's role may not list them; who names one is told that it is not known.
+            return ()
+        return found
+
+    def _told(self, state: str, queued: QueuedPod) -> WaitingPod:
+        pod = queued.info.pod
+        meta = pod.metadata
+        newest = self.find_pod(meta.namespace, meta.name) or pod
+        return WaitingPod(
+            namespace=meta.namespace,
+            name=meta.name,
+            state=state,
+            plugins=tuple(sorted(queued.waits_for)),
+            message=self._message(queued, newest),
+            attempts=queued.attempts,
+            since=meta.creation_timestamp or rfc3339(queued.queued_at),
+            priority=queued.info.priority,
+        )
+
+    def _message(self, queued: QueuedPod, newest: Pod) -> str:
+        framework = self._app.engine.frameworks.get(newest.spec.scheduler_name)
+        if queued.gated_by and framework is not None:
+            return framework.gate(queued.info, queued.gated_by).message
+        said = scheduled_condition(newest)
+        return said.message if said is not None else ""
+
+
+def engine_source(
+    app: App,
+    rules: Callable[[], Rules],
+    metrics: Metrics,
+    *,
+    clock: Clock,
+    title: Callable[[], str],
+    notes: Callable[[], Iterable[str]] = tuple,
+    journal: Journal | None = None,
+) -> Source:
+    """Return the scheduler of this process as something to be shown; `journal` is its own."""
+    frameworks = app.engine.frameworks
+    return LiveSource(
+        "scheduler",
+        EngineState(app, rules, journal=journal),
+        of_metrics(metrics, clock, lambda: frameworks),
+        clock=clock,
+        title=title,
+        scheduler_names=lambda: frameworks,
+        notes=notes,
+    )

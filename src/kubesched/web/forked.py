@@ -1,0 +1,254 @@
+"""Long answers from a forked child, which sees the very state of this moment and holds up nobody.
+
+    loop ── fork ──> child: work() ──JSON through a pipe──> loop
+              └── 30 s, or the asker is gone: the child is killed
+
+The child is a copy of this process at a moment between two turns of the event loop, so all that it
+sees fits together. It must never act for the process it was copied from: it gives back every
+descriptor but its pipe, forgets all signal handlers, and ends without a word to anything that
+waits for the end of the process. It ends itself by an alarm if its parent is not there to do it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import gc
+import logging
+import os
+import resource
+import signal
+import traceback
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+from typing import Final, NoReturn
+
+import msgspec
+from msgspec import Struct
+
+from kubesched.errors import KubeschedError
+from kubesched.web.errors import BrokenError, BusyError, RefusedError, TooLongError
+
+_log = logging.getLogger(__name__)
+
+TIME_LIMIT_S: Final = 30.0
+AT_ONCE: Final = 2
+#: Of all that may be answered, nothing is nearly as long.
+LIMIT_BYTES: Final = 64 << 20
+_READ_BYTES: Final = 1 << 18
+_NICENESS: Final = 10
+_LOOK_AGAIN_S: Final = 0.005
+_MOST_DESCRIPTORS: Final = 65_536
+_SIGNALS: Final = (
+    signal.SIGINT,
+    signal.SIGTERM,
+    signal.SIGHUP,
+    signal.SIGUSR1,
+    signal.SIGUSR2,
+    signal.SIGALRM,
+    signal.SIGCHLD,
+)
+
+
+class _Outcome(Struct, frozen=True, array_like=True):
+    #: the answer
+    answer: bytes = b""
+    #: why there is none; "" if there is one
+    refusal: str = ""
+    #: the traceback of a bug; "" if there is none
+    bug: str = ""
+
+
+class ForkedAnswers:
+    """Runs functions in children; `aclose` ends them all."""
+
+    def __init__(self, *, at_once: int = AT_ONCE, time_limit_s: float = TIME_LIMIT_S) -> None:
+        self._at_once = at_once
+        self._time_limit_s = time_limit_s
+        #: of those at work
+        self._running: set[int] = set()
+        #: of those that are about to be gone
+        self._reaping: dict[int, asyncio.Task[None]] = {}
+
+    async def run(self, work: Callable[[], bytes]) -> bytes:
+        """Return what a function returns that is called in a child.
+
+        Raises BusyError, TooLongError, RefusedError if the function raises a KubeschedError, and
+        BrokenError if it raises anything else.
+        """
+        if len(self._running) >= self._at_once:
+            raise BusyError(
+                f"{self._at_once} questions like this are being answered already: try again soon"
+            )
+        pid, pipe = _fork(work, time_limit_s=self._time_limit_s)
+        self._running.add(pid)
+        try:
+            async with asyncio.timeout(self._time_limit_s):
+                received = await _read_all(pipe)
+        except TimeoutError:
+            raise TooLongError(
+                f"no answer within {self._time_limit_s:.0f} s: ask for less, or the command line"
+            ) from None
+        finally:
+            os.close(pipe)
+            self._end(pid)
+        return _opened(received)
+
+    async def aclose(self) -> None:
+        """End all children, and wait until they are gone."""
+        for pid in list(self._running):
+            self._end(pid)
+        await asyncio.gather(*self._reaping.values())
+
+    def _end(self, pid: int) -> None:
+        """Let a child be gone, whatever it is doing; do not wait for it."""
+        if pid not in self._running:
+            return
+        self._running.discard(pid)
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+        self._reaping[pid] = asyncio.create_task(self._reap(pid))
+
+    async def _reap(self, pid: int) -> None:
+        try:
+            # To take back a large process can take the system a while. There is nothing to wait
+            # on that all systems have and that nobody else in this process waits on.
+            while not _is_gone(pid):  # noqa: ASYNC110 (see above)
+                await asyncio.sleep(_LOOK_AGAIN_S)
+        finally:
+            self._reaping.pop(pid, None)
+
+
+def _is_gone(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == pid
+    except ChildProcessError:  # somebody else has seen to it
+        return True
+
+
+def _opened(received: bytes) -> bytes:
+    try:
+        outcome = msgspec.msgpack.decode(received, type=_Outcome)
+    except msgspec.DecodeError:
+        raise BrokenError("the answer was lost: the process that worked on it ended") from None
+    if outcome.bug:
+        _log.error("a question of the web page could not be answered:\n%s", outcome.bug)
+        raise BrokenError("this failed unexpectedly: the scheduler's log says more")
+    if outcome.refusal:
+        raise RefusedError(outcome.refusal)
+    return outcome.answer
+
+
+async def _read_all(pipe: int) -> bytes:
+    """Read until the other end is closed."""
+    loop = asyncio.get_running_loop()
+    ended: asyncio.Future[None] = loop.create_future()
+    received = bytearray()
+
+    def read() -> None:
+        try:
+            piece = os.read(pipe, _READ_BYTES)
+        except BlockingIOError:
+            return
+        received.extend(piece)
+        if not piece or len(received) > LIMIT_BYTES:
+            loop.remove_reader(pipe)
+            if not ended.done():
+                ended.set_result(None)
+
+    loop.add_reader(pipe, read)
+    try:
+        await ended
+    finally:
+        loop.remove_reader(pipe)
+    if len(received) > LIMIT_BYTES:
+        raise TooLongError(f"the answer is longer than {LIMIT_BYTES >> 20} MiB: ask for less")
+    return bytes(received)
+
+
+# --- the child ----------------------------------------------------------------------------------
+
+
+def _fork(work: Callable[[], bytes], *, time_limit_s: float) -> tuple[int, int]:
+    """Start a child; return its id and the end of the pipe that its answer comes out of."""
+    out, into = os.pipe()
+    try:
+        with _signals_held(), warnings.catch_warnings():
+            # Other threads are not copied. What they may hold locks on, writing of logs and files
+            # above all, the child does not touch.
+            warnings.simplefilter("ignore", DeprecationWarning)
+            pid = os.fork()
+            if pid == 0:
+                _child(work, into, time_limit_s)
+    except OSError as failed:
+        os.close(out)
+        why = (failed.strerror or str(failed)).lower()
+        raise BusyError(f"the system has no room for another process: {why}") from None
+    finally:
+        os.close(into)
+    os.set_blocking(out, False)
+    return pid, out
+
+
+@contextlib.contextmanager
+def _signals_held() -> Iterator[None]:
+    """Let no signal come to the child while it has the handlers of its parent."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _child(work: Callable[[], bytes], pipe: int, time_limit_s: float) -> NoReturn:
+    """Work, answer, and end; nothing that the parent set up may happen here."""
+    code = 1
+    try:
+        _become_harmless(pipe, time_limit_s)
+        _write_all(pipe, msgspec.msgpack.encode(_outcome(work)))
+        code = 0
+    finally:
+        os._exit(code)
+
+
+def _become_harmless(pipe: int, time_limit_s: float) -> None:
+    signal.set_wakeup_fd(-1)
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
+    signal.setitimer(signal.ITIMER_REAL, time_limit_s + 5)
+    # A connection that the parent closes must be closed, not kept by a copy.
+    for descriptor in _descriptors():
+        if descriptor > 2 and descriptor != pipe:
+            with contextlib.suppress(OSError):
+                os.close(descriptor)
+    logging.disable(logging.CRITICAL)
+    gc.disable()  # it would touch, and so copy, all memory
+    os.nice(_NICENESS)
+    with contextlib.suppress(OSError):
+        # If memory runs out, a question is lost and not the scheduler.
+        Path("/proc/self/oom_score_adj").write_text("1000")
+
+
+def _descriptors() -> Iterable[int]:
+    """Return what may be open."""
+    try:
+        return [int(each.name) for each in Path("/dev/fd").iterdir()]
+    except OSError:
+        return range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _MOST_DESCRIPTORS))
+
+
+def _outcome(work: Callable[[], bytes]) -> _Outcome:
+    try:
+        return _Outcome(answer=work())
+    except KubeschedError as refused:
+        return _Outcome(refusal=str(refused))
+    except BaseException:  # noqa: BLE001 (whatever it is, the parent says that it happened)
+        return _Outcome(bug=traceback.format_exc())
+
+
+def _write_all(pipe: int, data: bytes) -> None:
+    rest = memoryview(data)
+    while rest:
+        rest = rest[os.write(pipe, rest) :]

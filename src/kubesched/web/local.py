@@ -1,0 +1,213 @@
+"""The page on loopback, for whoever has the address that was printed, and for nobody else.
+
+    GET /ui/?token=…  ──>  a cookie, and on to /ui/
+    anything else     ──>  the cookie, or 401; and Host must be this address
+
+Other users of the machine, and pages of other sites in the same browser, can connect to loopback,
+too. The token keeps out the former. The latter have neither token nor cookie, which is never sent
+along for another site; and a name that somebody lets point to 127.0.0.1 is not in our Host list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import errno
+import hmac
+import logging
+import secrets
+import socket
+from collections.abc import Iterator
+from typing import Final, Self
+
+import uvicorn
+from msgspec.structs import replace
+
+from kubesched.errors import UsageError
+from kubesched.server.answers import Answer
+from kubesched.server.app import send_answer
+from kubesched.server.protocol import ServingProtocol
+from kubesched.server.request import Receive, Request, Scope, Send
+from kubesched.web.page import HEADERS, PREFIX, WebPage, problem
+
+_log = logging.getLogger(__name__)
+
+LOOPBACK: Final = "127.0.0.1"
+_BACKLOG: Final = 128
+_GRACE_S: Final = 2
+
+
+class Door:
+    """The ASGI application: lets those in who know the token."""
+
+    def __init__(self, page: WebPage, port: int) -> None:
+        self._page = page
+        self.token = secrets.token_urlsafe(32)
+        self._session = secrets.token_urlsafe(32)
+        # Cookies do not tell ports apart.
+        self._cookie = f"kubesched-{port}"
+        self._hosts = {f"{host}:{port}" for host in (LOOPBACK, "localhost", "[::1]")}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one request."""
+        if scope["type"] != "http":
+            return
+        request = Request(scope, receive)
+        try:
+            answer = await self._answer(request)
+        except asyncio.CancelledError:
+            answer = problem("the server is shutting down", 503)
+        except Exception:  # noqa: BLE001 (a bug must not take the connection down)
+            _log.exception("%s %r failed", request.method, request.path)
+            answer = problem("this failed unexpectedly: the terminal says more", 500)
+        if not any(name == "content-security-policy" for name, _ in answer.headers):
+            answer = replace(answer, headers=(*HEADERS, *answer.headers))
+        try:
+            await send_answer(send, answer, bodiless=request.method == "HEAD")
+        except asyncio.CancelledError:
+            # The end of the server. Without its end, the client can tell that this is not all.
+            return
+        except TimeoutError:
+            request.hang_up()
+
+    async def _answer(self, request: Request) -> Answer:
+        if request.header("host").lower() not in self._hosts:
+            return problem("this address is served by another name", 421)
+        if request.path == PREFIX and request.query.get("token"):
+            return self._enter(request)
+        if not self._is_known(request):
+            message = "open the address that the command printed: it holds the token"
+            return problem(message, 401)
+        if request.path == "/":
+            return Answer(code=303, headers=(("location", PREFIX),))
+        if request.path == "/ui" or request.path.startswith(PREFIX):
+            return await self._page.answer(request)
+        return problem("there is nothing here", 404)
+
+    def _enter(self, request: Request) -> Answer:
+        if request.method != "GET" or not _same(request.query["token"][0], self.token):
+            return problem("this is not the token of this page: it was started anew", 401)
+        cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
+        headers = (("set-cookie", cookie),)
+        if request.header("sec-fetch-site") == "cross-site":
+            # The browser would not send the cookie along with a redirect of somebody else's link.
+            return Answer(headers=(*headers, ("refresh", f"0; url={PREFIX}")))
+        return Answer(code=303, headers=(*headers, ("location", PREFIX)))
+
+    def _is_known(self, request: Request) -> bool:
+        scheme, _, token = request.header("authorization").partition(" ")
+        if scheme.lower() == "bearer" and _same(token, self.token):
+            return True
+        return any(
+            _same(shown, self._session)
+            for header in request.header_values("cookie")
+            for shown in _cookies(header, self._cookie)
+        )
+
+
+def _same(shown: str, known: str) -> bool:
+    return hmac.compare_digest(shown.encode(), known.encode())
+
+
+def _cookies(header: str, name: str) -> Iterator[str]:
+    for pair in header.split(";"):
+        key, _, value = pair.strip().partition("=")
+        if key == name:
+            yield value
+
+
+class LocalServer:
+    """Serves a page on loopback; an async context manager."""
+
+    def __init__(self, page: WebPage, *, port: int = 0) -> None:
+        """Take the port, 0 for any that is free; UsageError if it cannot be had."""
+        self._page = page
+        self._listener = _listen(port)
+        self.port = int(self._listener.getsockname()[1])
+        self._door = Door(page, self.port)
+        self._server = _Server(_config(self._door))
+        self._serving: asyncio.Task[None] | None = None
+
+    @property
+    def url(self) -> str:
+        """The address to open, with the token."""
+        return f"http://{LOOPBACK}:{self.port}{PREFIX}?token={self._door.token}"
+
+    async def __aenter__(self) -> Self:
+        await self._page.__aenter__()
+        self._serving = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+        await self._server.listening.wait()
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._page.__aexit__()
+        self._server.stopping.set()
+        if self._serving is not None:
+            await self._serving
+        await self._server.end_connections()
+        self._listener.close()
+
+
+class _Server(uvicorn.Server):
+    """A server among others in this process: signals are not its business."""
+
+    def __init__(self, config: uvicorn.Config) -> None:
+        super().__init__(config)
+        self.listening = asyncio.Event()
+        self.stopping = asyncio.Event()
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Start, and tell whoever waits for it."""
+        await super().startup(sockets=sockets)
+        self.listening.set()
+
+    async def main_loop(self) -> None:
+        """Wait for the end, instead of looking for it ten times a second."""
+        await self.stopping.wait()
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Leave the signal handlers alone."""
+        yield
+
+    async def end_connections(self) -> None:
+        """End what is still there after the grace period; its requests have been cancelled."""
+        await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
+        for connection in list(self.server_state.connections):
+            if connection.transport is not None:
+                connection.transport.abort()
+
+
+def _config(door: Door) -> uvicorn.Config:
+    return uvicorn.Config(
+        door,
+        http=ServingProtocol,
+        ws="none",
+        lifespan="off",
+        interface="asgi3",
+        log_config=None,
+        log_level="error",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        date_header=False,
+        timeout_keep_alive=90,
+        timeout_graceful_shutdown=_GRACE_S,
+    )
+
+
+def _listen(port: int) -> socket.socket:
+    listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    try:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((LOOPBACK, port))
+        listener.listen(_BACKLOG)
+        listener.setblocking(False)
+    except (OSError, OverflowError) as failed:
+        listener.close()
+        in_use = isinstance(failed, OSError) and failed.errno == errno.EADDRINUSE
+        why = "somebody else listens there" if in_use else str(failed).rstrip(".")
+        raise UsageError(
+            f"cannot serve the page on {LOOPBACK}:{port}: {why}; choose another port"
+        ) from None
+    return listener

@@ -1,0 +1,277 @@
+"""The page behind one door: files, short answers, long answers, streams; no word to strangers.
+
+    request ──> method and path ──┬── /ui/…            files
+                                  ├── /ui/api/…        telling.py, in the loop
+                                  ├── explanations, what-if: questions.py, in a child
+                                  └── /ui/api/stream   streams.py
+
+Who may ask is for the server to decide that this is part of. Whatever is refused is refused in one
+line of JSON.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Final, Self
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched.errors import KubeschedError, ObjectError, UsageError
+from kubesched.server.answers import Answer
+from kubesched.server.request import Request
+from kubesched.web import questions, static, telling
+from kubesched.web.errors import BrokenError, BusyError, TooLongError
+from kubesched.web.forked import ForkedAnswers
+from kubesched.web.report import Problem
+from kubesched.web.source import Source
+from kubesched.web.streams import Streams
+
+_log = logging.getLogger(__name__)
+
+PREFIX: Final = "/ui/"
+JSON: Final = "application/json"
+EVENTS: Final = "text/event-stream"
+BODY_LIMIT_BYTES: Final = 1 << 20
+MOST_ROWS: Final = 1000
+_POLICY: Final = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS: Final = (
+    ("content-security-policy", _POLICY),
+    ("x-content-type-options", "nosniff"),
+    ("referrer-policy", "no-referrer"),
+    ("cross-origin-resource-policy", "same-origin"),
+    ("cache-control", "no-store"),
+)
+
+_encode = msgspec.json.Encoder().encode
+
+
+class _RefusalError(Exception):
+    """An answer that is not what was asked for."""
+
+    def __init__(self, code: int, message: str, *headers: tuple[str, str]) -> None:
+        super().__init__(message)
+        self.code = code
+        self.headers = headers
+
+
+class WebPage:
+    """Everything under /ui/; an async context manager, as long as which it can be asked."""
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        streams: Streams | None = None,
+        forked: ForkedAnswers | None = None,
+    ) -> None:
+        self._source = source
+        self._streams = streams or Streams(source)
+        self._forked = forked or ForkedAnswers()
+        self._running: asyncio.Task[None] | None = None
+        self._by_name: dict[str, Callable[[Request], Awaitable[Answer]]] = {
+            "overview": self._overview,
+            "nodes": self._nodes,
+            "queue": self._queue,
+            "pods": self._pods,
+            "stream": self._stream,
+        }
+
+    async def __aenter__(self) -> Self:
+        self._running = asyncio.create_task(self._run(), name="web page")
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._streams.aclose()
+        if self._running is not None:
+            self._running.cancel()
+            await asyncio.gather(self._running, return_exceptions=True)
+        await self._forked.aclose()
+        await self._source.aclose()
+
+    async def _run(self) -> None:
+        try:
+            await self._source.run()
+        except Exception:  # noqa: BLE001 (the page goes on without, and somebody hears of it)
+            _log.exception("the web page's source stopped working")
+
+    async def answer(self, request: Request) -> Answer:
+        """Answer a request that is allowed."""
+        try:
+            found = await self._answer(request)
+        except _RefusalError as refused:
+            found = replace(problem(str(refused), refused.code), headers=refused.headers)
+        except KubeschedError as failed:
+            found = problem(str(failed), _code_of(failed))
+        return replace(found, headers=(*HEADERS, *found.headers))
+
+    # --- inside -----------------------------------------------------------------------------
+
+    async def _answer(self, request: Request) -> Answer:
+        path = request.path.removeprefix(PREFIX)
+        if path == "api/what-if":
+            _want(request, "POST")
+            return await self._what_if(request)
+        _want(request, "GET")
+        if path == request.path:  # /ui without its slash
+            return Answer(code=308, headers=(("location", PREFIX),))
+        if path.startswith("api/"):
+            handler = self._handler(path.split("/")[1:])
+            if handler is None:
+                raise _RefusalError(404, f"there is nothing at {request.path}")
+            return await handler(request)
+        found = static.file(path or static.INDEX)
+        if found is None:
+            raise _RefusalError(404, f"there is no file {path or static.INDEX}")
+        return found
+
+    def _handler(self, path: list[str]) -> Callable[[Request], Awaitable[Answer]] | None:
+        match path:
+            case ["nodes", name]:
+                return partial(self._node, name)
+            case ["pods", namespace, name, "explanation"]:
+                return partial(self._explanation, namespace, name)
+            case [name]:
+                return self._by_name.get(name)
+        return None
+
+    async def _overview(self, request: Request) -> Answer:
+        return _json(telling.overview(self._source, await self._source.state(_at(request))))
+
+    async def _nodes(self, request: Request) -> Answer:
+        return _json((await self._source.state(_at(request))).columns.all())
+
+    async def _node(self, name: str, request: Request) -> Answer:
+        told = telling.node(await self._source.state(_at(request)), name)
+        if told is None:
+            raise _RefusalError(404, f"there is no node {name}")
+        return _json(told)
+
+    async def _queue(self, request: Request) -> Answer:
+        state = await self._source.state(_at(request))
+        limit = _number(request, "limit", default=200, most=MOST_ROWS)
+        search = _text(request, "search")
+        if search:
+            return _json(await telling.queue_search(state, search, limit=limit))
+        return _json(telling.queue(state, limit=limit))
+
+    async def _pods(self, request: Request) -> Answer:
+        state = await self._source.state(_at(request))
+        limit = _number(request, "limit", default=50, most=MOST_ROWS)
+        return _json(await telling.pods(state, _text(request, "search"), limit=limit))
+
+    async def _explanation(self, namespace: str, name: str, request: Request) -> Answer:
+        at = _at(request)
+        if (await self._source.state(at)).find_pod(namespace, name) is None:
+            raise _RefusalError(404, f"there is no pod {namespace}/{name}")
+        return await self._ask(request, questions.AboutPod(at=at, namespace=namespace, name=name))
+
+    async def _what_if(self, request: Request) -> Answer:
+        _check_origin(request)
+        if request.header("content-type").partition(";")[0].strip().lower() != JSON:
+            raise _RefusalError(415, f"the body must be {JSON}")
+        try:
+            body = await request.body(limit_bytes=BODY_LIMIT_BYTES)
+        except ValueError:
+            raise _RefusalError(
+                413, f"the body must not be longer than {BODY_LIMIT_BYTES >> 20} MiB"
+            ) from None
+        except TimeoutError:
+            raise _RefusalError(408, "the body did not come in time") from None
+        return await self._ask(request, questions.read(body))
+
+    async def _ask(self, request: Request, question: questions.AnyQuestion) -> Answer:
+        """Have a question answered in a child, as long as the client waits for it."""
+        state = await self._source.state(question.at)
+        classes = (
+            await state.priority_classes() if isinstance(question, questions.AboutManifest) else ()
+        )
+
+        def work() -> bytes:
+            return questions.answered(state.make_world(), question, classes)
+
+        asking = asyncio.create_task(self._forked.run(work))
+        leaving = asyncio.create_task(request.disconnected())
+        try:
+            await asyncio.wait((asking, leaving), return_when=asyncio.FIRST_COMPLETED)
+            if not asking.done():
+                raise _RefusalError(499, "the client is gone")
+            return Answer(await asking, 200, JSON)
+        finally:
+            for task in (asking, leaving):
+                task.cancel()
+            await asyncio.gather(asking, leaving, return_exceptions=True)
+
+    async def _stream(self, request: Request) -> Answer:
+        if not self._source.live:
+            raise _RefusalError(404, f"a {self._source.kind} does not change: there is no stream")
+        if self._streams.is_full:
+            raise _RefusalError(429, "too many pages are open: close some", ("retry-after", "30"))
+        last = request.header("last-event-id") or _text(request, "version")
+        version = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else None
+        return Answer(code=200, content_type=EVENTS, pieces=self._streams.follow(request, version))
+
+
+def problem(message: str, code: int) -> Answer:
+    """Answer with what is wrong, in one line."""
+    return Answer(_encode(Problem(" ".join(message.split()))), code, JSON)
+
+
+def _json(told: object) -> Answer:
+    return Answer(_encode(told), 200, JSON)
+
+
+def _code_of(failed: KubeschedError) -> int:
+    match failed:
+        case BusyError():
+            return 429
+        case TooLongError():
+            return 504
+        case BrokenError():
+            return 500
+        case ObjectError():
+            return 404
+        case UsageError():
+            return 400
+    return 422
+
+
+def _want(request: Request, method: str) -> None:
+    if request.method != method:
+        message = f"{request.method} is not possible here, only {method}"
+        raise _RefusalError(405, message, ("allow", method))
+
+
+def _check_origin(request: Request) -> None:
+    """Refuse what a page of somebody else's has the browser send."""
+    origin = request.header("origin")
+    if origin and origin.partition("://")[2] != request.header("host"):
+        raise _RefusalError(403, "this comes from another site")
+
+
+def _at(request: Request) -> int | None:
+    text = _text(request, "at")
+    if not text:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
+        raise _RefusalError(400, "'at' must be the number of an entry")
+    return int(text)
+
+
+def _number(request: Request, name: str, *, default: int, most: int) -> int:
+    text = _text(request, name)
+    if not text:
+        return default
+    if not (text.isascii() and text.isdigit() and len(text) < 16 and 1 <= int(text) <= most):
+        raise _RefusalError(400, f"'{name}' must be a number from 1 to {most}")
+    return int(text)
+
+
+def _text(request: Request, name: str) -> str:
+    return request.query.get(name, [""])[0]

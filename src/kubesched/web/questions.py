@@ -1,0 +1,148 @@
+"""Questions that take long, and their answers: why a pod waits, and what if.
+
+body of a request ──> Question ──answered(world, …), in a child──> JSON, as the command line's
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final
+
+import msgspec
+from msgspec import Meta, Struct
+
+from kubesched.api.core import Pod
+from kubesched.errors import ObjectError, UsageError
+from kubesched.explain.explaining import Options, explain, find_pod
+from kubesched.explain.report import Explanation
+from kubesched.simulate import displacing
+from kubesched.simulate.comparing import add_nodes
+from kubesched.simulate.headroom import headroom
+from kubesched.snapshot import manifests
+from kubesched.snapshot.kinds import PriorityClass
+from kubesched.snapshot.world import World
+from kubesched.web.report import ShortExplanation
+
+#: Nodes, and scores of nodes, beyond this many are left off an explanation.
+MOST_NODES: Final = 500
+MOST_ADDED: Final = 1000
+MOST_DRAINED: Final = 1000
+
+_Name = Annotated[str, Meta(min_length=1, max_length=253)]
+_encode = msgspec.json.Encoder().encode
+
+
+class Question(Struct, frozen=True, tag_field="kind", rename="camel", forbid_unknown_fields=True):
+    """Base of all questions."""
+
+    #: entry of a recording, None for now
+    at: int | None = None
+
+
+class AboutPod(Question, frozen=True, kw_only=True, tag="explanation"):
+    """Why is a pod where it is, or nowhere?"""
+
+    namespace: _Name
+    name: _Name
+
+
+class AboutHeadroom(Question, frozen=True, kw_only=True, tag="headroom"):
+    """How many more pods like this one fit?"""
+
+    namespace: _Name
+    name: _Name
+
+
+class AboutManifest(Question, frozen=True, kw_only=True, tag="manifest"):
+    """Where would a pod go that is not there?"""
+
+    manifest: Annotated[str, Meta(min_length=1)]
+
+
+class AboutMoreNodes(Question, frozen=True, kw_only=True, tag="add"):
+    """Would more nodes place what waits?"""
+
+    count: Annotated[int, Meta(ge=1, le=MOST_ADDED)]
+    like: _Name
+
+
+class AboutDrain(Question, frozen=True, kw_only=True, tag="drain"):
+    """Where would the pods of nodes go?"""
+
+    nodes: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=MOST_DRAINED)]
+
+
+class AboutLoss(Question, frozen=True, kw_only=True, tag="loss"):
+    """What would the loss of a node, or of a zone, mean?"""
+
+    zone: str = ""
+    node: str = ""
+
+
+WhatIf = AboutHeadroom | AboutManifest | AboutMoreNodes | AboutDrain | AboutLoss
+AnyQuestion = WhatIf | AboutPod
+
+_decoder = msgspec.json.Decoder(WhatIf)
+
+
+def read(body: bytes) -> WhatIf:
+    """Read a question; raises UsageError that says what is wrong with it."""
+    try:
+        question = _decoder.decode(body)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as unreadable:
+        raise UsageError(f"the question cannot be understood: {unreadable}") from None
+    if isinstance(question, AboutLoss) and bool(question.zone) == bool(question.node):
+        raise UsageError("the question cannot be understood: name either a zone or a node")
+    return question
+
+
+def answered(world: World, question: AnyQuestion, classes: Sequence[PriorityClass]) -> bytes:
+    """Answer as the command line does, as JSON; raises KubeschedError if there is no answer."""
+    return _encode(_answer(world, question, classes))
+
+
+def _answer(world: World, question: AnyQuestion, classes: Sequence[PriorityClass]) -> Struct:
+    match question:
+        case AboutPod():
+            return _explained(world, find_pod(world, question.namespace, question.name))
+        case AboutManifest():
+            pod = manifests.parse_pod(question.manifest, classes, namespace="default")
+            return _explained(world, pod)
+        case AboutHeadroom():
+            return headroom(world, find_pod(world, question.namespace, question.name))
+        case AboutMoreNodes():
+            return add_nodes(world, question.count, question.like)
+        case AboutDrain():
+            return displacing.drain(world, question.nodes)
+        case AboutLoss():
+            name, node_names = _lost(world, question)
+            return displacing.lose(world, name, node_names)
+
+
+def _lost(world: World, question: AboutLoss) -> tuple[str, list[str]]:
+    """Return what would be lost, and its nodes."""
+    if question.node:
+        return question.node, [question.node]
+    zones, name = displacing.by_zone(world), question.zone
+    matching = [zone for zone in zones if name in (zone, zone.rpartition("/")[2])]
+    if len(matching) != 1:
+        raise ObjectError(f"there is no zone {name}, or more than one: {', '.join(zones)}")
+    return matching[0], zones[matching[0]]
+
+
+def _explained(world: World, pod: Pod) -> ShortExplanation:
+    return shortened(explain(world, pod, Options(any_profile=True)))
+
+
+def shortened(said: Explanation, most: int = MOST_NODES) -> ShortExplanation:
+    """Leave off what is too much to show: nodes with the fewest reasons, and best scores, stay."""
+    nodes = said.nodes
+    if len(nodes) > most:
+        nodes = tuple(sorted(nodes, key=lambda each: len(each.reasons))[:most])
+    told = {name: getattr(said, name) for name in Explanation.__struct_fields__}
+    told |= {"nodes": nodes, "scores": said.scores[:most]}
+    return ShortExplanation(
+        **told,
+        nodes_left_off=len(said.nodes) - len(nodes),
+        scores_left_off=max(len(said.scores) - most, 0),
+    )

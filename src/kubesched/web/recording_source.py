@@ -1,0 +1,275 @@
+"""A recording as something to be shown at any of its entries.
+
+    at ──> Moments (in a thread: entries applied to a state) ──> Moment, kept for a while
+                                                                   └── World, in a child that asks
+
+Most steps go forward, and are cheap then: only what is shown is taken from the state. Several
+questions about one entry wait for the same work, and what was looked at last is kept, so that a
+page that asks for nodes, queue and an explanation pays once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
+
+import numpy as np
+
+from kubesched.api.core import Pod
+from kubesched.cluster.arrays import Float64Array
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import RequestRules
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import UsageError
+from kubesched.framework.registry import Registry
+from kubesched.recording.reader import Recording
+from kubesched.replay.moments import Moments, PendingPod
+from kubesched.snapshot.world import World
+from kubesched.web.columns import NodeColumns
+from kubesched.web.conditions import ACTIVE, GATED, UNSCHEDULABLE, waiting_pod
+from kubesched.web.errors import BusyError
+from kubesched.web.living_world import Rules
+from kubesched.web.rates import HISTORY_S, RECENT_S
+from kubesched.web.report import AllNodes, PodCounts, Rate, RecordingTold, WaitingPod
+from kubesched.web.source import Source
+from kubesched.web.state import Pending, State, Waiting
+from kubesched.web.times import rfc3339
+
+_KEPT: Final = 8
+#: A slider that is moved asks for many entries; those beyond this many are asked for again.
+_MOST_WAITING: Final = 16
+_BUCKETS: Final = 200
+
+
+class _Frozen:
+    """All nodes as they were."""
+
+    def __init__(self, table: NodeTable) -> None:
+        self._all = NodeColumns(table).all()
+        self.resources = tuple(self._all.resources)
+
+    def refresh(self) -> int:
+        """Return the version, which stays the same."""
+        return self._all.version
+
+    def all(self) -> AllNodes:
+        """Return all nodes."""
+        return self._all
+
+    def since(self, version: int) -> None:
+        """Return nothing: nothing changes."""
+
+
+class Moment(State):
+    """The state before one entry, with as little work as it takes to show it."""
+
+    def __init__(self, moments: Moments, entry: int, rules: Rules) -> None:
+        """Take it from a recording that is there already, or go there."""
+        cluster = moments.cluster_at(entry)
+        self.at = entry
+        #: seconds since the epoch
+        self.time = moments.time_at(entry).timestamp()
+        self.columns = _Frozen(cluster.table)
+        self._placed = cluster.pod_count
+        self._snapshot = moments.snapshot_at(entry)
+        self._rules = rules
+        self._by_name = {
+            (pod.metadata.namespace, pod.metadata.name): pod for pod in self._snapshot.pods
+        }
+        told = {each.uid: each for each in moments.pending_at(entry)}
+
+        def tell(pod: Pod) -> WaitingPod:
+            known = told.get(pod.metadata.uid)
+            return waiting_pod(pod) if known is None else _told(pod, known)
+
+        waiting = [pod for pod in self._snapshot.pods if not pod.spec.node_name]
+        self._pending = Pending(waiting, tell)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing or was left out, one line each."""
+        return tuple(self._snapshot.notes)
+
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are."""
+        return len(self._snapshot.nodes)
+
+    def with_node(self, name: str) -> Cluster | None:
+        """Return a cluster of one node."""
+        nodes = [each for each in self._snapshot.nodes if each.metadata.name == name]
+        if not nodes:
+            return None
+        alone = Cluster(RequestRules.of(self._rules.gates))
+        alone.put_node(nodes[0])
+        for pod in self._snapshot.pods:
+            if pod.spec.node_name == name:
+                alone.put_pod(pod)
+        return alone
+
+    def counts(self) -> PodCounts:
+        """Return how many pods are where."""
+        return self._pending.counts(self._placed)
+
+    def reasons(self) -> Mapping[str, int]:
+        """Return how many pods each plugin keeps waiting."""
+        return self._pending.reasons
+
+    def waiting(self) -> Iterator[Waiting]:
+        """Return the pods that wait, first those that were tried in vain."""
+        return self._pending.waiting()
+
+    def pods(self) -> Iterable[Pod]:
+        """Return all pods that are not over."""
+        return self._snapshot.pods
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod."""
+        return self._by_name.get((namespace, name))
+
+    def make_world(self) -> World:
+        """Return the same as something that can be asked what if; only in a child."""
+        rules = self._rules
+        return World(self._snapshot, rules.config, rules.gates, registry=rules.registry)
+
+
+class RecordingSource(Source):
+    """What a scheduler saw and decided."""
+
+    kind = "recording"
+    live = False
+
+    def __init__(
+        self,
+        recording: Recording,
+        *,
+        registry: Registry,
+        config: SchedulerConfiguration | None = None,
+    ) -> None:
+        """Take a recording; `config` is used instead of the one that was in use."""
+        self._recording = recording
+        self._registry = registry
+        self._config = config
+        self._moments = Moments(recording)
+        first = self._moments.configuration_at(0)
+        self._scheduler_names = tuple(each.scheduler_name for each in (config or first).profiles)
+        #: one thread at a time works on `_moments`
+        self._working = asyncio.Lock()
+        self._coming: dict[int, asyncio.Task[Moment]] = {}
+        #: the last ones that were asked for, the newest last
+        self._kept: OrderedDict[int, Moment] = OrderedDict()
+        self._timeline = tuple(recording.timeline(_BUCKETS))
+        self._decided = _decision_times(recording)
+
+    @property
+    def title(self) -> str:
+        """What it is, for people."""
+        return self._recording.parts[-1].path.name
+
+    @property
+    def scheduler_names(self) -> tuple[str, ...]:
+        """The profiles of the scheduler."""
+        return self._scheduler_names
+
+    async def state(self, at: int | None) -> Moment:
+        """Return the state before an entry, or at the end; UsageError if there is no such entry."""
+        entries = self._recording.entries
+        entry = entries if at is None else at
+        if not 0 <= entry <= entries:
+            raise UsageError(f"there is no entry {entry}: the recording ends with {entries}")
+        kept = self._kept.get(entry)
+        if kept is not None:
+            self._kept.move_to_end(entry)
+            return kept
+        coming = self._coming.get(entry)
+        if coming is None:
+            if len(self._coming) >= _MOST_WAITING:
+                raise BusyError("too many moments are asked for at once: try again soon")
+            coming = self._coming[entry] = asyncio.create_task(self._come_to(entry))
+        # Whoever stops waiting must not end what others wait for.
+        return await asyncio.shield(coming)
+
+    def time(self, state: State) -> str:
+        """Return when that was."""
+        return rfc3339(_moment(state).time)
+
+    def rate(self, state: State) -> Rate:
+        """Return how many decisions were made in the minute before."""
+        now = _moment(state).time
+        edges = now - np.arange(HISTORY_S, -1, -1, dtype=np.float64)
+        counts = np.diff(np.searchsorted(self._decided, edges, side="right"))
+        per_second = float(counts[-RECENT_S:].sum()) / RECENT_S
+        return Rate(round(per_second, 1), tuple(map(float, counts.tolist())))
+
+    def recording(self, state: State) -> RecordingTold:
+        """Return what recording this is, and where in it we are."""
+        return RecordingTold(
+            entries=self._recording.entries,
+            at=_moment(state).at,
+            start=rfc3339(self._recording.start.timestamp()),
+            end=rfc3339(self._recording.end.timestamp()),
+            timeline=self._timeline,
+        )
+
+    def notes(self) -> tuple[str, ...]:
+        """Return what else there is to know, one line each."""
+        recording = self._recording
+        if recording.damage:
+            return (f"the recording is damaged after its last entry: {recording.damage}",)
+        if recording.cut_off:
+            return ("the scheduler was ended while it recorded, or still records",)
+        return ()
+
+    async def aclose(self) -> None:
+        """End what is under way."""
+        coming = list(self._coming.values())
+        for task in coming:
+            task.cancel()
+        await asyncio.gather(*coming, return_exceptions=True)
+
+    async def _come_to(self, entry: int) -> Moment:
+        try:
+            async with self._working:
+                moment = await asyncio.to_thread(self._make, entry)
+            self._kept[entry] = moment
+            while len(self._kept) > _KEPT:
+                self._kept.popitem(last=False)
+            return moment
+        finally:
+            del self._coming[entry]
+
+    def _make(self, entry: int) -> Moment:
+        moments = self._moments
+        config = self._config or moments.configuration_at(entry)
+        return Moment(moments, entry, Rules(config, moments.gates, self._registry))
+
+
+def _moment(state: State) -> Moment:
+    if not isinstance(state, Moment):
+        raise TypeError("a state of another source")
+    return state
+
+
+def _told(pod: Pod, waiting: PendingPod) -> WaitingPod:
+    gated = bool(pod.spec.scheduling_gates)
+    tried = waiting.attempts > 0
+    return WaitingPod(
+        namespace=waiting.namespace,
+        name=waiting.name,
+        state=GATED if gated else UNSCHEDULABLE if tried else ACTIVE,
+        plugins=("SchedulingGates",) if gated else waiting.plugins,
+        message=waiting.message or (waiting_pod(pod).message if gated else ""),
+        attempts=waiting.attempts,
+        since=rfc3339(waiting.since.timestamp()),
+        priority=waiting.priority,
+    )
+
+
+def _decision_times(recording: Recording) -> Float64Array:
+    """Return when decisions were made, in seconds since the epoch, in order."""
+    at_ms = [at for part in recording.parts for at in part.summary.decided_at]
+    times: Float64Array = np.sort(np.array(at_ms, dtype=np.float64)) / 1000 + recording.header.start
+    return times

@@ -1,0 +1,42 @@
+"""A live cluster that somebody else schedules, as something to be shown."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from kubesched.client.access import ClusterAccess
+from kubesched.clock import Clock
+from kubesched.shadow.watching import WatchedCluster
+from kubesched.web.living_world import Rules
+from kubesched.web.rates import Rates, Sample
+from kubesched.web.source import LiveSource, Source
+from kubesched.web.watched_state import PlacementCount, WatchedState
+
+
+def watched_source(
+    access: ClusterAccess, rules: Rules, *, clock: Clock
+) -> tuple[WatchedCluster, Source]:
+    """Return a cluster, to be run by the caller, and what is to be shown of it."""
+    placements = PlacementCount()
+    watched = WatchedCluster(
+        access,
+        rules.config,
+        rules.gates,
+        registry=rules.registry,
+        clock=clock,
+        user_agent="kubesched-ui",
+        wrap_pods=placements.wrap,
+    )
+    source = LiveSource(
+        "cluster",
+        WatchedState(watched, placements, _always(rules)),
+        Rates(clock, lambda at: Sample(at, placements.placed)),
+        clock=clock,
+        title=lambda: access.server.address,
+        scheduler_names=lambda: watched.frameworks,
+    )
+    return watched, source
+
+
+def _always(rules: Rules) -> Callable[[], Rules]:
+    return lambda: rules

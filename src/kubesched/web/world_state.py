@@ -1,0 +1,55 @@
+"""The state of a snapshot: nothing moves in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+from kubesched.api.core import Pod
+from kubesched.snapshot.kinds import PriorityClass
+from kubesched.snapshot.world import World
+from kubesched.web.report import PodCounts
+from kubesched.web.state import ClusterState, Pending, Waiting
+
+
+class WorldState(ClusterState):
+    """A world that only children change."""
+
+    def __init__(self, world: World, classes: Sequence[PriorityClass] = ()) -> None:
+        super().__init__(world.cluster)
+        self._world = world
+        self._classes = tuple(classes)
+        self._pending = Pending(world.pending.values())
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What is missing or was left out, one line each."""
+        return tuple(self._world.notes)
+
+    def counts(self) -> PodCounts:
+        """Return how many pods are where."""
+        return self._pending.counts(self.cluster.pod_count)
+
+    def reasons(self) -> Mapping[str, int]:
+        """Return how many pods each plugin keeps waiting, as far as messages tell."""
+        return self._pending.reasons
+
+    def waiting(self) -> Iterator[Waiting]:
+        """Return the pods that wait, first those that were tried in vain."""
+        return self._pending.waiting()
+
+    def pods(self) -> Iterable[Pod]:
+        """Return all pods that are not over."""
+        yield from self._world.pending.values()
+        yield from self._world.placed.values()
+
+    def find_pod(self, namespace: str, name: str) -> Pod | None:
+        """Return a pod."""
+        return self._world.find_pod(namespace, name)
+
+    def make_world(self) -> World:
+        """Return the world; only in a child."""
+        return self._world
+
+    async def priority_classes(self) -> Sequence[PriorityClass]:
+        """Return the priority classes."""
+        return self._classes

@@ -1,0 +1,82 @@
+"""Makes a recording of a small cluster that fills up: most pods find a node, some do not."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from pathlib import Path
+
+from msgspec.structs import replace
+
+from kubesched.app import App
+from kubesched.client.access import ClusterAccess
+from kubesched.clock import RealClock
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.embedded.cluster import EmbeddedCluster
+from kubesched.embedded.nodes import NodeTemplate
+from kubesched.recording.journal import Journal
+from kubesched.recording.writer import Writer
+from kubesched.scheduler.engine import EngineOptions
+
+NODES = 12
+PLACED = 60
+WAITING = 3
+_LIMIT_S = 30.0
+
+
+def record(path: Path) -> None:
+    """Write a recording; in a thread of its own, for a browser's loop may run in this one."""
+    failures: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            asyncio.run(_record(path))
+        except BaseException as failed:  # noqa: BLE001 (raised again by whoever waits)
+            failures.append(failed)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    thread.join()
+    if failures:
+        raise failures[0]
+
+
+async def _record(path: Path) -> None:
+    gates = FeatureGates.of({})
+    config = SchedulerConfiguration.default(gates)
+    config = replace(config, client_connection=replace(config.client_connection, qps=0.0))
+    async with EmbeddedCluster() as cluster:
+        cluster.add_nodes(NODES, NodeTemplate(cpu="8", memory="16Gi", zones=("a", "b")))
+        with Journal(Writer(path, max_bytes=1 << 24, files=2), clock=RealClock()) as journal:
+            options = EngineOptions(seed=1, journal=journal)
+            app = App(config, gates, ClusterAccess.plain(cluster.url), options=options)
+            running = asyncio.create_task(app.run())
+            await app.started.wait()
+            for number in range(PLACED):
+                _create(cluster, f"small-{number:02}", cpu="1")
+                await asyncio.sleep(0.005)
+            for number in range(WAITING):
+                _create(cluster, f"large-{number}", cpu="32")
+            await asyncio.wait_for(_parked(app), _LIMIT_S)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+async def _parked(app: App) -> None:
+    """Wait until all is done that can be done."""
+    while app.queue.unschedulable_count < WAITING:  # noqa: ASYNC110 (there is no event to wait for)
+        await asyncio.sleep(0.02)
+    await asyncio.sleep(0.2)
+
+
+def _create(cluster: EmbeddedCluster, name: str, *, cpu: str) -> None:
+    container = {"name": "main", "image": "example", "resources": {"requests": {"cpu": cpu}}}
+    cluster.create(
+        {
+            "apiVersion": "v1",
+            "kind": "Pod",
+            "metadata": {"name": name, "namespace": "default"},
+            "spec": {"containers": [container]},
+        }
+    )

@@ -1,0 +1,91 @@
+"""A live cluster that somebody else schedules, seen by a page that never writes."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubesched.client.access import ClusterAccess
+from kubesched.clock import RealClock
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.embedded.cluster import EmbeddedCluster
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.web.living_world import Rules
+from kubesched.web.page import WebPage
+from kubesched.web.watched_source import watched_source
+from tests.unit.client.servers import eventually
+
+from .conftest import Run
+from .harness import asked
+
+GATES = FeatureGates.of({})
+RULES = Rules(SchedulerConfiguration.default(GATES), GATES, IN_TREE)
+
+
+def pod(name: str, *, node: str = "", scheduler: str = "default-scheduler") -> dict[str, object]:
+    container = {"name": "a", "image": "x", "resources": {"requests": {"cpu": "1"}}}
+    spec = {"containers": [container], "nodeName": node, "schedulerName": scheduler}
+    return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+def test_a_cluster_is_shown_as_its_api_server_tells(run_once: Run) -> None:
+    async def main() -> None:
+        async with EmbeddedCluster() as cluster:
+            (first, _) = cluster.add_nodes(2)
+            cluster.create(pod("placed", node=first))
+            cluster.create(pod("waiting"))
+            cluster.create(pod("others", scheduler="somebody-else"))
+            access = ClusterAccess.plain(cluster.url)
+            watched, source = watched_source(access, RULES, clock=RealClock())
+            watching = asyncio.create_task(watched.run())
+            await watched.synced.wait()
+            async with asked(WebPage(source)) as ask:
+                overview = (await ask("/ui/api/overview")).json
+                assert overview["source"] == "cluster"
+                assert overview["nodes"] == 2
+                assert (overview["pods"]["placed"], overview["pods"]["active"]) == (1, 2)
+                assert overview["latency"] == {"p50Ms": None, "p99Ms": None}
+
+                cluster.create(pod("late", node=first))
+                await eventually(lambda: watched.cluster.pod_count == 2)
+                node = (await ask(f"/ui/api/nodes/{first}")).json
+                assert {each["name"] for each in node["pods"]} == {"placed", "late"}
+
+                told = (await ask("/ui/api/pods/default/others/explanation")).json
+                assert told["outcome"] == "Schedulable"
+                assert any("somebody-else" in note for note in told["notes"])
+                assert watched.cluster.pod_count == 2
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    run_once(main())
+
+
+def test_pods_that_get_a_node_are_the_rate(run_once: Run) -> None:
+    async def main() -> None:
+        async with EmbeddedCluster() as cluster:
+            (first,) = cluster.add_nodes(1)
+            cluster.create(pod("waiting"))
+            access = ClusterAccess.plain(cluster.url)
+            watched, source = watched_source(access, RULES, clock=RealClock())
+            watching = asyncio.create_task(watched.run())
+            await watched.synced.wait()
+            state = await source.state(None)
+            running = asyncio.create_task(source.run())
+            await asyncio.sleep(0)
+            from kubesched.client.rest import ApiClient
+
+            async with ApiClient(access) as client:
+                binding = {
+                    "apiVersion": "v1",
+                    "kind": "Binding",
+                    "metadata": {"name": "waiting"},
+                    "target": {"kind": "Node", "name": first},
+                }
+                await client.post("/api/v1/namespaces/default/pods/waiting/binding", binding)
+            await eventually(lambda: max(source.rate(state).history) > 0, timeout_s=5)
+            for task in (running, watching):
+                task.cancel()
+            await asyncio.gather(running, watching, return_exceptions=True)
+
+    run_once(main())
