@@ -13,7 +13,7 @@ import socket
 import ssl
 from collections.abc import Awaitable, Callable
 
-from kubesched import __version__, logs
+from kubesched import logs
 from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.client.access import ClusterAccess
@@ -21,6 +21,7 @@ from kubesched.client.events import EventRecorder
 from kubesched.client.requester import RequestObserver
 from kubesched.client.rest import ApiClient
 from kubesched.client.rest_metrics import RestMetrics
+from kubesched.client.user_agent import user_agent
 from kubesched.clock import Clock, RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import RequestRules
@@ -37,6 +38,7 @@ from kubesched.framework.registry import Registry
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.queued_pod import QueuedPod
+from kubesched.recording.recorded_cluster import RecordedCluster
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.engine import Engine, EngineOptions, Outside
 from kubesched.scheduler.extender_objects import ApiObjects
@@ -82,13 +84,15 @@ class App:
         self.client = _make_client(config, access, observer=observer, may_write=may_write)
         # Events have a rate limit of their own: they must not hold up bindings.
         self._event_client = _make_client(config, access, observer=observer)
-        self.cluster = Cluster(RequestRules.of(gates))
+        options, rules = options or EngineOptions(), RequestRules.of(gates)
+        journal = options.journal
+        self.cluster = Cluster(rules) if journal is None else RecordedCluster(rules, journal)
         #: by scheduler name
         self._recorders = {
             profile.scheduler_name: self._make_recorder(profile.scheduler_name)
             for profile in config.profiles
         }
-        #: every one ever made, to be closed in the end
+        #: those not closed yet: of the configuration in use, and of the one before for a while
         self._extenders: list[Extenders] = []
         self.engine = Engine(
             config,
@@ -104,7 +108,7 @@ class App:
             registry=registry,
             clock=clock,
             metrics=metrics,
-            options=options or EngineOptions(),
+            options=options,
         )
         self.queue = self.engine.queue
         self.informers = Informers(self.client, self.engine, metrics, clock.monotonic)
@@ -140,7 +144,10 @@ class App:
             for profile in config.profiles
             if profile.scheduler_name not in self._recorders
         ]
+        before = self.engine.extenders
         self.engine.reconfigure(config, pending)
+        if before is not None and self._background is not None:
+            self._background.create_task(self._retire(before))
         for name in new_names:
             recorder = self._recorders[name] = self._make_recorder(name)
             if self._background is not None:
@@ -184,6 +191,7 @@ class App:
     async def _schedule(self, tasks: asyncio.TaskGroup) -> None:
         _log.info("Starting informers and waiting for sync...")
         await self.informers.wait_until_synced()
+        _log.v(3, "Handlers synced")
         # What the first lists brought stays: the garbage collector need not look at it again.
         gc.collect()
         gc.freeze()
@@ -260,6 +268,12 @@ class App:
         self._extenders.append(extenders)
         return extenders
 
+    async def _retire(self, extenders: Extenders) -> None:
+        """Close extenders of a configuration that is not in use any more, pods in flight first."""
+        await extenders.wait_until_unused()
+        self._extenders.remove(extenders)
+        await extenders.aclose()
+
     async def _close_extenders(self) -> None:
         for extenders in self._extenders:
             await extenders.aclose()
@@ -286,7 +300,7 @@ def _make_client(
         access,
         qps=connection.qps,
         burst=connection.burst,
-        user_agent=f"kube-scheduler/kubesched-{__version__}/scheduler",
+        user_agent=user_agent("scheduler"),
         observer=observer,
         may_write=may_write,
     )

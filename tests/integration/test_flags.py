@@ -22,6 +22,16 @@ from kubesched.cli import kube_scheduler, running
 from .configurations.asking import KUBECONFIG, failure
 
 OWN_GROUP = "Kubesched"
+OWN_FLAGS = {
+    "plugin",
+    "queue-check-budget",
+    "record",
+    "record-files",
+    "record-max-size",
+    "record-redact",
+    "seed",
+    "web-ui",
+}
 
 
 class Said(Struct, frozen=True):
@@ -121,7 +131,7 @@ def test_help_has_the_same_flags_in_the_same_groups(both: Both) -> None:
 
     assert described_by_us == described(theirs.out)
     assert sum(map(len, described_by_us.values())) > 60
-    assert set(own) == {"seed", "queue-check-budget", "plugin"}
+    assert set(own) == OWN_FLAGS
     assert (ours.code, ours.err) == (theirs.code, theirs.err)
 
 
@@ -439,7 +449,7 @@ def test_values_of_flags(both: Both, flags: list[str]) -> None:
     ours = dict(_FLAG_LINE.findall(both.ours(*flags, *rest).err))
 
     assert {name: ours.get(name) for name in theirs} == theirs
-    assert set(ours) - set(theirs) == {"seed", "queue-check-budget", "plugin"}
+    assert set(ours) - set(theirs) == OWN_FLAGS
     assert list(ours) == sorted(ours)
 
 

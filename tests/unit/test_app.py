@@ -1,19 +1,31 @@
-"""In which order a scheduler starts: it waits for its turn once, as its configuration says."""
+"""In which order a scheduler starts, and what becomes of what another configuration replaces."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
+import msgspec
 import pytest
 from msgspec.structs import replace
 
 from kubesched.app import App
 from kubesched.client.access import ClusterAccess
 from kubesched.config.features import FeatureGates
-from kubesched.config.types import SchedulerConfiguration
+from kubesched.config.types import Extender, SchedulerConfiguration
 from kubesched.embedded.cluster import EmbeddedCluster
+from tests.unit.client.servers import (
+    Exchange,
+    Script,
+    ScriptedServer,
+    answer,
+    eventually,
+    settle,
+)
+
+JsonObject = dict[str, Any]
 
 CONFIG = SchedulerConfiguration.default(FeatureGates.of({}))
 
@@ -72,3 +84,90 @@ def test_a_turn_is_waited_for_once_whatever_another_configuration_says(delays_ca
             assert turn.asked == 1
 
     asyncio.run(main())
+
+
+# --- extenders of the configuration before ----------------------------------------------------
+
+
+def extending(server: ScriptedServer) -> SchedulerConfiguration:
+    extender = Extender(
+        url_prefix=server.url,
+        filter_verb="filter",
+        prioritize_verb="prioritize",
+        bind_verb="bind",
+        weight=1,
+        node_cache_capable=True,
+    )
+    return replace(CONFIG, extenders=(extender,))
+
+
+@asynccontextmanager
+async def scheduling(config: SchedulerConfiguration) -> AsyncIterator[tuple[App, EmbeddedCluster]]:
+    """A scheduler at work."""
+    async with EmbeddedCluster() as cluster:
+        cluster.add_nodes(2)
+        app = App(config, FeatureGates.of({}), ClusterAccess.plain(cluster.url))
+        running = asyncio.create_task(app.run())
+        try:
+            await asyncio.wait_for(app.started.wait(), 5)
+            yield app, cluster
+        finally:
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+
+def test_extenders_are_closed_after_a_reload_once_no_pod_in_flight_needs_them() -> None:
+    async def main() -> None:
+        arrived, proceed = asyncio.Event(), asyncio.Event()
+
+        async def slowly(exchange: Exchange) -> bytes:
+            arrived.set()
+            await proceed.wait()
+            return answer({"NodeNames": msgspec.json.decode(exchange.body)["NodeNames"]})
+
+        script = Script().on("POST", "/filter", slowly).on("POST", "/prioritize", answer(b"[]"))
+        async with (
+            ScriptedServer(script) as server,
+            scheduling(extending(server)) as (app, cluster),
+        ):
+            cluster.create(a_pod("waits"))
+            await arrived.wait()
+            app.reconfigure(CONFIG)
+            await settle()
+            assert server.open_connections == 1, "an answer is waited for"
+            proceed.set()
+            await eventually(lambda: bool(bound_node(app, "waits")))
+            asked = [exchange.path for exchange in server.requests]
+            assert asked == ["/filter", "/prioritize"], "the cycle ends as it began"
+            await eventually(lambda: server.open_connections == 0)
+
+    asyncio.run(main())
+
+
+def test_extenders_that_stay_in_use_stay_open() -> None:
+    async def main() -> None:
+        script = Script().on("POST", "/filter", answer({"NodeNames": []}))
+        async with ScriptedServer(script) as server:
+            config = extending(server)
+            async with scheduling(config) as (app, cluster):
+                cluster.create(a_pod("unlucky"))
+                await eventually(lambda: len(server.requests) == 1)
+                app.reconfigure(config)
+                # The connection of the one before is closed; that of the new one is made and kept.
+                await eventually(lambda: len(server.requests) >= 2 and server.open_connections == 1)
+
+    asyncio.run(main())
+
+
+def a_pod(name: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"containers": [{"name": "main", "image": "example.com/app:1"}]},
+    }
+
+
+def bound_node(app: App, name: str) -> str:
+    pod = app.find_pod("default", name)
+    return pod.spec.node_name if pod is not None else ""

@@ -15,8 +15,9 @@ import contextlib
 import logging
 import signal
 from collections.abc import AsyncIterator, Callable, Iterable
+from typing import TYPE_CHECKING
 
-from kubesched import __version__, logs
+from kubesched import logs
 from kubesched.app import App
 from kubesched.cli.found_plugins import found_plugins
 from kubesched.cli.options import Options
@@ -26,19 +27,27 @@ from kubesched.client import kubeconfig
 from kubesched.client.access import ClusterAccess
 from kubesched.client.events import EventRecorder
 from kubesched.client.leader_election import LeaderElector, make_identity
+from kubesched.client.lease_candidates import LeaseCandidate, finalized
 from kubesched.client.rest import ApiClient
 from kubesched.client.rest_metrics import RestMetrics
+from kubesched.client.user_agent import user_agent
 from kubesched.clock import RealClock
 from kubesched.config import encoding
+from kubesched.config.extenders import with_extender_effects
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import LeadershipLostError
 from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.slis import HealthSlis
+from kubesched.recording.journal import Journal
+from kubesched.recording.opening import open_journal
 from kubesched.scheduler.debugging import dump_and_compare
 from kubesched.scheduler.engine import EngineOptions
 from kubesched.server.serving import SecureServer
 from kubesched.server.sources import PING, HealthCheck, MetricsPage, Sources, StatusPage
+
+if TYPE_CHECKING:
+    from kubesched.web.page import WebPage
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
@@ -59,19 +68,22 @@ class Component:
         #: the task that `run` runs in
         self._task: asyncio.Task[object] | None = None
         config = options.config
+        #: None if nothing is to be recorded
+        self._journal = self._open_journal()
         self._access = kubeconfig.for_component(
             config.client_connection.kubeconfig or None, master=options.master or None
         )
         self._election = (
-            Election(self._access, config, self._metrics)
+            Election(self._access, options, self._metrics)
             if config.leader_election.leader_elect
             else None
         )
+        self._registry = found_plugins(options.plugin_files)
         self._app = App(
             config,
             options.gates,
             self._access,
-            registry=found_plugins(options.plugin_files),
+            registry=self._registry,
             clock=self._clock,
             metrics=self._metrics,
             may_write=None if self._election is None else self._election.elector.may_act,
@@ -79,6 +91,7 @@ class Component:
                 seed=options.seed,
                 max_unschedulable_s=options.max_unschedulable_s,
                 queue_check_share=options.queue_check_budget,
+                journal=self._journal,
             ),
         )
         if self._election is not None:
@@ -86,6 +99,7 @@ class Component:
         self._reloader = Reloader(
             options.config_file, read_configuration, config, apply=self._app.reconfigure
         )
+        self._page = self._make_page() if options.web_ui else None
         self._server = SecureServer(
             options.serving, options.authentication, options.authorization, self._sources()
         )
@@ -94,15 +108,16 @@ class Component:
         """Run until cancelled; raises LeadershipLostError if another replica takes over."""
         self._task = asyncio.current_task()
         # Signals first: until somebody listens, SIGHUP and SIGUSR2 would end the process.
-        async with self._signals(), self._server, self._background():
-            try:
+        page = self._page or contextlib.nullcontext()
+        try:
+            async with self._signals(), self._server, self._background(), page:
                 if self._election is None:
                     await self._app.run()
                 else:
                     await self._election.run(self._app)
-            except asyncio.CancelledError:
-                _log.info("Requested to terminate, exiting")
-                raise
+        except asyncio.CancelledError:
+            _log.info("Requested to terminate, exiting")
+            raise
 
     # --- signals ----------------------------------------------------------------------------
 
@@ -130,9 +145,20 @@ class Component:
     async def _background(self) -> AsyncIterator[None]:
         watching = asyncio.create_task(self._reloader.watch())
         try:
-            yield
+            with self._journal or contextlib.nullcontext():
+                yield
         finally:
             watching.cancel()
+
+    def _open_journal(self) -> Journal | None:
+        options = self._options
+        if not options.recording.path:
+            return None
+        journal = open_journal(options.recording, self._clock, plugin_files=options.plugin_files)
+        writer = journal.writer
+        self._metrics.recording_bytes.set_function(lambda: writer.bytes_written)
+        self._metrics.recording_failures.set_function(lambda: int(bool(writer.failure)))
+        return journal
 
     # --- what others may see ----------------------------------------------------------------
 
@@ -147,6 +173,7 @@ class Component:
                 *election,
                 HealthCheck("shutdown", self._shutdown),
                 HealthCheck("sched-handler-sync", self._sync),
+                *self._candidate_checks(),
             ),
             observe_check=lambda name, kind, healthy: self._slis.observe(
                 name, kind, healthy=healthy
@@ -167,7 +194,41 @@ class Component:
             ),
             set_verbosity=logs.set_verbosity,
             profiling=options.config.enable_profiling,
+            web_page=None if self._page is None else self._page.answer,
         )
+
+    def _make_page(self) -> WebPage:
+        # Only those who want the page pay for it.
+        from kubesched.web.engine_state import engine_source  # noqa: PLC0415
+        from kubesched.web.living_world import Rules  # noqa: PLC0415
+        from kubesched.web.page import WebPage  # noqa: PLC0415
+
+        gates, registry = self._options.gates, self._registry
+
+        def rules() -> Rules:
+            return Rules(with_extender_effects(self._reloader.config), gates, registry)
+
+        source = engine_source(
+            self._app,
+            rules,
+            self._metrics,
+            clock=self._clock,
+            title=lambda: f"{ELECTION} of {self._access.server.address}",
+            notes=self._page_notes,
+            journal=self._journal,
+        )
+        return WebPage(source)
+
+    def _page_notes(self) -> Iterable[str]:
+        if self._election is not None and not self._election.elector.leading:
+            yield "another replica is in charge: this one watches, and schedules nothing"
+
+    def _candidate_checks(self) -> tuple[HealthCheck, ...]:
+        candidate = None if self._election is None else self._election.candidate
+        if candidate is None:
+            return ()
+        waits = "informers not started yet: [LeaseCandidate]"
+        return (HealthCheck("informer-sync", lambda: None if candidate.has_synced else waits),)
 
     def _lease(self) -> str | None:
         if self._election is None or self._election.is_sound:
@@ -197,12 +258,13 @@ class Component:
 class Election:
     """Taking part in leader election, and scheduling while elected."""
 
-    def __init__(
-        self, access: ClusterAccess, config: SchedulerConfiguration, metrics: Metrics
-    ) -> None:
-        user_agent = f"kube-scheduler/kubesched-{__version__}/leader-election"
+    def __init__(self, access: ClusterAccess, options: Options, metrics: Metrics) -> None:
+        config, identity = options.config, make_identity()
+        coordinated = options.gates.enabled("CoordinatedLeaderElection")
         self._client = ApiClient(
-            access, user_agent=user_agent, observer=RestMetrics(metrics, access.server.address)
+            access,
+            user_agent=user_agent("leader-election"),
+            observer=RestMetrics(metrics, access.server.address),
         )
         first = config.profiles[0].scheduler_name
         self._recorder = EventRecorder(self._client, controller=first, instance="", core_v1=True)
@@ -212,10 +274,24 @@ class Election:
         self.elector = LeaderElector(
             self._client,
             config.leader_election,
-            identity=make_identity(),
+            identity=identity,
+            coordinated=coordinated,
             events=self._recorder,
             is_progressing=self._loop_turns,
             observer=self,
+        )
+        #: tells the API server of us, if that picks the leader
+        self.candidate = (
+            LeaseCandidate(
+                self._client,
+                identity=identity,
+                # As in kube-scheduler, whatever the lease is called.
+                lease_name=ELECTION,
+                binary_version=finalized(options.reported_version),
+                emulation_version=finalized(".".join(map(str, options.emulated_version))),
+            )
+            if coordinated
+            else None
         )
         self.on_leading(False)
 
@@ -243,6 +319,7 @@ class Election:
         """Schedule once elected, until cancelled or until the lease is lost."""
         async with self._client:
             recording = asyncio.create_task(self._recorder.run())
+            standing = None if self.candidate is None else asyncio.create_task(self._stand())
             holding: asyncio.Task[None] | None = None
             scheduling: asyncio.Task[None] | None = None
             lost: LeadershipLostError | None = None
@@ -264,11 +341,20 @@ class Election:
                     raise
             finally:
                 await _ended(holding)
+                await _ended(standing)
                 await self.elector.release()
                 await self._recorder.flush(1.0)
                 recording.cancel()
             if lost is not None:
                 raise lost
+
+    async def _stand(self) -> None:
+        """Be a candidate for as long as we are there."""
+        try:
+            if self.candidate is not None:
+                await self.candidate.run()
+        except Exception:  # noqa: BLE001 (without a candidate another leads, which is no harm)
+            _bugs.exception("standing as a candidate failed unexpectedly")
 
     async def _hold(self, scheduling: asyncio.Task[None] | None) -> None:
         """Renew the lease; when that fails, stop scheduling."""

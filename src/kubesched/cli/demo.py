@@ -15,11 +15,15 @@ from kubesched.cli import running
 from kubesched.cli.parsing import Parser, positive
 
 if TYPE_CHECKING:
-    from collections.abc import AsyncIterator
+    from collections.abc import AsyncIterator, Callable
 
     from kubesched.app import App
     from kubesched.cli.demo_report import Advance, Statistics
+    from kubesched.config.features import FeatureGates
+    from kubesched.config.types import SchedulerConfiguration
     from kubesched.embedded.cluster import EmbeddedCluster
+    from kubesched.metrics.recorder import Metrics
+    from kubesched.web.page import WebPage
 
 #: Pods are created as fast as the scheduler takes them, with so many in stock.
 BACKLOG = 100
@@ -40,7 +44,12 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("--port", type=int, default=0, help="port of the API server (any free one)")
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the same run every time")
     parser.add_argument(
-        "--keep", action="store_true", help="stay up afterwards, for kubectl; ends with Ctrl-C"
+        "--keep",
+        action="store_true",
+        help="stay up afterwards, for kubectl and with a web page; ends with Ctrl-C",
+    )
+    parser.add_argument(
+        "--ui-port", type=int, default=0, metavar="PORT", help="port of the web page (any free one)"
     )
     parser.set_defaults(run=run)
 
@@ -71,34 +80,74 @@ async def _demo(flags: argparse.Namespace) -> None:
             f"{len(demo_workload.ZONES)} zones, {len(pods)} pods, API server at {cluster.url}",
             soft_wrap=True,
         )
-        app = _make_app(cluster, flags.seed, statistics)
-        async with _running(app):
+        app, make_page = _make_app(cluster, flags.seed, statistics)
+        async with _running(app), _served(make_page, flags) as url:
             with demo_report.progress(console, len(pods)) as advance:
                 await _feed(cluster, app, pods, statistics, advance)
             demo_report.show(console, app, statistics)
             if flags.keep:
-                await _keep_up(cluster)
+                await _keep_up(cluster, url)
 
 
-def _make_app(cluster: EmbeddedCluster, seed: int, statistics: Statistics) -> App:
-    """Make a scheduler with the default configuration, as fast as it goes."""
+def _make_app(
+    cluster: EmbeddedCluster, seed: int, statistics: Statistics
+) -> tuple[App, Callable[[], WebPage]]:
+    """Make a scheduler with the default configuration, as fast as it goes, and what shows it."""
     from msgspec.structs import replace  # noqa: PLC0415
 
     from kubesched.app import App  # noqa: PLC0415
     from kubesched.client.access import ClusterAccess  # noqa: PLC0415
     from kubesched.config.features import FeatureGates  # noqa: PLC0415
     from kubesched.config.types import SchedulerConfiguration  # noqa: PLC0415
+    from kubesched.metrics.recorder import Metrics  # noqa: PLC0415
     from kubesched.scheduler.engine import EngineOptions  # noqa: PLC0415
 
     gates = FeatureGates.of({})
     config = SchedulerConfiguration.default(gates)
-    unlimited = replace(config.client_connection, qps=0.0)
-    return App(
-        replace(config, client_connection=unlimited),
+    config = replace(config, client_connection=replace(config.client_connection, qps=0.0))
+    metrics = Metrics(gates)
+    app = App(
+        config,
         gates,
         ClusterAccess.plain(cluster.url),
+        metrics=metrics,
         options=EngineOptions(seed=seed, on_bound=statistics.bound),
     )
+    return app, lambda: _make_page(app, metrics, config, gates)
+
+
+def _make_page(
+    app: App, metrics: Metrics, config: SchedulerConfiguration, gates: FeatureGates
+) -> WebPage:
+    from kubesched.clock import RealClock  # noqa: PLC0415
+    from kubesched.plugins.in_tree import IN_TREE  # noqa: PLC0415
+    from kubesched.web.engine_state import engine_source  # noqa: PLC0415
+    from kubesched.web.living_world import Rules  # noqa: PLC0415
+    from kubesched.web.page import WebPage  # noqa: PLC0415
+
+    rules = Rules(config, gates, IN_TREE)
+    source = engine_source(
+        app,
+        lambda: rules,
+        metrics,
+        clock=RealClock(),
+        title=lambda: f"demo, {len(app.cluster.table)} nodes",
+    )
+    return WebPage(source)
+
+
+@asynccontextmanager
+async def _served(
+    make_page: Callable[[], WebPage], flags: argparse.Namespace
+) -> AsyncIterator[str]:
+    """Serve the page, if anybody will be there to see it; give its address."""
+    if not flags.keep:
+        yield ""
+        return
+    from kubesched.web.local import LocalServer  # noqa: PLC0415
+
+    async with LocalServer(make_page(), port=flags.ui_port) as server:
+        yield server.url
 
 
 @asynccontextmanager
@@ -139,11 +188,12 @@ def _parked(app: App) -> int:
     return app.queue.unschedulable_count + app.queue.gated_count
 
 
-async def _keep_up(cluster: EmbeddedCluster) -> None:
+async def _keep_up(cluster: EmbeddedCluster, url: str) -> None:
     with tempfile.TemporaryDirectory(prefix="kubesched-") as folder:
         path = Path(folder) / "kubeconfig"
         cluster.write_kubeconfig(path)
-        print(f"\nThe cluster stays up. In another terminal:\n\n  export KUBECONFIG={path}")
+        print(f"\nThe cluster stays up. See it in a browser:\n\n  {url}")
+        print(f"\nor in another terminal:\n\n  export KUBECONFIG={path}")
         print("  kubectl get nodes\n  kubectl get pods --field-selector status.phase=Pending")
         print("\nEnd it with Ctrl-C.", flush=True)
         await asyncio.Event().wait()

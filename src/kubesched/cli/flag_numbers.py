@@ -46,10 +46,12 @@ def parse_int(text: str, *, bits: int = 64) -> int:
     found = _INTEGER.fullmatch(text)
     if found is None or found.lastgroup is None:
         raise _refused("ParseInt", text)
-    digits = found[found.lastgroup].replace("_", "")
-    number = int(found["sign"] + digits, _BASES[found.lastgroup])
+    digits = found[found.lastgroup].replace("_", "").lstrip("0") or "0"
     limit = 1 << (bits - 1)
-    if not -limit <= number < limit:
+    # Python refuses to read thousands of digits.
+    is_long = len(digits) > bits
+    number = 0 if is_long else int(found["sign"] + digits, _BASES[found.lastgroup])
+    if is_long or not -limit <= number < limit:
         raise _refused("ParseInt", text, "value out of range")
     return number
 
@@ -58,8 +60,8 @@ def parse_uint(text: str, *, bits: int) -> int:
     """Read an integer of plain decimal digits."""
     if not (text.isascii() and text.isdigit()):
         raise _refused("ParseUint", text)
-    number = int(text)
-    if number >= 1 << bits:
+    digits = text.lstrip("0") or "0"
+    if len(digits) > bits or (number := int(digits)) >= 1 << bits:
         raise _refused("ParseUint", text, "value out of range")
     return number
 

@@ -447,10 +447,33 @@ _OWN: Final = (
         "scheduled; 0 never checks, 0.5 is the most.",
     ),
     Flag(
+        "record",
+        STRING,
+        "",
+        "File to record everything in that is seen and decided, for 'kubesched replay'. What was "
+        "in it before is put aside as FILE.1.",
+    ),
+    Flag("record-files", INT, 4, "How many files of a recording are kept, the newest included."),
+    Flag("record-max-size", QUANTITY, "1Gi", "How large they may be, all together."),
+    Flag(
+        "record-redact",
+        BOOL,
+        False,
+        "Record without names, values of labels, images and annotations: pseudonyms take their "
+        "place, under which all decisions are the same.",
+    ),
+    Flag(
         "seed",
         OPTIONAL_INT,
         None,
         "Settle ties between equally good nodes in the same way every time.",
+    ),
+    Flag(
+        "web-ui",
+        BOOL,
+        False,
+        "Serve a web page at /ui/ of --secure-port, to those who may get, and for what-if post, "
+        "the path /ui/*: nodes, the queue, why pods wait, what would help.",
     ),
 )
 

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from kubesched import KUBERNETES_VERSION, __version__
-from kubesched.cli import bench, demo, explain, simulate, snapshot
+from kubesched.cli import bench, demo, explain, replay, shadow, simulate, snapshot, ui
 from kubesched.cli.parsing import Parser
 from kubesched.errors import KubeschedError
 
@@ -25,8 +25,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     demo.add_command(commands)
     bench.add_command(commands)
     explain.add_command(commands)
+    replay.add_command(commands)
     simulate.add_command(commands)
     snapshot.add_command(commands)
+    shadow.add_command(commands)
+    ui.add_command(commands)
     try:
         flags = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
         run: Callable[[argparse.Namespace], int] = flags.run

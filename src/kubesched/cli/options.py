@@ -27,6 +27,7 @@ from kubesched.config.types import LeaderElection, SchedulerConfiguration
 from kubesched.errors import ConfigError, UsageError
 from kubesched.logs import TEXT, LoggingOptions, quote
 from kubesched.metrics.options import MetricsOptions
+from kubesched.recording.options import RecordingOptions
 from kubesched.server.options import (
     AuthenticationOptions,
     AuthorizationOptions,
@@ -48,7 +49,6 @@ _WITHOUT_CONFIG: Final = (
 
 #: Gates that change nothing here when set to the value given; see docs/differences.md.
 _WITHOUT_EFFECT: Final = {
-    "CoordinatedLeaderElection": True,
     "NominatedNodeNameForExpectation": False,
     "SchedulerAsyncAPICalls": True,
     "SchedulerAsyncPreemption": False,
@@ -85,8 +85,11 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     seed: int | None
     #: share of a CPU
     queue_check_budget: float
+    recording: RecordingOptions
     #: files with plugins, FILE or FILE:CLASS
     plugin_files: tuple[str, ...]
+    #: whether there is a web page
+    web_ui: bool = False
     #: what is said about our version
     reported_version: str
     #: every flag by name, in order, with its value as text
@@ -178,7 +181,9 @@ def complete_options(flags: ParsedFlags, gates: FeatureGates) -> Options:
         max_unschedulable_s=flags.get("pod-max-in-unschedulable-pods-duration", Duration).seconds,
         seed=flags.get("seed", int) if flags.is_given("seed") else None,
         queue_check_budget=flags.get("queue-check-budget", float),
+        recording=_recording(flags),
         plugin_files=flags.get("plugin", tuple),
+        web_ui=flags.get("web-ui", bool),
         reported_version=flags.get("version", VersionFlag).reported,
         flag_values=flags.texts(),
         notes=tuple(_notes(flags, gates)),
@@ -194,7 +199,15 @@ def _flag_errors(flags: ParsedFlags, gates: FeatureGates) -> list[str]:
         *flag_checks.authentication_errors(_authentication(flags), gates),
         *_metrics(flags).errors(),
         *flag_checks.budget_errors(flags.get("queue-check-budget", float)),
+        *_recording(flags).errors(),
+        *_web_errors(flags),
     ]
+
+
+def _web_errors(flags: ParsedFlags) -> list[str]:
+    if flags.get("web-ui", bool) and not flags.get("secure-port", int):
+        return ["--web-ui needs a --secure-port to be served on"]
+    return []
 
 
 def _refuse_what_cannot_start(options: Options) -> None:
@@ -213,6 +226,15 @@ def _refuse_what_cannot_start(options: Options) -> None:
 
 
 # --- groups -----------------------------------------------------------------------------------
+
+
+def _recording(flags: ParsedFlags) -> RecordingOptions:
+    return RecordingOptions(
+        path=flags.get("record", str),
+        max_bytes=quantity.value(flags.get("record-max-size", str)),
+        files=flags.get("record-files", int),
+        redact=flags.get("record-redact", bool),
+    )
 
 
 def _serving(flags: ParsedFlags) -> ServingOptions:

@@ -22,7 +22,7 @@ twice a minute.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from kubesched.api.core import Pod
@@ -152,6 +152,18 @@ class SchedulingQueue:
         """Return a pod if it was tried in vain and waits for an event."""
         pod = self._parked.get(uid)
         return None if pod is None or pod.gated_by else pod
+
+    def parts(self) -> Iterator[tuple[str, QueuedPod]]:
+        """Return each pod with the part of the queue it is in, first those tried in vain.
+
+        To be read at once: what comes or goes meanwhile would be in the way.
+        """
+        parked = list(self._parked)
+        yield from ((UNSCHEDULABLE, pod) for pod in parked if not pod.gated_by)
+        yield from ((BACKOFF, pod) for pod in self._backing_off)
+        yield from ((BACKOFF, pod) for pod in self._backing_off_errors)
+        yield from ((ACTIVE, pod) for pod in self._active)
+        yield from (("gated", pod) for pod in parked if pod.gated_by)
 
     # --- pods come and go -------------------------------------------------------------------
 

@@ -1,1 +1,5 @@
-"""The journal of what the scheduler saw and decided: its entries, written and read."""
+"""Recordings: what the scheduler saw and decided, in files.
+
+RecordedCluster, scheduler ──> Journal ──> Writer (a thread) ──> FILE, FILE.1, …
+                                                                   └──> Recording (reader)
+"""

@@ -1,1 +1,5 @@
-"""Decisions made again from a recording, under the same configuration or another."""
+"""Recordings replayed: the same state, step by step, and each decision made again at its place.
+
+Recording ──> State (a cluster) <── Decider: the scheduling cycle, and nothing around it
+                                      └──> judged against what was decided then
+"""

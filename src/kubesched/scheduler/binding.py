@@ -27,6 +27,7 @@ from kubesched.queue import events
 from kubesched.queue.hints import Change
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.recording.journal import Journal
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.cycle import Decision
@@ -54,6 +55,7 @@ class Bindings:
         metrics: Metrics,
         api_calls: ApiCalls,
         extenders: Extenders | None = None,
+        journal: Journal | None = None,
         on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
     ) -> None:
         self._cluster = cluster
@@ -67,6 +69,7 @@ class Bindings:
         self._api_calls = api_calls
         #: they may bind instead of the profile's plugins
         self.extenders = extenders
+        self._journal = journal
         self._on_bound = on_bound
         self._tasks = Tasks()
         #: uid → task of a pod that waits for permission, or for what PreBind plugins do
@@ -168,12 +171,12 @@ class Bindings:
                 return _turned_away(status)
         # From here on, whatever goes wrong is an error: no event in the cluster would help.
         self._queue.done(info.uid)
+        started, status = framework.now(), SUCCESS
         if has_pre_bind:
-            started = framework.now()
             status = await self._pre_bind_or_turn_back(framework, decision, pod)
-            framework.pre_bound(status.code, started)
-            if not status.ok:
-                return status.by("")
+        framework.pre_bound(status.code, started)
+        if not status.ok:
+            return status.by("")
         del self._held[info.uid]
         try:
             if self.extenders is not None and await self.extenders.bind(info.pod, node_name):
@@ -204,7 +207,7 @@ class Bindings:
             nonlocal at_work
             for group in groups:
                 at_work = group
-                status = await self._pre_bind(group, decision, pod)
+                status = await self._pre_bind(framework, group, decision, pod)
                 if not status.ok:
                     return status
             return SUCCESS
@@ -225,9 +228,12 @@ class Bindings:
         finally:
             self._pre_binding.remove(pod.info.uid)
 
-    async def _pre_bind(self, group: list[PreBind], decision: Decision, pod: QueuedPod) -> Status:
+    async def _pre_bind(
+        self, framework: Framework, group: list[PreBind], decision: Decision, pod: QueuedPod
+    ) -> Status:
+        state, info, node_name = decision.state, pod.info, decision.node_name
         results = await asyncio.gather(
-            *(plugin.pre_bind(decision.state, pod.info, decision.node_name) for plugin in group)
+            *(framework.pre_bind(plugin, state, info, node_name) for plugin in group)
         )
         for plugin, status in zip(group, results, strict=True):
             if not status.ok:
@@ -259,6 +265,8 @@ class Bindings:
         """Give back what was taken for the pod, and try it again later."""
         framework.unreserve(decision.state, pod.info, decision.node_name)
         self._cluster.forget(pod.info.uid)
+        if self._journal is not None:
+            self._journal.returned(pod.info, status)
         self._failures.handle(framework, pod, status, nominated_node="")
 
     # --- waiting for permission -------------------------------------------------------------

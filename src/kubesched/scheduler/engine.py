@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from msgspec import Struct
 
@@ -32,6 +33,11 @@ from kubesched.queue.backoff import Backoff
 from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.recording import randomness
+from kubesched.recording.entries import Randomness
+from kubesched.recording.journal import Journal
+from kubesched.recording.recorded_cluster import RecordedCluster
+from kubesched.recording.recorded_extenders import RecordedExtenders
 from kubesched.scheduler import state_metrics
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.attempts import Attempts
@@ -73,6 +79,8 @@ class EngineOptions(Struct, frozen=True):
     queue_check_share: float = 0.01
     #: told of every pod that was bound
     on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None
+    #: hears of everything that is decided; it must be the one of the cluster, if that is recorded
+    journal: Journal | None = None
 
 
 class Engine:
@@ -95,6 +103,8 @@ class Engine:
         self._clock = clock
         self._metrics = metrics
         self._outside = outside
+        #: hears of everything that is decided, None if nobody wants to know
+        self.journal = options.journal
         self.cluster = cluster
         #: pods between placement and binding
         self.waiting, self._pre_binding = WaitingPods(), PreBindingPods()
@@ -109,6 +119,7 @@ class Engine:
             find_pod=outside.find_pod,
             activate=self._activate,
             metrics=metrics,
+            journal=options.journal,
         )
         #: by scheduler name; always the same mapping, whatever is in it
         self.frameworks: dict[str, Framework] = self._make_frameworks(config)
@@ -135,6 +146,7 @@ class Engine:
             metrics=metrics,
             api_calls=outside.api_calls,
             extenders=self.extenders,
+            journal=options.journal,
             on_bound=options.on_bound,
         )
         #: whether the scheduling loop still turns
@@ -153,7 +165,10 @@ class Engine:
             clock=clock,
             progress=self.progress,
             extended_cycle=self._extended_cycle(),
+            journal=options.journal,
         )
+        if isinstance(cluster, RecordedCluster) and options.journal is not None:
+            options.journal.begin(config, gates, cluster, self._randomness)
         self.queue_check = QueueCheck(
             self.queue,
             cluster,
@@ -190,6 +205,8 @@ class Engine:
         )
         for pod in pending:
             self._take_over(pod)
+        if self.journal is not None:
+            self.journal.configured(config)
         # What turned a pod away may not be there any more, or may be about to do so in vain.
         queued = [each.info.uid for each in self.queue.pods()]
         self.queue.activate([*queued, *self.queue.in_flight_uids])
@@ -275,7 +292,13 @@ class Engine:
     def _extended_cycle(self) -> ExtendedCycle | None:
         if self.extenders is None:
             return None
-        return ExtendedCycle(self._cycle, self.cluster, self.extenders)
+        extenders = self.extenders
+        if self.journal is not None:
+            extenders = cast("Extenders", RecordedExtenders(extenders, self.journal))
+        return ExtendedCycle(self._cycle, self.cluster, extenders)
+
+    def _randomness(self) -> Randomness:
+        return randomness.capture(self._cycle.rng, self._cycle.sampler.start, self.frameworks)
 
     def _activate(self, uids: Sequence[str]) -> None:
         self.queue.activate(uids)

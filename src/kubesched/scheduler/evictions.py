@@ -18,6 +18,7 @@ from kubesched.errors import ClientError, NotFoundError
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.label_values import ERROR, SUCCESS
 from kubesched.metrics.recorder import Metrics
+from kubesched.recording.journal import Journal
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.tasks import Tasks
@@ -51,6 +52,7 @@ class Evictions:
         find_pod: Callable[[str, str], Pod | None],
         activate: Callable[[Sequence[str]], None],
         metrics: Metrics,
+        journal: Journal | None = None,
     ) -> None:
         self._api_calls = api_calls
         self._nominator = nominator
@@ -62,12 +64,15 @@ class Evictions:
         #: makes pods active at once, by uid
         self._activate = activate
         self._metrics = metrics
+        self._journal = journal
         #: preemptor's uid → what is being done for it
         self._under_way: dict[str, Eviction] = {}
         self._tasks = Tasks()
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background; those that are on their way out are left alone."""
+        if self._journal is not None:
+            self._journal.evicting(victims)
         staying = [each for each in victims if each.pod.metadata.deletion_timestamp is None]
         if not staying:
             return

@@ -12,8 +12,9 @@ Failures of the others are raised as ClientError, except when prioritizing, whic
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Final
 
 from msgspec import Raw, Struct
@@ -78,6 +79,10 @@ class Extenders:
         self.has_filters = any(extender.filters for extender in self._extenders)
         self.has_preemptors = any(extender.preempts for extender in self._extenders)
         self.has_prioritizers = any(extender.prioritizes for extender in self._extenders)
+        #: how many wait for answers
+        self._waiting = 0
+        #: set when one of them has its answer
+        self._answered = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._extenders)
@@ -86,6 +91,21 @@ class Extenders:
         """Close all connections; requests under way fail."""
         await asyncio.gather(*(extender.aclose() for extender in self._extenders))
 
+    async def wait_until_unused(self) -> None:
+        """Wait until nobody waits for an answer; who asks on with an answer has not done yet."""
+        while self._waiting:
+            self._answered.clear()
+            await self._answered.wait()
+
+    @contextlib.contextmanager
+    def _in_use(self) -> Iterator[None]:
+        self._waiting += 1
+        try:
+            yield
+        finally:
+            self._waiting -= 1
+            self._answered.set()
+
     def _interested(self, pod: Pod) -> list[HttpExtender]:
         return [extender for extender in self._extenders if extender.is_interested(pod)]
 
@@ -93,6 +113,10 @@ class Extenders:
 
     async def filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:
         """Ask the extenders which nodes suit the pod."""
+        with self._in_use():
+            return await self._filter(pod, node_names)
+
+    async def _filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:
         feasible = list(node_names)
         given = frozenset(feasible)
         rejected: dict[str, Status] = {}
@@ -123,7 +147,8 @@ class Extenders:
         has_silent = len(scoring) < len(interested)
         totals = dict.fromkeys(node_names, 0) if has_silent else {}
         given = frozenset(node_names)
-        answers = await self._ask_for_scores(scoring, pod, node_names)
+        with self._in_use():
+            answers = await self._ask_for_scores(scoring, pod, node_names)
         for extender, answer in zip(scoring, answers, strict=True):
             for node, score in answer:
                 if node in given:
@@ -171,7 +196,8 @@ class Extenders:
             if not extender.binds:
                 continue
             try:
-                await extender.bind(pod, node_name)
+                with self._in_use():
+                    await extender.bind(pod, node_name)
             except ClientError as error:
                 _pass_over(extender, error, what="Skipping extender in bind")
                 continue
@@ -191,7 +217,8 @@ class Extenders:
             if not extender.preempts:
                 continue
             try:
-                victims = await self._preempt_with(extender, pod, victims, pods_on)
+                with self._in_use():
+                    victims = await self._preempt_with(extender, pod, victims, pods_on)
             except ClientError as error:
                 _pass_over(extender, error, what="Skipped extender", level=logging.DEBUG)
         return victims

@@ -13,6 +13,7 @@ from kubesched.client.informer import Handler, Informer
 from kubesched.client.meta import ApiObject
 from kubesched.client.rest import ApiClient
 from kubesched.metrics.recorder import Metrics
+from kubesched.recording.recorded_handler import RecordedPodHandler
 from kubesched.scheduler.engine import Engine
 from kubesched.scheduler.handlers import (
     BudgetHandler,
@@ -38,18 +39,19 @@ class Informers:
     ) -> None:
         self._metrics = metrics
         self._timer = timer
+        pods = PodHandler(
+            engine.cluster,
+            engine.queue,
+            waiting=engine.waiting,
+            is_ours=engine.is_ours,
+            on_unreadable=engine.failures.refuse,
+        )
         self.pods = Informer(
             client,
             resources.PODS,
             Pod,
             handler=self._timed(
-                PodHandler(
-                    engine.cluster,
-                    engine.queue,
-                    waiting=engine.waiting,
-                    is_ours=engine.is_ours,
-                    on_unreadable=engine.failures.refuse,
-                ),
+                pods if engine.journal is None else RecordedPodHandler(pods, engine.journal),
                 lambda pod: pod_kind(pod) if pod.spec.node_name or engine.is_ours(pod) else "",
             ),
             field_selector=RUNNING_PODS,

@@ -23,6 +23,15 @@ class NodeSampler:
         self._table = table
         self._start = 0
 
+    @property
+    def start(self) -> int:
+        """Where the next search starts; a replay sets it."""
+        return self._start
+
+    @start.setter
+    def start(self, position: int) -> None:
+        self._start = position
+
     def sample(self, rows: IndexArray, enough: int) -> tuple[IndexArray, int]:
         """Return the first `enough` of the feasible `rows`, and how many nodes were looked at."""
         total = len(self._table)

@@ -14,11 +14,13 @@ from kubesched.framework.status import error
 from kubesched.progress import Progress
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.recording.journal import Journal
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import Bindings
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.plugin_watches import PluginWatches
 from kubesched.scheduler.recorders import Recorders
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
@@ -45,6 +47,7 @@ class Scheduler:
         clock: Clock,
         progress: Progress,
         extended_cycle: ExtendedCycle | None = None,
+        journal: Journal | None = None,
     ) -> None:
         self._frameworks = frameworks
         self._cluster = cluster
@@ -55,12 +58,15 @@ class Scheduler:
         self._bindings = bindings
         self._failures = failures
         self._recorders = recorders
+        self._plugin_watches = PluginWatches(recorders)
         self._attempts = attempts
         #: set by the queue whenever there may be a pod to schedule
         self._ready = ready
         self._clock = clock
         #: told at every turn of the loop
         self._progress = progress
+        #: told of every decision, if somebody wants a record of them
+        self._journal = journal
 
     async def run(self) -> None:
         """Schedule for ever; ends by being cancelled."""
@@ -78,6 +84,8 @@ class Scheduler:
                 await self._schedule_one(pod)
             except Exception as bug:  # noqa: BLE001 (a bug costs this attempt at this pod only)
                 _bugs.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
+                if self._journal is not None:
+                    self._journal.raised(pod, bug)
                 self._cluster.forget(pod.info.uid)
                 framework = self._frameworks.get(pod.info.pod.spec.scheduler_name)
                 if framework is None:
@@ -122,10 +130,17 @@ class Scheduler:
         if _log.enabled(3):
             _log.v(3, "Attempting to schedule pod", pod=pod.info.full_name)
         if self.extended_cycle is None:
+            if self._journal is not None:
+                self._journal.deciding()
             decision = self._cycle.schedule(framework, pod.info)
         else:
+            if self._journal is not None:
+                self._journal.asking(framework.scheduler_name, pod.info.pod)
             decision = await self.extended_cycle.schedule(framework, pod.info)
+        if self._journal is not None:
+            self._journal.decided(framework.scheduler_name, pod, decision)
         self._attempts.decided(pod)
+        self._plugin_watches.settle(framework, pod.info)
         if decision.node_name:
             self._bindings.start(framework, pod, decision)
         else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
+from collections.abc import AsyncGenerator, AsyncIterator
 from email.utils import formatdate
 
 from kubesched.server import answers
@@ -24,6 +25,8 @@ from kubesched.server.users import User
 _log = logging.getLogger(__name__)
 
 _CACHE_CONTROL = (b"cache-control", b"no-cache, private")
+#: A client that does not take a piece within this time never will.
+_STALL_TIMEOUT_S = 60.0
 
 
 class App:
@@ -49,9 +52,13 @@ class App:
         request = Request(scope, receive)
         answer = await self._answer_or_apology(request)
         try:
-            await _send(send, answer, bodiless=request.method == "HEAD")
+            await send_answer(send, answer, bodiless=request.method == "HEAD")
         except asyncio.CancelledError:
             # The end of the server. Without its end, the client can tell that this is not all.
+            return
+        except TimeoutError:
+            _log.debug("%s %s: the client takes nothing", request.method, quoted(request.path))
+            request.hang_up()
             return
         except Exception:  # noqa: BLE001 (what has been sent cannot be taken back)
             _log.exception("%s %s failed half-way", request.method, quoted(request.path))
@@ -121,10 +128,12 @@ def _refused(name: str, verb: str, request: Request, reason: str) -> str:
     return f"forbidden: {what}" + (f": {reason}" if reason else "")
 
 
-async def _send(send: Send, answer: Answer, *, bodiless: bool) -> None:
+async def send_answer(send: Send, answer: Answer, *, bodiless: bool) -> None:
+    """Send an answer, and what follows it piece by piece as fast as the client takes it."""
+    own = {name for name, _ in answer.headers}
     headers = [
         (b"date", formatdate(usegmt=True).encode("ascii")),
-        _CACHE_CONTROL,
+        *(() if "cache-control" in own else (_CACHE_CONTROL,)),
         (b"content-type", answer.content_type.encode("latin-1")),
         *((name.encode("latin-1"), value.encode("latin-1")) for name, value in answer.headers),
     ]
@@ -132,6 +141,16 @@ async def _send(send: Send, answer: Answer, *, bodiless: bool) -> None:
         headers.append((b"content-length", b"%d" % len(answer.body)))
     await send({"type": "http.response.start", "status": answer.code, "headers": headers})
     if answer.pieces is not None and not bodiless:
-        async for piece in answer.pieces:
-            await send({"type": "http.response.body", "body": piece, "more_body": True})
+        await _send_pieces(send, answer.pieces)
     await send({"type": "http.response.body", "body": answer.body})
+
+
+async def _send_pieces(send: Send, pieces: AsyncIterator[bytes]) -> None:
+    try:
+        async for piece in pieces:
+            async with asyncio.timeout(_STALL_TIMEOUT_S):
+                await send({"type": "http.response.body", "body": piece, "more_body": True})
+    finally:
+        # Whoever makes the pieces is to know at once that nobody takes them any more.
+        if isinstance(pieces, AsyncGenerator):
+            await pieces.aclose()

@@ -12,6 +12,7 @@ from kubesched.server.sources import MetricsPage
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
 _UINT32_LIMIT = 1 << 32
+_UINT32_DIGITS = 10
 _INT32_LIMIT = 1 << 31
 
 _FLAGS_INDEX = """<html>
@@ -90,7 +91,7 @@ def _number_problem(value: str) -> str:
     """Say in Go's words why a text is not a verbosity; "" if it is one."""
     if not (value.isascii() and value.isdigit()):
         return f"strconv.ParseUint: parsing {quoted(value)}: invalid syntax"
-    if int(value) >= _UINT32_LIMIT:
+    if len(value.lstrip("0")) > _UINT32_DIGITS or int(value) >= _UINT32_LIMIT:
         return f"strconv.ParseUint: parsing {quoted(value)}: value out of range"
     if int(value) >= _INT32_LIMIT:
         problem = f"strconv.ParseInt: parsing {quoted(value)}: value out of range"

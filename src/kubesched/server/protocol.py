@@ -14,7 +14,7 @@ from typing import Any
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from kubesched.server.request import CERTIFICATES_EXTENSION
+from kubesched.server.request import ABORT_EXTENSION, CERTIFICATES_EXTENSION
 
 HEAD_LIMIT_BYTES = 1 << 20
 HEAD_TIMEOUT_S = 32.0
@@ -72,7 +72,10 @@ class ServingProtocol(HttpToolsProtocol):
         super().on_message_begin()
         if self._head_bytes is None:
             self._await_head()
-        extensions: dict[str, Any] = {CERTIFICATES_EXTENSION: self._certificates}
+        extensions: dict[str, Any] = {
+            CERTIFICATES_EXTENSION: self._certificates,
+            ABORT_EXTENSION: self.transport.abort,
+        }
         self.scope["extensions"] = extensions
 
     def on_headers_complete(self) -> None:

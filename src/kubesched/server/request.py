@@ -14,6 +14,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 #: The name under which a connection's verified certificates come along.
 CERTIFICATES_EXTENSION = "kubesched.client_certificates"
+#: The name of what ends a connection without another word.
+ABORT_EXTENSION = "kubesched.abort"
 #: No body that means anything is longer.
 BODY_LIMIT_BYTES = 4096
 BODY_TIMEOUT_S = 30.0
@@ -68,17 +70,28 @@ class Request:
         wanted = name.strip().lower().encode()
         return [_text(value) for key, value in self._scope["headers"] if key == wanted]
 
-    async def body(self) -> bytes:
+    async def body(self, *, limit_bytes: int = BODY_LIMIT_BYTES) -> bytes:
         """Read the body; ValueError if it is too long, TimeoutError if it does not come."""
-        received = b""
+        received = bytearray()
         async with asyncio.timeout(BODY_TIMEOUT_S):
             while True:
                 message = await self._receive()
                 received += message.get("body", b"")
-                if len(received) > BODY_LIMIT_BYTES:
+                if len(received) > limit_bytes:
                     raise ValueError("http: request body too large")
                 if not message.get("more_body", False):
-                    return received
+                    return bytes(received)
+
+    def hang_up(self) -> None:
+        """End the connection, and forget what the client has not taken yet."""
+        abort = self._scope.get("extensions", {}).get(ABORT_EXTENSION)
+        if abort is not None:
+            abort()
+
+    async def disconnected(self) -> None:
+        """Return when the client is gone, or has its answer; a body that was not read is lost."""
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
 
 
 def _text(value: bytes) -> str:

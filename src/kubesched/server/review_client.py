@@ -6,10 +6,10 @@ import logging
 import os
 from collections.abc import Callable, Mapping
 
-from kubesched import __version__
 from kubesched.client import kubeconfig
 from kubesched.client.requester import RequestObserver
 from kubesched.client.rest import ApiClient
+from kubesched.client.user_agent import user_agent
 from kubesched.errors import ConfigError, KubeconfigError
 from kubesched.server.reviews import TIMEOUT_S
 
@@ -45,12 +45,11 @@ def review_client(
             raise ConfigError(f"failed to get delegated {purpose} kubeconfig: {error}") from error
         _log.warning("failed to read in-cluster kubeconfig for delegated %s: %s", purpose, error)
         return None
-    user_agent = f"kube-scheduler/kubesched-{__version__}/{purpose}"
     return ApiClient(
         access,
         qps=_QPS,
         burst=_BURST,
-        user_agent=user_agent,
+        user_agent=user_agent(purpose),
         timeout_s=TIMEOUT_S,
         observer=observe(purpose, access.server.address),
     )

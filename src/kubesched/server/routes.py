@@ -33,6 +33,8 @@ class Routes:
         self._add_pages()
         if sources.profiling:
             self._add_debug()
+        if sources.web_page is not None:
+            self._exact["/ui"] = self._prefixes["/ui/"] = sources.web_page
         if sources.status is not None:
             self._exact["/statusz"] = Statusz(
                 sources.component,

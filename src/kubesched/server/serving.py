@@ -15,12 +15,13 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Coroutine, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any, Self
 
 import uvicorn
 
+from kubesched import logs
 from kubesched.clock import Clock, RealClock
 from kubesched.errors import ConfigError
 from kubesched.server.app import App
@@ -38,7 +39,7 @@ from kubesched.server.tls_front import NamedPair, TlsFront
 from kubesched.server.tls_settings import TlsSettings
 from kubesched.server.trust import Trust, TrustKeeper
 
-_log = logging.getLogger(__name__)
+_log, _lines = logging.getLogger(__name__), logs.get_logger(__name__)
 
 GRACE_S = 5
 _KEEP_ALIVE_S = 90
@@ -106,8 +107,8 @@ class SecureServer:
             await parts.aclose()
             raise
         self._tasks = [
-            _eternal("certificate reload", self._reload(parts)),
-            _eternal("certificate authorities", parts.trust.follow()),
+            _eternal("certificate reload", lambda: self._reload(parts)),
+            _eternal("certificate authorities", parts.trust.follow),
         ]
         self._server = _Server(_uvicorn_config(parts))
         self._serving = asyncio.create_task(self._server.serve(sockets=[parts.listener]))
@@ -125,12 +126,13 @@ class SecureServer:
         if server is not None and serving is not None:
             server.stopping.set()
             await serving
+            _lines.info("[graceful-termination] secure server has stopped listening")
             await server.end_connections()
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
         await parts.aclose()
-        _log.info("[graceful-termination] secure server is exiting")
+        _lines.info("[graceful-termination] secure server is exiting")
 
     async def _reload(self, parts: _Parts) -> None:
         while True:
@@ -288,12 +290,12 @@ def process_started() -> float:
     return time.time()
 
 
-def _eternal(name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+def _eternal(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
     """Start what should not fail; if it does, somebody must hear of it."""
 
     async def guarded() -> None:
         try:
-            await work
+            await work()
         except Exception:  # noqa: BLE001 (the server goes on without it, and says so)
             _log.exception("the server's %s stopped working", name)
 

@@ -6,11 +6,13 @@ of the program that it belongs to. A page that is None does not exist: 404.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from kubesched.client.requester import RequestObserver
+from kubesched.server.answers import Answer
+from kubesched.server.request import Request
 from kubesched.server.reviews import TokenCacheObserver
 
 
@@ -95,3 +97,5 @@ class Sources:
     set_verbosity: Callable[[int], None] | None = None
     #: whether /debug/pprof and /debug/flags exist
     profiling: bool = False
+    #: answers everything under /ui/
+    web_page: Callable[[Request], Awaitable[Answer]] | None = None

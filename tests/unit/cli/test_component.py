@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, cast
 
 import pytest
 
 from kubesched.cli import component
 from kubesched.cli.component import Election
+from kubesched.cli.options import make_options
 from kubesched.client.access import ClusterAccess
-from kubesched.config.features import FeatureGates
-from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ClientError, LeadershipLostError
 from kubesched.metrics.recorder import Metrics
 from tests.unit.builders import DEFAULT_GATES
@@ -68,11 +67,10 @@ class App:
 class Bench:
     """An election of which the test has both ends."""
 
-    def __init__(self) -> None:
+    def __init__(self, *flags: str) -> None:
         self.journal: list[str] = []
-        config = SchedulerConfiguration.default(FeatureGates.of({}))
         access = ClusterAccess.plain("http://127.0.0.1:9")  # nobody is asked
-        self.election = Election(access, config, Metrics(DEFAULT_GATES))
+        self.election = Election(access, make_options(flags), Metrics(DEFAULT_GATES))
         self.elector = Elector(self.journal)
         elector: Any = self.elector
         self.election.elector = elector
@@ -171,3 +169,55 @@ def test_a_scheduler_that_fails_gives_up_the_lease() -> None:
         assert bench.journal == ["released"]
 
     asyncio.run(main())
+
+
+# --- coordinated --------------------------------------------------------------------------------
+
+
+def test_nobody_stands_as_a_candidate_unless_told_to() -> None:
+    assert Bench().election.candidate is None
+
+
+def test_with_the_gate_it_stands_as_a_candidate_while_it_is_there() -> None:
+    async def main() -> None:
+        bench = Bench("--feature-gates=CoordinatedLeaderElection=true")
+        assert bench.election.candidate is not None
+        bench.election.candidate = cast("Any", Candidate(bench.journal))
+        running = bench.start()
+        await bench.until("stands")
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+        assert bench.journal.index("stands no more") < bench.journal.index("released")
+
+    asyncio.run(main())
+
+
+def test_a_candidate_that_fails_does_not_end_the_scheduler() -> None:
+    async def main() -> None:
+        bench = Bench("--feature-gates=CoordinatedLeaderElection=true")
+        bench.election.candidate = cast("Any", Candidate(bench.journal, bug=ValueError("a bug")))
+        running = bench.start()
+        await bench.until("stands")
+        await asyncio.sleep(0.01)
+        assert not running.done()
+        running.cancel()
+        await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(main())
+
+
+class Candidate:
+    """Notes that it stands."""
+
+    def __init__(self, journal: list[str], bug: Exception | None = None) -> None:
+        self._journal = journal
+        self._bug = bug
+
+    async def run(self) -> None:
+        self._journal.append("stands")
+        if self._bug is not None:
+            raise self._bug
+        try:
+            await asyncio.Event().wait()
+        finally:
+            self._journal.append("stands no more")

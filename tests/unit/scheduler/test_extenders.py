@@ -593,3 +593,51 @@ def test_an_ignorable_extender_loses_its_say_or_the_node_without_victims() -> No
             assert narrowed == {"b": Victims([V1], 1)}
 
     run(main())
+
+
+# --- until nobody needs them any more ---------------------------------------------------------
+
+
+def test_extenders_are_in_use_while_somebody_asks_them_and_asks_on() -> None:
+    async def main() -> None:
+        arrived, proceed = asyncio.Event(), asyncio.Event()
+
+        async def slowly(_exchange: Exchange) -> bytes:
+            arrived.set()
+            await proceed.wait()
+            return passing("a", "b")
+
+        script = Script().on("POST", "/filter", slowly).on("POST", "/prioritize", scoring(a=1))
+        async with serving(script) as server:
+            config = extender(server, filter_verb="filter", prioritize_verb="prioritize", weight=1)
+            async with connected(config) as extenders:
+                await asyncio.wait_for(extenders.wait_until_unused(), 1)
+
+                async def cycle() -> dict[str, int]:
+                    verdict = await extenders.filter(POD, NODES)
+                    return await extenders.prioritize(POD, verdict.feasible)
+
+                cycling = asyncio.create_task(cycle())
+                await arrived.wait()
+                unused = asyncio.create_task(extenders.wait_until_unused())
+                await settle()
+                assert not unused.done()
+                proceed.set()
+                await unused
+                assert cycling.done(), "the cycle had not asked for scores yet"
+                assert await cycling == {"a": 10}
+
+    run(main())
+
+
+def test_extenders_that_fail_are_not_in_use_any_more() -> None:
+    async def main() -> None:
+        async with serving(Script()) as server:
+            config = extender(server, filter_verb="filter", bind_verb="bind")
+            async with connected(config) as extenders:
+                for attempt in (extenders.filter(POD, NODES), extenders.bind(POD, "a")):
+                    with pytest.raises(ExtenderError):
+                        await attempt
+                await asyncio.wait_for(extenders.wait_until_unused(), 1)
+
+    run(main())

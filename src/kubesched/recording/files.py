@@ -1,0 +1,133 @@
+"""A recording on the disk: gzip, one JSON object a line, and older files beside the newest.
+
+    FILE      being written
+    FILE.1    the one before, … up to FILE.N-1
+
+After each flush, whoever reads the file sees everything up to it, whatever becomes of the process.
+Each file begins with the whole state, so that one alone can be replayed, and the oldest may go.
+"""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Sequence
+from pathlib import Path
+from typing import BinaryIO, Final
+
+import msgspec
+
+from kubesched.errors import ConfigError
+from kubesched.recording.entries import End, Entry, Header, Seal
+
+#: Fast; twice the time saves a tenth.
+COMPRESSION_LEVEL: Final = 1
+_GZIP: Final = 31
+GZIP_MAGIC: Final = b"\x1f\x8b"
+#: What a recording begins with.
+FIRST_WORDS: Final = b'{"kubeschedRecording"'
+_FIRST_BYTES: Final = 4096
+#: As much is compressed at most before it is on the disk.
+FLUSH_AFTER_BYTES: Final = 1 << 20
+
+
+class RecordingFile:
+    """One file, from its header to its end."""
+
+    def __init__(self, path: Path, header: Header) -> None:
+        """Create it; raises OSError if that is not possible."""
+        self._out: BinaryIO = os.fdopen(
+            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0
+        )
+        self._zip = zlib.compressobj(COMPRESSION_LEVEL, zlib.DEFLATED, _GZIP)
+        self._encoder = msgspec.json.Encoder()
+        self._crc = 0
+        #: bytes that were compressed and may not be on the disk
+        self._unflushed = 0
+        #: bytes on the disk
+        self.size = 0
+        self._put(self._encoder.encode(header) + b"\n")
+
+    def write(self, entries: Sequence[Entry]) -> None:
+        """Add entries."""
+        self._put(self._encoder.encode_lines(entries))
+        if self._unflushed >= FLUSH_AFTER_BYTES:
+            self.flush()
+
+    def flush(self) -> None:
+        """Let everything so far be read by whoever reads the file."""
+        if self._unflushed:
+            self._seal()
+            self._out_all(self._zip.flush(zlib.Z_SYNC_FLUSH))
+            self._unflushed = 0
+
+    def close(self) -> None:
+        """End the file in good order."""
+        try:
+            self._put(self._encoder.encode_lines([End()]))
+            self._seal()
+            self._out_all(self._zip.flush(zlib.Z_FINISH))
+        finally:
+            self.abandon()
+
+    def abandon(self) -> None:
+        """Leave the file as it is."""
+        self._out.close()
+
+    def _seal(self) -> None:
+        seal = self._encoder.encode_lines([Seal(crc=self._crc)])
+        self._out_all(self._zip.compress(seal))
+        self._crc = 0
+
+    def _put(self, lines: bytes) -> None:
+        self._crc = zlib.crc32(lines, self._crc)
+        self._unflushed += len(lines)
+        self._out_all(self._zip.compress(lines))
+
+    def _out_all(self, data: bytes) -> None:
+        left = memoryview(data)
+        while left:
+            written = self._out.write(left)
+            self.size += written
+            left = left[written:]
+
+
+def numbered(path: Path, number: int) -> Path:
+    """Return the path of the file that is so many files older than the newest."""
+    return path.with_name(f"{path.name}.{number}") if number else path
+
+
+def make_room(path: Path, files: int) -> None:
+    """Let each file take the next number, and the oldest go; raises OSError."""
+    numbered(path, files - 1).unlink(missing_ok=True)
+    for number in range(files - 1, 0, -1):
+        older, newer = numbered(path, number), numbered(path, number - 1)
+        if newer.exists():
+            newer.rename(older)
+
+
+def check_target(path: Path) -> None:
+    """Refuse to put something else aside, or to write where that cannot be done."""
+    try:
+        with path.open("rb") as found:
+            start = found.read(_FIRST_BYTES)
+    except FileNotFoundError:
+        start = b""
+    except OSError as failed:
+        raise ConfigError(f"--record {path}: {(failed.strerror or '').lower()}") from None
+    if start and not _may_be_a_recording(start):
+        raise ConfigError(f"--record {path}: there is a file that is no recording; name another")
+    folder = path.absolute().parent
+    if not folder.is_dir():
+        raise ConfigError(f"--record {path}: there is no folder {folder}")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise ConfigError(f"--record {path}: the folder {folder} cannot be written to")
+
+
+def _may_be_a_recording(start: bytes) -> bool:
+    """Tell whether a file begins as recordings do, as far as it goes."""
+    try:
+        first = zlib.decompressobj(_GZIP).decompress(start, len(FIRST_WORDS))
+    except zlib.error:
+        return False
+    return FIRST_WORDS.startswith(first)

@@ -1,0 +1,32 @@
+"""Failure messages without names, so that those of a redacted recording can be compared.
+
+Messages quote names, put them in braces, or call a claim by its name; and they list reasons in
+alphabetical order, which pseudonyms would change.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+_NAMES: Final = re.compile(r'"[^"]*"|\{[^}]*\}|(?<=claim )\S+/\S+|(?<=claim: )\S+/\S+')
+
+
+def without_names(message: str) -> str:
+    """Return a message without names."""
+    return _NAMES.sub(_mask, message)
+
+
+def same_without_names(one: str, other: str) -> bool:
+    """Tell whether two messages say the same, whatever names are in them."""
+    return _reasons(one) == _reasons(other)
+
+
+def _reasons(message: str) -> list[str]:
+    # Which reason stands at the beginning or the end of a list depends on names.
+    return sorted(each.removesuffix(".") for each in re.split(r"[,.:] ", without_names(message)))
+
+
+def _mask(found: re.Match[str]) -> str:
+    text = found[0]
+    return f"{text[0]}*{text[-1]}" if text[0] in '"{' else "*"

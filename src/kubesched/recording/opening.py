@@ -1,0 +1,28 @@
+"""Opening a recording to write to, as the flags say."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from kubesched.clock import Clock
+from kubesched.recording import files
+from kubesched.recording.journal import Journal
+from kubesched.recording.options import RecordingOptions
+from kubesched.recording.redaction import NameRedactor
+from kubesched.recording.writer import Writer
+
+
+def open_journal(
+    options: RecordingOptions, clock: Clock, *, plugin_files: Sequence[str] = ()
+) -> Journal:
+    """Return a journal; raises ConfigError if there cannot be a recording at its path."""
+    path = Path(options.path)
+    files.check_target(path)
+    writer = Writer(
+        path,
+        max_bytes=options.max_bytes,
+        files=options.files,
+        redactor=NameRedactor() if options.redact else None,
+    )
+    return Journal(writer, clock=clock, plugin_files=plugin_files)

@@ -1,0 +1,271 @@
+"""One file of a recording: its lines, checked, and what they are.
+
+A file holds runs of lines, each followed by a seal with their checksum. A run is believed once its
+seal agrees. Lines after the last seal are believed if the file just ends there: that is what is
+left of a process that was killed.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from collections.abc import Iterator
+from enum import Enum
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Final
+
+import msgspec
+from msgspec import Raw, Struct
+
+from kubesched.errors import ObjectError
+from kubesched.recording.entries import (
+    FORMAT,
+    Answered,
+    AnyEntry,
+    Asking,
+    Assumed,
+    CheckpointEnd,
+    Configured,
+    Decided,
+    Entry,
+    Forgotten,
+    Gone,
+    Header,
+    Nominated,
+    Pending,
+    Put,
+    Raised,
+    Removed,
+    Returned,
+    Seal,
+    Unnominated,
+    VolumeAssumed,
+    VolumeRestored,
+)
+from kubesched.recording.files import FIRST_WORDS, GZIP_MAGIC
+from kubesched.recording.kinds import KINDS
+
+_CHUNK_BYTES: Final = 1 << 18
+_SEAL: Final = b'{"is":"seal"'
+_END: Final = b'{"is":"end"'
+_CHECKPOINT_END: Final = b'{"is":"checkpoint"'
+
+
+class _Put(Entry, frozen=True, tag="put"):
+    kind: str
+    object: Raw
+
+
+class _VolumeAssumed(Entry, frozen=True, tag="volumeAssumed"):
+    kind: str
+    object: Raw
+
+
+class _Glance(Struct, gc=False):
+    """What is to be known of a line without reading it."""
+
+    form: str = msgspec.field(name="is")
+    at: int = 0
+
+
+class _Version(Struct, gc=False, rename="camel"):
+    kubesched_recording: int
+
+
+_decode: Final = msgspec.json.Decoder(
+    _Put
+    | _VolumeAssumed
+    | Removed
+    | Pending
+    | Gone
+    | Configured
+    | Asking
+    | Answered
+    | Decided
+    | Raised
+    | Assumed
+    | Forgotten
+    | Returned
+    | Nominated
+    | Unnominated
+    | VolumeRestored
+    | CheckpointEnd
+).decode
+_glance: Final = msgspec.json.Decoder(_Glance).decode
+_seal: Final = msgspec.json.Decoder(Seal).decode
+_header: Final = msgspec.json.Decoder(Header).decode
+_version: Final = msgspec.json.Decoder(_Version).decode
+_objects: Final = {name: msgspec.json.Decoder(kind).decode for name, kind in KINDS.items()}
+
+
+class Ending(Enum):
+    """How a file ends."""
+
+    CLOSED = "closed"
+    CUT_OFF = "cut off"
+    DAMAGED = "damaged"
+
+
+class Summary(Struct):
+    """What there is in a file."""
+
+    entries: int = 0
+    #: whether the state at the beginning is complete; without it nothing can be replayed
+    has_state: bool = False
+    ending: Ending = Ending.CUT_OFF
+    #: what is wrong, if it is damaged
+    damage: str = ""
+    #: milliseconds since the recording began
+    first_at: int = 0
+    last_at: int = 0
+    decided_at: array[int] = msgspec.field(default_factory=lambda: array("q"))
+
+
+class Part:
+    """One file."""
+
+    def __init__(self, path: Path) -> None:
+        """Read its header; raises ObjectError if it is no recording."""
+        self.path = path
+        #: how the last reading ended, and why
+        self._ended, self._why = Ending.CUT_OFF, ""
+        self.header = self._read_header()
+        #: number of its first entry
+        self.first = 0
+
+    def _read_header(self) -> Header:
+        try:
+            first = next(self._lines(), b"")
+        except OSError as failed:
+            raise ObjectError(f"{self.path}: {(failed.strerror or '').lower()}") from None
+        try:
+            version = _version(first).kubesched_recording
+        except msgspec.MsgspecError:
+            raise ObjectError(f"{self.path} is no recording of kubesched") from None
+        if version != FORMAT:
+            raise ObjectError(
+                f"{self.path} is a recording in format {version}, and this version of kubesched "
+                f"reads format {FORMAT}: use the version that wrote it"
+            )
+        try:
+            return _header(first)
+        except msgspec.MsgspecError as wrong:
+            raise ObjectError(f"{self.path}: its header cannot be read: {wrong}") from None
+
+    # --- lines ------------------------------------------------------------------------------
+
+    def _chunks(self) -> Iterator[bytes]:
+        """Decompress; `_ended` says afterwards how that ended."""
+        self._ended, self._why = Ending.CUT_OFF, ""
+        unzip = zlib.decompressobj(31)
+        with self.path.open("rb") as packed:
+            if packed.read(len(GZIP_MAGIC)) != GZIP_MAGIC:
+                return
+            packed.seek(0)
+            while chunk := packed.read(_CHUNK_BYTES):
+                before = unzip.copy()
+                try:
+                    yield unzip.decompress(chunk)
+                except zlib.error as wrong:
+                    yield from _as_far_as_possible(before, chunk)
+                    self._damaged(str(wrong).partition(": ")[2] or str(wrong))
+                    return
+                if unzip.eof:
+                    self._ended = Ending.CLOSED
+                    return
+
+    def _lines(self) -> Iterator[bytes]:
+        """Return whole lines, as they come."""
+        rest = b""
+        for data in self._chunks():
+            *lines, rest = (rest + data).split(b"\n")
+            yield from lines
+
+    def _checked_lines(self) -> Iterator[bytes]:
+        """Return lines that are as they were written, without header, seals and end."""
+        run: list[bytes] = []
+        crc = 0
+        for line in self._lines():
+            if line.startswith(_SEAL):
+                if not self._agrees(line, crc):
+                    self._damaged("a checksum is wrong")
+                    return
+                yield from run
+                run, crc = [], 0
+            else:
+                crc = zlib.crc32(b"\n", zlib.crc32(line, crc))
+                if not line.startswith((_END, FIRST_WORDS)):
+                    run.append(line)
+        if self._ended is Ending.CUT_OFF:
+            yield from run
+
+    def _agrees(self, line: bytes, crc: int) -> bool:
+        try:
+            return _seal(line).crc == crc
+        except msgspec.MsgspecError:
+            return False
+
+    def _damaged(self, why: str) -> None:
+        self._ended, self._why = Ending.DAMAGED, why
+
+    # --- entries ----------------------------------------------------------------------------
+
+    @cached_property
+    def summary(self) -> Summary:
+        """What there is, without reading it in full."""
+        found = Summary()
+        for line in self._checked_lines():
+            try:
+                seen = _glance(line)
+            except msgspec.MsgspecError:
+                self._damaged("a line cannot be read")
+                break
+            if seen.form == "checkpoint":
+                found.has_state = True
+                found.first_at = seen.at
+            elif found.has_state:
+                found.entries += 1
+                if seen.form == "decided":
+                    found.decided_at.append(seen.at)
+            found.last_at = max(found.last_at, seen.at)
+        found.ending, found.damage = self._ended, self._why
+        return found
+
+    def read(self, *, checkpoint: bool = True) -> Iterator[AnyEntry]:
+        """Return the entries of the checkpoint up to its end, if wanted, and those after it.
+
+        Raises ObjectError where the file is damaged.
+        """
+        wanted = checkpoint
+        for line in self._checked_lines():
+            if wanted:
+                yield self._decoded(line)
+            elif line.startswith(_CHECKPOINT_END):
+                wanted = True
+        if self._ended is Ending.DAMAGED:
+            raise ObjectError(f"{self.path} is damaged: {self._why}")
+
+    def _decoded(self, line: bytes) -> AnyEntry:
+        try:
+            entry = _decode(line)
+            if isinstance(entry, _Put):
+                return Put(at=entry.at, kind=entry.kind, object=_object(entry))
+            if isinstance(entry, _VolumeAssumed):
+                return VolumeAssumed(at=entry.at, kind=entry.kind, object=_object(entry))
+        except (msgspec.MsgspecError, KeyError) as wrong:
+            raise ObjectError(f"{self.path}: an entry cannot be read: {wrong}") from None
+        return entry
+
+
+def _as_far_as_possible(unzip: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
+    """Decompress what comes before the damage."""
+    for place in range(len(chunk)):
+        try:
+            yield unzip.decompress(chunk[place : place + 1])
+        except zlib.error:
+            return
+
+
+def _object(entry: _Put | _VolumeAssumed) -> Any:  # noqa: ANN401 (of the kind's type)
+    return _objects[entry.kind](entry.object)

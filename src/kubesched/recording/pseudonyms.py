@@ -1,0 +1,116 @@
+"""Other names for names: the same for the same, and telling nothing.
+
+A name's pseudonym is a hash with a key that is made at run time and never written: whoever has the
+recording cannot try names out. Two kinds of names need more than that:
+
+dashed     parts between dashes have pseudonyms of their own, because the claim of an ephemeral
+           volume is found by the pod's name, a dash, and the volume's name
+ordered    of volumes that suit a claim equally well the first by name is taken, so pseudonyms of
+           volumes are in the order of their names
+"""
+
+from __future__ import annotations
+
+import base64
+import secrets
+from bisect import bisect_left
+from hashlib import blake2b
+from typing import Final
+
+_DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
+#: Labels of ordered names are numbers of so many digits, and longer where there is no room left.
+_WIDTH: Final = 12
+_END: Final = len(_DIGITS) ** _WIDTH
+#: Room that is left between names that come in order, at the ends and in between.
+_STEP: Final = len(_DIGITS) ** 7
+_SHARE: Final = 4096
+_MOST_REMEMBERED: Final = 200_000
+
+
+class Pseudonyms:
+    """Gives names other names."""
+
+    def __init__(self) -> None:
+        self._key = secrets.token_bytes(32)
+        #: forgotten from time to time, since it can be worked out again
+        self._known: dict[str, str] = {}
+
+    def of(self, name: str) -> str:
+        """Return the pseudonym of a name; nothing stays nothing."""
+        if not name:
+            return name
+        known = self._known.get(name)
+        if known is None:
+            if len(self._known) >= _MOST_REMEMBERED:
+                self._known.clear()
+            digest = blake2b(name.encode(), key=self._key, digest_size=8).digest()
+            # It begins with a letter, so it is not taken for a number.
+            known = "x" + base64.b32encode(digest).decode().rstrip("=").lower()
+            self._known[name] = known
+        return known
+
+    def dashed(self, name: str) -> str:
+        """Return the pseudonyms of the parts of a name, joined as they were."""
+        return "-".join(map(self.of, name.split("-")))
+
+
+class OrderedPseudonyms:
+    """Gives names other names whose order is the same."""
+
+    def __init__(self) -> None:
+        self._names: list[str] = []
+        self._labels: dict[str, str] = {}
+        #: the name that came last: mostly the next is its neighbour
+        self._last = ""
+
+    def of(self, name: str) -> str:
+        """Return the pseudonym of a name; nothing stays nothing."""
+        if not name:
+            return name
+        label = self._labels.get(name)
+        if label is None:
+            place = bisect_left(self._names, name)
+            before = self._names[place - 1] if place else ""
+            after = self._names[place] if place < len(self._names) else ""
+            label = self._labels[name] = self._between(before, after)
+            self._names.insert(place, name)
+            self._last = name
+        return f"v{label}"
+
+    def _between(self, before: str, after: str) -> str:
+        """Return a label between those of two names, "" being the ends of all."""
+        low, high = self._labels.get(before, ""), self._labels.get(after, "")
+        if not low and not high:
+            return _label(_END // 2)
+        first = int(low[:_WIDTH], len(_DIGITS)) if low else 0
+        last = int(high[:_WIDTH], len(_DIGITS)) if high else _END
+        step = _STEP if not (low and high) else (last - first) // _SHARE
+        if not high or before == self._last:
+            number = first + max(step, 1)
+        elif not low or after == self._last:
+            number = last - max(step, 1)
+        else:
+            number = (first + last) // 2
+        return _label(number) if first < number < last else _halfway(low, high)
+
+
+def _label(number: int) -> str:
+    digits = ""
+    for _ in range(_WIDTH):
+        number, digit = divmod(number, len(_DIGITS))
+        digits = _DIGITS[digit] + digits
+    return digits
+
+
+def _halfway(low: str, high: str) -> str:
+    """Return a text between two that may be longer than both; it never ends in a zero."""
+    found = ""
+    for place in range(len(low) + len(high) + 1):
+        least = _DIGITS.index(low[place]) if place < len(low) else 0
+        most = _DIGITS.index(high[place]) if place < len(high) else len(_DIGITS)
+        if most - least > 1:
+            return found + _DIGITS[(least + most) // 2]
+        found += _DIGITS[least]
+        if least < most:
+            high = ""  # whatever follows is less than it
+    return found + _DIGITS[1]

@@ -1,0 +1,146 @@
+"""Reads recordings, whole or cut off, over all files that are left of them.
+
+FILE.3, FILE.2, FILE.1, FILE ──> parts, oldest first ──> entries, numbered from 0
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Final, Self
+
+from kubesched.errors import ObjectError
+from kubesched.recording.entries import AnyEntry, CheckpointEnd, Decided, Header
+from kubesched.recording.files import numbered
+from kubesched.recording.parts import Ending, Part
+
+DecisionEntry = Decided
+_NUMBER: Final = re.compile(r"(?P<base>.+)\.(?P<number>[1-9][0-9]*)")
+
+
+class Recording:
+    """A recording, and what there is in it."""
+
+    def __init__(self, parts: list[Part], notes: list[str]) -> None:
+        #: oldest first; each goes on where the one before ends
+        self.parts = parts
+        #: what is missing, one line each
+        self.notes = notes
+        first = 0
+        for part in parts:
+            part.first = first
+            first += part.summary.entries
+        #: how many there are; they are numbered from 0
+        self.entries = first
+
+    @classmethod
+    def open(cls, path: str | Path) -> Self:
+        """Open a file, and older ones of the same process beside it.
+
+        Raises ObjectError if it is no recording, or damaged so early that it is of no use.
+        """
+        newest = Part(Path(path))
+        if not newest.summary.has_state:
+            why = newest.summary.damage or "it was cut off"
+            raise ObjectError(f"{path} has nothing to replay: {why} before its first entry")
+        parts, notes = [newest], []
+        for older in _older(Path(path), newest.header):
+            problem = _gap(older, parts[0])
+            if problem:
+                notes.append(f"{older.path} and what is older is left out: {problem}")
+                break
+            parts.insert(0, older)
+        return cls(parts, notes)
+
+    @property
+    def header(self) -> Header:
+        """How it began."""
+        return self.parts[0].header
+
+    @property
+    def start(self) -> datetime:
+        """When it begins."""
+        return self.time_of(self.parts[0].summary.first_at)
+
+    @property
+    def end(self) -> datetime:
+        """When its last entry was made."""
+        return self.time_of(self.parts[-1].summary.last_at)
+
+    @property
+    def cut_off(self) -> bool:
+        """Whether the process ended, or still writes, without having closed it."""
+        return self.parts[-1].summary.ending is Ending.CUT_OFF
+
+    @property
+    def damage(self) -> str:
+        """What is wrong with what comes after the last entry, "" if nothing is."""
+        return self.parts[-1].summary.damage
+
+    def time_of(self, at_ms: int) -> datetime:
+        """Return the time of an entry."""
+        return datetime.fromtimestamp(self.header.start + at_ms / 1000, tz=UTC)
+
+    def state(self, *, before: int = 0) -> tuple[int, Iterator[AnyEntry]]:
+        """Return the last entry before which a whole state is known, and entries from that state.
+
+        First come those that make up the state, up to `CheckpointEnd`; then the numbered ones.
+        """
+        index = max(n for n, part in enumerate(self.parts) if n == 0 or part.first <= before)
+        return self.parts[index].first, self._from(index)
+
+    def _from(self, index: int, *, checkpoint: bool = True) -> Iterator[AnyEntry]:
+        left = self.entries - self.parts[index].first
+        for part in self.parts[index:]:
+            counts = not checkpoint
+            if counts and left == 0:
+                return
+            for entry in part.read(checkpoint=checkpoint):
+                yield entry
+                left -= counts
+                counts = counts or isinstance(entry, CheckpointEnd)
+                if counts and left == 0:
+                    return  # what follows came since, or is damaged
+            checkpoint = False
+
+    def decisions(self) -> Iterator[DecisionEntry]:
+        """Return all decisions."""
+        for entry in self._from(0, checkpoint=False):
+            if isinstance(entry, Decided):
+                yield entry
+
+    def timeline(self, buckets: int) -> list[int]:
+        """Return how many decisions were made in each of as many equal parts of the time."""
+        first = self.parts[0].summary.first_at
+        span = max(self.parts[-1].summary.last_at - first, 1)
+        counts = [0] * buckets
+        for part in self.parts:
+            for at in part.summary.decided_at:
+                counts[min((at - first) * buckets // span, buckets - 1)] += 1
+        return counts
+
+
+def _older(path: Path, header: Header) -> Iterator[Part]:
+    match = _NUMBER.fullmatch(path.name)
+    base, number = (path.with_name(match["base"]), int(match["number"])) if match else (path, 0)
+    while True:
+        number += 1
+        try:
+            part = Part(numbered(base, number))
+        except ObjectError:
+            return
+        if part.header.run != header.run:
+            return
+        yield part
+
+
+def _gap(older: Part, newer: Part) -> str:
+    """Return why one part does not lead to the next, "" if it does."""
+    summary = older.summary
+    if summary.ending is not Ending.CLOSED:
+        return summary.damage or f"it is {summary.ending.value}"
+    if older.header.first_entry + summary.entries != newer.header.first_entry:
+        return "entries are missing"
+    return ""

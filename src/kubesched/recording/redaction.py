@@ -1,0 +1,377 @@
+"""Recordings without names: pseudonyms take their place, under which all decisions are the same.
+
+    names of pods, nodes, namespaces, …, uids, values of labels, images, disks    pseudonyms
+    annotations                       only those that decide something are kept
+    texts of conditions, paths        dropped
+    keys of labels, topology values, numbers in labels of nodes, resources, drivers, profiles   kept
+
+Every field with text is either listed here or kept on purpose: the tests check that there is no
+third kind.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeVar
+
+import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
+
+from kubesched.api import core, meta, policy, storage, workloads
+from kubesched.api.core import NodeAffinity, Pod
+from kubesched.api.meta import ObjectMeta
+from kubesched.cluster.shape import normalized_image_name
+from kubesched.config.defaults import IN_TREE_PLUGINS
+from kubesched.recording.entries import (
+    Answered,
+    Asking,
+    Assumed,
+    Configured,
+    Decided,
+    Entry,
+    Forgotten,
+    Gone,
+    Header,
+    NodeVictims,
+    Nominated,
+    Pending,
+    Put,
+    Raised,
+    Reason,
+    Removed,
+    Returned,
+    Unnominated,
+    VolumeAssumed,
+    VolumeRestored,
+)
+from kubesched.recording.kinds import CLAIM, VOLUME
+from kubesched.recording.messages import without_names
+from kubesched.recording.pseudonyms import OrderedPseudonyms, Pseudonyms
+
+T = TypeVar("T", bound=Struct)
+V = TypeVar("V")
+Rule = Callable[[Any], Any]
+
+#: What stands instead of a message that may name anything.
+REDACTED: Final = "(redacted)"
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+")
+_LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
+_KEPT_LABELS: Final = frozenset({"kubernetes.io/os", "kubernetes.io/arch"})
+_KEPT_PREFIXES: Final = ("topology.", "failure-domain.beta.kubernetes.io/")
+#: Annotations whose mere presence, or public value, decides.
+_KEPT_ANNOTATIONS: Final = frozenset(
+    {
+        storage.ANNOTATION_BIND_COMPLETED,
+        storage.ANNOTATION_BOUND_BY_CONTROLLER,
+        storage.ANNOTATION_MIGRATED_PLUGINS,
+    }
+)
+#: Annotations that name something.
+_NAMING_ANNOTATIONS: Final = frozenset(
+    {
+        storage.ANNOTATION_CLASS,
+        storage.ANNOTATION_SELECTED_NODE,
+        "kubernetes.io/azure-file-resource-group",
+    }
+)
+
+
+class NameRedactor:
+    """Takes names out of entries."""
+
+    def __init__(self) -> None:
+        self._names = Pseudonyms()
+        self._volumes = OrderedPseudonyms()
+        name, dashed, volume = self._names.of, self._names.dashed, self._volumes.of
+        #: struct → field → how its value is redacted; fields with structs are gone through
+        self.rules: Mapping[type[Struct], Mapping[str, Rule]] = {
+            meta.LabelSelector: {"match_labels": self._labels},
+            meta.LabelSelectorRequirement: {},
+            core.ContainerImage: {"names": self._each(self._image_of_node)},
+            core.Container: {"name": name, "image": self._image},
+            core.ContainerStatus: {"name": name},
+            core.ImageVolumeSource: {"reference": self._image},
+            core.PodSpec: {"node_name": name, "node_selector": self._node_labels},
+            core.PodStatus: {"nominated_node_name": name},
+            core.PodCondition: {"message": _drop},
+            core.PodAffinityTerm: {"namespaces": self._each(name)},
+            core.Toleration: {"value": self._node_value},
+            core.Taint: {"value": self._node_value},
+            core.PodSchedulingGate: {"name": name},
+            core.ResourceClaimRef: {"name": name, "request": name},
+            core.PodResourceClaim: {"name": name},
+            core.Volume: {"name": dashed},
+            core.PersistentVolumeClaimVolumeSource: {"claim_name": dashed},
+            core.GCEPersistentDiskVolumeSource: {"pd_name": name},
+            core.AWSElasticBlockStoreVolumeSource: {"volume_id": self._aws_disk},
+            core.ISCSIVolumeSource: {"iqn": name},
+            core.RBDVolumeSource: {"monitors": self._each(name), "pool": name, "image": name},
+            core.AzureDiskVolumeSource: {"disk_name": name, "disk_uri": name},
+            core.AzureFileVolumeSource: {
+                "secret_name": name,
+                "secret_namespace": name,
+                "share_name": name,
+            },
+            core.CinderVolumeSource: {"volume_id": name},
+            core.VsphereVolumeSource: {"volume_path": name},
+            core.PortworxVolumeSource: {"volume_id": name},
+            storage.ClaimReference: {"namespace": name, "name": dashed, "uid": name},
+            storage.CSIPersistentVolumeSource: {"volume_handle": name},
+            storage.PersistentVolumeSpec: {
+                "storage_class_name": name,
+                "volume_attributes_class_name": name,
+            },
+            storage.PersistentVolumeClaimSpec: {
+                "storage_class_name": name,
+                "volume_attributes_class_name": name,
+                "volume_name": volume,
+            },
+            storage.TopologySelectorLabelRequirement: {},
+            storage.CSIStorageCapacity: {
+                "storage_class_name": name,
+                "node_topology": self._node_selector,
+            },
+            storage.VolumeAttachmentSpec: {"node_name": name},
+            storage.VolumeAttachmentSource: {"persistent_volume_name": volume},
+            policy.PodDisruptionBudgetStatus: {"disrupted_pods": self._keys(dashed)},
+            workloads.PlainSelectorSpec: {"selector": self._labels},
+        }
+        #: structs whose fields depend on each other
+        self._whole: Mapping[type[Struct], Rule] = {
+            meta.LabelSelectorRequirement: lambda each: self._requirement(each, self._value),
+            core.NodeSelectorRequirement: lambda each: self._requirement(each, self._node_value),
+            storage.TopologySelectorLabelRequirement: lambda each: self._requirement(
+                each, self._node_value
+            ),
+        }
+        self._entries: Mapping[type[Entry], Callable[[Any], Entry]] = {
+            Put: lambda each: replace(each, object=self.object(each.kind, each.object)),
+            VolumeAssumed: lambda each: replace(each, object=self.object(each.kind, each.object)),
+            Removed: self._removed,
+            VolumeRestored: self._removed,
+            Pending: lambda each: replace(each, pod=self.object("Pod", each.pod)),
+            Gone: self._of_uid,
+            Forgotten: self._of_uid,
+            Unnominated: self._of_uid,
+            Returned: self._returned,
+            Assumed: self._on_node,
+            Nominated: self._on_node,
+            Decided: self._decided,
+            Raised: lambda each: replace(self._of_pod(each), error=REDACTED),
+            Asking: self._of_pod,
+            Answered: self._answered,
+            Configured: lambda each: replace(each, config=self.configuration(each.config)),
+        }
+
+    # --- lines ------------------------------------------------------------------------------
+
+    def header(self, header: Header) -> Header:
+        """Return a header without names."""
+        config = self.configuration(header.config)
+        return replace(header, config=config, plugin_files=(), redacted=True)
+
+    def entry(self, entry: Entry) -> Entry:
+        """Return an entry without names."""
+        rule = self._entries.get(type(entry))
+        return entry if rule is None else rule(entry)
+
+    def configuration(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Return a configuration without names of nodes and without paths and addresses."""
+        copied: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(config))
+        copied.get("clientConnection", {}).pop("kubeconfig", None)
+        for number, extender in enumerate(copied.get("extenders") or ()):
+            extender["urlPrefix"] = f"https://extender-{number}.invalid"
+            extender.pop("tlsConfig", None)
+        for profile in copied.get("profiles") or ():
+            for plugin in profile.get("pluginConfig") or ():
+                added = plugin.get("args", {}).get("addedAffinity")
+                if added:
+                    affinity = self._struct(msgspec.convert(added, NodeAffinity))
+                    plugin["args"]["addedAffinity"] = msgspec.to_builtins(affinity)
+        return copied
+
+    def _removed(self, entry: Any) -> Any:  # noqa: ANN401 (one of two structs)
+        changed = replace(
+            entry,
+            name=self._name_of(entry.kind)(entry.name),
+            namespace=self._names.of(entry.namespace),
+        )
+        return self._of_uid(changed) if isinstance(changed, Removed) else changed
+
+    def _of_uid(self, entry: Any) -> Any:  # noqa: ANN401 (of many structs)
+        return replace(entry, uid=self._names.of(entry.uid))
+
+    def _of_pod(self, entry: Any) -> Any:  # noqa: ANN401 (of many structs)
+        pod: Pod | None = entry.pod and self.object("Pod", entry.pod)
+        return replace(entry, uid=self._names.of(entry.uid), pod=pod)
+
+    def _on_node(self, entry: Assumed | Nominated) -> Entry:
+        changed: Entry = replace(self._of_pod(entry), node=self._names.of(entry.node))
+        return changed
+
+    def _returned(self, entry: Returned) -> Entry:
+        changed: Entry = replace(self._of_uid(entry), message=REDACTED)
+        return changed
+
+    def _answered(self, entry: Answered) -> Entry:
+        name = self._names.of
+        told = {each: Reason(why.code, (REDACTED,)) for each, why in (entry.rejected or {}).items()}
+        victims = {
+            node: NodeVictims(tuple(map(name, each.uids)), each.violations)
+            for node, each in (entry.victims or {}).items()
+        }
+        return replace(
+            entry,
+            feasible=entry.feasible and tuple(map(name, entry.feasible)),
+            rejected=entry.rejected and _renamed(told, name),
+            scores=entry.scores and _renamed(entry.scores, name),
+            victims=entry.victims and _renamed(victims, name),
+            error=entry.error and REDACTED,
+        )
+
+    def _decided(self, entry: Decided) -> Entry:
+        known = {*entry.plugins, *entry.pending_plugins} <= IN_TREE_PLUGINS
+        known = known and entry.code != "Error"
+        changed: Entry = replace(
+            self._of_pod(entry),
+            namespace=self._names.of(entry.namespace),
+            name=self._names.dashed(entry.name),
+            node=self._names.of(entry.node),
+            message=without_names(entry.message) if known else REDACTED,
+            nominated=entry.nominated and self._names.of(entry.nominated),
+            victims=tuple(map(self._names.of, entry.victims)),
+        )
+        return changed
+
+    # --- objects ----------------------------------------------------------------------------
+
+    def object(self, kind: str, obj: Any) -> Any:  # noqa: ANN401 (of the kind's type)
+        """Return an object without names."""
+        return replace(self._struct(obj), metadata=self._meta(kind, obj.metadata))
+
+    def _name_of(self, kind: str) -> Callable[[str], str]:
+        if kind in ("Pod", CLAIM):
+            return self._names.dashed
+        if kind == VOLUME:
+            return self._volumes.of
+        # What drivers are called is public, and other objects refer to them in many ways.
+        return str if kind == "CSIDriver" else self._names.of
+
+    def _meta(self, kind: str, known: ObjectMeta) -> ObjectMeta:
+        name = self._names.of
+        owners = tuple(
+            replace(each, name=name(each.name), uid=name(each.uid))
+            for each in known.owner_references
+        )
+        return replace(
+            known,
+            name=self._name_of(kind)(known.name),
+            generate_name="",
+            namespace=name(known.namespace),
+            uid=name(known.uid),
+            labels=(self._node_labels if kind == "Node" else self._labels)(known.labels),
+            annotations=self._annotations(known.annotations),
+            owner_references=owners,
+        )
+
+    def _annotations(self, known: dict[str, str] | None) -> dict[str, str] | None:
+        kept = {
+            key: self._names.of(value) if key in _NAMING_ANNOTATIONS else value
+            for key, value in (known or {}).items()
+            if key in _NAMING_ANNOTATIONS or key in _KEPT_ANNOTATIONS
+        }
+        return kept or None
+
+    def _struct(self, value: T) -> T:
+        """Go through a struct, field by field."""
+        kind = type(value)
+        whole = self._whole.get(kind)
+        if whole is not None:
+            redacted: T = whole(value)
+            return redacted
+        rules = self.rules.get(kind, {})
+        changes: dict[str, Any] = {}
+        for field in value.__struct_fields__:
+            known = getattr(value, field)
+            if not known or field == "metadata":
+                continue
+            rule = rules.get(field)
+            if rule is not None:
+                changes[field] = rule(known)
+            elif isinstance(known, Struct):
+                changes[field] = self._struct(known)
+            elif isinstance(known, tuple) and isinstance(known[0], Struct):
+                changes[field] = tuple(map(self._struct, known))
+        return replace(value, **changes) if changes else value
+
+    # --- values -----------------------------------------------------------------------------
+
+    def _value(self, value: str) -> str:
+        """Return another value of a label: valid if it was, and invalid if it was not."""
+        hidden = self._names.of(value)
+        if not value or (len(value) <= 63 and _LABEL_VALUE.fullmatch(value)):
+            return hidden
+        return hidden.ljust(64, "x") if len(value) > 63 else f"{hidden}!"
+
+    def _node_value(self, value: str) -> str:
+        """Return another value of a label of nodes, unless it may be compared as a number."""
+        return value if _NUMBER.fullmatch(value) else self._value(value)
+
+    def _labels(self, labels: dict[str, str] | None) -> dict[str, str] | None:
+        return labels and {key: self._under(key, each) for key, each in labels.items()}
+
+    def _under(self, key: str, value: str) -> str:
+        return value if _is_kept(key) else self._value(value)
+
+    def _node_labels(self, labels: dict[str, str] | None) -> dict[str, str] | None:
+        return labels and {
+            key: each if _is_kept(key) else self._node_value(each) for key, each in labels.items()
+        }
+
+    def _node_selector(self, selector: meta.LabelSelector) -> meta.LabelSelector:
+        return replace(
+            selector,
+            match_labels=self._node_labels(selector.match_labels),
+            match_expressions=tuple(
+                self._requirement(each, self._node_value) for each in selector.match_expressions
+            ),
+        )
+
+    def _requirement(self, known: Any, rule: Callable[[str], str]) -> Any:  # noqa: ANN401
+        """Redact the values of a condition on a label, or on a field, which is a node's name."""
+        return (
+            known if _is_kept(known.key) else replace(known, values=tuple(map(rule, known.values)))
+        )
+
+    def _image(self, image: str) -> str:
+        """Return another image, whose tag is given: none and the default tag are the same."""
+        return self._image_of_node(normalized_image_name(image))
+
+    def _image_of_node(self, image: str) -> str:
+        # What nodes have is taken literally: without a tag it is nobody's.
+        hidden = self._names.of(image)
+        return f"{hidden}:tag" if normalized_image_name(image) == image else hidden
+
+    def _aws_disk(self, volume_id: str) -> str:
+        # An address has a form that is checked.
+        return volume_id if volume_id.startswith("aws://") else self._names.of(volume_id)
+
+    def _each(self, rule: Callable[[str], str]) -> Rule:
+        return lambda values: tuple(map(rule, values))
+
+    def _keys(self, rule: Callable[[str], str]) -> Rule:
+        return lambda values: _renamed(values, rule)
+
+
+def _is_kept(key: str) -> bool:
+    return key in _KEPT_LABELS or key.startswith(_KEPT_PREFIXES)
+
+
+def _renamed(known: dict[str, V], rule: Callable[[str], str]) -> dict[str, V]:
+    return {rule(key): each for key, each in known.items()}
+
+
+def _drop(_text: str) -> str:
+    return ""

@@ -1,0 +1,199 @@
+"""Making a recorded decision again: the scheduling cycle on a state, and nothing around it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+from msgspec import Struct
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.config import loading
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import PluginError
+from kubesched.framework.building import build_framework
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.registry import Registry
+from kubesched.framework.runtime import Framework
+from kubesched.recording import randomness
+from kubesched.recording.entries import Answered, Decided, Gates, Randomness
+from kubesched.replay.replayed_extenders import ASKED_OTHERWISE, Attempt, ReplayedExtenders
+from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from kubesched.scheduler.extended_cycle import ExtendedCycle
+from kubesched.scheduler.extenders import Extenders
+from kubesched.snapshot.world import RememberingEvictor
+
+
+class Outcome(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """What one attempt at a pod came to."""
+
+    node: str = ""
+    code: str = "Success"
+    message: str = ""
+    nominated: str | None = None
+    victims: tuple[str, ...] = ()
+    plugins: tuple[str, ...] = ()
+    pending_plugins: tuple[str, ...] = ()
+    evaluated: int = 0
+    feasible: int = 0
+
+    @classmethod
+    def recorded(cls, entry: Decided) -> Outcome:
+        """Return what an entry says."""
+        return cls(
+            node=entry.node,
+            code=entry.code,
+            message=entry.message,
+            nominated=entry.nominated,
+            victims=entry.victims,
+            plugins=entry.plugins,
+            pending_plugins=entry.pending_plugins,
+            evaluated=entry.evaluated,
+            feasible=entry.feasible,
+        )
+
+
+class _NoBinder:
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise PluginError(f"{pod.full_name} cannot be bound to {node_name}: this is a replay")
+
+
+class Decider:
+    """Decides about pods of a cluster under a configuration."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: SchedulerConfiguration,
+        gates: FeatureGates,
+        registry: Registry,
+    ) -> None:
+        self._cluster = cluster
+        self._gates = gates
+        self._registry = registry
+        self._evictor = RememberingEvictor()
+        self.cycle = SchedulingCycle(cluster, seed=0)
+        self.config = config
+        self.frameworks: Mapping[str, Framework] = {}
+        #: under way, if extenders were asked
+        self._attempt: Attempt | None = None
+        self.configure(config)
+
+    def configure(self, config: SchedulerConfiguration) -> None:
+        """Let another configuration take the place of this one."""
+        self.config = config
+        self._extended: ExtendedCycle | None = None
+        if config.extenders:
+            extenders = cast("Extenders", ReplayedExtenders(config.extenders))
+            self._extended = ExtendedCycle(self.cycle, self._cluster, extenders)
+        self.frameworks = {
+            profile.scheduler_name: build_framework(
+                profile,
+                registry=self._registry,
+                gates=self._gates,
+                cluster=self._cluster,
+                binder=_NoBinder(),
+                evictor=self._evictor,
+                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            )
+            for profile in config.profiles
+        }
+
+    def restore(self, known: Randomness) -> None:
+        """Go on from where everything random stood."""
+        self.cycle.rng.setstate(known.ties)
+        self.cycle.sampler.start = known.start
+        randomness.restore_plugins(known, self.frameworks)
+
+    def framework_of(self, profile: str) -> Framework:
+        """Return a profile; the first one stands in for those that are not there."""
+        found = self.frameworks.get(profile)
+        return next(iter(self.frameworks.values())) if found is None else found
+
+    def ask(self, profile: str, pod: PodInfo) -> None:
+        """Begin to decide, if that takes answers of extenders."""
+        if self._extended is not None:
+            self._evictor.taken()
+            cycle: Any = self._extended.schedule(self.framework_of(profile), pod)
+            self._attempt = Attempt(cycle)
+
+    def answer(self, said: Answered) -> None:
+        """Go on deciding with an answer of extenders."""
+        if self._attempt is not None:
+            self._attempt.answer(said)
+
+    def decide(self, profile: str, pod: PodInfo) -> tuple[Decision | None, Outcome]:
+        """Decide, or end what was begun; return the decision, and what it says.
+
+        There is no decision if extenders were asked otherwise than then.
+        """
+        attempt, self._attempt = self._attempt, None
+        decision: Decision | None
+        if attempt is None:
+            self._evictor.taken()
+            decision = self.cycle.schedule(self.framework_of(profile), pod)
+        else:
+            decision = attempt.decision
+            attempt.close()
+        if decision is None:
+            return None, Outcome(code="Error", message=ASKED_OTHERWISE)
+        evicted = self._evictor.taken()
+        victims = () if evicted is None else tuple(each.uid for each in evicted[1])
+        return decision, _outcome(decision, victims)
+
+    def is_as_good(self, profile: str, pod: PodInfo, node_name: str) -> bool:
+        """Tell whether a node would have been chosen, had the die fallen otherwise."""
+        framework, row = self.framework_of(profile), self._cluster.table.row_of(node_name)
+        if row is None:
+            return False
+        state = CycleState()
+        try:
+            rows = framework.evaluator.find_feasible(state, pod)
+            if isinstance(rows, Diagnosis) or row not in rows:
+                return False
+            if not framework.plugins.score:
+                return True
+            scores = framework.evaluator.total_scores(state, pod, rows)
+        except AttemptError:
+            return False
+        return bool(scores[rows == row][0] == scores.max())
+
+
+def _outcome(decision: Decision, victims: tuple[str, ...]) -> Outcome:
+    status, diagnosis = decision.status, decision.diagnosis
+    plugins: tuple[str, ...] = (status.plugin,) if status.plugin else ()
+    waits: tuple[str, ...] = ()
+    if diagnosis is not None:
+        plugins = tuple(sorted(diagnosis.unschedulable_plugins))
+        waits = tuple(sorted(diagnosis.pending_plugins))
+    return Outcome(
+        node=decision.node_name,
+        code=status.code.label,
+        message=status.message,
+        nominated=decision.nominated_node,
+        victims=victims,
+        plugins=plugins,
+        pending_plugins=waits,
+        evaluated=decision.evaluated_nodes,
+        feasible=decision.feasible_nodes,
+    )
+
+
+def gates_of(gates: Gates) -> FeatureGates:
+    """Return the feature gates of a recording."""
+    return FeatureGates.of(
+        gates.explicit,
+        emulated_version=gates.emulated_version,
+        min_compatibility_version=gates.min_compatibility_version,
+    )
+
+
+def configuration_of(config: dict[str, object], gates: FeatureGates) -> SchedulerConfiguration:
+    """Return the configuration of a recording."""
+    text = msgspec.json.encode(config).decode()
+    return loading.decode(text, "the recorded configuration", gates=gates)

@@ -1,0 +1,108 @@
+"""Extenders that say what they said: an attempt that asks them stops until the answer comes up.
+
+attempt ── asks ──> Question        … entries are applied meanwhile, as they were then …
+        <── answer ── the recording's next Answered
+"""
+
+from __future__ import annotations
+
+from collections.abc import Coroutine, Generator, Mapping, Sequence
+from typing import Any, Final
+
+from kubesched.api.core import Pod
+from kubesched.api.meta import ObjectMeta
+from kubesched.config.types import Extender
+from kubesched.errors import ClientError
+from kubesched.framework.status import Code, Status
+from kubesched.recording.entries import Answered
+from kubesched.scheduler.cycle import Decision
+from kubesched.scheduler.extenders import ExtenderVerdict, Victims
+
+FILTER, PRIORITIZE, PREEMPT = "filter", "prioritize", "preempt"
+#: What the outcome of an attempt says that asked something else than it did then.
+ASKED_OTHERWISE: Final = "extenders were asked otherwise than then"
+
+
+class _Question:
+    """Hands control to whoever drives the attempt, until there is an answer."""
+
+    def __init__(self, about: str) -> None:
+        self.about = about
+
+    def __await__(self) -> Generator[_Question, Answered, Answered]:
+        return (yield self)
+
+
+class ReplayedExtenders:
+    """Asks the recording."""
+
+    def __init__(self, configs: Sequence[Extender]) -> None:
+        self.has_filters = any(each.filter_verb for each in configs)
+        self.has_preemptors = any(each.preempt_verb for each in configs)
+        self.has_prioritizers = any(each.prioritize_verb for each in configs)
+
+    async def filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:  # noqa: ARG002
+        """Return which nodes were left."""
+        said = await _Question(FILTER)
+        rejected = {
+            name: Status(Code(each.code), each.reasons)
+            for name, each in (said.rejected or {}).items()
+        }
+        return ExtenderVerdict(list(said.feasible or ()), rejected)
+
+    async def prioritize(self, pod: Pod, node_names: Sequence[str]) -> dict[str, int]:  # noqa: ARG002
+        """Return how nodes were scored."""
+        return (await _Question(PRIORITIZE)).scores or {}
+
+    async def preempt(
+        self,
+        pod: Pod,  # noqa: ARG002 (as extenders have it)
+        candidates: Mapping[str, Victims],  # noqa: ARG002
+        **_more: Any,  # noqa: ANN401
+    ) -> dict[str, Victims]:
+        """Return who might be evicted."""
+        said = await _Question(PREEMPT)
+        return {
+            name: Victims([_pod(uid) for uid in each.uids], each.violations)
+            for name, each in (said.victims or {}).items()
+        }
+
+
+def _pod(uid: str) -> Pod:
+    return Pod(metadata=ObjectMeta(uid=uid))
+
+
+class Attempt:
+    """An attempt at a pod that may have to wait for answers."""
+
+    def __init__(self, cycle: Coroutine[_Question, Answered, Decision]) -> None:
+        self._cycle = cycle
+        self._question: _Question | None = None
+        #: None until there is one, and for ever if it went otherwise than then
+        self.decision: Decision | None = None
+        self._go_on(None)
+
+    def answer(self, said: Answered) -> None:
+        """Go on with an answer, if it is one to what was asked."""
+        question, self._question = self._question, None
+        if question is not None and (said.error or question.about == _subject(said)):
+            self._go_on(said)
+
+    def close(self) -> None:
+        """Give up what still waits for an answer."""
+        self._cycle.close()
+
+    def _go_on(self, said: Answered | None) -> None:
+        try:
+            if said is not None and said.error:
+                self._question = self._cycle.throw(ClientError(said.error))
+            else:
+                self._question = self._cycle.send(said)  # type: ignore[arg-type] # None begins
+        except StopIteration as ended:
+            self.decision = ended.value
+
+
+def _subject(said: Answered) -> str:
+    if said.scores is not None:
+        return PRIORITIZE
+    return FILTER if said.feasible is not None else PREEMPT

@@ -1,0 +1,286 @@
+"""Replaying a recording: every entry applied, every decision made again and judged.
+
+recorded configuration   each decision must be the same to the last letter
+another configuration    the state follows the recording, and each decision is judged for itself;
+                         or it follows the decisions made now, and the recording in the rest
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Final, Literal
+
+from msgspec import Struct
+
+from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.config.extenders import with_extender_effects
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import ConfigError
+from kubesched.framework.registry import Registry
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.recording.entries import (
+    Answered,
+    AnyEntry,
+    Asking,
+    CheckpointEnd,
+    Configured,
+    Decided,
+    Raised,
+)
+from kubesched.recording.reader import Recording
+from kubesched.replay import judging
+from kubesched.replay.deciding import Decider, Outcome, configuration_of, gates_of
+from kubesched.replay.own_state import OwnState
+from kubesched.replay.report import (
+    Difference,
+    Placements,
+    Preemptions,
+    Replayed,
+    usage_of,
+)
+from kubesched.replay.state import State
+
+Follow = Literal["recorded", "own"]
+#: As many differences are kept for the report; all are counted.
+MOST_DIFFERENCES: Final = 1000
+_TELL_EVERY: Final = 500
+
+
+class Options(Struct, frozen=True, kw_only=True):
+    """How to replay."""
+
+    #: None: the recorded one
+    config: SchedulerConfiguration | None = None
+    follow: Follow = "recorded"
+    registry: Registry = IN_TREE
+    #: the number of the first entry that is not replayed; None: all are
+    until: int | None = None
+
+
+class _Tally:
+    """Counts what decisions came to."""
+
+    def __init__(self) -> None:
+        self.decisions = self.same = self.tied = 0
+        self.elsewhere = self.only_now = self.only_then = self.otherwise = 0
+        self.differences: list[Difference] = []
+        #: decisions to evict, and victims: then and now
+        self.then = [0, 0]
+        self.now = [0, 0]
+
+    @property
+    def different(self) -> int:
+        return self.decisions - self.same - self.tied
+
+    def preempted(self, recorded: Outcome, now: Outcome) -> None:
+        for counts, outcome in ((self.then, recorded), (self.now, now)):
+            if outcome.victims:
+                counts[0] += 1
+                counts[1] += len(outcome.victims)
+
+    def differs(self, difference: Difference) -> None:
+        then, now = difference.recorded.node, difference.now.node
+        if then and now and then != now:
+            self.elsewhere += 1
+        elif now and not then:
+            self.only_now += 1
+        elif then and not now:
+            self.only_then += 1
+        else:
+            self.otherwise += 1
+        if len(self.differences) < MOST_DIFFERENCES:
+            self.differences.append(difference)
+
+
+class Replay:
+    """One replay of one recording."""
+
+    def __init__(
+        self,
+        recording: Recording,
+        options: Options,
+        *,
+        progress: Callable[[int], None] = lambda _entries: None,
+    ) -> None:
+        """Make one; `progress` is told now and then how many entries are through."""
+        self._progress = progress
+        header = recording.header
+        self._recording = recording
+        self._options = options
+        self._gates = gates_of(header.gates)
+        self._exact = options.config is None
+        rules = RequestRules.of(self._gates)
+        self._own = OwnState(rules) if options.follow == "own" else None
+        self.state = State(rules) if self._own is None else self._own
+        #: beside it, if the state goes its own way
+        self._recorded = State(rules) if self._own is not None else None
+        config = options.config or self._configuration(header.config)
+        config = with_extender_effects(config)
+        self._refuse_extenders(config)
+        self._decider = Decider(self.state.cluster, config, self._gates, options.registry)
+        self._tally = _Tally()
+        self._entry = 0
+
+    def run(self) -> Replayed:
+        """Replay; raises ObjectError if the recording cannot be read to the end."""
+        started = time.perf_counter()
+        with _no_collection():
+            for entry in self._entries():
+                self._take(entry)
+        return self._report(time.perf_counter() - started)
+
+    def _entries(self) -> Iterator[AnyEntry]:
+        _, entries = self._recording.state()
+        in_state = True
+        until = self._options.until
+        for entry in entries:
+            if not in_state and until is not None and self._entry >= until:
+                return
+            yield entry
+            if in_state:
+                in_state = not isinstance(entry, CheckpointEnd)
+            else:
+                self._entry += 1
+                if self._entry % _TELL_EVERY == 0:
+                    self._progress(self._entry)
+
+    def _take(self, entry: AnyEntry) -> None:
+        if isinstance(entry, Decided):
+            self._decided(entry)
+        elif isinstance(entry, Raised):
+            self._raised(entry)
+        elif isinstance(entry, Asking):
+            self._decider.ask(entry.profile, self.state.pod_of(entry))
+        elif isinstance(entry, Answered):
+            self._decider.answer(entry)
+        elif isinstance(entry, Configured):
+            if self._exact:
+                self._decider.configure(self._configuration(entry.config))
+                self._decider.restore(entry.randomness)
+        elif isinstance(entry, CheckpointEnd):
+            self._decider.restore(entry.randomness)
+        else:
+            self.state.apply(entry)
+            if self._recorded is not None:
+                self._recorded.apply(entry)
+
+    # --- decisions --------------------------------------------------------------------------
+
+    def _decided(self, entry: Decided) -> None:
+        pod = self.state.pod_of(entry)
+        recorded = Outcome.recorded(entry)
+        if self._own is not None and self._own.has_placed(entry.uid):
+            return  # it had to be tried again then, and had its node by now
+        if self._own is not None:
+            self._own.retry(self._decider)
+        decision, now = self._decider.decide(entry.profile, pod)
+        self._judge(entry, pod, recorded, now)
+        if self._own is not None and decision is not None:
+            self._own.decided(entry, pod, decision, self._decider)
+
+    def _raised(self, entry: Raised) -> None:
+        pod = self.state.pod_of(entry)
+        recorded = Outcome(code="Error", message=entry.error)
+        try:
+            _, now = self._decider.decide(entry.profile, pod)
+        except Exception as bug:  # noqa: BLE001 (the same bug as then, or another)
+            now = Outcome(code="Error", message=f"{type(bug).__name__}: {bug}")
+        self._judge(entry, pod, recorded, now)
+
+    def _judge(
+        self, entry: Decided | Raised, pod: PodInfo, recorded: Outcome, now: Outcome
+    ) -> None:
+        tally = self._tally
+        tally.decisions += 1
+        tally.preempted(recorded, now)
+        if self._exact:
+            redacted = self._recording.header.redacted
+            fields = judging.differing(recorded, now, redacted=redacted)
+        else:
+            fields = judging.differing_in_place(recorded, now)
+        if not fields:
+            tally.same += 1
+            return
+        if self._is_tie(entry, pod, recorded, now):
+            tally.tied += 1
+            return
+        when = _shown(self._recording.time_of(entry.at))
+        tally.differs(Difference(self._entry, when, pod.full_name, fields, recorded, now))
+
+    def _is_tie(
+        self, entry: Decided | Raised, pod: PodInfo, recorded: Outcome, now: Outcome
+    ) -> bool:
+        if self._exact or not recorded.node or not now.node:
+            return False
+        return self._decider.is_as_good(entry.profile, pod, recorded.node)
+
+    # --- around -----------------------------------------------------------------------------
+
+    def _configuration(self, config: dict[str, object]) -> SchedulerConfiguration:
+        return configuration_of(config, self._gates)
+
+    def _refuse_extenders(self, config: SchedulerConfiguration) -> None:
+        if config.extenders and not self._exact:
+            raise ConfigError(
+                "a replay cannot ask extenders: give a configuration without them to --config"
+            )
+
+    def _report(self, took_s: float) -> Replayed:
+        recording, tally = self._recording, self._tally
+        start, end = recording.start, recording.end
+        table = self.state.cluster.table
+        then = table if self._recorded is None else self._recorded.cluster.table
+        return Replayed(
+            recording=str(recording.parts[-1].path),
+            other_configuration=not self._exact,
+            follow=self._options.follow,
+            entries=self._entry,
+            decisions=tally.decisions,
+            same=tally.same,
+            tied=tally.tied,
+            different=tally.different,
+            placed_elsewhere=tally.elsewhere,
+            placed_only_now=tally.only_now,
+            placed_only_then=tally.only_then,
+            otherwise=tally.otherwise,
+            differences=tuple(tally.differences),
+            start=_shown(start),
+            end=_shown(end),
+            covered_seconds=round((end - start).total_seconds(), 3),
+            took_seconds=round(took_s, 3),
+            decisions_per_second=round(tally.decisions / took_s, 1) if took_s else 0.0,
+            cut_off=recording.cut_off,
+            redacted=recording.header.redacted,
+            recorded_preemptions=Preemptions(*tally.then),
+            preemptions=Preemptions(*tally.now),
+            usage=usage_of(then, table),
+            placements=self._placements(),
+            notes=tuple(recording.notes),
+        )
+
+    def _placements(self) -> Placements | None:
+        if self._recorded is None:
+            return None
+        then, now = self._recorded.placements(), self.state.placements()
+        moved = sum(then.get(uid) != now.get(uid) for uid in then.keys() | now.keys())
+        return Placements(len(then), len(now), moved)
+
+
+def _shown(when: datetime) -> str:
+    return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+@contextmanager
+def _no_collection() -> Iterator[None]:
+    """Let the garbage collector rest: objects come by the hundred thousand, without cycles."""
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collecting:
+            gc.enable()

@@ -1,0 +1,185 @@
+"""The state of a recorded scheduler, followed entry by entry.
+
+Each entry is applied by the very method that was called when it was recorded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from kubesched.api.core import Pod
+from kubesched.api.meta import ObjectMeta
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.errors import ObjectError
+from kubesched.recording.entries import (
+    Assumed,
+    Entry,
+    Forgotten,
+    Gone,
+    Nominated,
+    OfPod,
+    Pending,
+    Put,
+    Removed,
+    Unnominated,
+    VolumeAssumed,
+    VolumeRestored,
+)
+from kubesched.recording.kinds import BUDGET, KINDS, STORES, VOLUME, WORKLOADS
+
+
+class State:
+    """A cluster as the scheduler knew it at some entry."""
+
+    def __init__(self, rules: RequestRules) -> None:
+        self.cluster = Cluster(rules)
+        #: uid → pod that wants a node, as it was last seen
+        self.pending: dict[str, Pod] = {}
+        #: uid → the same, compiled; only of pods that were tried
+        self._compiled: dict[str, PodInfo] = {}
+        #: uids of pods on nodes, in the order in which they came (a dict is an ordered set)
+        self._placed: dict[str, None] = {}
+        #: kind → namespace and name → object, for what the cluster does not keep as objects
+        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
+        self._stores: dict[str, Any] = {
+            kind: getattr(self.cluster.storage, attribute) for kind, attribute in STORES.items()
+        }
+        self._methods: dict[type[Entry], Callable[[Any], None]] = {
+            Put: self._put,
+            Removed: self._removed,
+            Pending: self._pending,
+            Gone: self._gone,
+            Assumed: self._assumed,
+            Forgotten: self._forgotten,
+            Nominated: self._nominated,
+            Unnominated: self._unnominated,
+            VolumeAssumed: self._volume_assumed,
+            VolumeRestored: self._volume_restored,
+        }
+
+    def apply(self, entry: Entry) -> None:
+        """Take over what an entry says of the state; others say nothing of it."""
+        method = self._methods.get(type(entry))
+        if method is not None:
+            method(entry)
+
+    def pod_of(self, entry: OfPod) -> PodInfo:
+        """Return the pod that an entry is about, as the scheduler had it then."""
+        pod = entry.pod or self.pending.get(entry.uid)
+        if pod is None:
+            raise ObjectError(f"the recording has no pod with the uid {entry.uid}")
+        known = self._compiled.get(entry.uid)
+        if known is None or known.pod is not pod:
+            known = self._compiled[entry.uid] = self.cluster.compiler.pending(pod)
+        return known
+
+    # --- objects ----------------------------------------------------------------------------
+
+    def _put(self, entry: Put) -> None:
+        kind, obj = entry.kind, entry.object
+        if kind == "Pod":
+            self._put_pod(obj)
+        elif kind == "Node":
+            self.cluster.put_node(obj)
+        elif kind in self._stores:
+            self._stores[kind].put(obj)
+        else:
+            meta = obj.metadata
+            self._objects.setdefault(kind, {})[meta.namespace, meta.name] = obj
+            if kind == "Namespace":
+                self.cluster.put_namespace(obj)
+            elif kind == BUDGET:
+                self.cluster.budgets.put(obj)
+            else:
+                self.cluster.workloads.put(obj)
+
+    def _put_pod(self, pod: Pod) -> None:
+        uid = pod.metadata.uid
+        self.cluster.put_pod(pod)
+        self._placed[uid] = None
+        self.pending.pop(uid, None)
+        self._compiled.pop(uid, None)
+
+    def _removed(self, entry: Removed) -> None:
+        kind, key = entry.kind, (entry.namespace, entry.name)
+        if kind == "Pod":
+            self._remove_pod(entry.uid)
+        elif kind == "Node":
+            self.cluster.remove_node(entry.name)
+        elif kind == "Namespace":
+            self.cluster.remove_namespace(entry.name)
+        else:
+            gone = KINDS[kind](metadata=ObjectMeta(namespace=entry.namespace, name=entry.name))
+            if kind in self._stores:
+                self._stores[kind].remove(gone)
+            elif kind == BUDGET:
+                self.cluster.budgets.remove(gone)
+            elif kind in WORKLOADS:
+                self.cluster.workloads.remove(gone)
+        self._objects.get(kind, {}).pop(key, None)
+
+    def _remove_pod(self, uid: str) -> None:
+        self.cluster.remove_pod(uid)
+        self._placed.pop(uid, None)
+
+    def _pending(self, entry: Pending) -> None:
+        self.pending[entry.pod.metadata.uid] = entry.pod
+
+    def _gone(self, entry: Gone) -> None:
+        self.pending.pop(entry.uid, None)
+        self._compiled.pop(entry.uid, None)
+
+    # --- decisions --------------------------------------------------------------------------
+
+    def _assumed(self, entry: Assumed) -> None:
+        self.cluster.assume(self.pod_of(entry), entry.node)
+        self._placed[entry.uid] = None
+
+    def _forgotten(self, entry: Forgotten) -> None:
+        self.cluster.forget(entry.uid)
+        self._placed.pop(entry.uid, None)
+
+    def _nominated(self, entry: Nominated) -> None:
+        self.cluster.nominator.nominate(self.pod_of(entry), entry.node)
+
+    def _unnominated(self, entry: Unnominated) -> None:
+        self.cluster.nominator.clear(entry.uid)
+
+    def _volume_assumed(self, entry: VolumeAssumed) -> None:
+        self._stores[entry.kind].assume(entry.object)
+
+    def _volume_restored(self, entry: VolumeRestored) -> None:
+        key = entry.name if entry.kind == VOLUME else (entry.namespace, entry.name)
+        self._stores[entry.kind].restore(key)
+
+    # --- all of it --------------------------------------------------------------------------
+
+    def placements(self) -> dict[str, str]:
+        """Return the node of each pod that has one, by uid."""
+        nodes = ((uid, self.cluster.node_of(uid)) for uid in self._placed)
+        return {uid: node_name for uid, node_name in nodes if node_name is not None}
+
+    def objects(self, kind: str) -> Iterator[Any]:
+        """Return the objects of a kind; pods and volumes with what was decided about them."""
+        table = self.cluster.table
+        if kind == "Node":
+            for row in table.order.rows().tolist():
+                yield table.node_at(row)
+        elif kind == "Pod":
+            yield from self._pods()
+        elif kind in self._stores:
+            yield from self._stores[kind]
+        else:
+            yield from self._objects.get(kind, {}).values()
+
+    def _pods(self) -> Iterator[Pod]:
+        for uid in self._placed:
+            info, node_name = self.cluster.pod(uid), self.cluster.node_of(uid)
+            if info is not None and node_name is not None:
+                placed = info.pod.spec.node_name == node_name
+                yield info.pod if placed else info.object_on(node_name)
+        for uid, pod in self.pending.items():
+            if uid not in self._placed:
+                yield pod

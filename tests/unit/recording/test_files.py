@@ -1,0 +1,111 @@
+"""Files of a recording: what may be at their path, how old ones make room, who may read them."""
+
+from __future__ import annotations
+
+import gzip
+import stat
+from pathlib import Path
+
+import pytest
+
+from kubesched.errors import ConfigError
+from kubesched.recording import files
+from kubesched.recording.entries import Gone, Header
+from kubesched.recording.files import RecordingFile
+
+HEADER = Header(
+    kubesched_recording=1,
+    run="r",
+    first_entry=0,
+    start=0.0,
+    version="0",
+    kubernetes_version="v1",
+    config={},
+)
+
+
+def lines(path: Path) -> list[bytes]:
+    return gzip.decompress(path.read_bytes()).splitlines()
+
+
+def test_a_closed_file_is_plain_gzip_with_an_object_a_line(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    file = RecordingFile(path, HEADER)
+    file.write([Gone(at=5, uid="a")])
+    file.close()
+
+    header, entry, end, seal = lines(path)
+    assert b'"kubeschedRecording":1' in header
+    assert entry == b'{"is":"gone","at":5,"uid":"a"}'
+    assert end == b'{"is":"end"}'
+    assert seal.startswith(b'{"is":"seal"')
+    assert file.size == path.stat().st_size
+
+
+def test_names_in_a_recording_are_for_its_owner_only(tmp_path: Path) -> None:
+    RecordingFile(tmp_path / "r", HEADER).close()
+    assert stat.S_IMODE((tmp_path / "r").stat().st_mode) == 0o600
+
+
+def test_what_was_flushed_is_on_the_disk_while_the_file_is_open(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    file = RecordingFile(path, HEADER)
+    file.write([Gone(uid="a")])
+    file.flush()
+    size = path.stat().st_size
+    file.write([Gone(uid="b")])
+    assert path.stat().st_size == size
+    file.flush()
+    assert path.stat().st_size > size
+    file.abandon()
+
+
+def test_much_is_flushed_before_anybody_asks(tmp_path: Path) -> None:
+    file = RecordingFile(tmp_path / "r", HEADER)
+    written = (tmp_path / "r").stat().st_size
+    for _ in range(40):
+        file.write([Gone(uid=f"{number:032d}") for number in range(1000)])
+    assert (tmp_path / "r").stat().st_size > written
+    file.abandon()
+
+
+def test_each_file_takes_the_next_number_and_the_oldest_goes(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    for text in ("1", "2", "3", "4"):
+        files.make_room(path, 3)
+        path.write_text(text)
+    found = {each.name: each.read_text() for each in tmp_path.iterdir()}
+    assert found == {"r": "4", "r.1": "3", "r.2": "2"}
+
+
+def test_one_file_is_written_anew(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    path.write_text("old")
+    files.make_room(path, 1)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_that_is_no_recording_is_not_put_aside(tmp_path: Path) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_text("mine")
+    with pytest.raises(ConfigError, match=r"notes\.txt: there is a file that is no recording"):
+        files.check_target(path)
+    assert path.read_text() == "mine"
+    path.write_bytes(gzip.compress(b"mine, too"))
+    with pytest.raises(ConfigError, match="no recording"):
+        files.check_target(path)
+
+
+def test_an_older_recording_and_an_empty_file_may_be_there(tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.touch()
+    files.check_target(empty)
+    RecordingFile(tmp_path / "r", HEADER).close()
+    files.check_target(tmp_path / "r")
+
+
+def test_a_path_that_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
+    with pytest.raises(ConfigError, match="there is no folder"):
+        files.check_target(tmp_path / "no" / "r")
+    with pytest.raises(ConfigError, match="is a directory"):
+        files.check_target(tmp_path)
