@@ -1,17 +1,23 @@
 """What metrics cost: recording one pod's scheduling, and rendering what a scrape asks for.
 
-    python benchmarks/metrics.py [--pods 100000] [--profiles 1]
+    python benchmarks/metrics.py [--pods 100000] [--profiles 1] [--nodes 5000]
 
 All records of one scheduled pod must stay far below the time of its scheduling cycle; a scrape
 must not hold up the event loop. The same records and the same series are measured with
 ``prometheus_client`` too, to see what our own accumulators and text are worth.
+
+What the framework notes is also measured where it is noted: the same pods are placed on the same
+cluster by a framework that is observed and by one that is not. Of each pod the best of a few rounds
+counts, so that other work on the machine matters little.
 """
 
 from __future__ import annotations
 
 import argparse
+import gc
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from statistics import fmean
 
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.metrics_core import Metric
@@ -22,11 +28,23 @@ from rich.table import Table
 
 from kubesched.api.core import Container, Pod, PodSpec, ResourceRequirements
 from kubesched.api.meta import ObjectMeta
+from kubesched.bench.decision_pods import WORKLOADS
+from kubesched.bench.decisions import roomy_cluster
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.defaults import default_profile
 from kubesched.config.features import FeatureGates
+from kubesched.framework.building import build_framework
+from kubesched.framework.observing import Observer
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Code
 from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.scheduler.cycle import SchedulingCycle
 
 BEST_OF = 5
+PLACED = 400
 PLUGINS = 12
 EXTENSION_POINTS = (
     *("PreEnqueue", "PreFilter", "Filter", "PreScore", "Score"),
@@ -139,16 +157,87 @@ def longest_piece(many: list[Pod]) -> float:
         slowest = max(slowest, time.perf_counter() - start)
 
 
+class _Nobody:
+    """Nothing is bound, nobody is evicted."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        raise AssertionError(f"{pod} must not be bound to {node_name}")
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        raise AssertionError(f"nobody must be evicted from {node_name} for {preemptor}")
+
+    def is_evicting_for(self, uid: str) -> bool:
+        return False
+
+
+def framework_on(cluster: Cluster, observer: Observer | None) -> Framework:
+    gates = FeatureGates.of()
+    return build_framework(
+        default_profile(gates),
+        registry=IN_TREE,
+        gates=gates,
+        cluster=cluster,
+        binder=_Nobody(),
+        evictor=_Nobody(),
+        observer=observer,
+    )
+
+
+def place(cluster: Cluster, framework: Framework) -> list[float]:
+    """Place pods; give the seconds of each from the queue's gate to what follows a binding."""
+    cycle = SchedulingCycle(cluster, seed=1)
+    wanted = [WORKLOADS["basic"](number) for number in range(PLACED)]
+    seconds = []
+    for pod in wanted:
+        start = time.perf_counter()
+        info = cluster.compiler.pending(pod)
+        framework.gate(info)
+        decision = cycle.schedule(framework, info)
+        state, node = decision.state, decision.node_name
+        cluster.assume(info, node)
+        framework.reserve(state, info, node)
+        framework.permit(state, info, node)
+        framework.pre_bind_pre_flight(state, info, node)
+        framework.pre_bound(Code.SUCCESS, framework.now())
+        framework.post_bind(state, info, node)
+        seconds.append(time.perf_counter() - start)
+    for pod in wanted:
+        cluster.forget(pod.metadata.uid)
+    return seconds
+
+
+def observed_and_not(nodes: int) -> tuple[float, float]:
+    """Give the seconds of a cycle that is observed, and of one that is not."""
+    cluster = roomy_cluster(nodes, nodes)
+    gc.collect()
+    gc.freeze()
+    metrics = Metrics(FeatureGates.of())
+    rounds: tuple[list[list[float]], list[list[float]]] = ([], [])
+    for _ in range(BEST_OF):
+        observer = Observer(metrics, "default-scheduler", timer=time.monotonic)
+        rounds[0].append(place(cluster, framework_on(cluster, observer)))
+        rounds[1].append(place(cluster, framework_on(cluster, None)))
+    observed, alone = (fmean(map(min, zip(*each, strict=True))) for each in rounds)
+    return observed, alone
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--pods", type=int, default=100_000)
     parser.add_argument("--profiles", type=int, default=1)
+    parser.add_argument("--nodes", type=int, default=5_000)
     arguments = parser.parse_args()
 
     metrics = Metrics(FeatureGates.of())
     table = Table("what", "takes")
     record = record_with_ours(metrics, "default-scheduler")
     table.add_row("all records of one pod", f"{best(record, 20_000) * 1e6:.2f} µs")
+    observed, alone = observed_and_not(arguments.nodes)
+    share = (observed - alone) / alone
+    table.add_row(
+        f"a cycle on {arguments.nodes} nodes, without and with observer",
+        f"{alone * 1e6:.1f} µs, {observed * 1e6:.1f} µs (+{share:.1%})",
+    )
     populate(metrics, arguments.profiles)
     text = metrics.render().decode()
     lines = text.count("\n")

@@ -98,8 +98,14 @@ def test_a_configuration_that_is_refused(
 
 @pytest.mark.parametrize(
     "content",
-    [b"", b"a: [b", b"\xff\xfe\x00", b"- 1", b"\x00" * 10, b"a: &a [*a, *a]\n", b"{" * 5000],
-    ids=["empty", "bad YAML", "not UTF-8", "a list", "zeros", "a loop", "a thousand brackets"],
+    [
+        *(b"", b"a: [b", b"\xff\xfe\x00", b"- 1", b"\x00" * 10, b"a: &a [*a, *a]\n"),
+        *(b"{" * 5000, b"[" * 100_000, b'{"a":' * 100_000),
+    ],
+    ids=[
+        *("empty", "bad YAML", "not UTF-8", "a list", "zeros", "a loop"),
+        *("thousands of brackets", "deeper than YAML's stack", "deeper than JSON's stack"),
+    ],
 )
 def test_a_configuration_that_is_none(tmp_path: Path, content: bytes) -> None:
     file = tmp_path / "config.yaml"

@@ -289,6 +289,7 @@ def test_a_job_completes(programs: Programs) -> None:
 
 
 def test_get_watches(programs: Programs) -> None:
+    programs.kubectl("create", "-f", "-", stdin=POD.replace("name: web", "name: before"))
     watching = subprocess.Popen(
         programs.command("get", "pods", "--watch", "-o", "wide"),
         stdout=subprocess.PIPE,
@@ -296,10 +297,11 @@ def test_get_watches(programs: Programs) -> None:
         env=programs.environment(),
     )
     try:
+        assert watching.stdout is not None
+        # What comes after the list is not missed.
+        header, first = (watching.stdout.readline().split() for _ in range(2))
         pod = POD.replace("spec:", "spec:\n  nodeName: node-0001")
         programs.kubectl("create", "-f", "-", stdin=pod)
-        assert watching.stdout is not None
-        header = watching.stdout.readline().split()
         states = []
         while "Running" not in states:
             states.append(watching.stdout.readline().split()[2])
@@ -308,6 +310,7 @@ def test_get_watches(programs: Programs) -> None:
         watching.communicate()
 
     assert header[:4] == ["NAME", "READY", "STATUS", "RESTARTS"]
+    assert first[:3] == ["before", "0/1", "Pending"]
     assert states == ["Pending", "Running"]
 
 

@@ -28,6 +28,7 @@ from kubesched.clock import RealClock
 from kubesched.config.durations import Duration
 from kubesched.config.types import LeaderElection
 from kubesched.errors import LeadershipLostError
+from kubesched.logs.formats import ERR, FIELDS
 from kubesched.progress import Progress
 
 from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject, eventually
@@ -316,9 +317,10 @@ class TestRights:
                 assert not elector.may_act()
 
         asyncio.run(main())
-        (line,) = [each.getMessage() for each in caplog.records if each.levelno >= logging.ERROR]
-        assert line.startswith("Error retrieving lease lock: lock=default/other err=")
-        assert 'leases.coordination.k8s.io "other" is forbidden' in line
+        (record,) = [each for each in caplog.records if each.levelno >= logging.ERROR]
+        assert record.getMessage() == "Error retrieving lease lock"
+        assert vars(record)[FIELDS] == {"lock": "default/other"}
+        assert 'leases.coordination.k8s.io "other" is forbidden' in vars(record)[ERR]
 
 
 class TestStuckLeaders:

@@ -89,8 +89,6 @@ OTHER_NUMBERS: Final = (
     ("scheduler_goroutines", {"operation": "DefaultPreemption"}),
     # Pods are signed for opportunistic batching alone.
     ("scheduler_framework_extension_point_duration_seconds", {"extension_point": "Sign"}),
-    # Not observed here when no plugin has anything to do before a binding.
-    ("scheduler_framework_extension_point_duration_seconds", {"extension_point": "PreBind"}),
     # Preemption asks filters once for all nodes, instead of pod by pod and node by node; and a row
     # that a cached answer rules out counts as asked.
     ("scheduler_plugin_evaluation_total", {"extension_point": "Filter"}),

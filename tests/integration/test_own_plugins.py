@@ -157,3 +157,39 @@ def test_a_file_that_is_broken_is_refused_by_its_line(tmp_path: Path) -> None:
         "ModuleNotFoundError: No module named 'nothing_of_that_name'"
     )
     assert "Traceback" not in done.stderr
+
+
+def test_a_plugin_that_fails_or_is_slow_is_told_of_by_events_on_the_pod(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    file = written(
+        tmp_path,
+        """\
+        import time
+        from kubesched.framework.node_by_node import CachedNodeFilter
+
+        class Sluggish(CachedNodeFilter):
+            reads_pods = False
+            budget_s = 0.05
+
+            def filter_node(self, pod, node):
+                time.sleep(0.03)
+                if "broken" in node.labels:
+                    raise ValueError("broken")
+                return "node(s) were not to my taste"
+        """,
+    )
+    create(control_plane, namespace, node("n1"), node("n2"))
+
+    with run_scheduler(control_plane, with_plugin(control_plane, "Sluggish"), f"--plugin={file}"):
+        create(control_plane, namespace, pod("slow"))
+        eventually(lambda: "PluginSlow" in str(events_of(control_plane, namespace, "slow")))
+        create(control_plane, namespace, node("n3", labels={"broken": "yes"}))
+        create(control_plane, namespace, pod("failed", requests={"cpu": "1"}))
+        eventually(lambda: "PluginFailed" in str(events_of(control_plane, namespace)))
+
+    told = {each["reason"]: each for each in events_of(control_plane, namespace)}
+    assert told["PluginSlow"]["type"] == told["PluginFailed"]["type"] == "Warning"
+    # Neither node alone takes longer than the budget.
+    assert "its budget is 50 ms" in told["PluginSlow"]["note"]
+    assert told["PluginFailed"]["note"].startswith(f"plugin Sluggish failed at {file}:11: ")

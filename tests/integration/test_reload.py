@@ -47,8 +47,8 @@ class Reloading:
         self.scheduler: SchedulerProcess
 
     @contextlib.contextmanager
-    def run(self, log: Path) -> Iterator[None]:
-        flags = (f"--config={self.file}", *serving(self._plane, self.port))
+    def run(self, log: Path, *more: str) -> Iterator[None]:
+        flags = (f"--config={self.file}", *serving(self._plane, self.port), *more)
         with run_command(log, *flags) as self.scheduler:
             self.scheduler.wait_until_scheduling()
             yield
@@ -174,6 +174,7 @@ _UNKNOWN_PLUGIN = profile("a", plugins={"filter": {"enabled": [{"name": "NoSuchP
 
 _UNUSABLE = {
     "profiles: [": "line 1",
+    "[" * 100_000: "line 1: nested more than 100 levels deep",
     _document(kind="Kube"): 'no kind "Kube"',
     _document(parallelism=-1): "parallelism: Invalid value: -1",
     _document(profiles=[_UNKNOWN_PLUGIN]): "NoSuchPlugin",
@@ -253,3 +254,43 @@ def test_what_only_a_start_can_change_is_named_and_left_as_it_is(reloading: Relo
     reloading.wait_for('"Changes that need a restart were left out"')
     assert "leaderElection" in reloading.scheduler.log_lines("W")[-1]
     assert reloading.in_use() == {**before, "podInitialBackoffSeconds": 3}
+
+
+_TASTE = """\
+from kubesched.framework.node_by_node import NodeFilter
+
+class Taste(NodeFilter):
+    def filter_node(self, pod, node):
+        return None if node.name == {wanted!r} else "node(s) were not to my taste"
+"""
+
+
+def test_a_changed_plugin_file_takes_effect_and_a_broken_one_does_not(
+    control_plane: ControlPlane, namespace: str, tmp_path: Path
+) -> None:
+    plane, plugin = control_plane, tmp_path / "taste.py"
+    plugin.write_text(_TASTE.format(wanted="n1"))
+    subject = Reloading(plane, tmp_path / "config.json")
+    subject.say(profile("a", plugins={"multiPoint": {"enabled": [{"name": "Taste"}]}}))
+    plane.create_many("/api/v1/nodes", [node("n1"), node("n2")])
+
+    def placed(name: str) -> str:
+        create(plane, namespace, name, "a")
+        return wait_until_bound(plane, namespace, name)[name]
+
+    with subject.run(tmp_path / "scheduler.log", f"--plugin={plugin}"):
+        assert placed("first") == "n1"
+
+        plugin.write_text(_TASTE.format(wanted="n2"))
+        subject.signal()
+        subject.wait_for(IN_USE)
+        assert placed("second") == "n2"
+
+        lines = len(subject.scheduler.log().splitlines())
+        plugin.write_text("def (")
+        subject.signal()
+        subject.wait_for(REFUSED)
+        said = subject.scheduler.log().splitlines()[lines:]
+        assert len(said) == 1, said
+        assert f"{plugin}:1" in said[0]
+        assert placed("third") == "n2"

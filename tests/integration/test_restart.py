@@ -169,7 +169,7 @@ def test_a_crash_of_the_scheduler_loses_no_pod_and_binds_none_twice(
 def test_a_scheduler_that_is_asked_to_end_finishes_what_it_began(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    uids = create_pods(control_plane, namespace, 5000)
+    uids = create_pods(control_plane, namespace, 2000)
     with witness(control_plane, namespace) as seen:
         with run_scheduler(control_plane, None, "--v=2") as scheduler:
             wait_for_midway(seen)

@@ -1,15 +1,17 @@
 """The real kube-scheduler and ours, asked about the same pods on the same cluster, one by one.
 
-The real one places each pod; ours is asked just before it what it would do. Where there is one best
-node, both must choose it; where several are equally good, the real one must choose one of ours; and
-where no node fits, both must give the same reasons for the same number of nodes.
+The real one places each pod; ours, on a copy of the cluster in which the pod is not placed yet, is
+asked what it would do. Where there is one best node, both must choose it; where several are equally
+good, the real one must choose one of ours; and where no node fits, both must give the same reasons
+for the same number of nodes.
 """
 
 from __future__ import annotations
 
+import http.client
 import random
-import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
 from typing import Any
 
 import msgspec
@@ -93,24 +95,16 @@ def test_both_make_the_same_decisions(
     placed: list[str] = []
     unique = ties = refused = 0
 
-    with control_plane.run_kube_scheduler(settings):
+    with control_plane.run_kube_scheduler(settings), watching(control_plane, pods_path) as seen:
         for manifest in random_pods(rng, PODS):
             if len(placed) > KEPT:
                 name = placed.pop(rng.randrange(len(placed)))
                 gone = control_plane.request("DELETE", f"{pods_path}/{name}")
                 ours.cluster.remove_pod(gone["metadata"]["uid"])
-            manifest["spec"]["schedulingGates"] = [{"name": "test/ask-ours-first"}]
             created = control_plane.request("POST", pods_path, manifest)
             name = created["metadata"]["name"]
             best, message = ours.decide(msgspec.convert(created, Pod))
-            freed = {"spec": {"schedulingGates": None}}
-            control_plane.request(
-                "PATCH",
-                f"{pods_path}/{name}",
-                freed,
-                content_type="application/merge-patch+json",
-            )
-            theirs = settled(control_plane, f"{pods_path}/{name}")
+            theirs = settled(seen, name)
             node_name = theirs["spec"].get("nodeName")
             if node_name is None:
                 refused += 1
@@ -131,15 +125,28 @@ def test_both_make_the_same_decisions(
     print(f"one best node {unique}, several {ties}, none {refused}")
 
 
-def settled(plane: ControlPlane, path: str) -> Json:
-    """Return a pod once it has a node, or a reason for having none that is not its gate."""
-    deadline = time.monotonic() + 20
-    while time.monotonic() < deadline:
-        pod = plane.request("GET", path)
-        conditions = pod["status"].get("conditions", [])
+@contextmanager
+def watching(plane: ControlPlane, path: str) -> Iterator[Iterator[Json]]:
+    """Every version of every pod of a namespace, as it comes."""
+    version = plane.request("GET", f"{path}?limit=1")["metadata"]["resourceVersion"]
+    with closing(
+        http.client.HTTPSConnection("127.0.0.1", plane.port, context=plane._tls, timeout=20)
+    ) as connection:
+        query = f"watch=1&resourceVersion={version}&timeoutSeconds=3600"
+        headers = {"Authorization": f"Bearer {plane._admin_token}"}
+        connection.request("GET", f"{path}?{query}", headers=headers)
+        with connection.getresponse() as stream:
+            yield (msgspec.json.decode(line)["object"] for line in stream)
+
+
+def settled(seen: Iterator[Json], name: str) -> Json:
+    """Return a pod once it has a node, or a reason for having none."""
+    for pod in seen:
+        if pod["metadata"]["name"] != name:
+            continue
         if pod["spec"].get("nodeName"):
             return pod
-        if conditions and conditions[0].get("reason") == "Unschedulable":
+        conditions = pod["status"].get("conditions", [])
+        if any(each.get("reason") == "Unschedulable" for each in conditions):
             return pod
-        time.sleep(0.002)
-    raise AssertionError(f"nothing happened to {path}")
+    raise AssertionError(f"nothing happened to {name}")

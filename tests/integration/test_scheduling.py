@@ -154,6 +154,7 @@ def test_a_deleted_pod_is_forgotten_with_what_it_took(
 ) -> None:
     control_plane.request("POST", "/api/v1/nodes", node("n1"))
     with run_scheduler(control_plane) as scheduler:
+        scheduler.wait_until_scheduling()
         for round_number in range(5):
             name = f"whole-node-{round_number}"
             control_plane.request("POST", pods_path(namespace), pod(name, requests={"cpu": "4"}))

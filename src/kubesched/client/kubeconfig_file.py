@@ -11,6 +11,7 @@ from msgspec import Struct, field
 
 from kubesched.client.credentials import reason_of
 from kubesched.client.exec_plugin import ExecConfig
+from kubesched.config import untrusted_yaml
 from kubesched.errors import KubeconfigError
 
 T = TypeVar("T")
@@ -114,15 +115,6 @@ class KubeconfigFile(NamedTuple):
     users: dict[str, Located[User]]
 
 
-class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: what looks like a date is text."""
-
-    yaml_implicit_resolvers = {  # noqa: RUF012 - PyYAML's own class-level table
-        first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
-        for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
-    }
-
-
 def read(path: Path) -> KubeconfigFile:
     """Read a file; every mistake in it is a ``KubeconfigError`` that names the place."""
     try:
@@ -130,7 +122,7 @@ def read(path: Path) -> KubeconfigFile:
     except (OSError, UnicodeDecodeError) as error:
         raise KubeconfigError(f"cannot read kubeconfig {path}: {reason_of(error)}") from error
     try:
-        tree = yaml.load(text, Loader=_Loader)  # noqa: S506 - a subclass of the safe loader
+        tree = untrusted_yaml.load(text)
     except yaml.YAMLError as error:
         raise KubeconfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
     try:

@@ -16,6 +16,8 @@ from typing import Any, Final
 import msgspec
 import yaml
 
+from kubesched.config import untrusted_yaml
+from kubesched.config.untrusted_yaml import MAX_DEPTH
 from kubesched.errors import ConfigError
 
 _STR: Final = "tag:yaml.org,2002:str"
@@ -45,6 +47,8 @@ _INT: Final = re.compile(
     r"|(?P<d>0|[1-9][0-9]*))"
 )
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9:.+Z-]+)?")
+#: 64 bits have no more digits, whatever the base.
+_MAX_DIGITS: Final = 64
 _BASES: Final = {"x": 16, "b": 2, "o": 8, "d": 10}
 #: Aliases can make a small text huge; no configuration comes near this.
 _MAX_NODES: Final = 400_000
@@ -108,10 +112,16 @@ def resolve(text: str) -> bool | int | float | str | None:
     whole = _INT.fullmatch(digits)
     if whole and whole.lastgroup is not None:
         base = _BASES[whole.lastgroup]
-        number = int(whole["sign"] + whole[whole.lastgroup], base)
-        if -(2**63) <= number < 2**64:
-            return number
-    return float(digits) if _FLOAT.fullmatch(digits) else text
+        significant = whole[whole.lastgroup].lstrip("0") or "0"
+        if len(significant) <= _MAX_DIGITS:
+            number = int(whole["sign"] + significant, base)
+            if -(2**63) <= number < 2**64:
+                return number
+    if not _FLOAT.fullmatch(digits):
+        return text
+    # What is too large for a float is no number to Go, and stays a text.
+    number_or_inf = float(digits)
+    return number_or_inf if math.isfinite(number_or_inf) else text
 
 
 def is_text(text: str) -> bool:
@@ -120,15 +130,28 @@ def is_text(text: str) -> bool:
 
 
 def _parse_json(text: str) -> Json:
+    problem = "couldn't get version/kind; json parse error:"
     try:
-        return json.loads(
+        root = json.loads(
             text,
             object_pairs_hook=Members,
             parse_float=NumberText,
             parse_constant=_refuse_constant,
         )
     except ValueError as error:
-        raise ConfigError(f"couldn't get version/kind; json parse error: {error}") from error
+        raise ConfigError(f"{problem} {error}") from error
+    except RecursionError as error:
+        raise ConfigError(f"{problem} nested more than {MAX_DEPTH} levels deep") from error
+    level = [root]
+    for _ in range(MAX_DEPTH + 1):
+        level = [inner for each in level if isinstance(each, list) for inner in _inside(each)]
+        if not level:
+            return root
+    raise ConfigError(f"{problem} nested more than {MAX_DEPTH} levels deep")
+
+
+def _inside(tree: list[Any]) -> list[Json]:
+    return [value for _, value in tree] if isinstance(tree, Members) else tree
 
 
 def _refuse_constant(name: str) -> None:
@@ -143,10 +166,13 @@ class _Loader(yaml.CSafeLoader):
 
 def _compose(text: str) -> yaml.Node | None:
     try:
+        untrusted_yaml.check_depth(text)
         loader = _Loader(text)
         return loader.get_node() if loader.check_node() else None
     except yaml.MarkedYAMLError as error:
         raise ConfigError(f"yaml: {_where(error)}{error.problem}") from error
+    except UnicodeEncodeError as error:
+        raise ConfigError(f"yaml: invalid Unicode character at {error.start}") from error
     except yaml.YAMLError as error:
         raise ConfigError(f"yaml: {' '.join(str(error).split())}") from error
 
@@ -159,6 +185,10 @@ def _where(error: yaml.MarkedYAMLError) -> str:
     elif error.context_mark:
         line = error.context_mark.line
     return f"line {line}: " if line else ""
+
+
+def _where_is(node: yaml.Node) -> str:
+    return f"line {node.start_mark.line + 1}: "
 
 
 class _TreeBuilder:
@@ -179,6 +209,8 @@ class _TreeBuilder:
             return _json_number(_scalar(node))
         if id(node) in self._open:
             raise ConfigError("yaml: anchor value contains itself")
+        if len(self._open) == MAX_DEPTH:
+            raise ConfigError(f"yaml: {_where_is(node)}nested more than {MAX_DEPTH} levels deep")
         self._open.add(id(node))
         if isinstance(node, yaml.SequenceNode):
             built: Json = [self.build(item) for item in node.value]

@@ -26,6 +26,8 @@ _UNITS_NS: Final = {
 }
 _SECOND_NS: Final = _UNITS_NS["s"]
 _MAX_NS: Final = 2**63 - 1
+#: int64 has no more digits.
+_MAX_DIGITS: Final = 19
 _PART: Final = re.compile(
     r"(?P<whole>[0-9]*)(?:(?P<dot>\.)(?P<fraction>[0-9]*))?(?P<unit>[^0-9.]*)"
 )
@@ -80,12 +82,16 @@ def _parse_ns(text: str) -> int:
 
 
 def _part_ns(whole: str, fraction: str, unit_ns: int) -> int:
-    amount = int(whole or 0) * unit_ns
-    if fraction:
-        # Go multiplies in floating point and truncates; digits that overflow int64 are dropped.
-        digits = fraction
-        while int(digits) > _MAX_NS:
-            digits = digits[:-1]
+    significant = whole.lstrip("0")
+    if len(significant) > _MAX_DIGITS:
+        return _MAX_NS + 2  # more than anything there is a duration for
+    amount = int(significant or 0) * unit_ns
+    zeros = len(fraction) - len(fraction.lstrip("0"))
+    # Go multiplies in floating point and truncates; digits that overflow int64 are dropped.
+    digits = fraction[: zeros + _MAX_DIGITS]
+    while digits and int(digits) > _MAX_NS:
+        digits = digits[:-1]
+    if digits and zeros < _MAX_DIGITS:
         amount += int(float(int(digits)) * (float(unit_ns) / 10.0 ** len(digits)))
     return amount
 
@@ -101,7 +107,7 @@ def _quote(text: str) -> str:
         if char in '"\\'
         else char
         if " " <= char < "\x7f"
-        else "".join(f"\\x{byte:02x}" for byte in char.encode())
+        else "".join(f"\\x{byte:02x}" for byte in char.encode(errors="surrogatepass"))
         for char in text
     )
     return f'"{quoted}"'

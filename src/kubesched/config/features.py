@@ -34,6 +34,7 @@ ALL_BETA: Final = "AllBeta"
 _COMPONENT: Final = "kube"
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
+_UINT64_DIGITS: Final = 20
 _VERSION: Final = re.compile(r"\s*v?(?P<numbers>[0-9]+(?:\.[0-9]+)*)(?P<extra>.*)", re.DOTALL)
 _EXTRA: Final = re.compile(
     r"(?:-(?P<release>[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*))?(?:\+[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?"
@@ -285,7 +286,14 @@ def _parse_numbers(text: str) -> tuple[list[str], str]:
     match = _VERSION.fullmatch(text)
     if match is None:
         raise ConfigError(f'could not parse "{text}" as version')
-    return match["numbers"].split("."), match["extra"]
+    numbers = match["numbers"].split(".")
+    for number in numbers:
+        if len(number) > _UINT64_DIGITS or int(number) >= 2**64:
+            raise ConfigError(
+                f'illegal non-numeric version component "{number}" in "{text}": '
+                f'strconv.ParseUint: parsing "{number}": value out of range'
+            )
+    return numbers, match["extra"]
 
 
 def _refuse_zero_prefix(number: str, text: str) -> None:

@@ -15,7 +15,7 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -161,12 +161,18 @@ class EmbeddedCluster:
             timeout_graceful_shutdown=1,
         )
         self._server = _Server(config)
-        serving = asyncio.create_task(self._server.serve(sockets=[listener]))
-        await self._server.listening.wait()
-        self._tasks = [serving, _eternal("namespace controller", self._namespaces.run())]
+        self._tasks = [asyncio.create_task(self._server.serve(sockets=[listener]))]
+        try:
+            await self._server.listening.wait()
+        except asyncio.CancelledError:
+            # It can only be stopped once it has started, which takes no time.
+            await self._server.listening.wait()
+            await self.stop()
+            raise
+        self._tasks.append(_eternal("namespace controller", self._namespaces.run))
         if self._run_kubelet:
-            self._tasks.append(_eternal("kubelet", self._kubelet.run()))
-            self._tasks.append(_eternal("provisioner", self._provisioner.run()))
+            self._tasks.append(_eternal("kubelet", self._kubelet.run))
+            self._tasks.append(_eternal("provisioner", self._provisioner.run))
 
     async def stop(self) -> None:
         """End watches, connections and the pretence."""
@@ -241,12 +247,13 @@ class EmbeddedCluster:
         return [str(node["metadata"]["name"]) for node in nodes]
 
 
-def _eternal(name: str, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+def _eternal(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
     """Start what should never end by itself; if it does, somebody must hear of it."""
 
     async def guarded() -> None:
         try:
-            await work
+            # Called only now: a cluster may end before the task's turn has come.
+            await work()
         except Exception:  # noqa: BLE001  the cluster goes on without it, and says so
             _LOG.exception("the embedded %s stopped working", name)
 

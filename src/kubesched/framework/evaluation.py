@@ -190,8 +190,11 @@ class Evaluator:
     ) -> bool:
         """Run PreFilter of cluster-wide plugins; False if one rejects or restricts."""
         state.skip_filter.update(plan.skips)
+        lap = self._observer.laps("PreFilter")
         for name, pre_filter in self._cluster_pre_filters.items():
             result = pre_filter.pre_filter(state, pod, everywhere)
+            if lap:
+                lap(name, result.status.code)
             if result.status.code is Code.SKIP:
                 state.skip_filter.add(name)
             elif not result.status.ok or result.node_names is not None:
@@ -206,7 +209,10 @@ class Evaluator:
         for _, plugin in self._cluster_filters:
             if plugin.name in state.skip_filter:
                 continue
+            lap = self._observer.laps("Filter")
             verdict = plugin.filter(state, pod, everywhere)
+            if lap:
+                lap(plugin.name, Code.SUCCESS)
             if verdict.answers is None:
                 continue
             if not all(status.rejected for status in verdict.statuses):
@@ -221,15 +227,21 @@ class Evaluator:
     ) -> Int64Array:
         """Add the scores of cluster-wide plugins, on the rows that are left."""
         plan = self.plans.plan(pod.shape.row_shape)
+        started = self._observer.now()
         self._pre_score(state, pod, plan, nodes)
+        started = self._observer.point("PreScore", Code.SUCCESS, started)
         added: Int64Array | None = None
         for name, plugin, weight in self._weighted_cluster_scores:
             if name in state.skip_score:
                 continue
+            lap = self._observer.laps("Score")
             raw = plugin.score(state, pod, nodes)
+            if lap:
+                lap(name, Code.SUCCESS)
             if raw is not None:
                 weighted = self._normal(plugin, state, raw) * weight
                 added = weighted if added is None else added + weighted
+        self._observer.point("Score", Code.SUCCESS, started)
         if added is None:
             return total
         result = np.full(len(total), NEVER, dtype=np.int64)
@@ -247,8 +259,6 @@ class Evaluator:
         observer.asked("Filter", plugins.filter, state.skip_filter, len(self._table))
         if feasible == 1:
             return  # there was nothing to choose
-        started = observer.point("PreScore", Code.SUCCESS, after_filter)
-        observer.point("Score", Code.SUCCESS, started)
         observer.asked("Score", self._score_plugins, state.skip_score, feasible)
 
     # --- feasibility, step by step ----------------------------------------------------------
@@ -538,10 +548,12 @@ class Evaluator:
         for plugin, weight in self._plugins.score:
             if plugin.name in state.skip_score:
                 continue
-            plugin_started = observer.now() if observer.sampled else 0.0
             cluster_wide = self._cluster_scores.get(plugin.name)
             if cluster_wide is not None:
+                lap = observer.laps("Score")
                 raw = cluster_wide.score(state, pod, nodes)
+                if lap:
+                    lap(plugin.name, Code.SUCCESS)
             else:
                 column = plan.scores(plugin.name)
                 if column is None:
@@ -553,14 +565,18 @@ class Evaluator:
                 raw,
                 None if raw is None else self._normal(plugin, state, raw),
             )
-            if observer.sampled:
-                observer.plugin("Score", plugin.name, Code.SUCCESS, plugin_started)
         observer.point("Score", Code.SUCCESS, started)
         observer.asked("Score", self._score_plugins, state.skip_score, len(rows))
 
     def _normal(self, plugin: RowScore | Score, state: CycleState, raw: Int64Array) -> Int64Array:
         normalizer = self._normalizers.get(plugin.name)
-        normalized = raw if normalizer is None else normalizer.normalize(state, raw)
+        if normalizer is None:
+            normalized = raw
+        else:
+            lap = self._observer.laps("ScoreExtensionNormalize")
+            normalized = normalizer.normalize(state, raw)
+            if lap:
+                lap(plugin.name, Code.SUCCESS)
         if not plugin.proven_range:
             _check_range(plugin, normalized)
         return normalized

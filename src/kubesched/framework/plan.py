@@ -195,7 +195,15 @@ class ShapePlan:
         passes = [each for each in row_filters if each is not None]
 
         def evaluate_row(row: int) -> int | None:
-            return 0 if all(each(row) for each in passes) else None
+            if not observer.sampled:
+                return 0 if all(each(row) for each in passes) else None
+            for (_, plugin), each in zip(filters, passes, strict=True):
+                started = observer.now()
+                does_pass = each(row)
+                observer.plugin("Filter", plugin.name, Code.SUCCESS, started)
+                if not does_pass:
+                    return None
+            return 0
 
         return CachedColumn(
             self._table,
@@ -205,13 +213,27 @@ class ShapePlan:
         )
 
     def _score_column(self, plugin: RowScore) -> CachedColumn[np.int64]:
-        table = self._table
+        table, shape, observer = self._table, self.shape, self._observer
         log = table.row_changes if plugin.reads_pods else table.node_changes
+        score_row = plugin.row_scorer(shape, table)
+
+        def evaluate(nodes: NodeRows) -> Int64Array:
+            lap = observer.laps("Score")
+            scores = plugin.score(shape, nodes)
+            if lap:
+                lap(plugin.name, Code.SUCCESS)
+            return scores
+
+        def evaluate_row(row: int) -> int | None:
+            if score_row is None or not observer.sampled:
+                return score_row and score_row(row)
+            started = observer.now()
+            score = score_row(row)
+            observer.plugin("Score", plugin.name, Code.SUCCESS, started)
+            return score
+
         return CachedColumn(
-            table,
-            log=log,
-            evaluate=lambda nodes: plugin.score(self.shape, nodes),
-            evaluate_row=plugin.row_scorer(self.shape, table),
+            table, log=log, evaluate=evaluate, evaluate_row=score_row and evaluate_row
         )
 
 

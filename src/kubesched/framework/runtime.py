@@ -155,6 +155,9 @@ class Framework:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
         """Ask for permission; return who wants the pod to wait, and how long at most."""
+        if not self.plugins.permit:
+            self._observer.span("Permit", Code.SUCCESS, 0.0)
+            return SUCCESS, {}
         started = self._observer.now()
         status, waits = self._permit(state, pod, node_name)
         self._observer.point("Permit", Code.WAIT if waits else status.code, started)
@@ -253,6 +256,9 @@ class Framework:
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell everybody that the pod is bound, whatever one of them does."""
+        if not self.plugins.post_bind:
+            self._observer.span("PostBind", Code.SUCCESS, 0.0)
+            return
         started = self._observer.now()
         lap = self._observer.laps_of(state, "PostBind")
         for plugin in self.plugins.post_bind:

@@ -147,6 +147,8 @@ def _read_manifest(path: str) -> dict[str, str]:
         mapping = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 (makes only texts and lists)
     except yaml.YAMLError as error:
         raise ConfigError(unreadable + " ".join(str(error).split())) from error
+    except RecursionError as error:
+        raise ConfigError(f"{unreadable}nested too deep") from error
     if mapping in (None, ""):
         return {}
     if not isinstance(mapping, dict):

@@ -73,6 +73,8 @@ class Metrics:
     queue_missed_wakeups: CounterFamily
     plugin_failures: CounterFamily
     plugin_slow: CounterFamily
+    recording_bytes: Counter
+    recording_failures: Counter
     # preemption
     preemption_attempts: Counter
     preemption_victims: Histogram

@@ -187,8 +187,19 @@ SCHEDULING: Final = (
     counter(
         ALPHA,
         "kubesched_plugin_slow_total",
-        "Number of calls of a plugin that is not in-tree that took longer than its time budget.",
+        "Number of scheduling cycles in which a plugin that is not in-tree exceeded its budget.",
         labels="plugin",
+    ),
+    counter(
+        ALPHA,
+        "kubesched_recording_bytes_total",
+        "Number of bytes written to the files of --record.",
+    ),
+    counter(
+        ALPHA,
+        "kubesched_recording_failures_total",
+        "Number of times recording ended before the scheduler did, because nothing more could be "
+        "written.",
     ),
     # --- preemption -----------------------------------------------------------------------------
     counter(

@@ -85,14 +85,17 @@ def _without_last_applied(obj: object) -> object:
     return replace(obj, metadata=replace(meta, annotations=kept or None))  # type: ignore[type-var]  # a struct
 
 
-def read(path: Path) -> Snapshot:
-    """Read a snapshot; raises ObjectError if it is none. Lines that cannot be read are noted."""
+def read(path: Path, *, strict: bool = False) -> Snapshot:
+    """Read a snapshot; raises ObjectError if it is none.
+
+    Lines that cannot be read are noted; with `strict`, they are an error, too.
+    """
     try:
         with gzip.open(path, "rb") as lines:
             header = _read_header(path, lines.readline())
             snapshot = Snapshot(source=str(path), notes=list(header.notes))
             for number, line in enumerate(lines, start=2):
-                _read_line(snapshot, number, line)
+                _read_line(snapshot, number, line, strict=strict)
     except (EOFError, zlib.error):
         raise ObjectError(
             f"{path}: the file is cut off or damaged: take the snapshot again"
@@ -119,11 +122,13 @@ def _read_header(path: Path, line: bytes) -> _Header:
     return header
 
 
-def _read_line(snapshot: Snapshot, number: int, line: bytes) -> None:
+def _read_line(snapshot: Snapshot, number: int, line: bytes, *, strict: bool) -> None:
     try:
         identity = _identify(line)
         kind = kind_of(identity.api_version, identity.kind)
         if kind is not None:
             snapshot.add(kind.name, msgspec.json.decode(line, type=kind.type))
     except UNREADABLE as unreadable:
+        if strict:
+            raise ObjectError(f"{snapshot.source}, line {number}: {unreadable}") from None
         snapshot.notes.append(f"line {number} left out, cannot be read: {unreadable}")

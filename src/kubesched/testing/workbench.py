@@ -23,7 +23,7 @@ from kubesched.config import loading
 from kubesched.config.defaults import complete_profile
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSet, Profile
-from kubesched.errors import UsageError
+from kubesched.errors import ObjectError, UsageError
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -34,9 +34,10 @@ from kubesched.metrics.recorder import Metrics
 from kubesched.plugin_loading import guarded, open_registry
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.snapshot import files
+from kubesched.snapshot.filling import fill
 from kubesched.testing.objects import Amount, make_node, make_pod, read_manifests
 from kubesched.testing.placement import Placement, Placements, ScoreColumn
-from kubesched.testing.recorded import fill_from
 
 
 class Workbench:
@@ -136,8 +137,19 @@ class Workbench:
         return [each for each in pods if not each.object.spec.node_name]
 
     def from_snapshot(self, file: str | Path) -> list[PodUnderTest]:
-        """Add everything in a file of ``kubesched snapshot``; return pods that want a node."""
-        return [PodUnderTest(self, each) for each in fill_from(self.cluster, Path(file))]
+        """Add everything in a file of ``kubesched snapshot``; return pods that want a node.
+
+        Raises UsageError if something in it cannot be read: half a cluster proves nothing.
+        """
+        try:
+            read = files.read(Path(file), strict=True)
+        except ObjectError as unreadable:
+            raise UsageError(str(unreadable)) from None
+        filled = fill(self.cluster, read)
+        left_out = filled.notes[len(read.notes) :]
+        if left_out:
+            raise UsageError(f"{file}: {left_out[0]}")
+        return [PodUnderTest(self, each) for each in filled.pending.values()]
 
     def _taken(self, pod: Pod) -> PodUnderTest:
         node = pod.spec.node_name

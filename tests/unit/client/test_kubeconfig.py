@@ -408,6 +408,9 @@ class TestBadFiles:
         ("text", "complaint"),
         [
             ("a: b: c", "config: not YAML: .*line 1"),
+            ("[" * 100_000, "config: not YAML: line 1: nested more than 100 levels deep"),
+            ("users: &a [*a]", "config: not YAML: nested more than 100 levels deep"),
+            ("a: !!int x", "config: not YAML: a value that is not what its tag says: "),
             ("- a\n- b", "config: not a kubeconfig: Expected `object`, got `array`"),
             ("clusters: 7", r"config: not a kubeconfig: .*\$.clusters"),
             ("users:\n- name: u\n  user:\n    token: 5", r"Expected `str`, got `int` .*\.token"),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import json
 import socket
 import stat
@@ -160,6 +161,37 @@ def test_stopping_ends_watches() -> None:
         assert code == 200
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_cluster_may_end_before_anything_in_it_has_begun(turns: int) -> None:
+    """Nothing is left behind, be it a coroutine that nobody ever waited for."""
+
+    async def end_at_once() -> None:
+        async with EmbeddedCluster():
+            for _ in range(turns):
+                await asyncio.sleep(0)
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(end_at_once())
+    gc.collect()  # what is left behind is a warning, and warnings are errors
+
+
+@pytest.mark.parametrize("turns", range(6))
+def test_a_start_that_is_cancelled_leaves_nothing_behind(turns: int) -> None:
+    async def start_and_cancel() -> None:
+        cluster = EmbeddedCluster()
+        starting = asyncio.create_task(cluster.start())
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        starting.cancel()
+        await asyncio.gather(starting, return_exceptions=True)
+        if not starting.cancelled():  # it had started before
+            await cluster.stop()
+        assert asyncio.all_tasks() == {asyncio.current_task()}
+
+    asyncio.run(start_and_cancel())
+    gc.collect()
 
 
 def test_a_client_that_leaves_is_forgotten() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from kubesched.framework.observing import SAMPLING, Observer, Unobserved
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.observing import FOLDING, Observer, Unobserved
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
 from tests.unit.builders import DEFAULT_GATES
@@ -31,6 +32,12 @@ class Bench:
         self.now = 10.0
         self.metrics = Metrics(DEFAULT_GATES)
         self.observer = Observer(self.metrics, "mine", timer=lambda: self.now)
+
+    def begin(self, *, sampled: bool) -> None:
+        """Begin attempts until one is such as is wanted."""
+        self.observer.begin()
+        while self.observer.sampled != sampled:
+            self.observer.begin()
 
     def value(self, name: str, **labels: str) -> float | None:
         return Exposed(self.metrics.render()).value(f"scheduler_{name}", **labels)
@@ -59,12 +66,14 @@ def test_points_are_timed_one_after_the_other(bench: Bench) -> None:
     assert bench.value(f"{name}_count", **labels) == 1
 
 
-def test_one_attempt_in_ten_has_its_plugins_timed(bench: Bench) -> None:
+@pytest.mark.parametrize("every", [1, 2, 10])
+def test_one_attempt_in_ten_has_its_plugins_timed(bench: Bench, every: int) -> None:
+    """Whichever attempts one looks at: there may be a kind of pod in every second of them."""
     sampled = []
-    for _ in range(3 * SAMPLING):
+    for _ in range(5_000 * every):
         bench.observer.begin()
         sampled.append(bench.observer.sampled)
-    assert [index for index, each in enumerate(sampled) if each] == [0, SAMPLING, 2 * SAMPLING]
+    assert sum(sampled[::every]) == pytest.approx(500, rel=0.15)
 
 
 def test_a_plugin_s_time(bench: Bench) -> None:
@@ -99,3 +108,80 @@ def test_nobody_need_watch() -> None:
     assert not observer.sampled
     observer.plugin("Filter", "Fit", Code.SUCCESS, 0.0)
     observer.asked("Filter", plugins("Fit"), set())
+    state = CycleState()
+    observer.keep(state)
+    assert observer.laps("Filter") is None
+    assert observer.laps_of(state, "Bind") is None
+    assert observer.gate_laps("PreEnqueue") is None
+
+
+# --- plugins, one after the other -------------------------------------------------------------
+
+
+def durations_of(bench: Bench, point: str) -> dict[tuple[str, str], float]:
+    """Plugin and status → the seconds that were noted."""
+    found = {}
+    for plugin in ("A", "B"):
+        for code in Code:
+            labels = {"extension_point": point, "plugin": plugin, "status": code.label}
+            seconds = bench.value("plugin_execution_duration_seconds_sum", **labels)
+            if seconds is not None:
+                found[plugin, code.label] = seconds
+    return found
+
+
+def test_laps_time_plugins_one_after_the_other(bench: Bench) -> None:
+    bench.begin(sampled=True)
+    lap = bench.observer.laps("PostFilter")
+    assert lap is not None
+    bench.now += 0.5
+    lap("A", Code.UNSCHEDULABLE)
+    bench.now += 0.25
+    lap("B", Code.SUCCESS)
+    want = {("A", "Unschedulable"): 0.5, ("B", "Success"): 0.25}
+    assert durations_of(bench, "PostFilter") == want
+
+
+def test_most_attempts_have_no_laps(bench: Bench) -> None:
+    bench.begin(sampled=False)
+    assert bench.observer.laps("Filter") is None
+
+
+def test_an_attempt_is_timed_until_its_end_whosever_turn_it_is(bench: Bench) -> None:
+    timed, other = CycleState(), CycleState()
+    bench.begin(sampled=True)
+    bench.observer.keep(timed)
+    bench.begin(sampled=False)
+    bench.observer.keep(other)
+    assert bench.observer.laps_of(other, "Bind") is None
+    lap = bench.observer.laps_of(timed, "Bind")
+    assert lap is not None
+    bench.now += 2
+    lap("A", Code.SUCCESS)
+    assert durations_of(bench, "Bind") == {("A", "Success"): 2}
+
+
+def test_one_pod_in_ten_has_the_plugins_at_the_gate_timed(bench: Bench) -> None:
+    """They are asked before there is an attempt, and more often."""
+    timed = [bench.observer.gate_laps("PreEnqueue") is not None for _ in range(5_000)]
+    assert sum(timed) == pytest.approx(500, rel=0.15)
+
+
+@pytest.mark.parametrize("step", ["begin", "gate"])
+def test_what_is_noted_does_not_pile_up(bench: Bench, step: str) -> None:
+    series = bench.metrics.framework_extension_point_duration.labels("Filter", "Success", "mine")
+    for _ in range(3 * FOLDING):
+        if step == "begin":
+            bench.observer.begin()
+        else:
+            bench.observer.gate_laps("PreEnqueue")
+        bench.observer.span("Filter", Code.SUCCESS, 0.001)
+    assert len(series._noted) <= FOLDING
+    assert series.count == 3 * FOLDING
+
+
+def test_pods_that_are_asked_differently_in_turns(bench: Bench) -> None:
+    for _ in range(3):
+        bench.observer.asked("Filter", plugins("A", "B"), {"A"})
+        bench.observer.asked("Filter", plugins("A", "B"), set())
+    assert (bench.evaluations("Filter", "A"), bench.evaluations("Filter", "B")) == (3, 6)

@@ -37,6 +37,15 @@ class Exposed:
                         return float(metric.samples[0].value)
         return None
 
+    def series(self, sample_name: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and value of each sample of a name, such as a histogram's ``…_count``."""
+        return [
+            (dict(sample.labels), float(sample.value))
+            for metric in self._parsed.values()
+            for sample in metric.samples
+            if sample.name == sample_name
+        ]
+
     def _metric(self, name: str) -> Metric:
         if self.types[name] == "counter":
             name = name.removesuffix("_total")

@@ -91,3 +91,27 @@ def test_histogram_forgets() -> None:
     assert (histogram.count, histogram.sum) == (0, 0)
     observe(0.5)
     assert histogram.cumulative() == [1, 1]
+
+
+@given(st.lists(st.sampled_from([0.0, 0.5, 1.0, 1.5, 10.0, 49.9, 50.0, 50.1, 1e9]), max_size=100))
+def test_what_is_noted_counts_as_what_is_observed(values: list[float]) -> None:
+    noted, observed = Histogram((1.0, 10.0, 50.0)), Histogram((1.0, 10.0, 50.0))
+    for number, value in enumerate(values):
+        observed.observe(value)
+        # Both ways may be used in turns.
+        (noted.observe if number % 7 == 0 else noted.note)(value)
+        if number % 50 == 49:
+            noted.fold()
+    assert noted.cumulative() == observed.cumulative()
+    assert noted.count == observed.count
+    assert noted.sum == pytest.approx(observed.sum)
+
+
+def test_what_was_noted_before_a_reset_is_forgotten() -> None:
+    histogram = Histogram((1.0,))
+    note = histogram.note
+    note(0.5)
+    histogram.reset()
+    assert (histogram.count, histogram.sum) == (0, 0)
+    note(0.5)
+    assert histogram.cumulative() == [1, 1]

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
+import yaml
 
 from kubesched.errors import ObjectError
 from kubesched.snapshot import manifests
@@ -62,6 +64,13 @@ def test_folders_are_read_and_lists_unpacked(tmp_path: Path) -> None:
     assert sorted(each.metadata.name for each in found.nodes) == ["n2", "n3"]
 
 
+def test_json_is_read_as_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "objects.json"
+    path.write_text(json.dumps({"kind": "List", "items": [yaml.safe_load(NODE)]}, default=str))
+    [node] = manifests.read([path]).nodes
+    assert node.metadata.name == "n1"
+
+
 def test_what_decides_nothing_is_left_out_with_a_note(tmp_path: Path) -> None:
     found = _read(tmp_path, NODE, "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: d}\n")
 
@@ -86,6 +95,11 @@ def test_pods_get_the_priority_of_their_class_wherever_it_stands(tmp_path: Path)
     ("text", "message"),
     [
         ("a: [", "not YAML: "),
+        ("kind: Pod\nspec: " + "[" * 100_000, "not YAML: line 2: nested more than 100 levels deep"),
+        ('{"kind":' * 100_000, "not YAML: line 1: nested more than 100 levels deep"),
+        ('{"kind":"Pod","a":' + "[" * 200 + "]" * 200 + "}", "nested more than 100 levels deep"),
+        ("kind: Pod\nspec: &a {b: *a}", "not YAML: nested more than 100 levels deep"),
+        ("kind: !!int Pod", "not YAML: a value that is not what its tag says: "),
         ("just text", "not a Kubernetes object: it has no kind"),
         ("apiVersion: v1\nkind: Node\n", "Node : it has no name"),
         (

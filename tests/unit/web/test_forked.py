@@ -19,11 +19,7 @@ from kubesched.web.errors import BrokenError, BusyError, RefusedError, TooLongEr
 from kubesched.web.forked import ForkedAnswers
 
 from .conftest import Run
-
-
-def children() -> list[str]:
-    """The ids of this process' children."""
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
+from .forks import forks
 
 
 async def answered(work: Callable[[], bytes], *, time_limit_s: float = 10.0) -> bytes:
@@ -33,7 +29,7 @@ async def answered(work: Callable[[], bytes], *, time_limit_s: float = 10.0) -> 
         return await forked.run(work)
     finally:
         await forked.aclose()
-        assert children() == []
+        assert forks() == []
 
 
 def sleeping() -> bytes:
@@ -126,7 +122,7 @@ def test_only_so_many_at_a_time(run_once: Run) -> None:
         await forked.aclose()
         asking[1].cancel()
         await asyncio.gather(asking[1], return_exceptions=True)
-        assert children() == []
+        assert forks() == []
 
     run_once(main())
 
@@ -135,7 +131,7 @@ def test_who_stops_waiting_ends_the_child(run: Run) -> None:
     async def main() -> None:
         asking = asyncio.create_task(answered(sleeping))
         await asyncio.sleep(0.05)
-        assert len(children()) == 1
+        assert len(forks()) == 1
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
 
@@ -194,7 +190,7 @@ def test_a_signal_to_the_child_is_none_to_the_parent(run: Run) -> None:
         loop.add_signal_handler(signal.SIGTERM, heard.append, "parent")
         asking = asyncio.create_task(answered(sleeping))
         await asyncio.sleep(0.1)
-        os.kill(int(children()[0]), signal.SIGTERM)
+        os.kill(forks()[0], signal.SIGTERM)
         with pytest.raises(BrokenError, match="lost"):
             await asking
         loop.remove_signal_handler(signal.SIGTERM)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import Awaitable
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -18,6 +16,7 @@ from tests.unit.builders import node, pod
 from tests.unit.explain.worlds import world_of
 
 from .conftest import Run
+from .forks import forks
 from .harness import JSON, Reply, asked, living, page_of, request
 
 OBJECTS = (
@@ -249,10 +248,6 @@ def test_the_page_without_its_slash_leads_to_the_page() -> None:
 # --- how it ends ------------------------------------------------------------------------------
 
 
-def _children() -> list[str]:
-    return Path(f"/proc/self/task/{os.getpid()}/children").read_text().split()
-
-
 def test_who_leaves_before_the_answer_ends_the_work_on_it(
     run_once: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -269,10 +264,10 @@ def test_who_leaves_before_the_answer_ends_the_work_on_it(
                 _reply(page("/ui/api/pods/shop/waiting/explanation", gone=gone))
             )
             await asyncio.sleep(0.1)
-            assert len(_children()) == 1
+            assert len(forks()) == 1
             gone.set()
             assert (await asking).code == 499
-        assert _children() == []
+        assert forks() == []
 
     run_once(main())
 

@@ -1,0 +1,56 @@
+"""A Lease that the API server assigns: renewed by whoever it names, and taken by nobody.
+
+    every retry period:  GET ──> ours, not expired, no other is preferred ──> PUT
+                           └── anything else: not now
+
+This is coordinated leader election. Candidates tell of themselves with LeaseCandidates
+(`lease_candidates`); the API server picks one of them and writes its name into the Lease. When it
+prefers another, it says so in the Lease, and the holder lets it run out.
+"""
+
+from __future__ import annotations
+
+from kubesched import logs
+from kubesched.client.lease_holding import LeaseHolding, step
+from kubesched.client.leases import JsonObject
+
+_log = logs.get_logger(__name__)
+
+
+class AssignedLease(LeaseHolding):
+    """One candidate's renewals of a Lease that it may be given."""
+
+    async def take(self) -> bool:
+        """Find out whether the Lease was given to us, and confirm that."""
+        return await self.renew()
+
+    async def renew(self) -> bool:
+        """Renew the Lease if it is ours, and to stay so."""
+        now = self._clock.monotonic()
+        lease = await self._read()
+        lock = str(self.lock)
+        self.refusal = ""
+        if lease is None:
+            self.refusal = "there is no lease"
+            _log.info("Lease lock not found", lock=lock)
+        elif self.has_expired(now):
+            self.refusal = "the lease has expired"
+            _log.info("Lease has expired", lock=lock)
+        elif self.holder != self._identity:
+            self.refusal = f"{self.holder} holds it"
+            _log.v(6, "Lease is held and has not yet expired", lock=lock, holder=self.holder)
+        elif lease.record.preferred_holder:
+            self.refusal = f"{lease.record.preferred_holder} is to hold it"
+            _log.v(4, "Lease is marked as 'end of term'", lock=lock)
+        if lease is None or self.refusal:
+            return False
+        self._on_slow_path()
+        with step("Failed to update lock"):
+            await self._write(lease, self._renewal())
+        return True
+
+    def _renewal(self) -> JsonObject:
+        """Leave it in the Lease by which strategy it is assigned."""
+        renewal = super()._renewal()
+        del renewal["strategy"]
+        return renewal

@@ -1,0 +1,191 @@
+"""Attempts to have our name in a Lease, and what we know of it from them.
+
+    take() ───> GET ──> missing: create · free, ours or expired: PUT ──> ours
+    renew() ──> PUT of what we wrote last ──refused──> GET, PUT
+    give_back() ──> GET ──> ours: PUT without a name
+
+Times that others wrote are not trusted: a Lease is expired when *we* have not seen its record
+change for as long as it says it lasts. Every PUT names the version that it replaces, so of two
+writers one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from kubesched import logs
+from kubesched.client.event_wire import micro_time
+from kubesched.client.leases import JsonObject, Lease, LeaseClient, LeaseRecord
+from kubesched.clock import Clock
+from kubesched.errors import ClientError, ConflictError, KubeschedError
+
+_log = logs.get_logger(__name__)
+
+_RELEASE_TRIES: Final = 3
+#: Whoever writes a Lease by itself, instead of being assigned it, leaves no word of assignment.
+_UNASSIGNED: Final[JsonObject] = {"strategy": None, "preferredHolder": None}
+
+
+class AttemptFailedError(ClientError):
+    """An attempt that another may follow; the text says at which step, the cause why."""
+
+
+@contextmanager
+def step(what: str) -> Iterator[None]:
+    """Name the step of an attempt that fails."""
+    try:
+        yield
+    except KubeschedError as failed:
+        raise AttemptFailedError(what) from failed
+
+
+class LeaseHolding:
+    """One candidate's attempts at one Lease."""
+
+    def __init__(
+        self,
+        lock: LeaseClient,
+        *,
+        identity: str,
+        lease_seconds: int,
+        clock: Clock,
+        on_slow_path: Callable[[], None],
+    ) -> None:
+        self.lock = lock
+        self._identity = identity
+        self._lease_seconds = lease_seconds
+        self._clock = clock
+        self._on_slow_path = on_slow_path
+        #: the newest version that we know; None: there is none, or we have not looked
+        self.lease: Lease | None = None
+        #: what the Lease said last, and when (monotonic) that was news to us
+        self._observed = LeaseRecord()
+        self._observed_at = float("-inf")
+        #: when (monotonic) the last write that was confirmed was sent; None: it is not ours
+        self.renewed_at: float | None = None
+        #: whether the Lease may carry our name, be it from a write that was never answered
+        self.may_have_written = False
+        #: why an attempt that did not fail did not succeed, either
+        self.refusal = ""
+
+    @property
+    def holder(self) -> str:
+        """Who holds the Lease as far as we know, "" for nobody."""
+        return self._observed.holder_identity
+
+    async def take(self) -> bool:
+        """Try once to get the Lease; raises AttemptFailedError if that could not be tried."""
+        return await self._read_and_write(may_take=True)
+
+    async def renew(self) -> bool:
+        """Try once to renew it: write on the version that we wrote last, or look first."""
+        if self.lease is not None:
+            try:
+                await self._write(self.lease, self._renewal())
+            except KubeschedError as failed:
+                _log.v(
+                    2,
+                    "Failed to update lease optimistically, falling back to slow path",
+                    lock=str(self.lock),
+                    err=str(failed),
+                )
+            else:
+                return True
+        return await self._read_and_write(may_take=False)
+
+    async def give_back(self) -> None:
+        """Clear the Lease of our name; of no other."""
+        for tries_left in reversed(range(_RELEASE_TRIES)):
+            lease = await self.lock.get()
+            if lease is None or lease.record.holder_identity != self._identity:
+                return
+            now = self._now()
+            changes = {
+                "holderIdentity": "",
+                "leaseDurationSeconds": 1,
+                "acquireTime": now,
+                "renewTime": now,
+                **_UNASSIGNED,
+            }
+            try:
+                self._observe((await self.lock.update(lease, changes)).record)
+            except ConflictError:
+                if not tries_left:
+                    raise
+            else:
+                return
+
+    # --- steps --------------------------------------------------------------------------------
+
+    async def _read_and_write(self, *, may_take: bool) -> bool:
+        """Read the Lease and put our name in, unless it is another's.
+
+        `may_take` allows to put it over another's that has expired; a leader that finds another's
+        name has lost, whatever became of that other.
+        """
+        now = self._clock.monotonic()
+        lease = await self._read()
+        if lease is None:
+            with step("Error initially creating lease lock"):
+                await self._write(None, self._renewal() | self._taking(transitions=0))
+            return True
+        changes = self._renewal()
+        if self.holder == self._identity:
+            self._on_slow_path()
+        elif self.holder and not (may_take and self.has_expired(now)):
+            _log.v(
+                4,
+                "Lease is held by and has not yet expired",
+                lock=str(self.lock),
+                holder=self.holder,
+            )
+            return False
+        else:
+            changes |= self._taking(transitions=lease.record.lease_transitions + 1)
+        with step("Failed to update lease"):
+            await self._write(lease, changes)
+        return True
+
+    async def _read(self) -> Lease | None:
+        with step("Error retrieving lease lock"):
+            self.lease = await self.lock.get()
+        if self.lease is not None:
+            self._observe(self.lease.record)
+        return self.lease
+
+    async def _write(self, lease: Lease | None, changes: JsonObject) -> None:
+        sent_at = self._clock.monotonic()
+        self.may_have_written = True
+        if lease is None:
+            self.lease = await self.lock.create(changes)
+        else:
+            self.lease = await self.lock.update(lease, changes)
+        self.renewed_at = sent_at
+        self._observe(self.lease.record)
+
+    # --- what we write and what we see --------------------------------------------------------
+
+    def _renewal(self) -> JsonObject:
+        return {
+            "holderIdentity": self._identity,
+            "leaseDurationSeconds": self._lease_seconds,
+            "renewTime": self._now(),
+            **_UNASSIGNED,
+        }
+
+    def _taking(self, *, transitions: int) -> JsonObject:
+        return {"acquireTime": self._now(), "leaseTransitions": transitions}
+
+    def _now(self) -> str:
+        return micro_time(int(self._clock.time() * 1e9))
+
+    def _observe(self, record: LeaseRecord) -> None:
+        if record != self._observed:
+            self._observed = record
+            self._observed_at = self._clock.monotonic()
+
+    def has_expired(self, now: float) -> bool:
+        """Whether the record has not changed for as long as it says it lasts."""
+        return now >= self._observed_at + self._observed.lease_duration_seconds
