@@ -169,6 +169,7 @@ def test_files_of_another_process_are_another_recording(rotated: Path, tmp_path:
         (gzip.compress(b'{"kubeschedRecording":2}\n'), "is a recording in format 2"),
         (gzip.compress(b'{"kubeschedRecording":1}\n'), "its header cannot be read"),
     ],
+    ids=["empty", "text", "snapshot", "no JSON", "other format", "half a header"],
 )
 def test_what_is_no_recording_is_refused_in_one_line(
     tmp_path: Path, data: bytes, problem: str
