@@ -85,6 +85,7 @@ def test_a_line_that_cannot_be_read_costs_itself_and_is_noted(tmp_path: Path) ->
         ),
         (gzip.compress(b'{"kind":"Snapshot","apiVersion":"kubesched/v1"}\n')[:-9], "cut off"),
     ],
+    ids=["manifest", "other lines", "other version", "cut off"],
 )
 def test_what_is_no_snapshot_is_refused_in_one_line(
     tmp_path: Path, content: bytes, message: str
