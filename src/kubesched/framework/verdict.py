@@ -51,7 +51,14 @@ def first_of(*verdicts: Verdict) -> Verdict:
     for verdict in verdicts:
         if verdict.answers is None:
             continue
-        shifted = np.where(verdict.answers > 0, verdict.answers.astype(np.int32) + len(statuses), 0)
-        answers = shifted if answers is None else np.where(answers > 0, answers, shifted)
+        before = len(statuses)
         statuses += verdict.statuses
+        if answers is None:
+            answers = verdict.answers
+            continue
+        # Each verdict's numbers come after those of the verdicts before it.
+        dtype = np.min_scalar_type(len(statuses))
+        later = verdict.answers.astype(dtype)
+        later[later > 0] += before
+        answers = np.where(answers > 0, answers.astype(dtype), later)
     return Verdict(answers, statuses)

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from kubesched.api.labels import Selector
 from kubesched.cluster.affinity_terms import AffinityTerm
-from kubesched.cluster.arrays import BoolArray, Int64Array
+from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_counters import PodCounter, Selection
@@ -96,44 +96,38 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
         """Apply the three rules."""
-        verdicts = []
-        if pod.terms.required:
-            verdicts.append(reject(~self._near(pod, nodes), NOT_NEAR))
-        away = nodes.none()
-        for term in pod.terms.required_anti:
-            away |= self._in_hit(self._counter((term,)), term.topology_key, nodes)
-        verdicts.append(reject(away, NOT_AWAY))
-        kept_away = nodes.none()
-        for counter in self._anti_terms_about(pod):
-            kept_away |= self._in_hit(counter, counter.carried.term.topology_key, nodes)
-        verdicts.append(reject(kept_away, KEPT_AWAY))
-        return first_of(*verdicts)
+        return first_of(*self.rules(pod, nodes))
 
     def rules(self, pod: PodInfo, nodes: NodeRows) -> list[Verdict]:
         """Return what each rule says by itself, for those who want to know more than the first."""
-        verdicts = [reject(~self._near(pod, nodes), NOT_NEAR)] if pod.terms.required else []
-        away, kept_away = nodes.none(), nodes.none()
-        for term in pod.terms.required_anti:
-            away |= self._in_hit(self._counter((term,)), term.topology_key, nodes)
-        for counter in self._anti_terms_about(pod):
-            kept_away |= self._in_hit(counter, counter.carried.term.topology_key, nodes)
-        return [*verdicts, reject(away, NOT_AWAY), reject(kept_away, KEPT_AWAY)]
+        verdicts = []
+        if pod.terms.required:
+            verdicts.append(reject(~self._near(pod, nodes), NOT_NEAR))
+        own = [
+            self._in_hit(self._counter((term,)), term.topology_key, nodes)
+            for term in pod.terms.required_anti
+        ]
+        if own:
+            verdicts.append(reject(_any_of(own), NOT_AWAY))
+        others = [
+            self._in_hit(counter, counter.carried.term.topology_key, nodes)
+            for counter in self._anti_terms_about(pod)
+        ]
+        if others:
+            verdicts.append(reject(_any_of(others), KEPT_AWAY))
+        return verdicts
 
     def _near(self, pod: PodInfo, nodes: NodeRows) -> BoolArray:
         """Return which rows have, in each term's domain, a pod that all terms are about."""
         counter = self._counter(pod.terms.required)
-        labelled = np.ones(len(nodes), dtype=np.bool_)
-        near = np.ones(len(nodes), dtype=np.bool_)
-        nobody = True
-        for term in pod.terms.required:
-            hit = self._hit(counter, term.topology_key)
-            nobody &= not hit.any()
-            of_nodes = self._table.label_column(term.topology_key).ids[nodes.rows]
-            labelled &= of_nodes > 0
-            near &= hit[of_nodes]
-        if nobody and counter.selection.matches(pod.labels):
-            return labelled
-        return labelled & near
+        hits = [
+            (self._hit(counter, term.topology_key), self._ids(term.topology_key, nodes))
+            for term in pod.terms.required
+        ]
+        if counter.selection.matches(pod.labels) and not any(hit.any() for hit, _ in hits):
+            # The first of a group that wants to be near itself; it needs the labels all the same.
+            return np.logical_and.reduce([of_nodes > 0 for _, of_nodes in hits])
+        return np.logical_and.reduce([hit[of_nodes] for hit, of_nodes in hits])
 
     def _anti_terms_about(self, pod: PodInfo) -> list[TermCounter]:
         about = self._table.term_counters.about(pod.labels)
@@ -157,7 +151,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         scores = np.zeros(len(nodes), dtype=np.int64)
         for key, of_domains in weights.items():
             of_domains[0] = 0
-            scores += of_domains[self._table.label_column(key).ids[nodes.rows]]
+            scores += of_domains[self._ids(key, nodes)]
         state.write(self.name, RawScores(scores))
         return SUCCESS
 
@@ -217,4 +211,12 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
 
     def _in_hit(self, counter: RowCounter, key: str, nodes: NodeRows) -> BoolArray:
         """Return which rows are in a domain that has a counted pod."""
-        return self._hit(counter, key)[self._table.label_column(key).ids[nodes.rows]]
+        return self._hit(counter, key)[self._ids(key, nodes)]
+
+    def _ids(self, key: str, nodes: NodeRows) -> Int32Array:
+        """Return the domain of each row, 0 for none."""
+        return self._table.label_column(key).ids[nodes.rows]
+
+
+def _any_of(masks: Sequence[BoolArray]) -> BoolArray:
+    return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)

@@ -87,10 +87,7 @@ class SchedulingCycle:
         row = int(best[0])
         if feasible > 1:
             # The same choice as among nodes in their order.
-            place = self._rng.randrange(len(best))
-            if len(best) > 1:
-                positions = table.order.positions()[best]
-                row = int(best[np.argpartition(positions, place)[place]])
+            row = table.order.nth(best, self._rng.randrange(len(best)))
         return self.chosen(state, row, evaluated=len(table), feasible=feasible)
 
     # --- steps ------------------------------------------------------------------------------
