@@ -18,6 +18,8 @@ from kubesched.bench.results import Measurement, Report
 
 from .scheduler_process import environment
 
+pytestmark = pytest.mark.slow
+
 SCHEDULERS = ("ours", "kube-scheduler", "null", "null-events")
 MARK = "KUBESCHED_BENCH_TEST"
 

@@ -33,6 +33,8 @@ from .scheduler_process import (
     wait_until_bound,
 )
 
+pytestmark = pytest.mark.slow
+
 #: Candidates stand for this lease, whatever the configuration calls it.
 LEASE = "kube-scheduler"
 CANDIDATES = "/apis/coordination.k8s.io/v1beta1/namespaces/kube-system/leasecandidates"

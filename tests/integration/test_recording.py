@@ -39,6 +39,8 @@ from .scheduler_process import (
     run_to_its_end,
 )
 
+pytestmark = pytest.mark.slow
+
 ZONE = "topology.kubernetes.io/zone"
 _REPLAY = (sys.executable, "-W", "error", "-m", "kubesched.cli.kubesched", "replay")
 

@@ -172,6 +172,8 @@ import asyncio
 from kubesched.scheduler import engine
 from kubesched.scheduler.scheduler import Scheduler
 
+pytestmark = pytest.mark.slow
+
 engine.PROGRESS_LIMIT_S = 2.0
 schedule_one = Scheduler._schedule_one
 

@@ -31,6 +31,8 @@ from .control_plane import ControlPlane
 from .random_workload import random_nodes, random_pods
 from .scheduler_process import configuration, profile
 
+pytestmark = pytest.mark.slow
+
 Json = dict[str, Any]
 
 NODES = 30

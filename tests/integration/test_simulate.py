@@ -150,6 +150,8 @@ import sys
 
 from kubesched.cli.kubesched import main
 
+pytestmark = pytest.mark.slow
+
 if __name__ == "__main__":
     import distributed
 
