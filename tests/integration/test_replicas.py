@@ -53,6 +53,8 @@ from .scheduler_process import (
     wait_until_bound,
 )
 
+pytestmark = pytest.mark.slow
+
 #: Candidates look at the lease every 1 to 2.2 retry periods.
 PAUSE_S = 2.2 * RETRY_S
 #: What a machine that is busy with other things may add.
@@ -171,8 +173,6 @@ _WAITING = """
 import asyncio
 from kubesched.scheduler import engine
 from kubesched.scheduler.scheduler import Scheduler
-
-pytestmark = pytest.mark.slow
 
 engine.PROGRESS_LIMIT_S = 2.0
 schedule_one = Scheduler._schedule_one

@@ -35,7 +35,7 @@ from .scheduler_process import (
     wait_until_bound,
 )
 
-pytestmark = pytest.mark.usefixtures("clean_cluster")
+pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("clean_cluster")]
 
 #: Bound pods after which things go wrong.
 MIDWAY = 300

@@ -16,6 +16,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+import pytest
 
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.cluster.cluster import Cluster

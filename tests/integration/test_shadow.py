@@ -138,7 +138,7 @@ def test_another_configuration_shows_and_ours_may_have_it_too(
     assert alike_final["byOrder"] == 0
     # With only a hundred pods the share itself varies; that most agree would be wrong.
     assert final["agreementPercent"] < 90
-    assert final["plugins"]["NodeResourcesFit"] > 30
+    assert final["plugins"]["NodeResourcesFit"] > 5
     assert {each["verdict"] for each in default.findings} == {"LowerScore"}
     for found in default.findings:
         by_plugin = {each["plugin"]: each for each in found["score"]["plugins"]}

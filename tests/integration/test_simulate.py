@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 CLUSTER = """\
 apiVersion: v1
 kind: Node
@@ -149,8 +151,6 @@ DASK = """
 import sys
 
 from kubesched.cli.kubesched import main
-
-pytestmark = pytest.mark.slow
 
 if __name__ == "__main__":
     import distributed
