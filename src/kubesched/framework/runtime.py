@@ -48,6 +48,7 @@ class Framework:
             percentage_of_nodes_to_score if own_percentage is None else own_percentage
         )
         self.plugins = ProfilePlugins(expansion.points, instances)
+        self._gates = {plugin.name: plugin for plugin in self.plugins.pre_enqueue}
         #: in-tree plugins that the profile enables and this version does not have
         self.left_out = expansion.left_out
         self.evaluator = Evaluator(self.plugins, cluster, self._observer)
@@ -71,6 +72,16 @@ class Framework:
         # kube-scheduler says Success here whatever the answer, and dashboards know it so.
         self._observer.point("PreEnqueue", Code.SUCCESS, started)
         return status
+
+    def is_held(self, pod: PodInfo, gate: str) -> bool:
+        """Tell whether the plugin that gated a pod would do so again; a quick look, not counted."""
+        plugin = self._gates.get(gate)
+        if plugin is None:
+            return False
+        try:
+            return not plugin.pre_enqueue(pod).ok
+        except Exception:  # noqa: BLE001 (asked again, and reported, when the pod is woken)
+            return False
 
     def _gate(self, pod: PodInfo, last_gate: str) -> Status:
         ordered = sorted(self.plugins.pre_enqueue, key=lambda plugin: plugin.name != last_gate)

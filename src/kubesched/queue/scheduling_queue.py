@@ -56,10 +56,13 @@ class SchedulingQueue:
         max_unschedulable_s: float = 300.0,
         on_ready: Callable[[], None] = lambda: None,
         observe_hint: HintObserver | None = None,
+        is_held: Callable[[QueuedPod], bool] = lambda _pod: False,
     ) -> None:
         self._clock = clock
         #: returns the plugin that keeps a pod out, "" if none does
         self._gate = gate
+        #: tells whether the plugin that gates a pod would do so again; asked instead of hints
+        self._is_held = is_held
         self._observe_hint = observe_hint
         self._max_unschedulable_s = max_unschedulable_s
         #: called whenever there may be something to pop
@@ -251,8 +254,12 @@ class SchedulingQueue:
             return
         question = self._listeners.ask_about(change)
         for pod in parked:
-            if only(pod.info):
-                self._wake(pod, question.answer(pod), change.event)
+            if not only(pod.info):
+                continue
+            # Whoever is kept out as before need not be told that something would help.
+            if pod.gated_by and not change.event.is_wildcard and self._is_held(pod):
+                continue
+            self._wake(pod, question.answer(pod), change.event)
 
     def hears_of(self, event: ClusterEvent) -> bool:
         """Tell whether some plugin wants to hear of an event."""

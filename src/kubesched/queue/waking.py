@@ -96,10 +96,12 @@ class Question:
         self._timer = timer
         self._observe = observe
         self._by_shape: dict[tuple[int, Shape], bool] = {}
+        self._is_wildcard = change.event.is_wildcard
+        self._event_label = change.event.label
 
     def answer(self, pod: QueuedPod) -> Wake:
         """Say what the change means for a pod."""
-        if self._change.event.is_wildcard or not pod.was_rejected:
+        if self._is_wildcard or not pod.was_rejected:
             return Wake.AFTER_BACKOFF
         scheduler_name = pod.info.pod.spec.scheduler_name
         for plugin in pod.pending_plugins:
@@ -111,8 +113,10 @@ class Question:
         return Wake.NO
 
     def _helps(self, subscriber: Subscriber, pod: PodInfo) -> bool:
-        registrations = self._listeners.get(subscriber, ())
-        return any(self._asked(each, subscriber[1], pod) for each in registrations)
+        for each in self._listeners.get(subscriber, ()):  # noqa: SIM110 (asked thousands of times)
+            if self._asked(each, subscriber[1], pod):
+                return True
+        return False
 
     def _asked(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
         if registration.shape_hint is not None:
@@ -135,11 +139,11 @@ class Question:
         except Exception:  # noqa: BLE001 (better to try a pod in vain than to forget it)
             _log.exception(
                 "QueueingHintFn returns error: event=%s plugin=%s pod=%s",
-                self._change.event.label,
+                self._event_label,
                 plugin,
                 pod.full_name,
             )
             helps, said = True, "Error"
         if self._observe is not None:
-            self._observe(plugin, self._change.event.label, said, self._timer() - started)
+            self._observe(plugin, self._event_label, said, self._timer() - started)
         return helps

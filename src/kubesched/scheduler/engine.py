@@ -265,6 +265,10 @@ class Engine:
             # A pod whose profile went while it was in flight is let go when its turn comes.
             return "" if framework is None else framework.gate(pod.info, pod.gated_by).plugin
 
+        def is_held(pod: QueuedPod) -> bool:
+            framework = self.frameworks.get(pod.info.pod.spec.scheduler_name)
+            return framework is not None and framework.is_held(pod.info, pod.gated_by)
+
         return SchedulingQueue(
             clock=self._clock,
             sort_key=self._sort_key(),
@@ -274,6 +278,7 @@ class Engine:
             max_unschedulable_s=options.max_unschedulable_s,
             on_ready=self._ready.set,
             observe_hint=state_metrics.hint_observer(self._metrics),
+            is_held=is_held,
         )
 
     def _sort_key(self) -> Callable[[QueuedPod], tuple[float, ...]]:

@@ -48,8 +48,13 @@ def export_check(metrics: Metrics, check: QueueCheck) -> None:
 def hint_observer(metrics: Metrics) -> HintObserver:
     """Return what the queue is to tell of every hint that it asks."""
     durations = metrics.queueing_hint_execution_duration
+    observers: dict[tuple[str, str, str], Callable[[float], None]] = {}
 
     def observe(plugin: str, event: str, answer: str, seconds: float) -> None:
-        durations.labels(plugin, event, answer).observe(seconds)
+        key = plugin, event, answer
+        known = observers.get(key)
+        if known is None:
+            known = observers[key] = durations.labels(*key).observe
+        known(seconds)
 
     return observe
