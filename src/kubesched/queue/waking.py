@@ -113,7 +113,7 @@ class Question:
         return Wake.NO
 
     def _helps(self, subscriber: Subscriber, pod: PodInfo) -> bool:
-        for each in self._listeners.get(subscriber, ()):  # noqa: SIM110 (asked thousands of times)
+        for each in self._listeners.get(subscriber, ()):
             if self._asked(each, subscriber[1], pod):
                 return True
         return False
