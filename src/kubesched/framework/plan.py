@@ -8,7 +8,7 @@ filters and scores.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -191,8 +191,7 @@ class ShapePlan:
                     np.copyto(result, numbers, where=numbers > 0)
             return result
 
-        row_filters = [plugin.row_filter(self.shape, self._table) for _, plugin in filters]
-        passes = [each for each in row_filters if each is not None]
+        passes = [self._row_filter(plugin) for _, plugin in filters]
 
         def evaluate_row(row: int) -> int | None:
             if not observer.sampled:
@@ -209,13 +208,27 @@ class ShapePlan:
             self._table,
             log=log,
             evaluate=evaluate,
-            evaluate_row=evaluate_row if len(passes) == len(filters) else None,
+            evaluate_row=evaluate_row,
         )
+
+    def _row_filter(self, plugin: RowFilter) -> Callable[[int], bool]:
+        """Return what tells whether one row passes: the plugin's own way, or arrays of one row."""
+
+        def passes(row: int) -> bool:
+            answers = plugin.filter(self.shape, self._only(row)).answers
+            return answers is None or not answers[0]
+
+        return plugin.row_filter(self.shape, self._table) or passes
+
+    def _only(self, row: int) -> NodeRows:
+        return NodeRows(self._table, np.array([row], dtype=np.intp))
 
     def _score_column(self, plugin: RowScore) -> CachedColumn[np.int64]:
         table, shape, observer = self._table, self.shape, self._observer
         log = table.row_changes if plugin.reads_pods else table.node_changes
-        score_row = plugin.row_scorer(shape, table)
+        score_row = plugin.row_scorer(shape, table) or (
+            lambda row: int(plugin.score(shape, self._only(row))[0])
+        )
 
         def evaluate(nodes: NodeRows) -> Int64Array:
             lap = observer.laps("Score")
@@ -225,16 +238,14 @@ class ShapePlan:
             return scores
 
         def evaluate_row(row: int) -> int | None:
-            if score_row is None or not observer.sampled:
-                return score_row and score_row(row)
+            if not observer.sampled:
+                return score_row(row)
             started = observer.now()
             score = score_row(row)
             observer.plugin("Score", plugin.name, Code.SUCCESS, started)
             return score
 
-        return CachedColumn(
-            table, log=log, evaluate=evaluate, evaluate_row=score_row and evaluate_row
-        )
+        return CachedColumn(table, log=log, evaluate=evaluate, evaluate_row=evaluate_row)
 
 
 class Plans:
