@@ -90,11 +90,14 @@ class Shadow:
             self.tally.started = self.tally.timer()
             await self._until_the_end(watching)
         finally:
-            if self.watched.synced.is_set() and self._unwritable is None:
-                self._judging.order.flush()
-                self._lines.summary(self.tally.summary(final=True))
             watching.cancel()
-            await asyncio.gather(watching, return_exceptions=True)
+            try:
+                # What comes until it has ended belongs before the summary.
+                await asyncio.gather(watching, return_exceptions=True)
+            finally:
+                if self.watched.synced.is_set() and self._unwritable is None:
+                    self._judging.order.flush()
+                    self._lines.summary(self.tally.summary(final=True))
 
     async def _until_the_end(self, watching: asyncio.Task[None]) -> None:
         loop, options = asyncio.get_running_loop(), self._options
