@@ -136,9 +136,9 @@ def test_another_configuration_shows_and_ours_may_have_it_too(
     print(final)
     assert alike_final["agreementPercent"] == 100.0
     assert alike_final["byOrder"] == 0
-    # With only a hundred pods the share itself varies; that most agree would be wrong.
-    assert final["agreementPercent"] < 90
-    assert final["plugins"]["NodeResourcesFit"] > 5
+    # Few of a hundred pods have one best node, so the share of these says little: all are counted.
+    assert final["plugins"]["NodeResourcesFit"] > max(30, final["bindings"] / 3)
+    assert final["agreementPercent"] < 100
     assert {each["verdict"] for each in default.findings} == {"LowerScore"}
     for found in default.findings:
         by_plugin = {each["plugin"]: each for each in found["score"]["plugins"]}
