@@ -15,7 +15,7 @@ import logging
 import os
 import socket
 import time
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any, Self
 
@@ -28,6 +28,7 @@ from kubesched.server.app import App
 from kubesched.server.authentication import Authenticator
 from kubesched.server.authorization import AllowedPaths, Authorizer
 from kubesched.server.certificates import serving_pair
+from kubesched.server.guest_server import GuestServer
 from kubesched.server.listening import address_of, listen
 from kubesched.server.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
 from kubesched.server.protocol import ServingProtocol
@@ -73,7 +74,7 @@ class SecureServer:
         self._reload_period_s = reload_period_s
         self._tasks: list[asyncio.Task[None]] = []
         self._serving: asyncio.Task[None] | None = None
-        self._server: _Server | None = None
+        self._server: GuestServer | None = None
         if serving.secure_port != 0 or listener is not None:
             self._parts = _Parts(
                 serving,
@@ -110,7 +111,7 @@ class SecureServer:
             _eternal("certificate reload", lambda: self._reload(parts)),
             _eternal("certificate authorities", parts.trust.follow),
         ]
-        self._server = _Server(_uvicorn_config(parts))
+        self._server = GuestServer(_uvicorn_config(parts))
         self._serving = asyncio.create_task(self._server.serve(sockets=[parts.listener]))
         await _first_of(self._server.listening.wait(), self._serving)
         host, port = parts.listener.getsockname()[:2]
@@ -202,36 +203,6 @@ class _Parts:
             await self._tokens.aclose()
         for client in self._clients:
             await client.aclose()
-
-
-class _Server(uvicorn.Server):
-    """A server among others in this process: signals are not its business."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-        self.stopping = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell whoever waits for it."""
-        await super().startup(sockets=sockets)
-        self.listening.set()
-
-    async def main_loop(self) -> None:
-        """Wait for the end, instead of looking for it ten times a second."""
-        await self.stopping.wait()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signal handlers alone."""
-        yield
-
-    async def end_connections(self) -> None:
-        """End what is still there after the grace period; its requests have been cancelled."""
-        await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
-        for connection in list(self.server_state.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
 
 
 def _uvicorn_config(parts: _Parts) -> uvicorn.Config:

@@ -11,7 +11,6 @@ along for another site; and a name that somebody lets point to 127.0.0.1 is not 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import errno
 import hmac
 import logging
@@ -26,6 +25,7 @@ from msgspec.structs import replace
 from kubesched.errors import UsageError
 from kubesched.server.answers import Answer
 from kubesched.server.app import send_answer
+from kubesched.server.guest_server import GuestServer
 from kubesched.server.protocol import ServingProtocol
 from kubesched.server.request import Receive, Request, Scope, Send
 from kubesched.web.page import HEADERS, PREFIX, WebPage, problem
@@ -125,7 +125,7 @@ class LocalServer:
         self._listener = _listen(port)
         self.port = int(self._listener.getsockname()[1])
         self._door = Door(page, self.port)
-        self._server = _Server(_config(self._door))
+        self._server = GuestServer(_config(self._door))
         self._serving: asyncio.Task[None] | None = None
 
     @property
@@ -146,36 +146,6 @@ class LocalServer:
             await self._serving
         await self._server.end_connections()
         self._listener.close()
-
-
-class _Server(uvicorn.Server):
-    """A server among others in this process: signals are not its business."""
-
-    def __init__(self, config: uvicorn.Config) -> None:
-        super().__init__(config)
-        self.listening = asyncio.Event()
-        self.stopping = asyncio.Event()
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell whoever waits for it."""
-        await super().startup(sockets=sockets)
-        self.listening.set()
-
-    async def main_loop(self) -> None:
-        """Wait for the end, instead of looking for it ten times a second."""
-        await self.stopping.wait()
-
-    @contextlib.contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        """Leave the signal handlers alone."""
-        yield
-
-    async def end_connections(self) -> None:
-        """End what is still there after the grace period; its requests have been cancelled."""
-        await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
-        for connection in list(self.server_state.connections):
-            if connection.transport is not None:
-                connection.transport.abort()
 
 
 def _config(door: Door) -> uvicorn.Config:
