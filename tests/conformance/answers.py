@@ -29,10 +29,10 @@ from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.config.features import FeatureGates
 from kubesched.config.loading import profile_from_fragment
 from kubesched.config.profiles import PluginConfig, Profile
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, ShapePreFilter
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status

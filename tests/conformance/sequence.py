@@ -8,9 +8,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from kubesched.framework.evaluation import AttemptError
 
 from .answers import CaseCluster, as_status, post_filter
 from .comparison import Difference

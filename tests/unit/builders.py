@@ -57,9 +57,9 @@ from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSe
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import PluginScores
 from kubesched.framework.plugin import Plugin, RowFilter, RowScore
 from kubesched.framework.runtime import Framework
+from kubesched.framework.scoring import PluginScores
 from kubesched.framework.status import Status
 from kubesched.plugins.in_tree import IN_TREE
 

@@ -7,6 +7,8 @@ label). A pod has its own terms, about others; and there are the terms of others
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from enum import Enum, auto
+from functools import cached_property
 
 from msgspec import Struct
 
@@ -41,7 +43,23 @@ class WeightedTerm(Struct, frozen=True, cache_hash=True):
     weight: int
 
 
-class PodTerms(Struct, frozen=True):
+class Role(Enum):
+    """What a pod carries a term for."""
+
+    REQUIRED = auto()
+    REQUIRED_ANTI = auto()
+    PREFERRED = auto()
+
+
+class CarriedTerm(Struct, frozen=True, cache_hash=True):
+    """A term, what it is for, and the weight of a preference."""
+
+    term: AffinityTerm
+    role: Role
+    weight: int = 0
+
+
+class PodTerms(Struct, frozen=True, dict=True):
     """All terms of a pod."""
 
     required: tuple[AffinityTerm, ...] = ()
@@ -54,6 +72,15 @@ class PodTerms(Struct, frozen=True):
     def any(self) -> bool:
         """Whether there is any."""
         return bool(self.required or self.required_anti or self.preferred)
+
+    @cached_property
+    def carried(self) -> tuple[CarriedTerm, ...]:
+        """All of them, each with what it is for."""
+        return (
+            *(CarriedTerm(term, Role.REQUIRED) for term in self.required),
+            *(CarriedTerm(term, Role.REQUIRED_ANTI) for term in self.required_anti),
+            *(CarriedTerm(each.term, Role.PREFERRED, each.weight) for each in self.preferred),
+        )
 
 
 NO_TERMS = PodTerms()

@@ -14,9 +14,6 @@ from kubesched.cluster.arrays import IndexArray
 
 Zone = tuple[str, str]
 
-#: So many rows are quicker picked out of the order than put into it.
-MANY = 256
-
 
 class NodeOrder:
     """Rows by zone, and their interleaved order."""
@@ -65,17 +62,6 @@ class NodeOrder:
             self._positions = np.full(order.max(initial=-1) + 1, -1, dtype=np.intp)
             self._positions[order] = np.arange(len(order))
         return self._positions
-
-    def nth(self, rows: IndexArray, place: int) -> int:
-        """Return the row that is at some place of `rows` once these are in order."""
-        if len(rows) == 1:
-            return int(rows[0])
-        if len(rows) < MANY:
-            return int(rows[np.argpartition(self.positions()[rows], place)[place]])
-        order = self.rows()
-        meant = np.zeros(len(self.positions()), dtype=np.bool_)
-        meant[rows] = True
-        return int(order[meant[order]][place])
 
 
 def zone_of(node: Node) -> Zone:

@@ -32,6 +32,12 @@ class NodeRows:
         """Return all rows, those that are free included."""
         return cls(table, slice(0, table.size))
 
+    @classmethod
+    def where(cls, table: NodeTable, chosen: BoolArray) -> NodeRows:
+        """Return those rows that are chosen."""
+        rows = chosen.nonzero()[0]
+        return cls.all_of(table) if len(rows) == table.size else cls(table, rows)
+
     def __len__(self) -> int:
         return self.count
 

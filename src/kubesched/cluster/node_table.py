@@ -29,7 +29,7 @@ from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
 from kubesched.cluster.term_counters import TermCounters
 from kubesched.cluster.vocabulary import Vocabulary
 from kubesched.cluster.volume_uses import VolumeUses
-from kubesched.errors import require
+from kubesched.errors import InvariantError, require
 
 FIRST_CAPACITY = 64
 #: A label column is dropped, and made anew if somebody asks for it, when it has seen this many
@@ -158,8 +158,10 @@ class NodeTable:
 
     def add_pod(self, row: int, pod: PodInfo) -> None:
         """Count a pod on its row, where it must not be already."""
-        require(pod.uid not in self.pods[row], f"{pod} is in row {row} already")
-        self.pods[row][pod.uid] = pod
+        pods = self.pods[row]
+        if pod.uid in pods:
+            raise InvariantError(f"{pod} is in row {row} already")
+        pods[pod.uid] = pod
         self._account(row, pod.requests, 1)
         if pod.shape.host_ports:
             self.ports.add(row, pod.shape.host_ports)

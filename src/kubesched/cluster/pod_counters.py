@@ -3,20 +3,29 @@
 Topology spread and inter-pod affinity ask for such counts. A counter is made the first time one
 asks for it, from the label sets, and from then on follows every pod that is added or removed; it is
 never recounted. Those longest unused are dropped when there are too many.
+
+Nearly every selector asks for one value, or one of a few, of some label. Both selectors and label
+sets are found by that, so that neither is compared with all of the others.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 import numpy as np
 from msgspec import Struct
 
-from kubesched.api.labels import Selector
+from kubesched.api.labels import IN, Selector
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.errors import require
+
+#: A label: its key and its value.
+Pair = tuple[str, str]
+
+#: A namespace and a label, None for any.
+Scope = tuple[str | None, Pair | None]
 
 #: How much memory all counters may take.
 LIMIT_BYTES = 256 << 20
@@ -39,6 +48,20 @@ class Selection(Struct, frozen=True, cache_hash=True):
             return False
         return self.selector.matches(labels.labels)
 
+    @property
+    def pairs(self) -> tuple[Pair | None, ...]:
+        """Labels of which all selected pods have one; None stands for any label, or none."""
+        for each in self.selector.requirements:
+            if each.operator == IN:
+                return tuple((each.key, value) for value in dict.fromkeys(each.values))
+        return (None,)
+
+    @property
+    def scopes(self) -> Iterator[Scope]:
+        """Where pods may be that are counted."""
+        namespaces = (None,) if self.namespaces is None else self.namespaces
+        return ((namespace, pair) for namespace in namespaces for pair in self.pairs)
+
 
 class PodCounter(RowCounter):
     """The number of selected pods on each row."""
@@ -57,10 +80,9 @@ class PodCounters:
         self._limit_bytes = limit_bytes
         #: least recently used first
         self._counters: OrderedDict[Selection, PodCounter] = OrderedDict()
-        #: namespace → counters that count its pods, None → those that count all pods
-        self._by_namespace: dict[str | None, dict[Selection, PodCounter]] = {}
-        #: namespace → label sets that have pods on some row
-        self._label_sets: dict[str, dict[LabelSet, None]] = {}
+        self._by_scope: dict[Scope, dict[Selection, PodCounter]] = {}
+        #: namespace → label, None for all → label sets that have pods on some row
+        self._label_sets: dict[str, dict[Pair | None, dict[LabelSet, None]]] = {}
 
     def __len__(self) -> int:
         return len(self._counters)
@@ -73,8 +95,8 @@ class PodCounters:
             return counter
         self._make_room()
         counter = self._counters[selection] = PodCounter(selection)
-        for namespace in _scopes(selection):
-            self._by_namespace.setdefault(namespace, {})[selection] = counter
+        for scope in selection.scopes:
+            self._by_scope.setdefault(scope, {})[selection] = counter
         for labels in self._in_scope(selection):
             if selection.matches(labels):
                 labels.counters.append(counter)
@@ -101,25 +123,32 @@ class PodCounters:
             self._end(labels)
 
     def _begin(self, labels: LabelSet) -> None:
-        self._label_sets.setdefault(labels.namespace, {})[labels] = None
+        in_namespace = self._label_sets.setdefault(labels.namespace, {})
+        pairs = (None, *labels.labels.items())
+        for pair in pairs:
+            in_namespace.setdefault(pair, {})[labels] = None
         labels.counters = [
             counter
             for namespace in (labels.namespace, None)
-            for counter in self._by_namespace.get(namespace, {}).values()
+            for pair in pairs
+            for counter in self._by_scope.get((namespace, pair), {}).values()
             if counter.selection.matches(labels)
         ]
 
     def _end(self, labels: LabelSet) -> None:
         labels.counters = []
         in_namespace = self._label_sets[labels.namespace]
-        del in_namespace[labels]
+        for pair in (None, *labels.labels.items()):
+            del in_namespace[pair][labels]
+            if not in_namespace[pair]:
+                del in_namespace[pair]
         if not in_namespace:
             del self._label_sets[labels.namespace]
 
     def _in_scope(self, selection: Selection) -> Iterator[LabelSet]:
-        namespaces = self._label_sets if selection.namespaces is None else selection.namespaces
-        for namespace in namespaces:
-            yield from self._label_sets.get(namespace, ())
+        for namespace, pair in selection.scopes:
+            for each in self._label_sets if namespace is None else (namespace,):
+                yield from self._label_sets.get(each, {}).get(pair, ())
 
     def _make_room(self) -> None:
         # Each takes about as much as the largest of the most recent ones.
@@ -129,8 +158,11 @@ class PodCounters:
         ]
         while self._counters and len(self._counters) * max(recent) > self._limit_bytes:
             selection, dropped = self._counters.popitem(last=False)
-            for namespace in _scopes(selection):
-                del self._by_namespace[namespace][selection]
+            for scope in selection.scopes:
+                in_scope = self._by_scope[scope]
+                del in_scope[selection]
+                if not in_scope:
+                    del self._by_scope[scope]
             for labels in self._in_scope(selection):
                 if dropped in labels.counters:
                     labels.counters.remove(dropped)
@@ -139,7 +171,7 @@ class PodCounters:
         """Recount every counter from the label sets."""
         for selection, counter in self._counters.items():
             counted = np.zeros(size, dtype=np.int32)
-            for labels in self._in_scope(selection):
+            for labels in self._everywhere():
                 require(
                     selection.matches(labels) == (counter in labels.counters),
                     f"{labels} knows whether {selection} counts it",
@@ -151,6 +183,6 @@ class PodCounters:
             require(counter.total == counted.sum(), f"total of {selection}")
             require(counter.sums_add_up(), f"counts of {selection} by domain")
 
-
-def _scopes(selection: Selection) -> Iterable[str | None]:
-    return (None,) if selection.namespaces is None else selection.namespaces
+    def _everywhere(self) -> Iterator[LabelSet]:
+        for in_namespace in self._label_sets.values():
+            yield from in_namespace[None]

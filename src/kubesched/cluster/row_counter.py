@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from kubesched.cluster.arrays import Int32Array, Int64Array, grown
+from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown
 from kubesched.cluster.domains import DomainCounts, Domains
 
 #: With more rows than that an array is quicker, and worth its memory.
@@ -57,18 +57,28 @@ class RowCounter:
 
     def by_domain(self, domains: Domains) -> Int64Array:
         """Return the sums by domain, that of domain 0 being without meaning; not to be changed."""
+        return self._sums_by(domains).current(self.counts)
+
+    def hit(self, domains: Domains) -> BoolArray:
+        """Return which rows are in a domain that has any; not to be changed."""
+        return self._sums_by(domains).hit(self.counts)
+
+    def _sums_by(self, domains: Domains) -> DomainCounts:
         for sums in self._sums:
             if sums.domains is domains:
-                return sums.current(self.counts)
+                return sums
         sums = DomainCounts(domains)
         self._sums = [*self._sums[-MAX_SUMS + 1 :], sums]
-        return sums.current(self.counts)
+        return sums
 
     def sums_add_up(self) -> bool:
         """Tell whether all sums by domain are what summing up gives."""
         for sums in self._sums:
-            kept, anew = sums.current(self.counts), DomainCounts(sums.domains).current(self.counts)
-            if not np.array_equal(kept[1:], anew[1:]):
+            anew = DomainCounts(sums.domains)
+            kept, counted = sums.current(self.counts), anew.current(self.counts)
+            if not np.array_equal(kept[1:], counted[1:]):
+                return False
+            if not np.array_equal(sums.hit(self.counts), anew.hit(self.counts)):
                 return False
         return True
 
@@ -76,4 +86,4 @@ class RowCounter:
     def nbytes(self) -> int:
         """About how much memory the counts take."""
         rows = 4096 if self._dense is None else self._dense.nbytes
-        return rows + sum(each.counts.nbytes for each in self._sums)
+        return rows + sum(each.nbytes for each in self._sums)

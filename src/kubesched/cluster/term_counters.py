@@ -8,32 +8,14 @@ carry it. Which terms are about a pod depends on its labels alone, so label sets
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from enum import Enum, auto
 
 import numpy as np
-from msgspec import Struct
 
-from kubesched.cluster.affinity_terms import AffinityTerm, PodTerms
+from kubesched.cluster.affinity_terms import AffinityTerm, CarriedTerm, PodTerms
 from kubesched.cluster.arrays import Int32Array
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.errors import require
-
-
-class Role(Enum):
-    """What a pod carries a term for."""
-
-    REQUIRED = auto()
-    REQUIRED_ANTI = auto()
-    PREFERRED = auto()
-
-
-class CarriedTerm(Struct, frozen=True, cache_hash=True):
-    """A term, what it is for, and the weight of a preference."""
-
-    term: AffinityTerm
-    role: Role
-    weight: int = 0
 
 
 class TermCounter(RowCounter):
@@ -65,7 +47,7 @@ class TermCounters:
 
     def add(self, row: int, terms: PodTerms) -> None:
         """Count a pod that carries `terms` on a row."""
-        for carried in _carried(terms):
+        for carried in terms.carried:
             counter = self._counters.get(carried)
             if counter is None:
                 counter = self._counters[carried] = TermCounter(carried)
@@ -74,7 +56,7 @@ class TermCounters:
 
     def remove(self, row: int, terms: PodTerms) -> None:
         """Stop counting a pod that carries `terms` on a row."""
-        for carried in _carried(terms):
+        for carried in terms.carried:
             counter = self._counters[carried]
             counter.add(row, -1)
             if not counter.total:
@@ -151,7 +133,7 @@ class TermCounters:
         """Recount every term from the pods that carry it."""
         counted: dict[CarriedTerm, Int32Array] = {}
         for row, terms in carriers:
-            for carried in _carried(terms):
+            for carried in terms.carried:
                 counted.setdefault(carried, np.zeros(size, dtype=np.int32))[row] += 1
         require(counted.keys() == self._counters.keys(), "terms that pods carry")
         for carried, counter in self._counters.items():
@@ -160,11 +142,3 @@ class TermCounters:
             require(counter.sums_add_up(), f"carriers of {carried} by domain")
             noted = (counter in history for history in self._history.values())
             require(any(noted), f"{carried} is in the history")
-
-
-def _carried(terms: PodTerms) -> list[CarriedTerm]:
-    return [
-        *(CarriedTerm(term, Role.REQUIRED) for term in terms.required),
-        *(CarriedTerm(term, Role.REQUIRED_ANTI) for term in terms.required_anti),
-        *(CarriedTerm(each.term, Role.PREFERRED, each.weight) for each in terms.preferred),
-    ]

@@ -61,4 +61,4 @@ class Lookup(Generic[V, D]):
         if known < len(self.vocabulary):
             new = [self._function(value) for value in self.vocabulary.values[known:]]
             self._table = np.concatenate([self._table, np.array(new, dtype=self._table.dtype)])
-        return self._table[ids]
+        return self._table.take(ids)

@@ -16,9 +16,9 @@ from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError
 from kubesched.explain.reasons import Reasons, all_reasons
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status
 from kubesched.snapshot.world import World

@@ -29,9 +29,9 @@ from kubesched.explain.report import (
     ReasonCount,
     Victim,
 )
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
 from kubesched.snapshot.world import World

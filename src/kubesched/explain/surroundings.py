@@ -16,9 +16,9 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.explain.amounts import readable
 from kubesched.explain.case import Case, Proposal
 from kubesched.explain.wishes import CONDITION_TAINTS
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.status import Code
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.taint_toleration import TaintToleration

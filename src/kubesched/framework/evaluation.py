@@ -9,54 +9,25 @@ that are still in the race. Nothing here changes the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
-from msgspec import Struct
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.errors import PluginError
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
-from kubesched.framework.plugin import (
-    MAX_NODE_SCORE,
-    Filter,
-    Normalize,
-    PreFilter,
-    PreScore,
-    RowFilter,
-    RowScore,
-    Score,
-)
+from kubesched.framework.plugin import Filter, PreFilter, RowFilter
 from kubesched.framework.profile import ProfilePlugins, of_kind
-from kubesched.framework.ranking import NEVER
+from kubesched.framework.ranker import Ranker
+from kubesched.framework.scoring import PluginScores, Scoring
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.framework.status_book import StatusBook
-
-#: After a pod for which the ranking was no use, so many of its shape are evaluated step by step.
-RANKING_PAUSE = 16
-
-
-class AttemptError(PluginError):
-    """An attempt that ended with an error instead of a verdict; carries the status."""
-
-    def __init__(self, status: Status) -> None:
-        super().__init__(status.message)
-        self.status = status
-
-
-class PluginScores(Struct, frozen=True):
-    """One plugin's scores of the feasible nodes."""
-
-    plugin: str
-    weight: int
-    raw: Int64Array
-    normalized: Int64Array
 
 
 class Evaluator:
@@ -77,17 +48,13 @@ class Evaluator:
         self._cluster_filters = [
             (order, plugin) for order, plugin in self._filters if isinstance(plugin, Filter)
         ]
-        self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
-        self._score_plugins = [plugin for plugin, _ in plugins.score]
-        self._cluster_scores = of_kind(self._score_plugins, Score)
-        self._weighted_cluster_scores = [
-            (plugin.name, plugin, weight)
-            for plugin, weight in plugins.score
-            if isinstance(plugin, Score)
-        ]
-        self._normalizers = of_kind(self._score_plugins, Normalize)
         self.book = StatusBook()
         self.plans = Plans(plugins, cluster.table, self.book, observer=self._observer)
+        self._scoring = Scoring(plugins, cluster.table, self._observer)
+        #: the short way, where it can be gone
+        self.ranker = Ranker(
+            plugins, cluster, plans=self.plans, scoring=self._scoring, observer=self._observer
+        )
 
     # --- feasibility ------------------------------------------------------------------------
 
@@ -107,11 +74,11 @@ class Evaluator:
                 rejection = restricted.pre_filter
                 code = Code.UNSCHEDULABLE if rejection is None else rejection.code
                 return restricted
-            observer.asked(point, self._plugins.pre_filter, state.skip_filter)
+            observer.asked(point, state.skip_filter)
             started = observer.point(point, Code.SUCCESS, started)
             point = "Filter"
             found = self._filter(state, pod, plan, *restricted)
-            observer.asked(point, self._plugins.filter, state.skip_filter, len(self._table))
+            observer.asked(point, state.skip_filter, len(self._table))
             # That no node is left is no failure of the filters: they did their work.
             code = Code.SUCCESS
             return found
@@ -148,118 +115,6 @@ class Evaluator:
         if node_names is not None:
             return self._filter_named(state, pod, node_names, restricting)
         return self._filter_all(state, pod, plan)
-
-    # --- by totals that are kept ------------------------------------------------------------
-
-    def rank(self, state: CycleState, pod: PodInfo) -> tuple[Int64Array, int] | None:
-        """Return the total of each row, NEVER where it cannot take the pod, and how many can.
-
-        Only where some row can, and where what is kept of the rows themselves is of use: None
-        otherwise, and then this is as if it had not been asked.
-        """
-        plan = self.plans.plan(pod.shape.row_shape)
-        ranking = plan.ranking
-        if ranking is None or not plan.is_unrestricted or len(self._cluster.nominator):
-            return None
-        if plan.pause:
-            plan.pause -= 1
-            return None
-        started = self._observer.begin()
-        everywhere = NodeRows.all_of(self._table)
-        total = None
-        if self._lets_all_be_ranked(state, pod, plan, everywhere):
-            after_pre_filter = self._observer.now()
-            total = ranking.total()
-        if total is not None:
-            total = self._without_rejected(state, pod, everywhere, total)
-        feasible = 0 if total is None else int(np.count_nonzero(total != NEVER))
-        if total is None or not feasible:
-            plan.pause = RANKING_PAUSE
-            return None
-        after_filter = self._observer.now()
-        if feasible > 1:
-            nodes = everywhere
-            if feasible < self._table.size:
-                nodes = NodeRows(self._table, np.flatnonzero(total != NEVER))
-            total = self._with_wide_scores(state, pod, nodes, total)
-        self._observe_ranked(state, (started, after_pre_filter, after_filter), feasible)
-        return total, feasible
-
-    def _lets_all_be_ranked(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, everywhere: NodeRows
-    ) -> bool:
-        """Run PreFilter of cluster-wide plugins; False if one rejects or restricts."""
-        state.skip_filter.update(plan.skips)
-        lap = self._observer.laps("PreFilter")
-        for name, pre_filter in self._cluster_pre_filters.items():
-            result = pre_filter.pre_filter(state, pod, everywhere)
-            if lap:
-                lap(name, result.status.code)
-            if result.status.code is Code.SKIP:
-                state.skip_filter.add(name)
-            elif not result.status.ok or result.node_names is not None:
-                return False
-        return True
-
-    def _without_rejected(
-        self, state: CycleState, pod: PodInfo, everywhere: NodeRows, total: Int64Array
-    ) -> Int64Array | None:
-        """Leave rows out that cluster-wide filters reject; None if one reports an error."""
-        kept = total
-        for _, plugin in self._cluster_filters:
-            if plugin.name in state.skip_filter:
-                continue
-            lap = self._observer.laps("Filter")
-            verdict = plugin.filter(state, pod, everywhere)
-            if lap:
-                lap(plugin.name, Code.SUCCESS)
-            if verdict.answers is None:
-                continue
-            if not all(status.rejected for status in verdict.statuses):
-                return None
-            # The totals that are kept are not for this pod alone.
-            total = total.copy() if total is kept else total
-            total[verdict.answers > 0] = NEVER
-        return total
-
-    def _with_wide_scores(
-        self, state: CycleState, pod: PodInfo, nodes: NodeRows, total: Int64Array
-    ) -> Int64Array:
-        """Add the scores of cluster-wide plugins, on the rows that are left."""
-        plan = self.plans.plan(pod.shape.row_shape)
-        started = self._observer.now()
-        self._pre_score(state, pod, plan, nodes)
-        started = self._observer.point("PreScore", Code.SUCCESS, started)
-        added: Int64Array | None = None
-        for name, plugin, weight in self._weighted_cluster_scores:
-            if name in state.skip_score:
-                continue
-            lap = self._observer.laps("Score")
-            raw = plugin.score(state, pod, nodes)
-            if lap:
-                lap(name, Code.SUCCESS)
-            if raw is not None:
-                weighted = self._normal(plugin, state, raw) * weight
-                added = weighted if added is None else added + weighted
-        self._observer.point("Score", Code.SUCCESS, started)
-        if added is None:
-            return total
-        result = np.full(len(total), NEVER, dtype=np.int64)
-        result[nodes.rows] = total[nodes.rows] + added
-        return result
-
-    def _observe_ranked(
-        self, state: CycleState, times: tuple[float, float, float], feasible: int
-    ) -> None:
-        observer, plugins = self._observer, self._plugins
-        started, after_pre_filter, after_filter = times
-        observer.span("PreFilter", Code.SUCCESS, after_pre_filter - started)
-        observer.span("Filter", Code.SUCCESS, after_filter - after_pre_filter)
-        observer.asked("PreFilter", plugins.pre_filter, state.skip_filter)
-        observer.asked("Filter", plugins.filter, state.skip_filter, len(self._table))
-        if feasible == 1:
-            return  # there was nothing to choose
-        observer.asked("Score", self._score_plugins, state.skip_score, feasible)
 
     # --- feasibility, step by step ----------------------------------------------------------
 
@@ -512,106 +367,17 @@ class Evaluator:
 
     def total_scores(self, state: CycleState, pod: PodInfo, rows: IndexArray) -> Int64Array:
         """Return the weighted sum of all scores for each of `rows`, which are feasible."""
-        total = np.zeros(len(rows), dtype=np.int64)
-        for _, weight, _, normalized in self._scored(state, pod, rows):
-            if normalized is not None:
-                total += normalized * weight
-        if not self._plugins.score:
-            total += 1
-        return total
+        return self._scoring.total(state, pod, self.plans.plan(pod.shape.row_shape), rows)
 
     def plugin_scores(
         self, state: CycleState, pod: PodInfo, rows: IndexArray
     ) -> list[PluginScores]:
         """Return each plugin's scores for each of `rows`; plugins that skip are left out."""
-        nothing = np.zeros(len(rows), dtype=np.int64)
-        return [
-            PluginScores(
-                plugin,
-                weight,
-                nothing if raw is None else raw,
-                nothing if normalized is None else normalized,
-            )
-            for plugin, weight, raw, normalized in self._scored(state, pod, rows)
-        ]
-
-    def _scored(
-        self, state: CycleState, pod: PodInfo, rows: IndexArray
-    ) -> Iterator[tuple[str, int, Int64Array | None, Int64Array | None]]:
-        """Yield each plugin's name, weight, raw and normalized scores; None is 0 for all rows."""
-        observer = self._observer
-        started = observer.now()
-        plan = self.plans.plan(pod.shape.row_shape)
-        nodes = NodeRows(self._table, rows)
-        self._pre_score(state, pod, plan, nodes)
-        started = observer.point("PreScore", Code.SUCCESS, started)
-        for plugin, weight in self._plugins.score:
-            if plugin.name in state.skip_score:
-                continue
-            cluster_wide = self._cluster_scores.get(plugin.name)
-            if cluster_wide is not None:
-                lap = observer.laps("Score")
-                raw = cluster_wide.score(state, pod, nodes)
-                if lap:
-                    lap(plugin.name, Code.SUCCESS)
-            else:
-                column = plan.scores(plugin.name)
-                if column is None:
-                    continue
-                raw = column[rows]
-            yield (
-                plugin.name,
-                weight,
-                raw,
-                None if raw is None else self._normal(plugin, state, raw),
-            )
-        observer.point("Score", Code.SUCCESS, started)
-        observer.asked("Score", self._score_plugins, state.skip_score, len(rows))
-
-    def _normal(self, plugin: RowScore | Score, state: CycleState, raw: Int64Array) -> Int64Array:
-        normalizer = self._normalizers.get(plugin.name)
-        if normalizer is None:
-            normalized = raw
-        else:
-            lap = self._observer.laps("ScoreExtensionNormalize")
-            normalized = normalizer.normalize(state, raw)
-            if lap:
-                lap(plugin.name, Code.SUCCESS)
-        if not plugin.proven_range:
-            _check_range(plugin, normalized)
-        return normalized
-
-    def _pre_score(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
-        for plugin in self._plugins.pre_score:
-            cluster_wide = self._cluster_pre_scores.get(plugin.name)
-            if cluster_wide is None:
-                status = plan.pre_score[plugin.name]
-            else:
-                started = self._observer.now() if self._observer.sampled else 0.0
-                status = cluster_wide.pre_score(state, pod, nodes)
-                if self._observer.sampled:
-                    self._observer.plugin("PreScore", plugin.name, status.code, started)
-            if status.code is Code.SKIP:
-                state.skip_score.add(plugin.name)
-            elif not status.ok:
-                text = f'running PreScore plugin "{plugin.name}": {status.message}'
-                raise AttemptError(error(text).by(plugin.name))
-        self._observer.asked("PreScore", self._plugins.pre_score, state.skip_score)
+        return self._scoring.by_plugin(state, pod, self.plans.plan(pod.shape.row_shape), rows)
 
 
 def _if_any(column: Int32Array | None) -> tuple[Int32Array, ...]:
     return () if column is None else (column,)
-
-
-def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
-        wrong = scores.min() if scores.min() < 0 else scores.max()
-        text = (
-            f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" '
-            f"returns an invalid score {wrong}, "
-            f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
-        )
-        raise AttemptError(error(text).by(plugin.name))
 
 
 def _no_node_in_common(plugins: list[str]) -> Status:

@@ -13,9 +13,12 @@ timed is noted in its state before that.
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Sequence
+from collections.abc import Set as AbstractSet
+from typing import Final
 
-from kubesched.cluster.recent import Recent
+from msgspec import Struct
+
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
@@ -26,9 +29,14 @@ from kubesched.metrics.series import Counter, Histogram
 SHARE = 0.1
 #: After so many attempts, what was noted is counted in.
 FOLDING = 1024
-_NOBODY: tuple[None, list[Counter]] = (None, [])
 #: What stands in an attempt's state if its plugins are timed.
 _TIMED = object()
+#: Two points of which one follows the other.
+Points = tuple[str, str]
+FILTERING: Final[Points] = ("PreFilter", "Filter")
+SCORING: Final[Points] = ("PreScore", "Score")
+#: When the first of them began, when the second, and when that was through.
+Times = tuple[float, float, float]
 
 
 class Laps:
@@ -88,10 +96,21 @@ class Unobserved:
         """Return what times plugins that are asked before a pod's attempt begins, or None."""
         return None
 
-    def asked(
-        self, point: str, plugins: Sequence[Plugin], skipped: Collection[str], times: int = 1
-    ) -> None:
-        """Note that plugins gave their answers, those `skipped` excepted."""
+    def asked(self, point: str, skipped: AbstractSet[str], times: int = 1) -> None:
+        """Note that a point's plugins gave their answers, those `skipped` excepted."""
+
+    def passed(self, points: Points, skipped: AbstractSet[str], nodes: int, times: Times) -> None:
+        """Note that a point and the one after it went well, with so many nodes at the second."""
+
+
+class _Passed(Struct, frozen=True):
+    """Where two points are noted, for pods that some plugins have nothing to do with."""
+
+    skipped: frozenset[str]
+    first: Callable[[float], None]
+    second: Callable[[float], None]
+    asked: Counter
+    asked_about_nodes: Counter
 
 
 class Observer(Unobserved):
@@ -111,16 +130,18 @@ class Observer(Unobserved):
         self._successes: dict[str, Callable[[float], None]] = {}
         #: all that is noted in
         self._durations: list[Histogram] = []
-        self._counters: dict[tuple[str, str], Counter] = {}
-        #: counters of the plugins that are asked at a point, by those that are not: these are few
-        self._asked: Recent[tuple[str, frozenset[str]], list[Counter]] = Recent(limit=1024)
-        #: the last of them at each point
-        self._asked_last: dict[str, tuple[frozenset[str] | None, list[Counter]]] = {}
+        #: point → plugins that may be asked there
+        self._plugins_at: dict[str, Sequence[Plugin]] = {}
+        #: what counts for all plugins that are asked at a point, by those that are not
+        self._tallies: dict[tuple[str, frozenset[str]], Counter] = {}
+        #: where points that follow each other are noted: pods of one kind come together
+        self._last: dict[Points, _Passed] = {}
 
-    def expect(self, point: str, plugins: Iterable[Plugin]) -> None:
+    def expect(self, point: str, plugins: Sequence[Plugin]) -> None:
         """Show plugins before they are first asked: nobody alerts on a series that is not there."""
+        self._plugins_at[point] = plugins
         for plugin in plugins:
-            self._counter(point, plugin.name)
+            self._metrics.plugin_evaluation.labels(plugin.name, point, self._profile)
 
     def begin(self) -> float:
         """Note that an attempt begins; return the time."""
@@ -174,30 +195,41 @@ class Observer(Unobserved):
             self._fold()
         return Laps(self, point) if self._draw() < SHARE else None
 
-    def asked(
-        self, point: str, plugins: Sequence[Plugin], skipped: Collection[str], times: int = 1
-    ) -> None:
-        """Note that plugins gave their answers, those `skipped` excepted."""
-        same, counters = self._asked_last.get(point, _NOBODY)
-        if same != skipped:
-            counters = self._asked_counters(point, plugins, frozenset(skipped))
-        for counter in counters:
-            counter.value += times
+    def asked(self, point: str, skipped: AbstractSet[str], times: int = 1) -> None:
+        """Note that a point's plugins gave their answers, those `skipped` excepted."""
+        self._tally(point, frozenset(skipped)).value += times
 
-    def _asked_counters(
-        self, point: str, plugins: Sequence[Plugin], skipped: frozenset[str]
-    ) -> list[Counter]:
-        key = point, skipped
-        counters = self._asked.get(key)
-        if counters is None:
-            counters = self._asked[key] = [
-                self._counters.get((point, each.name)) or self._counter(point, each.name)
-                for each in plugins
-                if each.name not in skipped
-            ]
-        # Pods of one kind come together, and the next one is likely to be asked the same.
-        self._asked_last[point] = skipped, counters
-        return counters
+    def passed(self, points: Points, skipped: AbstractSet[str], nodes: int, times: Times) -> None:
+        """Note that a point and the one after it went well, with so many nodes at the second."""
+        last = self._last.get(points)
+        if last is None or last.skipped != skipped:
+            last = self._last[points] = self._passed(points, frozenset(skipped))
+        started, between, ended = times
+        last.first(between - started)
+        last.second(ended - between)
+        last.asked.value += 1
+        last.asked_about_nodes.value += nodes
+
+    def _passed(self, points: Points, skipped: frozenset[str]) -> _Passed:
+        first, second = points
+        return _Passed(
+            skipped,
+            self._point(first, Code.SUCCESS),
+            self._point(second, Code.SUCCESS),
+            self._tally(first, skipped),
+            self._tally(second, skipped),
+        )
+
+    def _tally(self, point: str, skipped: frozenset[str]) -> Counter:
+        """Return what counts for all plugins at a point but some."""
+        tally = self._tallies.get((point, skipped))
+        if tally is None:
+            tally = self._tallies[point, skipped] = self._metrics.plugin_evaluation.shared(
+                (plugin.name, point, self._profile)
+                for plugin in self._plugins_at.get(point, ())
+                if plugin.name not in skipped
+            )
+        return tally
 
     def _noting(self, durations: Histogram) -> Callable[[float], None]:
         self._durations.append(durations)
@@ -206,8 +238,3 @@ class Observer(Unobserved):
     def _fold(self) -> None:
         for each in self._durations:
             each.fold()
-
-    def _counter(self, point: str, plugin: str) -> Counter:
-        counter = self._metrics.plugin_evaluation.labels(plugin, point, self._profile)
-        self._counters[point, plugin] = counter
-        return counter

@@ -104,6 +104,10 @@ class ShapePlan:
         )
         #: plugins of PreScore that have nothing to do for the shape
         self.score_skips = frozenset(name for name in self.pre_score if self._skips_score(name))
+        #: whether PreScore of row-local plugins has nothing to complain about
+        self.is_scorable = all(
+            name in self.score_skips or status.ok for name, status in self.pre_score.items()
+        )
         self.ranking = self._make_ranking(plugins)
         #: how many pods to wait with the next try to use the ranking
         self.pause = 0

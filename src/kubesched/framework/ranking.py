@@ -14,13 +14,17 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
+from kubesched.framework.best_rows import BestRows
 from kubesched.framework.cached_column import FEW, SPARSE, CachedColumn
 from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
 
 #: The total of a row that cannot take the pod.
 NEVER: Final = -1
+#: What is known of all rows is kept up to date row by row for so many.
+MOST_ONE_BY_ONE: Final = 32
 
 
 class ScoreColumn(NamedTuple):
@@ -45,7 +49,7 @@ class Ranking:
         normalized: Mapping[RowScore, CachedColumn[np.int64]],
     ) -> None:
         self._shape = shape
-        self._table = table
+        self.table = table
         self._node_filters = node_filters
         #: what filters say that look at the pods of a row
         self._pod_filters = pod_filters
@@ -57,7 +61,14 @@ class Ranking:
         ]
         #: scores that are compared with those of other rows first
         self._normalized = normalized
-        self._total: Int64Array = np.zeros(0, dtype=np.int64)
+        #: of each row, NEVER where it cannot take the pod
+        self.totals: Int64Array = np.zeros(0, dtype=np.int64)
+        #: which rows can take it
+        self.passing: BoolArray = np.zeros(0, dtype=np.bool_)
+        #: the same, None: not known
+        self._nodes: NodeRows | None = None
+        #: those of them with the highest total, None: not known
+        self._best: BestRows | None = None
         self._position = -1
         #: what the scores of each of these depend on, as far as it is not the row; None: unknown
         self._epochs: dict[RowScore, Hashable] | None = None
@@ -65,31 +76,47 @@ class Ranking:
         self._compared_at = -1
         self._is_even = False
 
-    def total(self) -> Int64Array | None:
-        """Return the total of each row, NEVER where it does not pass; None if it is not that easy.
+    def refresh(self) -> bool:
+        """Bring totals up to date; False if it is not that easy.
 
-        Constants that are the same for all rows are left out.
+        What is the same for all rows is left out of them.
         """
         if not self._is_same_everywhere():
-            return None
-        table = self._table
+            return False
+        table = self.table
         epochs = {plugin: plugin.epoch(self._shape, table) for plugin in self._with_epoch}
         changed = None
-        if epochs == self._epochs and len(self._total) == table.size:
+        if epochs == self._epochs and len(self.totals) == table.size:
             changed = table.row_changes.rows_since(self._position)
         position = table.row_changes.position
         # Should a plugin raise, nothing is known any more.
         self._epochs = None
         if changed is None or len(changed) * SPARSE > table.size:
             changed = np.arange(table.size, dtype=np.intp)
-            self._total = np.full(table.size, NEVER, dtype=np.int64)
+            self.totals = np.full(table.size, NEVER, dtype=np.int64)
+            self.passing = np.zeros(table.size, dtype=np.bool_)
+            self._nodes = self._best = None
         one_by_one = len(changed) <= FEW and self._pod_filters.evaluate_row is not None
         if (
             one_by_one and all(self._work_out_one(row, epochs) for row in changed.tolist())
         ) or self._work_out(changed, epochs):
             self._epochs, self._position = epochs, position
-            return self._total
-        return None
+            return True
+        return False
+
+    @property
+    def nodes(self) -> NodeRows:
+        """The rows that can take the pod; the same object as long as they are the same."""
+        if self._nodes is None:
+            self._nodes = NodeRows.where(self.table, self.passing)
+        return self._nodes
+
+    def best(self) -> BestRows:
+        """Return the rows with the highest total, if there are rows that can take the pod."""
+        if self._best is None or not self._best.is_of(self.table.order):
+            most = int(self.totals.max())
+            self._best = BestRows(most, self.totals == most, self.table.order)
+        return self._best
 
     def _work_out_one(self, row: int, epochs: Mapping[RowScore, Hashable]) -> bool:
         """Work a row out by itself, for which arrays are slow; False if only they will do.
@@ -100,11 +127,11 @@ class Ranking:
         passes = self._pod_filters.evaluate_row
         if (
             passes is None
-            or not self._table.valid[row]
+            or not self.table.valid[row]
             or self._node_filters.current()[row]
             or passes(row) is None
         ):
-            self._total[row] = NEVER
+            self._set(row, NEVER)
             return passes is not None
         total = 0
         for plugin, weight, column in self._summed:
@@ -115,13 +142,27 @@ class Ranking:
             if score is None or not (plugin.proven_range or 0 <= score <= MAX_NODE_SCORE):
                 return False
             total += score * weight
-        self._total[row] = total
+        self._set(row, total)
         return True
+
+    def _set(self, row: int, total: int) -> None:
+        before = self.totals.item(row)
+        if before == total:
+            return
+        self.totals[row] = total
+        if NEVER in (before, total):
+            self.passing[row] = total != NEVER
+            self._nodes = None
+        best = self._best
+        if best is None:
+            return
+        if total >= best.total or (before == best.total and not best.remove(row, self.table.order)):
+            self._best = None
 
     def _work_out(self, rows: IndexArray, epochs: Mapping[RowScore, Hashable]) -> bool:
         """Work rows out again; False if a score is out of its range, which others report."""
         rejected = self._node_filters.current()[rows] | self._pod_filters.current()[rows]
-        passing: BoolArray = self._table.valid[rows] & (rejected == 0)
+        passing: BoolArray = self.table.valid[rows] & (rejected == 0)
         total = np.zeros(len(rows), dtype=np.int64)
         for scored in self._summed:
             plugin = scored.plugin
@@ -132,17 +173,23 @@ class Ranking:
                     return False
             total += scores * scored.weight
         total[~passing] = NEVER
-        self._total[rows] = total
+        if len(rows) <= MOST_ONE_BY_ONE:
+            for row, each in zip(rows.tolist(), total.tolist(), strict=True):
+                self._set(row, each)
+        else:
+            self.totals[rows] = total
+            self.passing[rows] = passing
+            self._nodes = self._best = None
         return True
 
     def _is_same_everywhere(self) -> bool:
         """Tell whether scores that are compared among rows are the same for all of them."""
-        position = self._table.node_changes.position
+        position = self.table.node_changes.position
         if self._compared_at != position:
             self._compared_at = position
-            valid = self._table.valid[: self._table.size]
+            valid = self.table.valid[: self.table.size]
             self._is_even = all(
-                _is_constant(column.current(plugin.epoch(self._shape, self._table))[valid])
+                _is_constant(column.current(plugin.epoch(self._shape, self.table))[valid])
                 for plugin, column in self._normalized.items()
             )
         return self._is_even

@@ -10,22 +10,50 @@ import numpy.typing as npt
 from kubesched.cluster.arrays import BoolArray
 from kubesched.framework.status import Status
 
+Answers = npt.NDArray[np.integer]
+
 
 class Verdict:
     """One answer a row, as an index into a few distinct ones.
 
     ``answers[i]`` is 0 where row i passes, and otherwise a number k that stands for
-    ``statuses[k - 1]``.
+    ``statuses[k - 1]``; None if all rows pass.
     """
 
-    __slots__ = ("answers", "statuses")
+    __slots__ = ("_answers", "_parts", "statuses")
 
-    def __init__(
-        self, answers: npt.NDArray[np.integer] | None, statuses: tuple[Status, ...]
-    ) -> None:
-        #: None if all rows pass
-        self.answers = answers
+    def __init__(self, answers: Answers | None, statuses: tuple[Status, ...]) -> None:
+        self._answers = answers
+        #: what it is made of, until somebody wants to know more than who passes
+        self._parts: tuple[Verdict, ...] = ()
         self.statuses = statuses
+
+    @classmethod
+    def of_parts(cls, parts: tuple[Verdict, ...]) -> Verdict:
+        """Combine verdicts, each of which turns some row away."""
+        made = cls(None, tuple(status for part in parts for status in part.statuses))
+        made._parts = parts
+        return made
+
+    @property
+    def answers(self) -> Answers | None:
+        """The answer of each row."""
+        if self._parts:
+            self._answers, self._parts = _merged(self._parts), ()
+        return self._answers
+
+    def rejected(self) -> BoolArray | None:
+        """Return which rows do not pass, whatever the reason; None if all do."""
+        if not self._parts:
+            return None if self._answers is None else self._answers > 0
+        rejected: BoolArray | None = None
+        for part in self._parts:
+            also = part.rejected()
+            if rejected is None or also is None:
+                rejected = also if rejected is None else rejected
+            else:
+                rejected |= also
+        return rejected
 
     def status_of(self, element: int) -> Status | None:
         """Return the rejection of one element, or None if it passes."""
@@ -46,19 +74,24 @@ def reject(rejected: BoolArray, status: Status) -> Verdict:
 
 def first_of(*verdicts: Verdict) -> Verdict:
     """Combine verdicts on the same rows: for each row the first rejection counts."""
-    answers: npt.NDArray[np.integer] | None = None
-    statuses: tuple[Status, ...] = ()
-    for verdict in verdicts:
-        if verdict.answers is None:
+    parts = tuple(each for each in verdicts if each.statuses)
+    if len(parts) > 1:
+        return Verdict.of_parts(parts)
+    return parts[0] if parts else ALL_PASS
+
+
+def _merged(parts: tuple[Verdict, ...]) -> Answers | None:
+    answers: Answers | None = None
+    before = 0
+    for part in parts:
+        if part.answers is None:
             continue
-        before = len(statuses)
-        statuses += verdict.statuses
-        if answers is None:
-            answers = verdict.answers
-            continue
-        # Each verdict's numbers come after those of the verdicts before it.
-        dtype = np.min_scalar_type(len(statuses))
-        later = verdict.answers.astype(dtype)
-        later[later > 0] += before
-        answers = np.where(answers > 0, answers.astype(dtype), later)
-    return Verdict(answers, statuses)
+        after = before + len(part.statuses)
+        # Each part's numbers come after those of the parts before it.
+        dtype = np.min_scalar_type(after)
+        later = part.answers.astype(dtype)
+        if before:
+            later[later > 0] += before
+        answers = later if answers is None else np.where(answers > 0, answers.astype(dtype), later)
+        before = after
+    return answers

@@ -140,6 +140,20 @@ class _NumberFamily(Family[NumberT]):
 class CounterFamily(_NumberFamily[Counter]):
     """Counters of one name."""
 
+    def __init__(self, spec: FamilySpec) -> None:
+        self._shared: dict[tuple[LabelValues, ...], Counter] = {}
+        super().__init__(spec)
+
+    def shared(self, all_values: Iterable[LabelValues]) -> Counter:
+        """Find what counts for several series at once; keep it."""
+        key = tuple(all_values)
+        shared = self._shared.get(key)
+        if shared is None:
+            shared = self._shared[key] = Counter()
+            for values in key:
+                self.labels(*values).include(shared)
+        return shared
+
     def reset(self) -> None:
         """Start from zero again; with labels, a series shows up again when it is recorded."""
         if self._read_all is not None:

@@ -18,14 +18,15 @@ Read = Callable[[], float]
 class Counter:
     """Something that only grows, until it is reset."""
 
-    __slots__ = ("_before", "_read", "silent", "value")
+    __slots__ = ("_before", "_others", "silent", "value")
 
     def __init__(self) -> None:
         #: what was recorded; ``counter.value += 1`` is the cheapest way to record
         self.value: float = 0
         #: not shown while it is zero: so are those with labels after a reset
         self.silent = False
-        self._read: Read | None = None
+        #: what others count that belongs to it, and how much of that came too early
+        self._others: list[Read] = []
         self._before: float = 0
 
     def inc(self, amount: float = 1) -> None:
@@ -34,16 +35,23 @@ class Counter:
 
     def set_function(self, read: Read) -> None:
         """Show what somebody else counts, from now on."""
-        self._read = read
+        self._others = [read]
+
+    def include(self, shared: Counter) -> None:
+        """Count what is added to another one, from now on."""
+        self._before += shared.value
+        self._others.append(shared.read)
 
     def read(self) -> float:
         """Give what it stands at."""
-        return self.value if self._read is None else self._read() - self._before
+        if not self._others:
+            return self.value
+        return self.value + sum(read() for read in self._others) - self._before
 
     def reset(self) -> None:
         """Start from zero again."""
         self.value = 0
-        self._before = 0 if self._read is None else self._read()
+        self._before = sum(read() for read in self._others)
 
 
 class Gauge:

@@ -22,7 +22,7 @@ import numpy as np
 from kubesched.clock import Clock
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ConfigError, PluginError
-from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.plugin import Plugin, PostFilterResult, RowFilter, RowScore
 from kubesched.framework.registry import PluginContext, Registry
 from kubesched.framework.status import error

@@ -19,7 +19,7 @@ import numpy as np
 from msgspec import Struct
 
 from kubesched.api.labels import Selector
-from kubesched.cluster.affinity_terms import AffinityTerm
+from kubesched.cluster.affinity_terms import AffinityTerm, Role
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
@@ -27,7 +27,7 @@ from kubesched.cluster.pod_counters import PodCounter, Selection
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.row_counter import RowCounter
-from kubesched.cluster.term_counters import Role, TermCounter
+from kubesched.cluster.term_counters import TermCounter
 from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
@@ -55,6 +55,8 @@ class RawScores(Struct, frozen=True):
     """The raw score of each feasible node."""
 
     scores: Int64Array
+    #: the raw score of each domain, and the domain of each node, where one label decides
+    by_domain: tuple[Int64Array, Int32Array] | None = None
 
 
 class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
@@ -89,7 +91,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         if pod.terms.required or pod.terms.required_anti:
             return PreFilterResult()
         concerned = any(
-            self._hit(each, each.carried.term.topology_key).any()
+            self._near(each, each.carried.term.topology_key).any()
             for each in self._anti_terms_about(pod)
         )
         return PreFilterResult() if concerned else NOTHING_TO_FILTER
@@ -102,32 +104,30 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         """Return what each rule says by itself, for those who want to know more than the first."""
         verdicts = []
         if pod.terms.required:
-            verdicts.append(reject(~self._near(pod, nodes), NOT_NEAR))
+            verdicts.append(reject(~self._has_company(pod, nodes), NOT_NEAR))
         own = [
-            self._in_hit(self._counter((term,)), term.topology_key, nodes)
+            self._near(self._counter((term,)), term.topology_key)[nodes.rows]
             for term in pod.terms.required_anti
         ]
         if own:
             verdicts.append(reject(_any_of(own), NOT_AWAY))
         others = [
-            self._in_hit(counter, counter.carried.term.topology_key, nodes)
+            self._near(counter, counter.carried.term.topology_key)[nodes.rows]
             for counter in self._anti_terms_about(pod)
         ]
         if others:
             verdicts.append(reject(_any_of(others), KEPT_AWAY))
         return verdicts
 
-    def _near(self, pod: PodInfo, nodes: NodeRows) -> BoolArray:
+    def _has_company(self, pod: PodInfo, nodes: NodeRows) -> BoolArray:
         """Return which rows have, in each term's domain, a pod that all terms are about."""
         counter = self._counter(pod.terms.required)
-        hits = [
-            (self._hit(counter, term.topology_key), self._ids(term.topology_key, nodes))
-            for term in pod.terms.required
-        ]
-        if counter.selection.matches(pod.labels) and not any(hit.any() for hit, _ in hits):
+        keys = [term.topology_key for term in pod.terms.required]
+        near = [self._near(counter, key) for key in keys]
+        if counter.selection.matches(pod.labels) and not any(each.any() for each in near):
             # The first of a group that wants to be near itself; it needs the labels all the same.
-            return np.logical_and.reduce([of_nodes > 0 for _, of_nodes in hits])
-        return np.logical_and.reduce([hit[of_nodes] for hit, of_nodes in hits])
+            return np.logical_and.reduce([self._ids(key, nodes) > 0 for key in keys])
+        return _all_of([each[nodes.rows] for each in near])
 
     def _anti_terms_about(self, pod: PodInfo) -> list[TermCounter]:
         about = self._table.term_counters.about(pod.labels)
@@ -148,11 +148,15 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
                 weights[key] = weights[key] + of_domains if key in weights else of_domains
         if not weights:
             return SKIP
-        scores = np.zeros(len(nodes), dtype=np.int64)
-        for key, of_domains in weights.items():
+        for of_domains in weights.values():
             of_domains[0] = 0
-            scores += of_domains[self._ids(key, nodes)]
-        state.write(self.name, RawScores(scores))
+        ids = [self._ids(key, nodes) for key in weights]
+        scores = [each.take(of_nodes) for each, of_nodes in zip(weights.values(), ids, strict=True)]
+        if len(weights) == 1:
+            (of_domains,) = weights.values()
+            state.write(self.name, RawScores(scores[0], (of_domains, ids[0])))
+        else:
+            state.write(self.name, RawScores(np.sum(scores, axis=0, dtype=np.int64)))
         return SUCCESS
 
     def _weighted_domains(self, pod: PodInfo) -> Iterable[tuple[str, Int64Array]]:
@@ -175,12 +179,17 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         found = state.read(self.name)
         return found.scores if isinstance(found, RawScores) else np.zeros(len(nodes), np.int64)
 
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
         """Stretch the scores over the whole range."""
         least, most = int(scores.min()), int(scores.max())
         if most == least:
             return np.zeros_like(scores)
-        return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
+        found = state.read(self.name)
+        if isinstance(found, RawScores) and found.by_domain is not None:
+            # There are far fewer domains than nodes, as a rule.
+            of_domains, domains = found.by_domain
+            return _stretched(of_domains, least, most).take(domains)
+        return _stretched(scores, least, most)
 
     # --- both -------------------------------------------------------------------------------
 
@@ -203,20 +212,23 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         common = frozenset.intersection(*limited) if limited else None
         return Selection(selector, common, with_terminating=True)
 
-    def _hit(self, counter: RowCounter, key: str) -> BoolArray:
-        """Return which domains have a counted pod; domain 0, which stands for none, never has."""
-        hit: BoolArray = counter.by_domain(self._table.domains(key)) > 0
-        hit[0] = False
-        return hit
-
-    def _in_hit(self, counter: RowCounter, key: str, nodes: NodeRows) -> BoolArray:
-        """Return which rows are in a domain that has a counted pod."""
-        return self._hit(counter, key)[self._ids(key, nodes)]
+    def _near(self, counter: RowCounter, key: str) -> BoolArray:
+        """Return which rows of the table are in a domain that has a counted pod."""
+        return counter.hit(self._table.domains(key))
 
     def _ids(self, key: str, nodes: NodeRows) -> Int32Array:
         """Return the domain of each row, 0 for none."""
         return self._table.label_column(key).ids[nodes.rows]
 
 
+def _stretched(scores: Int64Array, least: int, most: int) -> Int64Array:
+    return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
+
+
 def _any_of(masks: Sequence[BoolArray]) -> BoolArray:
-    return masks[0] if len(masks) == 1 else np.logical_or.reduce(masks)
+    """Return a mask of its own: those given follow the pods."""
+    return masks[0].copy() if len(masks) == 1 else np.logical_or.reduce(masks)
+
+
+def _all_of(masks: Sequence[BoolArray]) -> BoolArray:
+    return masks[0] if len(masks) == 1 else np.logical_and.reduce(masks)

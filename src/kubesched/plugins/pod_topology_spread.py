@@ -19,6 +19,7 @@ import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
+import numpy.typing as npt
 from msgspec import Struct
 
 from kubesched.api import names
@@ -98,7 +99,7 @@ class SoftScores(Struct, frozen=True):
     """What PreScore found out, for each feasible node."""
 
     scores: Int64Array
-    ignored: BoolArray
+    normalized: Int64Array
 
 
 class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
@@ -172,10 +173,12 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             if domains.number and domains.number >= constraint.min_domains:
                 smallest = int(counts[domains.there].min())
             too_full = counts + constraint.counts_itself - smallest > constraint.max_skew
-            of_nodes = self._ids(constraint, nodes)
-            verdicts.append(reject(of_nodes == 0, NO_DOMAIN))
+            all_domains = self._table.domains(constraint.topology_key)
+            if all_domains.leaves_rows_out:
+                verdicts.append(reject(all_domains.ids[nodes.rows] == 0, NO_DOMAIN))
             if too_full.any():
-                verdicts.append(reject(too_full[of_nodes], TOO_UNEVEN))
+                of_nodes = all_domains.ids[nodes.rows]
+                verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
         return first_of(*verdicts)
 
     def hard_domains(self, pod: PodInfo, nodes: NodeRows) -> list[HardDomains]:
@@ -202,6 +205,37 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         constraints = self._constraints_of(pod)
         if not constraints.soft:
             return SKIP
+        if len(constraints.soft) == 1 and constraints.soft[0].topology_key != names.LABEL_HOSTNAME:
+            found = self._scores_of_domains(pod, constraints, nodes)
+        else:
+            found = self._scores_of_nodes(pod, constraints, nodes)
+        state.write(self.name, found)
+        return SUCCESS
+
+    def _scores_of_domains(
+        self, pod: PodInfo, constraints: PodConstraints, nodes: NodeRows
+    ) -> SoftScores:
+        """Score each domain, of which there are few, and give nodes what their domain has."""
+        (constraint,) = constraints.soft
+        of_nodes = self._ids(constraint, nodes)
+        keys = _keys(constraints.soft) if constraints.need_all_labels else ()
+        domains = self._domains_for(pod.shape, constraint, keys)
+        counts = self._domain_counts(constraint, domains)
+        there = self._table.domains(constraint.topology_key).with_rows(nodes)
+        if constraints.need_all_labels:
+            there[0] = False
+        weight = math.log(int(np.count_nonzero(there)) + 2)
+        raw = counts * weight + (constraint.max_skew - 1)
+        raw[0] = 0.0
+        scores = _rounded(raw)
+        normalized = _normalized(scores, among=scores[there])
+        if constraints.need_all_labels:
+            normalized[0] = 0
+        return SoftScores(scores.take(of_nodes), normalized.take(of_nodes))
+
+    def _scores_of_nodes(
+        self, pod: PodInfo, constraints: PodConstraints, nodes: NodeRows
+    ) -> SoftScores:
         ignored = nodes.none()
         if constraints.need_all_labels:
             for constraint in constraints.soft:
@@ -216,12 +250,12 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             else:
                 number = int(np.count_nonzero(np.bincount(of_nodes[~ignored])))
                 domains = self._domains_for(pod.shape, constraint, keys)
-                count = self._domain_counts(constraint, domains)[of_nodes]
+                count = self._domain_counts(constraint, domains).take(of_nodes)
             weight = math.log(number + 2)
             total += np.where(of_nodes > 0, count * weight + (constraint.max_skew - 1), 0.0)
         scores = np.where(ignored, 0, _rounded(total))
-        state.write(self.name, SoftScores(scores, ignored))
-        return SUCCESS
+        normalized = np.where(ignored, 0, _normalized(scores, among=scores[~ignored]))
+        return SoftScores(scores, normalized)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
         """Return what PreScore found out."""
@@ -231,12 +265,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
         """Fewer is better; nodes that are in no domain get nothing."""
         found = state.read(self.name)
-        ignored = found.ignored if isinstance(found, SoftScores) else np.zeros(len(scores), bool)
-        counted = scores[~ignored]
-        most, least = counted.max(initial=0), counted.min() if len(counted) else 0
-        if most == 0:
-            return np.where(ignored, 0, MAX_NODE_SCORE)
-        return np.where(ignored, 0, MAX_NODE_SCORE * (most + least - scores) // most)
+        return found.normalized if isinstance(found, SoftScores) else np.zeros_like(scores)
 
     # --- both -------------------------------------------------------------------------------
 
@@ -342,11 +371,19 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 NO_CONSTRAINTS = PodConstraints((), (), need_all_labels=False)
 
 
+def _normalized(scores: Int64Array, *, among: Int64Array) -> Int64Array:
+    """Turn scores around, so that the lowest of some is the best, and into the range."""
+    most, least = among.max(initial=0), among.min() if len(among) else 0
+    if most == 0:
+        return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
+    return MAX_NODE_SCORE * (most + least - scores) // most
+
+
 def _keys(constraints: Sequence[Constraint]) -> tuple[str, ...]:
     return tuple(each.topology_key for each in constraints)
 
 
-def _rounded(values: np.ndarray[tuple[int], np.dtype[np.float64]]) -> Int64Array:
+def _rounded(values: npt.NDArray[np.floating]) -> Int64Array:
     """Round half away from zero; nothing here is negative."""
     whole = np.floor(values)
     return (whole + (values - whole >= 0.5)).astype(np.int64)

@@ -14,10 +14,10 @@ from kubesched.config import loading
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import PluginError
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
 from kubesched.recording import randomness

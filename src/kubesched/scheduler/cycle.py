@@ -10,9 +10,9 @@ from msgspec import Struct
 from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from kubesched.scheduler.sampling import NodeSampler, enough_nodes
@@ -78,17 +78,15 @@ class SchedulingCycle:
         """Choose a node by totals that are kept, where that can be done; it is the same node."""
         if not framework.ranks_all_nodes or pod.pod.status.nominated_node_name:
             return None
-        ranked = framework.evaluator.rank(state, pod)
+        ranked = framework.evaluator.ranker.rank(state, pod)
         if ranked is None:
             return None
-        total, feasible = ranked
         table = self._cluster.table
-        best = np.flatnonzero(total == total.max())
-        row = int(best[0])
-        if feasible > 1:
-            # The same choice as among nodes in their order.
-            row = table.order.nth(best, self._rng.randrange(len(best)))
-        return self.chosen(state, row, evaluated=len(table), feasible=feasible)
+        best = ranked.best(table.order)
+        # The same choice as among nodes in their order.
+        number = self._rng.randrange(len(best)) if ranked.feasible > 1 else 0
+        row = best.nth(number)
+        return self.chosen(state, row, evaluated=len(table), feasible=ranked.feasible)
 
     # --- steps ------------------------------------------------------------------------------
 

@@ -254,7 +254,7 @@ class Engine:
         observer.expect("PreFilter", plugins.pre_filter)
         observer.expect("Filter", plugins.filter)
         observer.expect("PreScore", plugins.pre_score)
-        observer.expect("Score", (plugin for plugin, _ in plugins.score))
+        observer.expect("Score", [plugin for plugin, _ in plugins.score])
         return framework
 
     def _make_queue(

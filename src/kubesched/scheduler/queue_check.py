@@ -16,9 +16,9 @@ from collections.abc import Callable, Hashable, Mapping
 
 from kubesched import logs
 from kubesched.cluster.cluster import Cluster
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.runtime import Framework
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue

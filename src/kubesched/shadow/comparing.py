@@ -14,7 +14,8 @@ from msgspec import Struct
 
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.framework.evaluation import AttemptError, Evaluator
+from kubesched.framework.attempt_error import AttemptError
+from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.status import Status
 from kubesched.shadow.deciding import Decision, Placed, Unplaced, Untried
 from kubesched.shadow.report import Outcome, PluginDifference, Refusal, ScoreDifference, Verdict

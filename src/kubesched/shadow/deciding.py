@@ -9,10 +9,11 @@ from msgspec import Struct
 
 from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from kubesched.framework.evaluation import AttemptError, PluginScores
 from kubesched.framework.runtime import Framework
+from kubesched.framework.scoring import PluginScores
 from kubesched.framework.status import Status
 from kubesched.snapshot.world import RememberingEvictor
 

@@ -18,9 +18,9 @@ from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.node_order import zone_of
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.plugin import RowFilter
 from kubesched.framework.runtime import Framework
 from kubesched.plugins.node_resources_fit import NodeResourcesFit

@@ -8,15 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
 from msgspec import Struct
 
 from kubesched.api.core import Pod
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.runtime import Framework
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.snapshot.world import World
@@ -86,14 +85,13 @@ class Placer:
         table = self._cluster.table
         if not framework.ranks_all_nodes or not len(table) or info.pod.status.nominated_node_name:
             return None
-        ranked = framework.evaluator.rank(state, info)
+        ranked = framework.evaluator.ranker.rank(state, info)
         if ranked is None:
             return None
-        total, feasible = ranked
-        best = np.flatnonzero(total == total.max())
-        if feasible == 1:
-            return table.name_at(int(best[0]))
-        return table.name_at(self._cycle.pick(best, total[best]))
+        rows = ranked.nodes.row_numbers()
+        if ranked.feasible == 1:
+            return table.name_at(int(rows[0]))
+        return table.name_at(self._cycle.pick(rows, ranked.totals))
 
     def _choose(self, framework: Framework, state: CycleState, info: PodInfo) -> str | Diagnosis:
         if not len(self._cluster.table):

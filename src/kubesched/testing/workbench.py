@@ -24,10 +24,10 @@ from kubesched.config.defaults import complete_profile
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSet, Profile
 from kubesched.errors import ObjectError, UsageError
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.runtime import Framework
 from kubesched.metrics.recorder import Metrics

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
-import numpy as np
-from hypothesis import given
-from hypothesis import strategies as st
-
 from kubesched.api import names
 from kubesched.cluster.node_order import NodeOrder, zone_of
 from tests.unit.builders import cluster_of, node
@@ -82,21 +76,3 @@ def test_the_order_of_the_table_survives_rows_being_given_to_others() -> None:
     table = cluster.table
     ordered = [table.name_at(row) for row in table.order.rows().tolist()]
     assert ordered == ["a2", "b1", "a3", "b2"]
-
-
-@given(
-    zones=st.lists(st.sampled_from("abc"), min_size=1, max_size=40),
-    many=st.sampled_from([2, 1000]),
-    data=st.data(),
-)
-def test_the_nth_of_some_rows_is_that_of_these_rows_in_order(
-    zones: list[str], many: int, data: st.DataObject
-) -> None:
-    order = NodeOrder()
-    for row, zone in enumerate(zones):
-        order.place(row, node(f"n{row}", zone=zone))
-    numbers = st.sets(st.integers(0, len(zones) - 1), min_size=1)
-    rows = np.array(sorted(data.draw(numbers)), dtype=np.intp)
-    in_order = [row for row in order.rows().tolist() if row in rows]
-    with patch("kubesched.cluster.node_order.MANY", many):
-        assert [order.nth(rows, place) for place in range(len(rows))] == in_order

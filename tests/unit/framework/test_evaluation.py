@@ -17,9 +17,10 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.shape import Shape
 from kubesched.framework import status_book
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.evaluation import AttemptError, Evaluator
+from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.plugin import (
     Filter,
     Normalize,

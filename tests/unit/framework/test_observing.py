@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.observing import FOLDING, Observer, Unobserved
+from kubesched.framework.observing import FILTERING, FOLDING, Observer, Unobserved
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
 from tests.unit.builders import DEFAULT_GATES
@@ -85,8 +85,9 @@ def test_a_plugin_s_time(bench: Bench) -> None:
 
 
 def test_plugins_that_are_skipped_are_not_asked(bench: Bench) -> None:
-    bench.observer.asked("Filter", plugins("Fit", "Ports"), {"Ports"}, 5)
-    bench.observer.asked("Filter", plugins("Fit", "Ports"), set(), 2)
+    bench.observer.expect("Filter", plugins("Fit", "Ports"))
+    bench.observer.asked("Filter", {"Ports"}, 5)
+    bench.observer.asked("Filter", set(), 2)
     assert bench.evaluations("Filter", "Fit") == 7
     assert bench.evaluations("Filter", "Ports") == 2
 
@@ -95,11 +96,41 @@ def test_plugins_show_before_they_are_asked(bench: Bench) -> None:
     assert bench.evaluations("Score", "Fit") is None
     bench.observer.expect("Score", plugins("Fit"))
     assert bench.evaluations("Score", "Fit") == 0
-    bench.observer.asked("Score", plugins("Fit"), set())
+    bench.observer.asked("Score", set())
     assert bench.evaluations("Score", "Fit") == 1
     # Another configuration with the same profile goes on counting.
-    Observer(bench.metrics, "mine", timer=lambda: 0.0).expect("Score", plugins("Fit"))
+    another = Observer(bench.metrics, "mine", timer=lambda: 0.0)
+    another.expect("Score", plugins("Fit", "Images"))
     assert bench.evaluations("Score", "Fit") == 1
+    another.asked("Score", set(), 2)
+    bench.observer.asked("Score", set(), 4)
+    assert bench.evaluations("Score", "Fit") == 7
+    assert bench.evaluations("Score", "Images") == 2
+
+
+def test_points_that_are_passed_together(bench: Bench) -> None:
+    bench.observer.expect("PreFilter", plugins("Fit", "Ports"))
+    bench.observer.expect("Filter", plugins("Fit", "Ports", "Names"))
+    bench.observer.passed(FILTERING, {"Ports"}, 5, (10.0, 10.5, 12.5))
+    bench.observer.passed(FILTERING, {"Ports"}, 5, (10.0, 10.5, 12.5))
+    bench.observer.passed(FILTERING, {"Fit"}, 3, (10.0, 10.0, 10.0))
+    name = "framework_extension_point_duration_seconds_sum"
+    labels = {"status": "Success", "profile": "mine"}
+    assert bench.value(name, extension_point="PreFilter", **labels) == 1.0
+    assert bench.value(name, extension_point="Filter", **labels) == 4.0
+    evaluations = {
+        (point, plugin): bench.evaluations(point, plugin)
+        for point in FILTERING
+        for plugin in ("Fit", "Ports", "Names")
+    }
+    assert evaluations == {
+        ("PreFilter", "Fit"): 2,
+        ("PreFilter", "Ports"): 1,
+        ("PreFilter", "Names"): None,
+        ("Filter", "Fit"): 10,
+        ("Filter", "Ports"): 3,
+        ("Filter", "Names"): 13,
+    }
 
 
 def test_nobody_need_watch() -> None:
@@ -107,7 +138,8 @@ def test_nobody_need_watch() -> None:
     assert observer.begin() == observer.now() == observer.point("Filter", Code.SUCCESS, 1.0) == 0.0
     assert not observer.sampled
     observer.plugin("Filter", "Fit", Code.SUCCESS, 0.0)
-    observer.asked("Filter", plugins("Fit"), set())
+    observer.asked("Filter", set())
+    observer.passed(FILTERING, set(), 1, (0.0, 0.0, 0.0))
     state = CycleState()
     observer.keep(state)
     assert observer.laps("Filter") is None
@@ -181,7 +213,8 @@ def test_what_is_noted_does_not_pile_up(bench: Bench, step: str) -> None:
 
 
 def test_pods_that_are_asked_differently_in_turns(bench: Bench) -> None:
+    bench.observer.expect("Filter", plugins("A", "B"))
     for _ in range(3):
-        bench.observer.asked("Filter", plugins("A", "B"), {"A"})
-        bench.observer.asked("Filter", plugins("A", "B"), set())
+        bench.observer.asked("Filter", {"A"})
+        bench.observer.asked("Filter", set())
     assert (bench.evaluations("Filter", "A"), bench.evaluations("Filter", "B")) == (3, 6)

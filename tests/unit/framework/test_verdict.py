@@ -63,7 +63,12 @@ def test_a_view_of_a_column_can_be_rejected() -> None:
     ],
 )
 def test_first_of(verdicts: list[Verdict], want: list[Status | None]) -> None:
-    assert _answers(first_of(*verdicts), 3) == want
+    combined = first_of(*verdicts)
+    for _ in range(2):  # before somebody wants to know the reasons, and after
+        rejected = combined.rejected()
+        passing = [True] * 3 if rejected is None else (~rejected).tolist()
+        assert passing == [status is None for status in want]
+        assert _answers(combined, 3) == want
 
 
 @given(

@@ -58,6 +58,24 @@ def test_labels_and_series_come_sorted_by_name() -> None:
     ]
 
 
+def test_one_addition_for_several_series() -> None:
+    family = counters()
+    family.labels("active", "A").inc()
+    shared = family.shared([("active", "A"), ("active", "B")])
+    shared.value += 3
+    family.labels("active", "B").inc(10)
+    assert family.shared(iter([("active", "A"), ("active", "B")])) is shared
+    alone = family.shared([("active", "A")])
+    alone.value += 20
+    lines = ['x_total{event="A",queue="active"} 24', 'x_total{event="B",queue="active"} 13']
+    assert body(family) == lines
+    family.reset()
+    assert body(family) == []
+    shared.value += 1
+    lines = ['x_total{event="A",queue="active"} 1', 'x_total{event="B",queue="active"} 1']
+    assert body(family) == lines
+
+
 def test_histogram_lines() -> None:
     family = histograms()
     for value in (0.25, 0.75, 7):

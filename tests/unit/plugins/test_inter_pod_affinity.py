@@ -13,8 +13,8 @@ from kubesched.api import names
 from kubesched.api.core import Namespace, Node, Pod, PodAffinityTerm
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubesched.config.args import InterPodAffinityArgs
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.status import unresolvable, unschedulable
 from tests.unit.builders import Lab, must, node, on_node, pod, pod_term, should
 

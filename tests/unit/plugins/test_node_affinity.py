@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.api.core import NodeAffinity, Pod
 from kubesched.config.args import NodeAffinityArgs
-from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import SKIP, SUCCESS, unresolvable
 from tests.unit.builders import Lab, named, node, pod, prefers, requirement, requires, term

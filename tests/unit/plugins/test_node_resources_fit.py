@@ -14,7 +14,7 @@ from kubesched.config.args import (
     ScoringStrategy,
     UtilizationShapePoint,
 )
-from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.status import Status, unresolvable, unschedulable
 from tests.unit.builders import Lab, container, named, node, pod, requires
 

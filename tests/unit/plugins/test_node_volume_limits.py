@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.api.core import Node, Pod, Volume
 from kubesched.config.features import FeatureGates
-from kubesched.framework.evaluation import AttemptError
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.status import SKIP, error, unresolvable, unschedulable
 from kubesched.queue.events import Action, Resource
 from tests.unit.builders import node, pod

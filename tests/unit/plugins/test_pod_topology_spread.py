@@ -24,8 +24,8 @@ from kubesched.api.meta import (
 from kubesched.api.workloads import PlainSelectorSpec, ReplicaSet, SelectorSpec, Service
 from kubesched.config.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kubesched.config.features import FeatureGates
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.status import unresolvable, unschedulable
 from tests.unit.builders import Lab, node, pod, spread_over
 

@@ -13,8 +13,8 @@ from kubesched.api.core import (
 from kubesched.api.meta import LabelSelector
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.evaluation import AttemptError
 from kubesched.framework.status import SKIP, Code
 from tests.unit.builders import pod
 from tests.unit.storage_builders import ephemeral_volume, using, with_volumes

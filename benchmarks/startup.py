@@ -1,0 +1,139 @@
+"""How long a scheduler takes to be of use in a cluster that is there already, and what it needs.
+
+    python benchmarks/startup.py [--nodes 5000] [--pods 150000] [--rounds 1] [--schedulers LIST]
+
+    nodes and bound pods in a real API server ──> one pending pod ──> scheduler starts ──> bound
+
+The objects are made once; then schedulers start by turns, each with one pod that waits for it. What
+counts is the time from the start of the process until that pod is bound: by then it has read the
+whole cluster. Memory is the most that the process ever had resident, a moment later.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import time
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
+
+import msgspec
+from rich.console import Console
+from rich.progress import Progress
+from rich.table import Table
+
+from kubesched.bench import assets, objects, planes, schedulers
+from kubesched.bench.api_objects import ApiObjects, each_of
+from kubesched.bench.creation import NodeMaker
+from kubesched.bench.operations import CreateNodes, LabelNodes
+from kubesched.bench.planes import Plane
+from kubesched.bench.pod_tracker import SeenPod
+from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
+from kubesched.client import kubeconfig
+from kubesched.client.resources import PODS
+from kubesched.client.rest import ApiClient
+
+NAMESPACE = "default"
+APPS = 500
+#: After its first pod a scheduler may have more to do: its memory is read when it has rested.
+REST_S = 5.0
+TIMEOUT_S = 600.0
+
+
+class Result(msgspec.Struct, frozen=True):
+    """One start of one scheduler."""
+
+    scheduler: str
+    seconds: float
+    cpu_s: float
+    peak_mib: float
+
+
+@asynccontextmanager
+async def running(plane: Plane) -> AsyncIterator[Plane]:
+    try:
+        await asyncio.to_thread(plane.start)
+        yield plane
+    finally:
+        plane.stop()
+
+
+async def fill(client: ApiClient, *, nodes: int, pods: int, progress: Progress) -> None:
+    """Make nodes, and pods that are on them."""
+    stored = ApiObjects(client)
+    zones = LabelNodes(key=objects.ZONE, values=tuple(f"zone-{number}" for number in range(10)))
+    task = progress.add_task("nodes", total=nodes)
+    made = CreateNodes(count=nodes, template=objects.base_node, preparation=zones)
+    await NodeMaker(stored).create(made, lambda count: progress.update(task, completed=count))
+    task = progress.add_task("pods", total=pods)
+    path = PODS.collection(NAMESPACE)
+
+    async def create(number: int) -> None:
+        pod = objects.pod(labels={"app": f"app-{number % APPS}"}, cpu="10m", memory="32Mi")
+        pod["metadata"]["generateName"] = "there-"
+        pod["spec"]["nodeName"] = f"node-{number % nodes:05d}"
+        await stored.post(path, msgspec.json.encode(pod))
+
+    await each_of(range(pods), create, done=lambda count: progress.update(task, completed=count))
+
+
+async def start(client: ApiClient, plane: Plane, candidate: Candidate, number: int) -> Result:
+    """Start a scheduler, and see when it has bound a pod."""
+    name = f"waits-{number}"
+    waiting = {**objects.pod(), "metadata": {"name": name}}
+    await client.post(PODS.collection(NAMESPACE), waiting)
+    scheduler = SchedulerProcess(candidate, plane, Settings())
+    started = time.perf_counter()
+    try:
+        scheduler.start()
+        while not (await client.get(PODS.item(name, namespace=NAMESPACE), SeenPod)).is_bound:
+            scheduler.check()
+            if time.perf_counter() - started > TIMEOUT_S:
+                raise TimeoutError(scheduler.describe())
+            await asyncio.sleep(0.05)
+        seconds = time.perf_counter() - started
+        await asyncio.sleep(REST_S)
+        process = scheduler.process
+        cpu_s = process.cpu_seconds() if process else None
+        peak = process.peak_bytes() if process else None
+        return Result(candidate.name, seconds, cpu_s or 0.0, (peak or 0) / (1 << 20))
+    finally:
+        scheduler.kill()
+
+
+async def measure(arguments: argparse.Namespace, progress: Progress) -> list[Result]:
+    candidates: Sequence[Candidate] = schedulers.parse(arguments.schedulers, assets.folder())
+    results: list[Result] = []
+    async with (
+        running(planes.make(arguments.apiserver, assets.folder(), {})) as plane,
+        ApiClient(kubeconfig.load(plane.admin_kubeconfig), timeout_s=120) as client,
+    ):
+        await fill(client, nodes=arguments.nodes, pods=arguments.pods, progress=progress)
+        task = progress.add_task("starts", total=arguments.rounds * len(candidates))
+        for number in range(arguments.rounds):
+            for candidate in candidates if number % 2 == 0 else candidates[::-1]:
+                results.append(await start(client, plane, candidate, len(results)))
+                progress.advance(task)
+    return results
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--nodes", type=int, default=5_000)
+    parser.add_argument("--pods", type=int, default=150_000)
+    parser.add_argument("--rounds", type=int, default=1)
+    parser.add_argument("--schedulers", default="ours,kube-scheduler")
+    parser.add_argument("--apiserver", choices=planes.KINDS, default=planes.REAL)
+    arguments = parser.parse_args()
+
+    with Progress() as progress:
+        results = asyncio.run(measure(arguments, progress))
+    table = Table("scheduler", "first pod bound after", "CPU", "peak memory")
+    for each in results:
+        figures = f"{each.seconds:.1f} s", f"{each.cpu_s:.1f} s", f"{each.peak_mib:.0f} MiB"
+        table.add_row(each.scheduler, *figures)
+    Console().print(table)
+
+
+if __name__ == "__main__":
+    main()

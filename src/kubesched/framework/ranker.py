@@ -1,0 +1,162 @@
+"""Choosing by totals that are kept: the short way, for pods that some node can take as it is.
+
+    plan's ranking ──> total of each row ──> without rows that cluster-wide filters reject
+                                         ──> plus what cluster-wide scores add
+
+It comes to the same node as filtering and scoring step by step, which is for all other pods: those
+that are restricted to some nodes, that fit nowhere, or that must leave room to nominated ones.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from kubesched.cluster.arrays import BoolArray, Int64Array
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.node_order import NodeOrder
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.best_rows import BestRows
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.observing import FILTERING, SCORING, Unobserved
+from kubesched.framework.plan import Plans, ShapePlan
+from kubesched.framework.plugin import Filter, PreFilter
+from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.ranking import NEVER, Ranking
+from kubesched.framework.scoring import Scoring
+from kubesched.framework.status import Code
+
+#: After a pod for which the ranking was no use, so many of its shape are evaluated step by step.
+PAUSE = 16
+
+
+class Ranked:
+    """What there is to choose from."""
+
+    __slots__ = ("_passing", "_ranking", "added", "nodes")
+
+    def __init__(self, ranking: Ranking, passing: BoolArray | None) -> None:
+        self._ranking = ranking
+        #: which rows can take the pod, None if they are all that the ranking lets pass
+        self._passing = passing
+        #: the same
+        self.nodes = ranking.nodes if passing is None else NodeRows.where(ranking.table, passing)
+        #: what cluster-wide scores add for each of them, None for nothing
+        self.added: Int64Array | None = None
+
+    @property
+    def feasible(self) -> int:
+        """How many rows can take the pod."""
+        return len(self.nodes)
+
+    @property
+    def totals(self) -> Int64Array:
+        """How good each row is that can take the pod."""
+        kept = self._ranking.totals[self.nodes.rows]
+        return kept if self.added is None else kept + self.added
+
+    def best(self, order: NodeOrder) -> BestRows:
+        """Return the rows with the highest total."""
+        if self.added is None:
+            if self._passing is None:
+                return self._ranking.best()
+            totals = np.where(self._passing, self._ranking.totals, NEVER)
+            most = int(totals.max())
+            return BestRows(most, totals == most, order)
+        totals = self.totals
+        most = int(totals.max())
+        rows = np.zeros(self.nodes.table.size, dtype=np.bool_)
+        rows[self.nodes.rows] = totals == most
+        return BestRows(most, rows, order)
+
+
+class Ranker:
+    """Totals of all rows for one pod after the other, in one profile."""
+
+    def __init__(
+        self,
+        plugins: ProfilePlugins,
+        cluster: Cluster,
+        *,
+        plans: Plans,
+        scoring: Scoring,
+        observer: Unobserved,
+    ) -> None:
+        self._cluster = cluster
+        self._table = cluster.table
+        self._plans = plans
+        self._scoring = scoring
+        self._observer = observer
+        self._pre_filters = of_kind(plugins.pre_filter, PreFilter)
+        self._filters = of_kind(plugins.filter, Filter)
+
+    def rank(self, state: CycleState, pod: PodInfo) -> Ranked | None:
+        """Return what rows can take the pod, and how good they are for it.
+
+        Only where some row can, and where what is kept of the rows themselves is of use: None
+        otherwise, and then this is as if it had not been asked.
+        """
+        plan = self._plans.plan(pod.shape.row_shape)
+        ranking = plan.ranking
+        if ranking is None or not plan.is_unrestricted or len(self._cluster.nominator):
+            return None
+        if plan.pause:
+            plan.pause -= 1
+            return None
+        observer = self._observer
+        started = observer.begin()
+        everywhere = NodeRows.all_of(self._table)
+        ranked = None
+        if self._lets_all_be_ranked(state, pod, plan, everywhere):
+            after_pre_filter = observer.now()
+            if ranking.refresh():
+                ranked = self._filter(state, pod, everywhere, ranking)
+        if ranked is None or not ranked.feasible:
+            plan.pause = PAUSE
+            return None
+        after_filter = observer.now()
+        times = started, after_pre_filter, after_filter
+        observer.passed(FILTERING, state.skip_filter, len(self._table), times)
+        if ranked.feasible > 1:
+            self._scoring.prepare(state, pod, plan, ranked.nodes)
+            after_pre_score = observer.now()
+            ranked.added = self._scoring.cluster_wide(state, pod, ranked.nodes)
+            times = after_filter, after_pre_score, observer.now()
+            observer.passed(SCORING, state.skip_score, ranked.feasible, times)
+        return ranked
+
+    def _lets_all_be_ranked(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, everywhere: NodeRows
+    ) -> bool:
+        """Run PreFilter of cluster-wide plugins; False if one rejects or restricts."""
+        state.skip_filter.update(plan.skips)
+        lap = self._observer.laps("PreFilter")
+        for name, plugin in self._pre_filters.items():
+            result = plugin.pre_filter(state, pod, everywhere)
+            if lap:
+                lap(name, result.status.code)
+            if result.status.code is Code.SKIP:
+                state.skip_filter.add(name)
+            elif not result.status.ok or result.node_names is not None:
+                return False
+        return True
+
+    def _filter(
+        self, state: CycleState, pod: PodInfo, everywhere: NodeRows, ranking: Ranking
+    ) -> Ranked | None:
+        """Leave rows out that cluster-wide filters reject; None if one reports an error."""
+        passing: BoolArray | None = None
+        for name, plugin in self._filters.items():
+            if name in state.skip_filter:
+                continue
+            lap = self._observer.laps("Filter")
+            verdict = plugin.filter(state, pod, everywhere)
+            if lap:
+                lap(name, Code.SUCCESS)
+            rejected = verdict.rejected()
+            if rejected is None:
+                continue
+            if not all(status.rejected for status in verdict.statuses):
+                return None
+            passing = (ranking.passing if passing is None else passing) & ~rejected
+        return Ranked(ranking, passing)

@@ -1,0 +1,178 @@
+"""How good nodes are for a pod: PreScore, Score and Normalize of a profile, for many rows at once.
+
+Row-local plugins answer from the plan's cached columns; cluster-wide ones are asked for the rows
+that are feasible.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.cluster.arrays import IndexArray, Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.attempt_error import AttemptError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.observing import Unobserved
+from kubesched.framework.plan import ShapePlan
+from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
+from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.status import Code, Status, error
+
+
+class PluginScores(Struct, frozen=True):
+    """One plugin's scores of the feasible nodes."""
+
+    plugin: str
+    weight: int
+    raw: Int64Array
+    normalized: Int64Array
+
+
+class Scoring:
+    """The scores of one profile."""
+
+    def __init__(self, plugins: ProfilePlugins, table: NodeTable, observer: Unobserved) -> None:
+        self._table = table
+        self._observer = observer
+        self._plugins = plugins.score
+        self._pre_scores = plugins.pre_score
+        # Which kind a plugin is, is asked once: the cycle has better things to do.
+        self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
+        self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
+        self._weighted_cluster_scores = [
+            (plugin.name, plugin, weight)
+            for plugin, weight in plugins.score
+            if isinstance(plugin, Score)
+        ]
+        self._normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
+
+    def total(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, rows: IndexArray
+    ) -> Int64Array:
+        """Return the weighted sum of all scores for each of `rows`, which are feasible."""
+        total = np.zeros(len(rows), dtype=np.int64)
+        for _, weight, _, normalized in self._scored(state, pod, plan, rows):
+            if normalized is not None:
+                total += normalized * weight
+        if not self._plugins:
+            total += 1
+        return total
+
+    def by_plugin(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, rows: IndexArray
+    ) -> list[PluginScores]:
+        """Return each plugin's scores for each of `rows`; plugins that skip are left out."""
+        nothing = np.zeros(len(rows), dtype=np.int64)
+        return [
+            PluginScores(
+                plugin,
+                weight,
+                nothing if raw is None else raw,
+                nothing if normalized is None else normalized,
+            )
+            for plugin, weight, raw, normalized in self._scored(state, pod, plan, rows)
+        ]
+
+    def cluster_wide(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
+        """Return the weighted sum of what cluster-wide plugins say, None if they say nothing.
+
+        PreScore must have been run.
+        """
+        total: Int64Array | None = None
+        for name, plugin, weight in self._weighted_cluster_scores:
+            if name in state.skip_score:
+                continue
+            lap = self._observer.laps("Score")
+            raw = plugin.score(state, pod, nodes)
+            if lap:
+                lap(name, Code.SUCCESS)
+            if raw is not None:
+                weighted = self._normal(plugin, state, raw) * weight
+                total = weighted if total is None else total + weighted
+        return total
+
+    def prepare(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
+        """Run PreScore; raise AttemptError if a plugin reports an error."""
+        if plan.is_scorable:
+            state.skip_score.update(plan.score_skips)
+            for name, plugin in self._cluster_pre_scores.items():
+                self._note(state, name, self._ask(plugin, state, pod, nodes))
+            return
+        for each in self._pre_scores:
+            cluster_wide = self._cluster_pre_scores.get(each.name)
+            if cluster_wide is None:
+                self._note(state, each.name, plan.pre_score[each.name])
+            else:
+                self._note(state, each.name, self._ask(cluster_wide, state, pod, nodes))
+
+    def _ask(self, plugin: PreScore, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
+        lap = self._observer.laps("PreScore")
+        status = plugin.pre_score(state, pod, nodes)
+        if lap:
+            lap(plugin.name, status.code)
+        return status
+
+    def _note(self, state: CycleState, plugin: str, status: Status) -> None:
+        if status.code is Code.SKIP:
+            state.skip_score.add(plugin)
+        elif not status.ok:
+            text = f'running PreScore plugin "{plugin}": {status.message}'
+            raise AttemptError(error(text).by(plugin))
+
+    def _scored(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, rows: IndexArray
+    ) -> Iterator[tuple[str, int, Int64Array | None, Int64Array | None]]:
+        """Yield each plugin's name, weight, raw and normalized scores; None is 0 for all rows."""
+        observer = self._observer
+        started = observer.now()
+        nodes = NodeRows(self._table, rows)
+        self.prepare(state, pod, plan, nodes)
+        observer.asked("PreScore", state.skip_score)
+        started = observer.point("PreScore", Code.SUCCESS, started)
+        for plugin, weight in self._plugins:
+            if plugin.name in state.skip_score:
+                continue
+            cluster_wide = self._cluster_scores.get(plugin.name)
+            if cluster_wide is not None:
+                lap = observer.laps("Score")
+                raw = cluster_wide.score(state, pod, nodes)
+                if lap:
+                    lap(plugin.name, Code.SUCCESS)
+            else:
+                column = plan.scores(plugin.name)
+                if column is None:
+                    continue
+                raw = column[rows]
+            normalized = None if raw is None else self._normal(plugin, state, raw)
+            yield plugin.name, weight, raw, normalized
+        observer.point("Score", Code.SUCCESS, started)
+        observer.asked("Score", state.skip_score, len(rows))
+
+    def _normal(self, plugin: RowScore | Score, state: CycleState, raw: Int64Array) -> Int64Array:
+        normalizer = self._normalizers.get(plugin.name)
+        if normalizer is None:
+            normalized = raw
+        else:
+            lap = self._observer.laps("ScoreExtensionNormalize")
+            normalized = normalizer.normalize(state, raw)
+            if lap:
+                lap(plugin.name, Code.SUCCESS)
+        if not plugin.proven_range:
+            _check_range(plugin, normalized)
+        return normalized
+
+
+def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:
+    if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
+        wrong = scores.min() if scores.min() < 0 else scores.max()
+        text = (
+            f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" '
+            f"returns an invalid score {wrong}, "
+            f"it should in the range of [0, {MAX_NODE_SCORE}] after normalizing"
+        )
+        raise AttemptError(error(text).by(plugin.name))
