@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import uuid
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Literal
 
 from msgspec import Struct
@@ -129,12 +130,17 @@ def fit_note(note: str) -> str:
 def micro_time(time_ns: int) -> str:
     """RFC 3339 with microseconds."""
     seconds, rest_ns = divmod(time_ns, 1_000_000_000)
-    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{rest_ns // 1000:06d}Z"
+    return f"{_date_and_time(seconds)}.{rest_ns // 1000:06d}Z"
 
 
 def second_time(time_ns: int) -> str:
     """RFC 3339 with seconds."""
-    return f"{datetime.fromtimestamp(time_ns // 1_000_000_000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return f"{_date_and_time(time_ns // 1_000_000_000)}Z"
+
+
+@lru_cache(maxsize=8)
+def _date_and_time(seconds: int) -> str:
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}"
 
 
 class EventsV1:

@@ -11,6 +11,7 @@ looking at all busy connections now and then, which costs less than a timer for 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 
 from kubesched.client.connection import HttpConnection, PooledConnection
@@ -58,6 +59,8 @@ class ConnectionPool:
         self._dialing = 0
         #: who waits for a connection; the result None means: make your own
         self._line: deque[_Turn] = deque()
+        #: nobody in line has to give up before that
+        self._line_due = math.inf
         self._reaper: asyncio.TimerHandle | None = None
         self._sweeper: asyncio.TimerHandle | None = None
         self._all_lost: asyncio.Event | None = None
@@ -165,6 +168,7 @@ class ConnectionPool:
     async def _stand_in_line(self, deadline: float) -> PooledConnection | None:
         turn = _Turn(deadline, loop=asyncio.get_running_loop())
         self._line.append(turn)
+        self._line_due = min(self._line_due, deadline)
         if self._sweeper is None:
             self._schedule_sweep()
         try:
@@ -237,10 +241,13 @@ class ConnectionPool:
 
     def _send_away(self, now: float) -> None:
         """Let those in line give up whose time is over; the first have not waited longest."""
+        if now < self._line_due:
+            return
         for turn in [each for each in self._line if each.deadline <= now and not each.done()]:
             message = f"all {self._max_connections} connections were busy for too long"
             turn.set_exception(RequestTimeoutError(f"{self._dialer.peer}: {message}"))
             self._line.remove(turn)
+        self._line_due = min((each.deadline for each in self._line), default=math.inf)
 
 
 def _call(turn: _Turn, connection: PooledConnection | None) -> bool:

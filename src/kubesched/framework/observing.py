@@ -23,12 +23,10 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
-from kubesched.metrics.series import Counter, Histogram
+from kubesched.metrics.series import Counter
 
 #: The share of attempts whose plugins are timed.
 SHARE = 0.1
-#: After so many attempts, what was noted is counted in.
-FOLDING = 1024
 #: What stands in an attempt's state if its plugins are timed.
 _TIMED = object()
 #: Two points of which one follows the other.
@@ -122,14 +120,10 @@ class Observer(Unobserved):
         self._timer = timer
         # Drawn, as counting would fall into step with those who ask twice for an attempt.
         self._draw = random.Random(1).random  # noqa: S311 (a sample, not a secret)
-        self._attempts = 0
-        self._gatings = 0
         self._plugins: dict[tuple[str, str, Code], Callable[[float], None]] = {}
         self._points: dict[tuple[str, Code], Callable[[float], None]] = {}
         #: the same, of points that went well, as nearly all do
         self._successes: dict[str, Callable[[float], None]] = {}
-        #: all that is noted in
-        self._durations: list[Histogram] = []
         #: point → plugins that may be asked there
         self._plugins_at: dict[str, Sequence[Plugin]] = {}
         #: what counts for all plugins that are asked at a point, by those that are not
@@ -145,10 +139,7 @@ class Observer(Unobserved):
 
     def begin(self) -> float:
         """Note that an attempt begins; return the time."""
-        self._attempts += 1
         self.sampled = self._draw() < SHARE
-        if self._attempts % FOLDING == 0:
-            self._fold()
         return self._timer()
 
     def now(self) -> float:
@@ -171,7 +162,7 @@ class Observer(Unobserved):
         note = self._points.get((point, code))
         if note is None:
             durations = self._metrics.framework_extension_point_duration
-            note = self._noting(durations.labels(point, code.label, self._profile))
+            note = durations.labels(point, code.label, self._profile).observe
             self._points[point, code] = note
             if code is Code.SUCCESS:
                 self._successes[point] = note
@@ -183,16 +174,13 @@ class Observer(Unobserved):
         note = self._plugins.get((point, plugin, code))
         if note is None:
             durations = self._metrics.plugin_execution_duration
-            note = self._noting(durations.labels(plugin, point, code.label))
+            note = durations.labels(plugin, point, code.label).observe
             self._plugins[point, plugin, code] = note
         note(now - started)
         return now
 
     def gate_laps(self, point: str) -> Laps | None:
         """Return what times plugins that are asked before a pod's attempt begins, or None."""
-        self._gatings += 1
-        if self._gatings % FOLDING == 0:
-            self._fold()
         return Laps(self, point) if self._draw() < SHARE else None
 
     def asked(self, point: str, skipped: AbstractSet[str], times: int = 1) -> None:
@@ -230,11 +218,3 @@ class Observer(Unobserved):
                 if plugin.name not in skipped
             )
         return tally
-
-    def _noting(self, durations: Histogram) -> Callable[[float], None]:
-        self._durations.append(durations)
-        return durations.note
-
-    def _fold(self) -> None:
-        for each in self._durations:
-            each.fold()

@@ -11,6 +11,8 @@ from itertools import accumulate
 
 #: From so many values on, arrays count faster than we do.
 _MANY = 32
+#: So many values are noted before they are counted in.
+NOTED = 1024
 #: What is read when somebody looks, instead of being recorded.
 Read = Callable[[], float]
 
@@ -85,9 +87,13 @@ class Gauge:
 
 
 class Histogram:
-    """A distribution: how many values were at most as large as each bound, and their sum."""
+    """A distribution: how many values were at most as large as each bound, and their sum.
 
-    __slots__ = ("_bounds", "_counts", "_noted", "_sum", "note", "silent")
+    Values are noted, and counted in when there are many of them or somebody looks: that is a third
+    of the cost of counting each one in.
+    """
+
+    __slots__ = ("_bounds", "_counts", "_noted", "_sum", "silent")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self._bounds = bounds
@@ -95,22 +101,22 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)
         self._sum: float = 0
         self._noted: list[float] = []
-        #: counts a value in, later: a tenth of the cost, if `fold` is called now and then
-        self.note: Callable[[float], None] = self._noted.append
         #: not shown while it is empty: so are those with labels after a reset
         self.silent = False
 
     def observe(self, value: float) -> None:
         """Count a value in."""
-        self._counts[bisect_left(self._bounds, value)] += 1
-        self._sum += value
+        noted = self._noted
+        noted.append(value)
+        if len(noted) >= NOTED:
+            self._fold()
 
-    def fold(self) -> None:
+    def _fold(self) -> None:
         """Count in what was noted."""
         noted = self._noted
         if len(noted) < _MANY:
             for value in noted:
-                self.observe(value)
+                self._counts[bisect_left(self._bounds, value)] += 1
         else:
             # Not for those who only want to know the version.
             import numpy as np  # noqa: PLC0415
@@ -120,13 +126,13 @@ class Histogram:
             self._counts = [
                 old + new for old, new in zip(self._counts, added.tolist(), strict=True)
             ]
-            self._sum += sum(noted)
+        self._sum += sum(noted)
         noted.clear()
 
     @property
     def sum(self) -> float:
         """All values together."""
-        self.fold()
+        self._fold()
         return self._sum
 
     @property
@@ -136,7 +142,7 @@ class Histogram:
 
     def cumulative(self) -> list[int]:
         """Give how many values each bound covers; the last is how many there were."""
-        self.fold()
+        self._fold()
         return list(accumulate(self._counts))
 
     def reset(self) -> None:

@@ -38,6 +38,10 @@ from kubesched.scheduler.tasks import Tasks
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
+#: How many pods may be with those who bind them, before the next decision has to wait. What is
+#: decided long before it can be written is decided by what is no longer so.
+MOST_AT_ONCE = 512
+
 
 class Bindings:
     """Binds pods that have a node."""
@@ -57,6 +61,7 @@ class Bindings:
         extenders: Extenders | None = None,
         journal: Journal | None = None,
         on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
+        on_room: Callable[[], None] = lambda: None,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -71,12 +76,18 @@ class Bindings:
         self.extenders = extenders
         self._journal = journal
         self._on_bound = on_bound
+        self._on_room = on_room
         self._tasks = Tasks()
         #: uid → task of a pod that waits for permission, or for what PreBind plugins do
         self._held: dict[str, asyncio.Task[None]] = {}
 
     def __len__(self) -> int:
         return len(self._tasks)
+
+    @property
+    def are_many(self) -> bool:
+        """Whether more pods are being bound than should be; those that wait do not count."""
+        return len(self._tasks) - len(self._held) >= MOST_AT_ONCE
 
     def start(self, framework: Framework, pod: QueuedPod, decision: Decision) -> None:
         """Assume the pod, reserve, ask for permission, and leave the rest to a task."""
@@ -136,6 +147,7 @@ class Bindings:
             self._held.pop(pod.info.uid, None)
             if permission is not None:
                 self._waiting.remove(pod.info.uid)
+            self._on_room()
         if status.ok:
             self._bound(framework, pod, decision)
             return

@@ -148,6 +148,7 @@ class Engine:
             extenders=self.extenders,
             journal=options.journal,
             on_bound=options.on_bound,
+            on_room=self._ready.set,
         )
         #: whether the scheduling loop still turns
         self.progress = Progress(clock, PROGRESS_LIMIT_S + _patience_s(config))

@@ -60,7 +60,7 @@ class Scheduler:
         self._recorders = recorders
         self._plugin_watches = PluginWatches(recorders)
         self._attempts = attempts
-        #: set by the queue whenever there may be a pod to schedule
+        #: set whenever there may be a pod to schedule, or room for one to be bound
         self._ready = ready
         self._clock = clock
         #: told at every turn of the loop
@@ -116,7 +116,7 @@ class Scheduler:
     async def _next_pod(self) -> QueuedPod:
         # Informers and bindings get their turn after every pod.
         await asyncio.sleep(0)
-        while (pod := self._queue.pop()) is None:
+        while self._bindings.are_many or (pod := self._queue.pop()) is None:
             self._progress.beat()
             self._ready.clear()
             await self._ready.wait()

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.observing import FILTERING, FOLDING, Observer, Unobserved
+from kubesched.framework.observing import FILTERING, Observer, Unobserved
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
 from tests.unit.builders import DEFAULT_GATES
@@ -197,19 +197,6 @@ def test_one_pod_in_ten_has_the_plugins_at_the_gate_timed(bench: Bench) -> None:
     """They are asked before there is an attempt, and more often."""
     timed = [bench.observer.gate_laps("PreEnqueue") is not None for _ in range(5_000)]
     assert sum(timed) == pytest.approx(500, rel=0.15)
-
-
-@pytest.mark.parametrize("step", ["begin", "gate"])
-def test_what_is_noted_does_not_pile_up(bench: Bench, step: str) -> None:
-    series = bench.metrics.framework_extension_point_duration.labels("Filter", "Success", "mine")
-    for _ in range(3 * FOLDING):
-        if step == "begin":
-            bench.observer.begin()
-        else:
-            bench.observer.gate_laps("PreEnqueue")
-        bench.observer.span("Filter", Code.SUCCESS, 0.001)
-    assert len(series._noted) <= FOLDING
-    assert series.count == 3 * FOLDING
 
 
 def test_pods_that_are_asked_differently_in_turns(bench: Bench) -> None:

@@ -1,0 +1,96 @@
+"""Binding: how many pods are bound at a time, and who waits."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, ClassVar
+
+import pytest
+
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Bind, Permit
+from kubesched.framework.status import SKIP, Code, Status
+from kubesched.scheduler import binding
+
+from .harness import scheduler
+
+LIMIT = 3
+
+
+@pytest.fixture(autouse=True)
+def limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(binding, "MOST_AT_ONCE", LIMIT)
+    TakesItsTime.at_work = 0
+
+
+class TakesItsTime(Bind):
+    """Leaves the binding to the next plugin, when the test says so."""
+
+    name = "TakesItsTime"
+    go_on: ClassVar[asyncio.Event]
+    at_work: ClassVar[int]
+
+    async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        TakesItsTime.at_work += 1
+        await TakesItsTime.go_on.wait()
+        TakesItsTime.at_work -= 1
+        return SKIP
+
+
+class AllTogether(Permit):
+    """Lets nobody go before all are there."""
+
+    name = "AllTogether"
+    arrived: ClassVar[list[str]] = []
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
+        AllTogether.arrived.append(pod.pod.metadata.name)
+        return Status(Code.WAIT), 60.0
+
+
+def profile(*, permit: bool) -> dict[str, Any]:
+    first = {"disabled": [{"name": "*"}]}
+    binders = [{"name": "TakesItsTime"}, {"name": "DefaultBinder"}]
+    plugins: dict[str, Any] = {"bind": {**first, "enabled": binders}}
+    if permit:
+        plugins["permit"] = {"enabled": [{"name": "AllTogether"}]}
+    return {"schedulerName": "default-scheduler", "plugins": plugins}
+
+
+def test_the_next_decision_waits_while_many_are_being_bound() -> None:
+    async def main() -> None:
+        TakesItsTime.go_on = asyncio.Event()
+        async with scheduler(TakesItsTime, profiles=[profile(permit=False)]) as harness:
+            names = [f"p{number}" for number in range(2 * LIMIT)]
+            for name in names:
+                harness.create_pod(name)
+            await harness.until(lambda: TakesItsTime.at_work == LIMIT)
+            # However long it takes, and however often the loop turns for other reasons.
+            await asyncio.sleep(1.2)
+            assert TakesItsTime.at_work == LIMIT
+            assert harness.app.cluster.assumed_count <= LIMIT + 1
+            assert harness.app.engine.progress.silent_s < 1.5
+            TakesItsTime.go_on.set()
+            await harness.until(lambda: all(map(harness.node_of, names)))
+
+    asyncio.run(main())
+
+
+def test_pods_that_wait_for_permission_do_not_count() -> None:
+    """Others may have to come before they get it."""
+
+    async def main() -> None:
+        TakesItsTime.go_on = asyncio.Event()
+        TakesItsTime.go_on.set()
+        AllTogether.arrived.clear()
+        async with scheduler(TakesItsTime, AllTogether, profiles=[profile(permit=True)]) as harness:
+            names = [f"p{number}" for number in range(2 * LIMIT)]
+            for name in names:
+                harness.create_pod(name)
+            await harness.until(lambda: sorted(AllTogether.arrived) == names)
+            for waiting in list(harness.app.engine.waiting):
+                waiting.allow("AllTogether")
+            await harness.until(lambda: all(map(harness.node_of, names)))
+
+    asyncio.run(main())
