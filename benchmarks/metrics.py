@@ -16,7 +16,7 @@ from __future__ import annotations
 import argparse
 import gc
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from statistics import fmean
 
 from prometheus_client import CollectorRegistry, generate_latest
@@ -31,7 +31,6 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.bench.decision_pods import WORKLOADS
 from kubesched.bench.decisions import roomy_cluster
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.defaults import default_profile
 from kubesched.config.features import FeatureGates
 from kubesched.framework.building import build_framework
@@ -157,30 +156,22 @@ def longest_piece(many: list[Pod]) -> float:
         slowest = max(slowest, time.perf_counter() - start)
 
 
-class _Nobody:
-    """Nothing is bound, nobody is evicted."""
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise AssertionError(f"{pod} must not be bound to {node_name}")
-
-    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        raise AssertionError(f"nobody must be evicted from {node_name} for {preemptor}")
-
-    def is_evicting_for(self, uid: str) -> bool:
-        return False
-
-
 def framework_on(cluster: Cluster, observer: Observer | None) -> Framework:
     gates = FeatureGates.of()
-    return build_framework(
+    framework = build_framework(
         default_profile(gates),
         registry=IN_TREE,
         gates=gates,
         cluster=cluster,
-        binder=_Nobody(),
-        evictor=_Nobody(),
         observer=observer,
     )
+    if observer is not None:
+        plugins = framework.plugins
+        observer.expect("PreFilter", plugins.pre_filter)
+        observer.expect("Filter", plugins.filter)
+        observer.expect("PreScore", plugins.pre_score)
+        observer.expect("Score", [plugin for plugin, _ in plugins.score])
+    return framework
 
 
 def place(cluster: Cluster, framework: Framework) -> list[float]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import msgspec
@@ -62,23 +61,6 @@ STORAGE: dict[str, tuple[type[Any], str]] = {
 }
 
 
-class NoBinder:
-    """Cases end with a decision; nothing is bound."""
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise NotImplementedError(f"binding {pod} to {node_name}")
-
-
-class NoEvictor:
-    """Cases end with a decision; nobody is evicted."""
-
-    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        pass
-
-    def is_evicting_for(self, uid: str) -> bool:
-        return False
-
-
 def all_candidates(profile: Profile, case: dict[str, Json]) -> Profile:
     """Let preemption look at all nodes, as in all cases that do not say otherwise."""
     config = (case.get("config") or {}).get("pluginConfig") or []
@@ -127,8 +109,6 @@ class CaseCluster:
             registry=IN_TREE,
             gates=gates,
             cluster=self.cluster,
-            binder=NoBinder(),
-            evictor=NoEvictor(),
         )
 
     def names(self, rows: Any) -> list[str]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import http.client
 import random
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from typing import Any
 
@@ -20,7 +20,6 @@ import pytest
 
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.config.loading import profile_from_fragment
 from kubesched.framework.building import build_framework
@@ -42,19 +41,6 @@ PODS = 2000
 KEPT = 350
 
 
-class Never:
-    """Ours only says what it would do."""
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise AssertionError(f"{pod} must not be bound to {node_name}")
-
-    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        raise AssertionError(f"nobody must be evicted from {node_name} for {preemptor}")
-
-    def is_evicting_for(self, uid: str) -> bool:
-        return False
-
-
 class Ours:
     """Our scheduling cycle on a copy of the cluster."""
 
@@ -66,8 +52,6 @@ class Ours:
             registry=IN_TREE,
             gates=gates,
             cluster=self.cluster,
-            binder=Never(),
-            evictor=Never(),
         )
 
     def decide(self, pod: Pod) -> tuple[set[str], str]:

@@ -60,6 +60,7 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin, RowFilter, RowScore
 from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import PluginScores
+from kubesched.framework.stand_ins import NoEvictor
 from kubesched.framework.status import Status
 from kubesched.plugins.in_tree import IN_TREE
 
@@ -334,7 +335,7 @@ class RecordingBinder:
         self.bound.append((pod.full_name, node_name))
 
 
-class RecordingEvictor:
+class RecordingEvictor(NoEvictor):
     """An evictor that only remembers whom it was asked to evict."""
 
     def __init__(self) -> None:
@@ -346,8 +347,8 @@ class RecordingEvictor:
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         self.evicted.append((preemptor.uid, node_name, [victim.uid for victim in victims]))
 
-    def is_evicting_for(self, uid: str) -> bool:
-        return uid in self.under_way
+    def preemptors(self) -> set[str]:
+        return self.under_way
 
 
 def cluster_of(*objects: Node | Pod, rules: RequestRules | None = None) -> Cluster:

@@ -25,7 +25,6 @@ from kubesched.bench import decision_pods
 from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WORKLOADS, Make
 from kubesched.bench.statistics import percentile
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.defaults import default_profile
 from kubesched.config.features import FeatureGates
 from kubesched.framework.building import build_framework
@@ -51,19 +50,6 @@ class Point(Struct, frozen=True, kw_only=True, rename="camel"):
     peak_mib: float
 
 
-class _Nobody:
-    """Decisions only: nothing is bound, nobody is evicted."""
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise NotImplementedError
-
-    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        pass
-
-    def is_evicting_for(self, uid: str) -> bool:  # noqa: ARG002  an evictor's signature
-        return False
-
-
 def framework_on(cluster: Cluster) -> Framework:
     """The default profile on a cluster."""
     gates = FeatureGates.of({})
@@ -72,8 +58,6 @@ def framework_on(cluster: Cluster) -> Framework:
         registry=IN_TREE,
         gates=gates,
         cluster=cluster,
-        binder=_Nobody(),
-        evictor=_Nobody(),
     )
 
 

@@ -37,11 +37,20 @@ class LowerPriority:
         self._sum(changed)
 
     def _sum(self, rows: IndexArray) -> None:
-        self.pod_count[rows] = 0
-        self.requested[:, rows] = 0
+        # Plain numbers: there are few of them a row, and at first many rows.
+        resources, priority = self._table.resources, self._priority
+        counts: list[int] = []
+        sums: list[list[int]] = []
         for row in rows.tolist():
+            count, taken = 0, [0] * len(resources)
             for pod in self._table.pods[row].values():
-                if pod.priority < self._priority:
-                    pod.requests.resolve(self._table.resources)
-                    self.pod_count[row] += 1
-                    self.requested[pod.requests.numbers, row] += pod.requests.vector
+                if pod.priority < priority:
+                    count += 1
+                    pod.requests.resolve(resources)
+                    for number, amount in pod.requests.pairs:
+                        taken[number] += amount
+            counts.append(count)
+            sums.append(taken)
+        if counts:
+            self.pod_count[rows] = counts
+            self.requested[:, rows] = np.array(sums, dtype=np.int64).T

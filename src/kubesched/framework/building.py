@@ -14,13 +14,13 @@ from kubesched.framework.observing import Unobserved
 from kubesched.framework.registry import (
     EvaluatorReference,
     Evictor,
-    NoVolumeWriter,
     PluginContext,
     PodBinder,
     Registry,
     VolumeWriter,
 )
 from kubesched.framework.runtime import Framework
+from kubesched.framework.stand_ins import NoBinder, NoEvictor, NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
 from kubesched.metrics.recorder import Metrics
 
@@ -31,8 +31,8 @@ def build_framework(
     registry: Registry,
     gates: FeatureGates,
     cluster: Cluster,
-    binder: PodBinder,
-    evictor: Evictor,
+    binder: PodBinder | None = None,
+    evictor: Evictor | None = None,
     waiting: WaitingPods | None = None,
     volume_writer: VolumeWriter | None = None,
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None,
@@ -42,7 +42,8 @@ def build_framework(
 ) -> Framework:
     """Make every plugin that the profile enables; raises ConfigError if that is not possible.
 
-    In-tree plugins that the registry lacks are left out; the framework says which.
+    In-tree plugins that the registry lacks are left out; the framework says which. Without those
+    who bind, evict and write, it can decide and no more.
     """
     expansion = config_plugins.expand(
         profile, registry.points_of, unbuilt=config_plugins.Unbuilt.LEAVE_OUT
@@ -51,8 +52,8 @@ def build_framework(
         profile=profile,
         gates=gates,
         cluster=cluster,
-        binder=binder,
-        evictor=evictor,
+        binder=NoBinder() if binder is None else binder,
+        evictor=NoEvictor() if evictor is None else evictor,
         waiting=WaitingPods() if waiting is None else waiting,
         metrics=_unread_metrics() if metrics is None else metrics,
         evaluator=EvaluatorReference(),

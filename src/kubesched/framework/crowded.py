@@ -14,11 +14,11 @@ import numpy as np
 from kubesched.cluster.arrays import IndexArray, Int32Array, Int64Array, grown
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.known_rows import KnownRows
-from kubesched.cluster.node_rows import NodeRows, SupposedRows
+from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 
 #: Returns the number of each row's first row-local rejection, 0 for none.
-Reject = Callable[[NodeRows], Int32Array]
+Reject = Callable[[SupposedRows], Int32Array]
 
 
 class CrowdedRows:

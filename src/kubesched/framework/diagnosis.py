@@ -40,6 +40,9 @@ class Diagnosis:
         #: row → index into `_statuses`; 0 for nodes that were not looked at
         self._numbers = numbers
         self._statuses = statuses or []
+        #: number → how many nodes have it, as of some change of nodes
+        self._counts: dict[int, int] = {}
+        self._counted_at = -1
         #: what counts for nodes that were not looked at
         self._absent = absent or unresolvable()
         #: set if PreFilter turned the pod away before any node was looked at
@@ -68,13 +71,31 @@ class Diagnosis:
             return rows if self.pre_filter.code is code else rows[:0]
         if self._numbers is None:
             return rows if self._absent.code is code else rows[:0]
-        rows = rows[rows < len(self._numbers)]
-        numbers = self._numbers[rows]
         # Of all statuses that are known, only a few were given this time.
-        has_code = np.bincount(numbers) > 0
-        for number in np.flatnonzero(has_code).tolist():
-            has_code[number] = self._status(number).code is code
-        return rows[has_code[numbers]]
+        counts = self.counts()
+        wanted = [number for number in counts if self._status(number).code is code]
+        if len(self._numbers) < self._table.size:
+            rows = rows[rows < len(self._numbers)]
+        if len(wanted) == len(counts):
+            return rows
+        has_code = np.zeros(max(counts, default=0) + 1, dtype=np.bool_)
+        has_code[wanted] = True
+        return rows[has_code.take(self._numbers[rows])]
+
+    def counts(self) -> dict[int, int]:
+        """Return how many nodes gave each answer, by its number."""
+        table, numbers = self._table, self._numbers
+        if self._counted_at != table.node_changes.position:
+            self._counted_at = table.node_changes.position
+            if numbers is None:
+                self._counts = {0: len(table)}
+            else:
+                if not len(table) == table.size == len(numbers):
+                    numbers = numbers[table.valid[: len(numbers)]]
+                how_many = np.bincount(numbers)
+                found = how_many.nonzero()[0].tolist()
+                self._counts = {number: int(how_many[number]) for number in found}
+        return self._counts
 
     def message(self) -> str:
         """Return the text of the pod's condition and event."""
@@ -95,15 +116,7 @@ class Diagnosis:
 
     def _reason_counts(self) -> Counter[str]:
         counts: Counter[str] = Counter()
-        rows = np.flatnonzero(self._table.valid[: self._table.size])
-        if self._numbers is None:
-            per_status = {0: len(rows)}
-        else:
-            rows = rows[rows < len(self._numbers)]
-            how_many = np.bincount(self._numbers[rows])
-            found = np.flatnonzero(how_many)
-            per_status = dict(zip(found.tolist(), how_many[found].tolist(), strict=True))
-        for number, count in per_status.items():
+        for number, count in self.counts().items():
             for reason in self._status(number).reasons:
                 counts[reason] += count
         return counts

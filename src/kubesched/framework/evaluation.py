@@ -15,7 +15,7 @@ import numpy as np
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
@@ -44,7 +44,12 @@ class Evaluator:
         self._cluster_pre_filters = of_kind(plugins.pre_filter, PreFilter)
         #: with the position of each, which decides whose rejection counts
         self._filters = list(enumerate(plugins.filter))
-        self._row_filters = [each for each in self._filters if isinstance(each[1], RowFilter)]
+        #: those that are row-local and look at the pods of a row
+        self._pod_filters = [
+            (order, plugin)
+            for order, plugin in self._filters
+            if isinstance(plugin, RowFilter) and plugin.reads_pods
+        ]
         self._cluster_filters = [
             (order, plugin) for order, plugin in self._filters if isinstance(plugin, Filter)
         ]
@@ -185,8 +190,9 @@ class Evaluator:
         feasible = order[passing[order]]
         if len(feasible):
             return feasible
-        # What a full node would say with nominated pods on it matters only to the message.
-        crowded = self._leaving_room(state, pod)
+        if not self._leaves_room_by_rows(state, pod):
+            # What a full node would say with nominated pods on it matters only to the message.
+            crowded = self._leaving_room(state, pod)
         rejections = self._merged(plan.rejections(), global_rejections, crowded)
         return self._diagnose(rejections, absent=None)
 
@@ -224,7 +230,7 @@ class Evaluator:
         nominator, table = self._cluster.nominator, self._table
         if not len(nominator):
             return None
-        if not pod.shape.host_ports and self.is_row_local(state):
+        if self._leaves_room_by_rows(state, pod):
             crowded = self.plans.plan(pod.shape.row_shape).crowded(self._cluster, pod.priority)
             return crowded.current(pod, lambda nodes: self.row_local_rejections(state, pod, nodes))
         numbers = np.zeros(table.size, dtype=np.int32)
@@ -239,6 +245,10 @@ class Evaluator:
                 nodes = NodeRows(table, np.array([row], dtype=np.intp))
                 numbers[row] = self._all_filters(state, pod, nodes)[0]
         return numbers
+
+    def _leaves_room_by_rows(self, state: CycleState, pod: PodInfo) -> bool:
+        """Tell whether each row by itself has room beside nominated pods, or has not."""
+        return not pod.shape.host_ports and self.is_row_local(state)
 
     def _rejections_at(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
         """Run every filter on some rows, without the plan; raise AttemptError on an error."""
@@ -309,8 +319,9 @@ class Evaluator:
             result = self.book.first(result, numbers)
         if crowded is not None:
             np.copyto(result, crowded, where=crowded > 0)
-        # Rows without a node are evaluated along with the others; what is said of them is noise.
-        result[~self._table.valid[: self._table.size]] = 0
+        if len(self._table) < self._table.size:
+            # Rows without a node are evaluated along with the others; that is noise.
+            result[~self._table.valid[: self._table.size]] = 0
         return result
 
     def _raise_error(self, numbers: Int32Array) -> None:
@@ -329,8 +340,7 @@ class Evaluator:
     ) -> Diagnosis:
         statuses = statuses or self.book.statuses
         diagnosis = Diagnosis(self._table, numbers=numbers, statuses=statuses, absent=absent)
-        valid: BoolArray = self._table.valid[: self._table.size]
-        for number in np.flatnonzero(np.bincount(numbers[valid])).tolist():
+        for number in diagnosis.counts():
             if number:
                 _blame(diagnosis, statuses[number])
         return diagnosis
@@ -348,9 +358,14 @@ class Evaluator:
         """Tell whether only row-local filters have a say in this attempt."""
         return all(plugin.name in state.skip_filter for _, plugin in self._cluster_filters)
 
-    def row_local_rejections(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
-        """Return the number of each row's first row-local rejection; `nodes` may be supposed."""
-        return self._first_rejections(state, pod, nodes, self._row_filters)
+    def row_local_rejections(
+        self, state: CycleState, pod: PodInfo, nodes: SupposedRows
+    ) -> Int32Array:
+        """Return the number of each row's first row-local rejection, with other pods on it."""
+        on_pods = self._first_rejections(state, pod, nodes, self._pod_filters)
+        # What is said of the node itself does not depend on its pods, and is known.
+        on_node = self.plans.plan(pod.shape.row_shape).node_rejections()[nodes.rows]
+        return self.book.first(on_node, on_pods) if on_node.any() else on_pods
 
     def diagnose(self, state: CycleState, pod: PodInfo, refused: Mapping[int, Status]) -> Diagnosis:
         """Return why a pod fits nowhere, if rows that filters let pass were refused later."""

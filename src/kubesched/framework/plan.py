@@ -154,6 +154,10 @@ class ShapePlan:
             return on_node
         return self._book.first(on_node, on_pods)
 
+    def node_rejections(self) -> Int32Array:
+        """Return the same as far as it does not depend on the pods of a row."""
+        return self._node_filters.current()
+
     def feasible(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which rows pass all row-local filters."""
         on_node, on_pods = self._node_filters.current(), self._pod_filters.current()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
@@ -22,6 +22,7 @@ from kubesched.framework.plugin import (
     RowScore,
     extension_points,
 )
+from kubesched.framework.stand_ins import NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
 from kubesched.metrics.recorder import Metrics
 
@@ -41,6 +42,9 @@ class Evictor(Protocol):
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background."""
+
+    def preemptors(self) -> Container[str]:
+        """Return the uids of pods that others are still being evicted for."""
 
     def is_evicting_for(self, uid: str) -> bool:
         """Tell whether pods are still being evicted to make room for a pod."""
@@ -65,35 +69,6 @@ class VolumeWriter(Protocol):
 
         Returns False if that does not happen in time. What `check` raises ends it as well.
         """
-
-
-class NoVolumeWriter:
-    """Stands in where nothing is ever bound: whoever tries is told so."""
-
-    async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Refuse."""
-        raise _nobody_writes(f"volume {volume.metadata.name}")
-
-    async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Refuse."""
-        raise _nobody_writes(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
-
-    async def poll(
-        self,
-        check: Callable[[], bool],  # noqa: ARG002 (the protocol's)
-        *,
-        claims: Collection[ClaimKey],
-        timeout_s: float,  # noqa: ARG002
-    ) -> bool:
-        """Refuse."""
-        raise _nobody_writes(f"{len(claims)} claims")
-
-
-def _nobody_writes(what: str) -> PluginError:
-    return PluginError(
-        f"{what} cannot be bound: the framework was built without a volume writer; "
-        "pass volume_writer to build_framework"
-    )
 
 
 class EvaluatorReference:

@@ -7,7 +7,7 @@ pod and one node.
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
@@ -73,15 +73,22 @@ class Framework:
         self._observer.point("PreEnqueue", Code.SUCCESS, started)
         return status
 
-    def is_held(self, pod: PodInfo, gate: str) -> bool:
-        """Tell whether the plugin that gated a pod would do so again; a quick look, not counted."""
+    def holding(self, gate: str) -> Callable[[PodInfo], bool]:
+        """Return what tells whether a plugin would gate a pod again; a quick look, not counted."""
         plugin = self._gates.get(gate)
         if plugin is None:
-            return False
-        try:
-            return not plugin.pre_enqueue(pod).ok
-        except Exception:  # noqa: BLE001 (asked again, and reported, when the pod is woken)
-            return False
+            return lambda _: False
+        kept_out = plugin.kept_out()
+        if kept_out is not None:
+            return lambda pod: pod.uid in kept_out
+
+        def is_held(pod: PodInfo) -> bool:
+            try:
+                return not plugin.pre_enqueue(pod).ok
+            except Exception:  # noqa: BLE001 (asked again, and reported, when the pod is woken)
+                return False
+
+        return is_held
 
     def _gate(self, pod: PodInfo, last_gate: str) -> Status:
         ordered = sorted(self.plugins.pre_enqueue, key=lambda plugin: plugin.name != last_gate)

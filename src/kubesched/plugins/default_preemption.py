@@ -8,7 +8,7 @@ gone.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 
 import numpy as np
 
@@ -83,6 +83,10 @@ class DefaultPreemption(PreEnqueue, PostFilter):
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod out while its victims are being evicted."""
         return STILL_EVICTING if self._evictor.is_evicting_for(pod.uid) else SUCCESS
+
+    def kept_out(self) -> Container[str]:
+        """Return the pods whose victims are being evicted."""
+        return self._evictor.preemptors()
 
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis

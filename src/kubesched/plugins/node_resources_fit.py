@@ -30,7 +30,7 @@ from kubesched.framework.plugin import (
 )
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status
-from kubesched.framework.verdict import ALL_PASS, Verdict
+from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins.node_resources_fit_hints import FitHints
 from kubesched.plugins.resource_scoring import strategy_scorer, usages
 from kubesched.plugins.row_scoring import least_allocated_row
@@ -147,6 +147,8 @@ def _combine(lacking: Sequence[tuple[str, BoolArray]], impossible: BoolArray | N
     if not lacking or not len(lacking[0][1]):
         return ALL_PASS
     flags = [short for _, short in lacking]
+    if len(flags) == 1:
+        return _lack_of_one(lacking[0], impossible)
     flags.append(np.zeros_like(flags[0]) if impossible is None else impossible)
     # Sorting whole columns is slow, but no pod with a name asks for that many resources.
     keys = _as_bits(flags) if len(flags) < INT64_BITS else np.array(flags).T
@@ -154,6 +156,14 @@ def _combine(lacking: Sequence[tuple[str, BoolArray]], impossible: BoolArray | N
     passes = int(not np.any(distinct[0]))
     statuses = tuple(_status(key, lacking) for key in distinct[passes:])
     return Verdict(answers + (1 - passes), statuses)
+
+
+def _lack_of_one(lack: tuple[str, BoolArray], impossible: BoolArray | None) -> Verdict:
+    reason, short = lack
+    if impossible is None or not impossible.any():
+        return reject(short, Status(Code.UNSCHEDULABLE, (reason,)))
+    never = Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, (reason,))
+    return first_of(reject(impossible, never), reject(short, Status(Code.UNSCHEDULABLE, (reason,))))
 
 
 def _as_bits(flags: Sequence[BoolArray]) -> Int64Array:

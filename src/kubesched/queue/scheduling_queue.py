@@ -41,6 +41,9 @@ from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.tally import ACTIVE, BACKOFF, UNSCHEDULABLE, QueueTally
 from kubesched.queue.waking import HintObserver, Listeners, Wake
 
+#: Tells of a gated pod whether it is kept out as before.
+IsHeld = Callable[[QueuedPod], bool]
+
 
 class SchedulingQueue:
     """Pods that wait for a node."""
@@ -56,13 +59,14 @@ class SchedulingQueue:
         max_unschedulable_s: float = 300.0,
         on_ready: Callable[[], None] = lambda: None,
         observe_hint: HintObserver | None = None,
-        is_held: Callable[[QueuedPod], bool] = lambda _pod: False,
+        holding: Callable[[], IsHeld] = lambda: lambda _pod: False,
     ) -> None:
         self._clock = clock
         #: returns the plugin that keeps a pod out, "" if none does
         self._gate = gate
         #: tells whether the plugin that gates a pod would do so again; asked instead of hints
-        self._is_held = is_held
+        #: gives what tells of gated pods whether they are kept out as before, for one event
+        self._holding = holding
         self._observe_hint = observe_hint
         self._max_unschedulable_s = max_unschedulable_s
         #: called whenever there may be something to pop
@@ -253,11 +257,12 @@ class SchedulingQueue:
         if not parked:
             return
         question = self._listeners.ask_about(change)
+        is_held = None if change.event.is_wildcard else self._holding()
         for pod in parked:
             if not only(pod.info):
                 continue
             # Whoever is kept out as before need not be told that something would help.
-            if pod.gated_by and not change.event.is_wildcard and self._is_held(pod):
+            if is_held is not None and pod.gated_by and is_held(pod):
                 continue
             self._wake(pod, question.answer(pod), change.event)
 

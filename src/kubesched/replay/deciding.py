@@ -13,7 +13,6 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.config import loading
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import PluginError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
@@ -58,11 +57,6 @@ class Outcome(Struct, frozen=True, omit_defaults=True, rename="camel"):
         )
 
 
-class _NoBinder:
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise PluginError(f"{pod.full_name} cannot be bound to {node_name}: this is a replay")
-
-
 class Decider:
     """Decides about pods of a cluster under a configuration."""
 
@@ -97,7 +91,6 @@ class Decider:
                 registry=self._registry,
                 gates=self._gates,
                 cluster=self._cluster,
-                binder=_NoBinder(),
                 evictor=self._evictor,
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             )

@@ -18,6 +18,7 @@ from msgspec import Struct
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.config.types import SchedulerConfiguration
@@ -32,7 +33,7 @@ from kubesched.progress import Progress
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_pod import QueuedPod
-from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.queue.scheduling_queue import IsHeld, SchedulingQueue
 from kubesched.recording import randomness
 from kubesched.recording.entries import Randomness
 from kubesched.recording.journal import Journal
@@ -266,9 +267,19 @@ class Engine:
             # A pod whose profile went while it was in flight is let go when its turn comes.
             return "" if framework is None else framework.gate(pod.info, pod.gated_by).plugin
 
-        def is_held(pod: QueuedPod) -> bool:
-            framework = self.frameworks.get(pod.info.pod.spec.scheduler_name)
-            return framework is not None and framework.is_held(pod.info, pod.gated_by)
+        def holding() -> IsHeld:
+            known: dict[tuple[str, str], Callable[[PodInfo], bool]] = {}
+
+            def is_held(pod: QueuedPod) -> bool:
+                key = pod.info.pod.spec.scheduler_name, pod.gated_by
+                held = known.get(key)
+                if held is None:
+                    framework = self.frameworks.get(key[0])
+                    held = (lambda _: False) if framework is None else framework.holding(key[1])
+                    known[key] = held
+                return held(pod.info)
+
+            return is_held
 
         return SchedulingQueue(
             clock=self._clock,
@@ -279,7 +290,7 @@ class Engine:
             max_unschedulable_s=options.max_unschedulable_s,
             on_ready=self._ready.set,
             observe_hint=state_metrics.hint_observer(self._metrics),
-            is_held=is_held,
+            holding=holding,
         )
 
     def _sort_key(self) -> Callable[[QueuedPod], tuple[float, ...]]:

@@ -90,8 +90,13 @@ class Evictions:
     def is_evicting_for(self, uid: str) -> bool:
         """Tell whether pods are still being evicted to make room for a pod."""
         eviction = self._under_way.get(uid)
-        if eviction is None:
-            return False
+        return eviction is not None and self._is_unfinished(eviction)
+
+    def preemptors(self) -> set[str]:
+        """Return the uids of pods that others are still being evicted for."""
+        return {uid for uid, each in self._under_way.items() if self._is_unfinished(each)}
+
+    def _is_unfinished(self, eviction: Eviction) -> bool:
         if eviction.last_victim is None:
             return True
         meta = eviction.last_victim.pod.metadata

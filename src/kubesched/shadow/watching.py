@@ -18,10 +18,10 @@ from kubesched.client.access import ClusterAccess
 from kubesched.client.informer import Handler, Informer
 from kubesched.clock import Clock, RealClock
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.cluster.pod_info import RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import ForbiddenError, NotFoundError, PluginError
+from kubesched.errors import ForbiddenError, NotFoundError
 from kubesched.framework.building import build_framework
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
@@ -48,11 +48,6 @@ from kubesched.snapshot.world import RememberingEvictor
 WrapPods = Callable[[Handler[Pod]], Handler[Pod]]
 
 _PODS: Final = KINDS["Pod"]
-
-
-class _NoBinder:
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise PluginError(f"{pod.full_name} cannot be bound to {node_name}: we only watch")
 
 
 class WatchedCluster:
@@ -85,7 +80,6 @@ class WatchedCluster:
                 registry=registry,
                 gates=gates,
                 cluster=self.cluster,
-                binder=_NoBinder(),
                 evictor=self.evictor,
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             )

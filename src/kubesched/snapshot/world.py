@@ -18,16 +18,16 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import PluginError
 from kubesched.framework.building import build_framework
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
+from kubesched.framework.stand_ins import NoEvictor
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.filling import fill
 
 
-class RememberingEvictor:
+class RememberingEvictor(NoEvictor):
     """Evicts nobody, and remembers who it would have been."""
 
     def __init__(self) -> None:
@@ -41,17 +41,6 @@ class RememberingEvictor:
         """Return node and victims of the last time, and forget them."""
         last, self._last = self._last, None
         return last
-
-    def is_evicting_for(self, uid: str) -> bool:  # noqa: ARG002 (nobody is evicted)
-        """Say no."""
-        return False
-
-
-class _NoBinder:
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise PluginError(
-            f"{pod.full_name} cannot be bound to {node_name}: this is no live cluster"
-        )
 
 
 class World:
@@ -80,7 +69,6 @@ class World:
                 registry=registry,
                 gates=gates,
                 cluster=self.cluster,
-                binder=_NoBinder(),
                 evictor=self.evictor,
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             )

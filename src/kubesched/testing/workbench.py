@@ -30,6 +30,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.runtime import Framework
+from kubesched.framework.stand_ins import NoEvictor
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugin_loading import guarded, open_registry
 from kubesched.plugins.in_tree import IN_TREE
@@ -50,7 +51,7 @@ class Workbench:
         self.metrics = Metrics(self._gates)
         self.cluster = Cluster(RequestRules.of(self._gates))
         self._cycle = SchedulingCycle(self.cluster, seed=0)
-        self._outside = _Outside()
+        self._evictor = _Evictor()
         self._plugins: dict[str, tuple[type[Plugin], int, dict[str, Any] | None]] = {}
         self._without: list[str] = []
         self._configured: Profile | None = None
@@ -190,7 +191,7 @@ class Workbench:
     def decide(self, pod: Pod) -> Placement:
         """Schedule one pod, and assume it where it lands."""
         info = self.cluster.compiler.pending(pod)
-        self._outside.victims = ()
+        self._evictor.victims = ()
         decision = self._cycle.schedule(self.framework, info)
         node, status = decision.node_name, decision.status
         is_error = not (status.ok or status.rejected)
@@ -203,7 +204,7 @@ class Workbench:
             message="" if node else status.message,
             is_error=is_error,
             nominated_node=decision.nominated_node or "",
-            victims=self._outside.victims,
+            victims=self._evictor.victims,
             refused={} if is_error else self._refusals(info),
             scores=scores,
             totals=totals,
@@ -264,8 +265,7 @@ class Workbench:
             registry=registry.with_plugins(each for each, _, _ in self._plugins.values()),
             gates=self._gates,
             cluster=self.cluster,
-            binder=self._outside,
-            evictor=self._outside,
+            evictor=self._evictor,
             metrics=self.metrics,
         )
 
@@ -323,14 +323,11 @@ class PodUnderTest:
         return self.placement.stays_pending_because(reason)
 
 
-class _Outside:
-    """Nothing is bound and nobody is evicted: what would be is kept."""
+class _Evictor(NoEvictor):
+    """Evicts nobody: who would be is kept."""
 
     def __init__(self) -> None:
         self.victims: tuple[str, ...] = ()
-
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise NotImplementedError
 
     def evict(
         self,
@@ -339,6 +336,3 @@ class _Outside:
         victims: Sequence[PodInfo],
     ) -> None:
         self.victims = tuple(victim.full_name for victim in victims)
-
-    def is_evicting_for(self, uid: str) -> bool:  # noqa: ARG002
-        return False

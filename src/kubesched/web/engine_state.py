@@ -89,7 +89,7 @@ class EngineState(ClusterState):
             self.pods(),
             self._rules(),
             notes=self.notes,
-            is_evicting_for=self._app.engine.evictions.is_evicting_for,
+            preemptors=self._app.engine.evictions.preemptors,
         )
 
     async def priority_classes(self) -> Sequence[PriorityClass]:

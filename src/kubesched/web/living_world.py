@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 
 from msgspec import Struct
 
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import PluginError
 from kubesched.framework.building import build_framework
 from kubesched.framework.registry import Registry
 from kubesched.snapshot.world import RememberingEvictor, World
@@ -28,22 +26,17 @@ class Rules(Struct, frozen=True):
 class _KnowingEvictor(RememberingEvictor):
     """Evicts nobody, and knows for whom others are being evicted."""
 
-    def __init__(self, is_evicting_for: Callable[[str], bool]) -> None:
+    def __init__(self, preemptors: Callable[[], Container[str]]) -> None:
         super().__init__()
-        self._is_evicting_for = is_evicting_for
+        self._preemptors = preemptors
 
-    def is_evicting_for(self, uid: str) -> bool:
-        """Say whether victims of a pod are still to go."""
-        return self._is_evicting_for(uid)
-
-
-class _NoBinder:
-    async def bind(self, pod: PodInfo, node_name: str) -> None:
-        raise PluginError(f"{pod.full_name} cannot be bound to {node_name}: this is only a copy")
+    def preemptors(self) -> Container[str]:
+        """Return the pods whose victims are still to go."""
+        return self._preemptors()
 
 
-def _nobody(_uid: str) -> bool:
-    return False
+def _nobody() -> Container[str]:
+    return ()
 
 
 class LivingWorld(World):
@@ -56,13 +49,13 @@ class LivingWorld(World):
         rules: Rules,
         *,
         notes: Sequence[str] = (),
-        is_evicting_for: Callable[[str], bool] = _nobody,
+        preemptors: Callable[[], Container[str]] = _nobody,
     ) -> None:
         """Take a cluster over, with all pods that are not over, placed or not."""
         # Nothing is filled here: the columns are there.
         self.cluster = cluster
         self.table = cluster.table
-        self.evictor = _KnowingEvictor(is_evicting_for)
+        self.evictor = _KnowingEvictor(preemptors)
         self.notes = list(notes)
         self.pending, self.placed = {}, {}
         for pod in pods:
@@ -74,7 +67,6 @@ class LivingWorld(World):
                 registry=rules.registry,
                 gates=rules.gates,
                 cluster=cluster,
-                binder=_NoBinder(),
                 evictor=self.evictor,
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             )

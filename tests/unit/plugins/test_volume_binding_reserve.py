@@ -18,7 +18,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.errors import ConflictError, PluginError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.registry import NoVolumeWriter
+from kubesched.framework.stand_ins import NoVolumeWriter
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status
 from tests.unit.builders import pod
 from tests.unit.storage_builders import using

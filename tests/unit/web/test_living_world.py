@@ -43,7 +43,7 @@ def test_it_explains_as_the_scheduler_would_decide() -> None:
 
 
 def test_victims_that_are_still_to_go_are_known() -> None:
-    world = LivingWorld(cluster_of(), [], RULES, is_evicting_for=lambda uid: uid == "preemptor")
+    world = LivingWorld(cluster_of(), [], RULES, preemptors=lambda: {"preemptor"})
 
     assert world.evictor.is_evicting_for("preemptor")
     assert not world.evictor.is_evicting_for("other")

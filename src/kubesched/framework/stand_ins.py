@@ -1,0 +1,65 @@
+"""Who stands in where decisions are all that is wanted: nothing is bound, nobody is evicted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Container, Sequence
+
+from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.storage import ClaimKey
+from kubesched.errors import PluginError
+
+
+class NoBinder:
+    """Binds no pod: whoever tries is told so."""
+
+    async def bind(self, pod: PodInfo, node_name: str) -> None:
+        """Refuse."""
+        raise PluginError(
+            f"{pod.full_name} cannot be bound to {node_name}: the framework was built without a "
+            "binder; pass binder to build_framework"
+        )
+
+
+class NoEvictor:
+    """Evicts nobody."""
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        """Do nothing."""
+
+    def preemptors(self) -> Container[str]:
+        """Return nobody."""
+        return ()
+
+    def is_evicting_for(self, uid: str) -> bool:
+        """Tell whether pods are still being evicted to make room for a pod."""
+        return uid in self.preemptors()
+
+
+class NoVolumeWriter:
+    """Writes no volume and no claim: whoever tries is told so."""
+
+    async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
+        """Refuse."""
+        raise _nobody_writes(f"volume {volume.metadata.name}")
+
+    async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
+        """Refuse."""
+        raise _nobody_writes(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
+
+    async def poll(
+        self,
+        check: Callable[[], bool],  # noqa: ARG002 (the protocol's)
+        *,
+        claims: Collection[ClaimKey],
+        timeout_s: float,  # noqa: ARG002
+    ) -> bool:
+        """Refuse."""
+        raise _nobody_writes(f"{len(claims)} claims")
+
+
+def _nobody_writes(what: str) -> PluginError:
+    return PluginError(
+        f"{what} cannot be bound: the framework was built without a volume writer; "
+        "pass volume_writer to build_framework"
+    )
