@@ -8,7 +8,14 @@ from kubesched.cluster.pod_info import PodInfo
 class CycleState:
     """A plugin's data under the plugin's own keys, and what the runtime notes for one attempt."""
 
-    __slots__ = ("_data", "pods_to_activate", "skip_filter", "skip_pre_bind", "skip_score")
+    __slots__ = (
+        "_data",
+        "is_timed",
+        "pods_to_activate",
+        "skip_filter",
+        "skip_pre_bind",
+        "skip_score",
+    )
 
     def __init__(self) -> None:
         self._data: dict[object, object] = {}
@@ -16,6 +23,8 @@ class CycleState:
         self.skip_filter: set[str] = set()
         self.skip_score: set[str] = set()
         self.skip_pre_bind: set[str] = set()
+        #: whether plugins are timed in this attempt
+        self.is_timed = False
         #: pods that a plugin wants to be tried again, by uid
         self.pods_to_activate: dict[str, PodInfo] = {}
 

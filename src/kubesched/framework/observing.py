@@ -4,10 +4,8 @@ Extension points are timed in every attempt, single plugins in one attempt out o
 enough to find a slow one, and costs a tenth. Answers that come from a cache count as asked; what is
 timed is what was really done.
 
-    begin ──> laps of plugins at each point ──> keep(state) ──> laps_of(state) while it is bound
-
 An attempt outlives its turn: while its pod is bound, others have theirs. So whether its plugins are
-timed is noted in its state before that.
+timed stands in its state.
 """
 
 from __future__ import annotations
@@ -23,18 +21,14 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
-from kubesched.metrics.series import Counter
+from kubesched.metrics.series import Bundle, Counter
 
 #: The share of attempts whose plugins are timed.
 SHARE = 0.1
-#: What stands in an attempt's state if its plugins are timed.
-_TIMED = object()
-#: Two points of which one follows the other.
-Points = tuple[str, str]
-FILTERING: Final[Points] = ("PreFilter", "Filter")
-SCORING: Final[Points] = ("PreScore", "Score")
-#: When the first of them began, when the second, and when that was through.
-Times = tuple[float, float, float]
+#: The points of a pod's ranking, in order.
+RANKING: Final = ("PreFilter", "Filter", "PreScore", "Score")
+#: When PreFilter began, when Filter, PreScore and Score, and when that was through.
+Times = tuple[float, float, float, float, float]
 
 
 class Laps:
@@ -58,12 +52,12 @@ class Unobserved:
     #: whether this attempt's plugins are timed
     sampled = False
 
+    def __init__(self, timer: Callable[[], float] = lambda: 0.0) -> None:
+        #: returns the time, in seconds since some moment
+        self.now = timer
+
     def begin(self) -> float:
         """Note that an attempt begins; return the time."""
-        return 0.0
-
-    def now(self) -> float:
-        """Return the time, in seconds since some moment."""
         return 0.0
 
     def point(self, point: str, code: Code, started: float) -> float:  # noqa: ARG002 (nobody cares)
@@ -77,18 +71,16 @@ class Unobserved:
         """Note that a plugin is through, if its attempt is timed; return the time."""
         return 0.0
 
-    def keep(self, state: CycleState) -> None:
-        """Let an attempt know for the time after its turn whether its plugins are timed."""
-        if self.sampled:
-            state.write(_TIMED, True)
-
     def laps(self, point: str) -> Laps | None:
-        """Return what times plugins in the attempt whose turn it is, None if they are not timed."""
+        """Return what times plugins in the attempt whose turn it is, None if they are not timed.
+
+        Where it is asked for each pod, whether it is `sampled` is better looked at before.
+        """
         return Laps(self, point) if self.sampled else None
 
-    def laps_of(self, state: CycleState, point: str) -> Laps | None:
-        """Return what times plugins in an attempt of which that was kept, None if nothing does."""
-        return None if state.get(_TIMED) is None else Laps(self, point)
+    def laps_of(self, point: str) -> Laps:
+        """Return what times plugins in an attempt whose turn is over."""
+        return Laps(self, point)
 
     def gate_laps(self, point: str) -> Laps | None:  # noqa: ARG002 (nobody cares)
         """Return what times plugins that are asked before a pod's attempt begins, or None."""
@@ -97,27 +89,29 @@ class Unobserved:
     def asked(self, point: str, skipped: AbstractSet[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
 
-    def passed(self, points: Points, skipped: AbstractSet[str], nodes: int, times: Times) -> None:
-        """Note that a point and the one after it went well, with so many nodes at the second."""
+    def ranked(self, state: CycleState, *, nodes: int, feasible: int, times: Times) -> None:
+        """Note that all went well from PreFilter to Score, with several feasible nodes."""
 
 
-class _Passed(Struct, frozen=True):
-    """Where two points are noted, for pods that some plugins have nothing to do with."""
+class _Ranked(Struct, frozen=True):
+    """Where it is noted, for pods that some plugins have nothing to do with."""
 
-    skipped: frozenset[str]
-    first: Callable[[float], None]
-    second: Callable[[float], None]
+    skip_filter: frozenset[str]
+    skip_score: frozenset[str]
+    durations: Bundle
+    #: of PreFilter and PreScore
     asked: Counter
-    asked_about_nodes: Counter
+    filtered: Counter
+    scored: Counter
 
 
 class Observer(Unobserved):
     """Records what happens in one profile."""
 
     def __init__(self, metrics: Metrics, profile: str, *, timer: Callable[[], float]) -> None:
+        super().__init__(timer)
         self._metrics = metrics
         self._profile = profile
-        self._timer = timer
         # Drawn, as counting would fall into step with those who ask twice for an attempt.
         self._draw = random.Random(1).random  # noqa: S311 (a sample, not a secret)
         self._plugins: dict[tuple[str, str, Code], Callable[[float], None]] = {}
@@ -127,9 +121,10 @@ class Observer(Unobserved):
         #: point → plugins that may be asked there
         self._plugins_at: dict[str, Sequence[Plugin]] = {}
         #: what counts for all plugins that are asked at a point, by those that are not
-        self._tallies: dict[tuple[str, frozenset[str]], Counter] = {}
-        #: where points that follow each other are noted: pods of one kind come together
-        self._last: dict[Points, _Passed] = {}
+        self._tallies: dict[tuple[tuple[str, frozenset[str]], ...], Counter] = {}
+        #: where the last pod was noted: pods of one kind come together
+        self._last: _Ranked | None = None
+        self._durations: Bundle | None = None
 
     def expect(self, point: str, plugins: Sequence[Plugin]) -> None:
         """Show plugins before they are first asked: nobody alerts on a series that is not there."""
@@ -140,15 +135,11 @@ class Observer(Unobserved):
     def begin(self) -> float:
         """Note that an attempt begins; return the time."""
         self.sampled = self._draw() < SHARE
-        return self._timer()
-
-    def now(self) -> float:
-        """Return the time, in seconds since some moment."""
-        return self._timer()
+        return self.now()
 
     def point(self, point: str, code: Code, started: float) -> float:
         """Note that an extension point is through; return the time."""
-        now = self._timer()
+        now = self.now()
         note = self._successes.get(point) if code is Code.SUCCESS else None
         (note or self._point(point, code))(now - started)
         return now
@@ -170,7 +161,7 @@ class Observer(Unobserved):
 
     def plugin(self, point: str, plugin: str, code: Code, started: float) -> float:
         """Note that a plugin is through, if its attempt is timed; return the time."""
-        now = self._timer()
+        now = self.now()
         note = self._plugins.get((point, plugin, code))
         if note is None:
             durations = self._metrics.plugin_execution_duration
@@ -185,35 +176,48 @@ class Observer(Unobserved):
 
     def asked(self, point: str, skipped: AbstractSet[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
-        self._tally(point, frozenset(skipped)).value += times
+        self._tally((point, frozenset(skipped))).value += times
 
-    def passed(self, points: Points, skipped: AbstractSet[str], nodes: int, times: Times) -> None:
-        """Note that a point and the one after it went well, with so many nodes at the second."""
-        last = self._last.get(points)
-        if last is None or last.skipped != skipped:
-            last = self._last[points] = self._passed(points, frozenset(skipped))
-        started, between, ended = times
-        last.first(between - started)
-        last.second(ended - between)
+    def ranked(self, state: CycleState, *, nodes: int, feasible: int, times: Times) -> None:
+        """Note that all went well from PreFilter to Score, with several feasible nodes."""
+        last = self._last
+        if (
+            last is None
+            or last.skip_filter != state.skip_filter
+            or last.skip_score != state.skip_score
+        ):
+            last = self._last = self._ranked_like(state)
+        begun, filtering, pre_scoring, scoring, ended = times
+        last.durations.observe(
+            (filtering - begun, pre_scoring - filtering, scoring - pre_scoring, ended - scoring)
+        )
         last.asked.value += 1
-        last.asked_about_nodes.value += nodes
+        last.filtered.value += nodes
+        last.scored.value += feasible
 
-    def _passed(self, points: Points, skipped: frozenset[str]) -> _Passed:
-        first, second = points
-        return _Passed(
-            skipped,
-            self._point(first, Code.SUCCESS),
-            self._point(second, Code.SUCCESS),
-            self._tally(first, skipped),
-            self._tally(second, skipped),
+    def _ranked_like(self, state: CycleState) -> _Ranked:
+        if self._durations is None:
+            series = self._metrics.framework_extension_point_duration
+            self._durations = Bundle(
+                *(series.labels(point, Code.SUCCESS.label, self._profile) for point in RANKING)
+            )
+        skip_filter, skip_score = frozenset(state.skip_filter), frozenset(state.skip_score)
+        return _Ranked(
+            skip_filter,
+            skip_score,
+            self._durations,
+            self._tally(("PreFilter", skip_filter), ("PreScore", skip_score)),
+            self._tally(("Filter", skip_filter)),
+            self._tally(("Score", skip_score)),
         )
 
-    def _tally(self, point: str, skipped: frozenset[str]) -> Counter:
-        """Return what counts for all plugins at a point but some."""
-        tally = self._tallies.get((point, skipped))
+    def _tally(self, *asked: tuple[str, frozenset[str]]) -> Counter:
+        """Return what counts for all plugins at some points, but for those that are skipped."""
+        tally = self._tallies.get(asked)
         if tally is None:
-            tally = self._tallies[point, skipped] = self._metrics.plugin_evaluation.shared(
+            tally = self._tallies[asked] = self._metrics.plugin_evaluation.shared(
                 (plugin.name, point, self._profile)
+                for point, skipped in asked
                 for plugin in self._plugins_at.get(point, ())
                 if plugin.name not in skipped
             )

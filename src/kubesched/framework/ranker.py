@@ -18,7 +18,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.best_rows import BestRows
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.observing import FILTERING, SCORING, Unobserved
+from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
 from kubesched.framework.plugin import Filter, PreFilter
 from kubesched.framework.profile import ProfilePlugins, of_kind
@@ -115,14 +115,22 @@ class Ranker:
             plan.pause = PAUSE
             return None
         after_filter = observer.now()
-        times = started, after_pre_filter, after_filter
-        observer.passed(FILTERING, state.skip_filter, len(self._table), times)
-        if ranked.feasible > 1:
-            self._scoring.prepare(state, pod, plan, ranked.nodes)
-            after_pre_score = observer.now()
-            ranked.added = self._scoring.cluster_wide(state, pod, ranked.nodes)
-            times = after_filter, after_pre_score, observer.now()
-            observer.passed(SCORING, state.skip_score, ranked.feasible, times)
+        if ranked.feasible == 1:
+            # There is nothing to choose.
+            observer.span("PreFilter", Code.SUCCESS, after_pre_filter - started)
+            observer.span("Filter", Code.SUCCESS, after_filter - after_pre_filter)
+            observer.asked("PreFilter", state.skip_filter)
+            observer.asked("Filter", state.skip_filter, len(self._table))
+            return ranked
+        self._scoring.prepare(state, pod, plan, ranked.nodes)
+        after_pre_score = observer.now()
+        ranked.added = self._scoring.cluster_wide(state, pod, ranked.nodes)
+        observer.ranked(
+            state,
+            nodes=len(self._table),
+            feasible=ranked.feasible,
+            times=(started, after_pre_filter, after_filter, after_pre_score, observer.now()),
+        )
         return ranked
 
     def _lets_all_be_ranked(
@@ -130,7 +138,7 @@ class Ranker:
     ) -> bool:
         """Run PreFilter of cluster-wide plugins; False if one rejects or restricts."""
         state.skip_filter.update(plan.skips)
-        lap = self._observer.laps("PreFilter")
+        lap = self._observer.laps("PreFilter") if self._observer.sampled else None
         for name, plugin in self._pre_filters.items():
             result = plugin.pre_filter(state, pod, everywhere)
             if lap:
@@ -149,7 +157,7 @@ class Ranker:
         for name, plugin in self._filters.items():
             if name in state.skip_filter:
                 continue
-            lap = self._observer.laps("Filter")
+            lap = self._observer.laps("Filter") if self._observer.sampled else None
             verdict = plugin.filter(state, pod, everywhere)
             if lap:
                 lap(name, Code.SUCCESS)

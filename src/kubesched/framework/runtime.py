@@ -142,10 +142,12 @@ class Framework:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Let each plugin take what the pod was promised; the caller undoes a failure."""
-        self._observer.keep(state)
-        started = self._observer.now()
+        observer = self._observer
+        # Others have their turn while the pod is bound.
+        state.is_timed = observer.sampled
+        started = observer.now()
         result = SUCCESS
-        lap = self._observer.laps_of(state, "Reserve")
+        lap = observer.laps_of("Reserve") if state.is_timed else None
         for plugin in self.plugins.reserve:
             status = plugin.reserve(state, pod, node_name)
             if lap:
@@ -159,7 +161,7 @@ class Framework:
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Let every plugin give back what it took, the last one first, come what may."""
         started = self._observer.now()
-        lap = self._observer.laps_of(state, "Unreserve")
+        lap = self._observer.laps_of("Unreserve") if state.is_timed else None
         for plugin in reversed(self.plugins.reserve):
             try:
                 plugin.unreserve(state, pod, node_name)
@@ -185,7 +187,7 @@ class Framework:
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
-        lap = self._observer.laps_of(state, "Permit")
+        lap = self._observer.laps_of("Permit") if state.is_timed else None
         for plugin in self.plugins.permit:
             status, wait_s = plugin.permit(state, pod, node_name)
             if lap:
@@ -205,7 +207,7 @@ class Framework:
 
     def _pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         busy = False
-        lap = self._observer.laps_of(state, "PreBindPreFlight")
+        lap = self._observer.laps_of("PreBindPreFlight") if state.is_timed else None
         for plugin in self.plugins.pre_bind:
             status = plugin.pre_bind_pre_flight(state, pod, node_name)
             if lap:
@@ -240,7 +242,7 @@ class Framework:
         self, plugin: PreBind, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status:
         """Let one plugin do what must be done before a pod is bound."""
-        lap = self._observer.laps_of(state, "PreBind")
+        lap = self._observer.laps_of("PreBind") if state.is_timed else None
         status = await plugin.pre_bind(state, pod, node_name)
         if lap:
             lap(plugin.name, status.code)
@@ -262,7 +264,7 @@ class Framework:
         return status
 
     async def _bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        lap = self._observer.laps_of(state, "Bind")
+        lap = self._observer.laps_of("Bind") if state.is_timed else None
         for plugin in self.plugins.bind:
             status = await plugin.bind(state, pod, node_name)
             if lap:
@@ -278,7 +280,7 @@ class Framework:
             self._observer.span("PostBind", Code.SUCCESS, 0.0)
             return
         started = self._observer.now()
-        lap = self._observer.laps_of(state, "PostBind")
+        lap = self._observer.laps_of("PostBind") if state.is_timed else None
         for plugin in self.plugins.post_bind:
             try:
                 plugin.post_bind(state, pod, node_name)

@@ -111,7 +111,8 @@ class Scoring:
                 self._note(state, each.name, self._ask(cluster_wide, state, pod, nodes))
 
     def _ask(self, plugin: PreScore, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
-        lap = self._observer.laps("PreScore")
+        observer = self._observer
+        lap = observer.laps("PreScore") if observer.sampled else None
         status = plugin.pre_score(state, pod, nodes)
         if lap:
             lap(plugin.name, status.code)

@@ -25,6 +25,9 @@ class Code(IntEnum):
     #: the pod must wait for something outside of the scheduler
     PENDING = 6
 
+    #: the number's own: that of enumerations is slow, and codes are looked up all the time
+    __hash__ = int.__hash__
+
     @property
     def label(self) -> str:
         """The name that kube-scheduler uses in metrics and messages."""

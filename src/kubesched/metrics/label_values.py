@@ -53,8 +53,8 @@ VOLUME_ASSUME: Final = "assume"
 VOLUME_BIND: Final = "bind"
 
 #: from here on attempts are not told apart
-_MANY_ATTEMPTS: Final = 15
-_ATTEMPTS: Final = (*map(str, range(_MANY_ATTEMPTS)), f"{_MANY_ATTEMPTS}+")
+MANY_ATTEMPTS: Final = 15
+_ATTEMPTS: Final = (*map(str, range(MANY_ATTEMPTS)), f"{MANY_ATTEMPTS}+")
 _KNOWN_USERS: Final = frozenset(
     {"admin", "client", "kube_proxy", "kubelet", "system:serviceaccount:kube-system:default"}
 )
@@ -62,7 +62,7 @@ _KNOWN_USERS: Final = frozenset(
 
 def attempts_label(attempts: int) -> str:
     """Give the label of ``pod_scheduling_sli_duration``: "1" to "14", then "15+"."""
-    return _ATTEMPTS[min(attempts, _MANY_ATTEMPTS)]
+    return _ATTEMPTS[min(attempts, MANY_ATTEMPTS)]
 
 
 def user_label(username: str) -> str:

@@ -6,12 +6,17 @@ back. What counts as waiting begins when the pod first became active: time at a 
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kubesched.clock import Clock
 from kubesched.framework.status import Status
-from kubesched.metrics.label_values import ERROR, SCHEDULED, UNSCHEDULABLE, attempts_label
+from kubesched.metrics.label_values import (
+    ERROR,
+    MANY_ATTEMPTS,
+    SCHEDULED,
+    UNSCHEDULABLE,
+    attempts_label,
+)
 from kubesched.metrics.recorder import Metrics
+from kubesched.metrics.series import Bundle, Counter, Histogram
 from kubesched.queue.queued_pod import QueuedPod
 
 
@@ -22,7 +27,9 @@ class Attempts:
         self._metrics = metrics
         self._clock = clock
         self._algorithm = metrics.scheduling_algorithm_duration.observe
-        self._by_result: dict[tuple[str, str], Callable[[float], None]] = {}
+        self._by_result: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
+        #: profile, number of attempts → where it is noted that a pod was bound after so many
+        self._bound: dict[tuple[str, int], tuple[Counter, Bundle]] = {}
 
     def begin(self, pod: QueuedPod) -> None:
         """A pod was taken out of the queue."""
@@ -34,32 +41,42 @@ class Attempts:
 
     def bound(self, profile: str, pod: QueuedPod) -> None:
         """The pod is bound."""
-        self._ended(SCHEDULED, profile, pod)
-        metrics = self._metrics
-        metrics.pod_scheduling_attempts.observe(pod.attempts)
-        if pod.initial_attempt_at is not None:
-            waited_s = self._clock.time() - pod.initial_attempt_at
-            label = attempts_label(pod.attempts)
-            metrics.pod_scheduling_sli_duration.labels(label).observe(waited_s)
         if pod.flushed:
-            metrics.pod_scheduled_after_flush.inc()
+            self._metrics.pod_scheduled_after_flush.inc()
+        attempts, first_at = pod.attempts, pod.initial_attempt_at
+        if first_at is None:
+            self._ended(SCHEDULED, profile, pod)
+            self._metrics.pod_scheduling_attempts.observe(attempts)
+            return
+        known = self._bound.get((profile, min(attempts, MANY_ATTEMPTS)))
+        count, durations = known or self._bound_after(profile, attempts)
+        count.value += 1
+        clock = self._clock
+        took_s = clock.monotonic() - pod.attempt_began
+        durations.observe((took_s, attempts, clock.time() - first_at))
+
+    def _bound_after(self, profile: str, attempts: int) -> tuple[Counter, Bundle]:
+        metrics = self._metrics
+        count, duration = self._of(SCHEDULED, profile)
+        waited = metrics.pod_scheduling_sli_duration.labels(attempts_label(attempts))
+        made = count, Bundle(duration, metrics.pod_scheduling_attempts, waited)
+        self._bound[profile, min(attempts, MANY_ATTEMPTS)] = made
+        return made
 
     def failed(self, profile: str, pod: QueuedPod, status: Status) -> None:
         """The pod goes back into the queue."""
         self._ended(UNSCHEDULABLE if status.rejected else ERROR, profile, pod)
 
     def _ended(self, result: str, profile: str, pod: QueuedPod) -> None:
-        observe = self._by_result.get((result, profile))
-        if observe is None:
-            observe = self._by_result[result, profile] = self._observer(result, profile)
-        observe(self._clock.monotonic() - pod.attempt_began)
+        count, duration = self._of(result, profile)
+        count.value += 1
+        duration.observe(self._clock.monotonic() - pod.attempt_began)
 
-    def _observer(self, result: str, profile: str) -> Callable[[float], None]:
-        count = self._metrics.schedule_attempts.labels(result, profile)
-        duration = self._metrics.scheduling_attempt_duration.labels(result, profile)
-
-        def observe(seconds: float) -> None:
-            count.value += 1
-            duration.observe(seconds)
-
-        return observe
+    def _of(self, result: str, profile: str) -> tuple[Counter, Histogram]:
+        known = self._by_result.get((result, profile))
+        if known is None:
+            known = self._by_result[result, profile] = (
+                self._metrics.schedule_attempts.labels(result, profile),
+                self._metrics.scheduling_attempt_duration.labels(result, profile),
+            )
+        return known

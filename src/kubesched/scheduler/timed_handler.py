@@ -17,6 +17,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.client.informer import Handler
 from kubesched.client.meta import ApiObject
 from kubesched.metrics.recorder import Metrics
+from kubesched.metrics.series import Bundle
 from kubesched.queue.differences import node_events, pod_events
 
 T = TypeVar("T", bound=ApiObject)
@@ -38,6 +39,8 @@ class TimedHandler(Generic[T]):
     ) -> None:
         self._handler = handler
         self._durations = metrics.event_handling_duration
+        #: kinds of a pod after and before it got its node → where that is noted
+        self._got_node: dict[tuple[str, str], Bundle] = {}
         #: names the resource of an event, as its label does; "" for what does not concern us
         self._kind = kind
         self._timer = timer
@@ -52,7 +55,11 @@ class TimedHandler(Generic[T]):
         """One changed."""
         started = self._timer()
         self._handler.on_update(old, new)
-        self._observe(self._updates(old, new), started)
+        if isinstance(old, Pod) and isinstance(new, Pod) and _got_node(old, new):
+            took_s = self._timer() - started
+            self._on_node(self._kind(new), self._kind(old)).observe((took_s, took_s))
+        else:
+            self._observe(self._updates(old, new), started)
 
     def on_delete(self, obj: T) -> None:
         """One went."""
@@ -65,6 +72,15 @@ class TimedHandler(Generic[T]):
         for label in labels:
             self._durations.labels(label).observe(took_s)
 
+    def _on_node(self, after: str, before: str) -> Bundle:
+        bundle = self._got_node.get((after, before))
+        if bundle is None:
+            labels = [f"{after}Add"] if after else []
+            labels += [f"{before}Delete"] if before else []
+            bundle = Bundle(*map(self._durations.labels, labels))
+            self._got_node[after, before] = bundle
+        return bundle
+
     def _named(self, obj: T, action: str) -> list[str]:
         kind = self._kind(obj)
         return [f"{kind}{action}"] if kind else []
@@ -73,10 +89,12 @@ class TimedHandler(Generic[T]):
         if isinstance(old, Node) and isinstance(new, Node):
             return [event.label for event in node_events(old, new)]
         if isinstance(old, Pod) and isinstance(new, Pod):
-            if new.spec.node_name and not old.spec.node_name:
-                return [*self._named(new, "Add"), *self._named(old, "Delete")]
             return _pod_updates(old, new) if self._kind(new) else []
         return self._named(new, "Update")
+
+
+def _got_node(old: Pod, new: Pod) -> bool:
+    return bool(new.spec.node_name) and not old.spec.node_name
 
 
 def _pod_updates(old: Pod, new: Pod) -> list[str]:

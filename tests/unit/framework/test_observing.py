@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.observing import FILTERING, Observer, Unobserved
+from kubesched.framework.observing import RANKING, Observer, Unobserved
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
 from tests.unit.builders import DEFAULT_GATES
@@ -108,29 +108,21 @@ def test_plugins_show_before_they_are_asked(bench: Bench) -> None:
     assert bench.evaluations("Score", "Images") == 2
 
 
-def test_points_that_are_passed_together(bench: Bench) -> None:
-    bench.observer.expect("PreFilter", plugins("Fit", "Ports"))
-    bench.observer.expect("Filter", plugins("Fit", "Ports", "Names"))
-    bench.observer.passed(FILTERING, {"Ports"}, 5, (10.0, 10.5, 12.5))
-    bench.observer.passed(FILTERING, {"Ports"}, 5, (10.0, 10.5, 12.5))
-    bench.observer.passed(FILTERING, {"Fit"}, 3, (10.0, 10.0, 10.0))
+def test_a_ranking_is_noted_as_a_whole(bench: Bench) -> None:
+    for point in RANKING:
+        bench.observer.expect(point, plugins("Fit", "Ports"))
+    plain, with_ports = CycleState(), CycleState()
+    plain.skip_filter.add("Ports")
+    plain.skip_score.add("Ports")
+    times = (10.0, 10.5, 12.5, 12.75, 16.75)
+    for state in (plain, plain, with_ports):
+        bench.observer.ranked(state, nodes=5, feasible=3, times=times)
     name = "framework_extension_point_duration_seconds_sum"
     labels = {"status": "Success", "profile": "mine"}
-    assert bench.value(name, extension_point="PreFilter", **labels) == 1.0
-    assert bench.value(name, extension_point="Filter", **labels) == 4.0
-    evaluations = {
-        (point, plugin): bench.evaluations(point, plugin)
-        for point in FILTERING
-        for plugin in ("Fit", "Ports", "Names")
-    }
-    assert evaluations == {
-        ("PreFilter", "Fit"): 2,
-        ("PreFilter", "Ports"): 1,
-        ("PreFilter", "Names"): None,
-        ("Filter", "Fit"): 10,
-        ("Filter", "Ports"): 3,
-        ("Filter", "Names"): 13,
-    }
+    seconds = [bench.value(name, extension_point=point, **labels) for point in RANKING]
+    assert seconds == [1.5, 6.0, 0.75, 12.0]
+    assert [bench.evaluations(point, "Fit") for point in RANKING] == [3, 15, 3, 9]
+    assert [bench.evaluations(point, "Ports") for point in RANKING] == [1, 5, 1, 3]
 
 
 def test_nobody_need_watch() -> None:
@@ -139,11 +131,8 @@ def test_nobody_need_watch() -> None:
     assert not observer.sampled
     observer.plugin("Filter", "Fit", Code.SUCCESS, 0.0)
     observer.asked("Filter", set())
-    observer.passed(FILTERING, set(), 1, (0.0, 0.0, 0.0))
-    state = CycleState()
-    observer.keep(state)
+    observer.ranked(CycleState(), nodes=1, feasible=1, times=(0.0, 0.0, 0.0, 0.0, 0.0))
     assert observer.laps("Filter") is None
-    assert observer.laps_of(state, "Bind") is None
     assert observer.gate_laps("PreEnqueue") is None
 
 
@@ -177,20 +166,6 @@ def test_laps_time_plugins_one_after_the_other(bench: Bench) -> None:
 def test_most_attempts_have_no_laps(bench: Bench) -> None:
     bench.begin(sampled=False)
     assert bench.observer.laps("Filter") is None
-
-
-def test_an_attempt_is_timed_until_its_end_whosever_turn_it_is(bench: Bench) -> None:
-    timed, other = CycleState(), CycleState()
-    bench.begin(sampled=True)
-    bench.observer.keep(timed)
-    bench.begin(sampled=False)
-    bench.observer.keep(other)
-    assert bench.observer.laps_of(other, "Bind") is None
-    lap = bench.observer.laps_of(timed, "Bind")
-    assert lap is not None
-    bench.now += 2
-    lap("A", Code.SUCCESS)
-    assert durations_of(bench, "Bind") == {("A", "Success"): 2}
 
 
 def test_one_pod_in_ten_has_the_plugins_at_the_gate_timed(bench: Bench) -> None:

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.metrics.series import Counter, Gauge, Histogram
+from kubesched.metrics.series import Bundle, Counter, Gauge, Histogram
 
 
 def test_counter_counts() -> None:
@@ -111,3 +111,28 @@ def test_however_many_are_noted_before_they_are_counted_in(values: list[float], 
         assert len(some._noted) < noted
     assert some.cumulative() == one_by_one.cumulative()
     assert some.sum == pytest.approx(one_by_one.sum)
+
+
+@given(
+    values=st.lists(st.tuples(st.floats(0, 60), st.floats(0, 60)), max_size=60),
+    noted=st.integers(1, 20),
+)
+def test_a_bundle_is_several_histograms(values: list[tuple[float, float]], noted: int) -> None:
+    bounds = (1.0, 10.0, 50.0)
+    alone = Histogram(bounds), Histogram(bounds)
+    together = Histogram(bounds), Histogram(bounds)
+    bundle = Bundle(*together)
+    with patch("kubesched.metrics.series.NOTED", noted):
+        for pair in values:
+            bundle.observe(pair)
+            for value, one, other in zip(pair, alone, together, strict=True):
+                one.observe(value)
+                if value > 30:  # some come by themselves
+                    one.observe(value)
+                    other.observe(value)
+    for one, other in zip(alone, together, strict=True):
+        assert one.cumulative() == other.cumulative()
+        assert one.sum == pytest.approx(other.sum)
+    together[0].reset()
+    assert together[0].count == 0
+    assert together[1].count == alone[1].count
