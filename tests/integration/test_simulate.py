@@ -76,6 +76,14 @@ def test_two_processes_say_what_one_says(folder: Path) -> None:
     assert _said(folder, *words, "--jobs", "2") == _said(folder, *words, "--jobs", "1")
 
 
+@pytest.fixture
+def hears_ctrl_c() -> Iterator[None]:
+    """Processes in the background of a shell do not hear it, and those they start do not either."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def _endless(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
     """Start a sweep that does not end by itself, in a process group of its own."""
@@ -126,6 +134,7 @@ def _all_end(pids: list[int]) -> bool:
     return False
 
 
+@pytest.mark.usefixtures("hears_ctrl_c")
 def test_ctrl_c_ends_the_workers_without_a_word(folder: Path) -> None:
     with _endless(folder) as (process, workers):
         # As a terminal does: to everybody in the group.
