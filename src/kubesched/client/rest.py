@@ -7,6 +7,7 @@ watch                               events as they come, see watch.py
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Self, TypeVar, overload
@@ -205,25 +206,35 @@ class ApiClient:
             "labelSelector": label_selector or None,
         }
         start: Params = {**selection, "limit": limit, "resourceVersion": resource_version}
-        query, first = start, True
-        while True:
-            try:
-                response = await self.request("GET", path, params=query)
-            except GoneError:
-                if first:
-                    raise
-                query, first = {**start, "limit": None}, True
-                continue
-            page = _decode_page(response, item_type, first=first, what=f"GET {path}")
-            if on_bad_object is not None:
-                for bad in page.bad:
-                    on_bad_object(bad)
-            yield page
-            if not page.next_page:
-                return
-            # A continued list goes on at its own version: naming one is an error.
-            query = {**selection, "limit": limit, "continue": page.next_page}
-            first = False
+        first = True
+        # The next page is on its way while the caller is busy with one.
+        coming = asyncio.ensure_future(self.request("GET", path, params=start))
+        try:
+            while True:
+                try:
+                    response = await coming
+                except GoneError:
+                    if first:
+                        raise
+                    whole = {**start, "limit": None}
+                    coming = asyncio.ensure_future(self.request("GET", path, params=whole))
+                    first = True
+                    continue
+                page = _decode_page(response, item_type, first=first, what=f"GET {path}")
+                if page.next_page:
+                    # A continued list goes on at its own version: naming one is an error.
+                    query = {**selection, "limit": limit, "continue": page.next_page}
+                    coming = asyncio.ensure_future(self.request("GET", path, params=query))
+                if on_bad_object is not None:
+                    for bad in page.bad:
+                        on_bad_object(bad)
+                yield page
+                if not page.next_page:
+                    return
+                first = False
+        finally:
+            coming.cancel()
+            await asyncio.gather(coming, return_exceptions=True)
 
     @asynccontextmanager
     async def watch(

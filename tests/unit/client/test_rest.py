@@ -7,6 +7,7 @@ import logging
 import ssl
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -448,6 +449,28 @@ class TestLists:
                 {"fieldSelector": "a=b", "limit": "2", "continue": "t1"},
                 {"fieldSelector": "a=b", "limit": "2", "continue": "t2/+="},
             ]
+
+        run(_with_client(script, test))
+
+    def test_the_next_page_comes_while_one_is_read(self, run: Run) -> None:
+        script = Script().on(
+            "GET",
+            "/things",
+            answer(thing_list(thing("a"), version=7, next_page="t1")),
+            answer(thing_list(thing("b"), version=7, next_page="t2")),
+            answer(thing_list(thing("c"), version=7)),
+        )
+
+        async def test(server: ScriptedServer, client: ApiClient) -> None:
+            pages = client.list_pages("/things", Thing, limit=1)
+            async with aclosing(pages):
+                await anext(pages)
+                async with asyncio.timeout(5):
+                    while len(server.requests) < 2:  # noqa: ASYNC110 (it does not know of us)
+                        await asyncio.sleep(0.005)
+            # Whoever has seen enough leaves nothing behind.
+            await asyncio.sleep(0.02)
+            assert len(server.requests) == 2
 
         run(_with_client(script, test))
 
