@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import gc
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
 
-from kubesched import logs
+from kubesched import garbage, logs
 from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.client.access import ClusterAccess
@@ -192,9 +191,8 @@ class App:
         _log.info("Starting informers and waiting for sync...")
         await self.informers.wait_until_synced()
         _log.v(3, "Handlers synced")
-        # What the first lists brought stays: the garbage collector need not look at it again.
-        gc.collect()
-        gc.freeze()
+        # What the first lists brought stays.
+        garbage.settle()
         for framework in self.engine.frameworks.values():
             if framework.left_out:
                 _log.warning(

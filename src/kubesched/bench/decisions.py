@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterator, Sequence
 import msgspec
 from msgspec import Struct
 
+from kubesched import garbage
 from kubesched.api.core import Pod
 from kubesched.bench import decision_pods
 from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WORKLOADS, Make
@@ -141,8 +142,7 @@ def _on(
         decision_pods.put_volumes(cluster.storage, nodes=nodes, pods=pods)
     build_s = time.perf_counter() - started
     # As the scheduler itself does once it has read the cluster.
-    gc.collect()
-    gc.freeze()
+    garbage.settle()
     for name in names:
         best = min(
             (decide(cluster, WORKLOADS[name], pods) for _ in range(rounds)),

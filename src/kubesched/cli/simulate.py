@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import gc
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubesched import garbage
 from kubesched.cli import cluster_source, simulate_run, sweep
 from kubesched.cli.parsing import Parser, positive
 from kubesched.cli.simulating import Kinds, add_kind, show, tell
@@ -99,9 +99,8 @@ def _world(flags: argparse.Namespace) -> tuple[World, Snapshot]:
     snapshot = cluster_source.read_snapshot(flags)
     world = World(snapshot, config, gates, registry=registry)
     tell(world.notes)
-    # What was loaded stays: the garbage collector need not look at it again.
-    gc.collect()
-    gc.freeze()
+    # What was loaded stays.
+    garbage.settle()
     return world, snapshot
 
 
