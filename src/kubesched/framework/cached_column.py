@@ -47,6 +47,10 @@ class CachedColumn(Generic[D]):
         self._position = 0
         self._epoch: Hashable = None
 
+    def release(self) -> None:
+        """Free the memory; whoever asks has all rows evaluated."""
+        self._values = None
+
     def current(self, epoch: Hashable = None) -> npt.NDArray[D]:
         """Return the value of each row of the table; a new `epoch` makes all rows stale."""
         values = self._values

@@ -114,6 +114,15 @@ class ShapePlan:
         #: priority → rows where there is no room beside nominated pods
         self._crowded: Recent[int, CrowdedRows] = Recent(limit=8)
 
+    def release(self) -> None:
+        """Free the memory of all columns, whoever still knows the plan: they may be filled anew."""
+        for column in (self._node_filters, self._pod_filters):
+            column.release()
+        for _, scores in self._scores.values():
+            scores.release()
+        if self.ranking is not None:
+            self.ranking.release()
+
     def crowded(self, cluster: Cluster, priority: int) -> CrowdedRows:
         """Return where pods of some priority have to leave room to others."""
         crowded = self._crowded.get(priority)
@@ -292,9 +301,14 @@ class Plans:
 
     def clear(self) -> None:
         """Give all plans up, and with them the numbers of the book that their columns hold."""
-        self._plans.clear()
+        while self._plans:
+            self._drop_oldest()
 
     def _make_room(self) -> None:
         per_plan = PLAN_OVERHEAD_BYTES + self._table.size * ROW_BYTES
         while len(self._plans) > max(self._limit_bytes // per_plan, 1):
-            self._plans.popitem(last=False)
+            self._drop_oldest()
+
+    def _drop_oldest(self) -> None:
+        _, dropped = self._plans.popitem(last=False)
+        dropped.release()

@@ -104,6 +104,11 @@ class Ranking:
             return True
         return False
 
+    def release(self) -> None:
+        """Free the memory; the next one has all rows worked out."""
+        self.totals, self.passing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
+        self._nodes = self._best = self._epochs = None
+
     @property
     def nodes(self) -> NodeRows:
         """The rows that can take the pod; the same object as long as they are the same."""

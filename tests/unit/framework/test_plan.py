@@ -143,3 +143,19 @@ def test_at_least_one_plan_is_kept_however_little_memory_there_is() -> None:
     plans = _plans(lab, limit_bytes=1)
     info = lab.pending(pod("p"))
     assert plans.plan(info.shape) is plans.plan(info.shape)
+
+
+def test_a_plan_that_is_given_up_takes_no_more_memory_and_still_answers() -> None:
+    lab = Lab(*(node(f"n{number}") for number in range(4)))
+    lab.cluster.put_node(node("n2", unschedulable=True))
+    plans = lab.framework.evaluator.plans
+    plan = plans.plan(lab.pending(pod("p", cpu="1")).shape)
+    ranking = plan.ranking
+    assert ranking is not None
+    assert ranking.refresh()
+    before = plan.feasible().tolist(), ranking.totals.tolist(), len(ranking.nodes)
+    plans.clear()
+    assert plan._node_filters._values is None
+    assert len(ranking.totals) == 0
+    assert ranking.refresh()
+    assert (plan.feasible().tolist(), ranking.totals.tolist(), len(ranking.nodes)) == before
