@@ -158,20 +158,13 @@ def longest_piece(many: list[Pod]) -> float:
 
 def framework_on(cluster: Cluster, observer: Observer | None) -> Framework:
     gates = FeatureGates.of()
-    framework = build_framework(
+    return build_framework(
         default_profile(gates),
         registry=IN_TREE,
         gates=gates,
         cluster=cluster,
         observer=observer,
     )
-    if observer is not None:
-        plugins = framework.plugins
-        observer.expect("PreFilter", plugins.pre_filter)
-        observer.expect("Filter", plugins.filter)
-        observer.expect("PreScore", plugins.pre_score)
-        observer.expect("Score", [plugin for plugin, _ in plugins.score])
-    return framework
 
 
 def place(cluster: Cluster, framework: Framework) -> list[float]:

@@ -56,6 +56,9 @@ class Unobserved:
         #: returns the time, in seconds since some moment
         self.now = timer
 
+    def expect(self, point: str, plugins: Sequence[Plugin]) -> None:
+        """Hear which plugins may be asked at a point."""
+
     def begin(self) -> float:
         """Note that an attempt begins; return the time."""
         return 0.0

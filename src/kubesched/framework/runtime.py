@@ -47,7 +47,11 @@ class Framework:
         self.percentage_of_nodes_to_score = (
             percentage_of_nodes_to_score if own_percentage is None else own_percentage
         )
-        self.plugins = ProfilePlugins(expansion.points, instances)
+        self.plugins = plugins = ProfilePlugins(expansion.points, instances)
+        self._observer.expect("PreFilter", plugins.pre_filter)
+        self._observer.expect("Filter", plugins.filter)
+        self._observer.expect("PreScore", plugins.pre_score)
+        self._observer.expect("Score", [plugin for plugin, _ in plugins.score])
         self._gates = {plugin.name: plugin for plugin in self.plugins.pre_enqueue}
         #: in-tree plugins that the profile enables and this version does not have
         self.left_out = expansion.left_out

@@ -238,7 +238,7 @@ class Engine:
     def _make_framework(self, profile: Profile, config: SchedulerConfiguration) -> Framework:
         failures = self._metrics.volume_scheduling_stage_error
         observer = Observer(self._metrics, profile.scheduler_name, timer=self._clock.monotonic)
-        framework = build_framework(
+        return build_framework(
             profile,
             registry=self._registry,
             gates=self._gates,
@@ -252,12 +252,6 @@ class Engine:
             metrics=self._metrics,
             observer=observer,
         )
-        plugins = framework.plugins
-        observer.expect("PreFilter", plugins.pre_filter)
-        observer.expect("Filter", plugins.filter)
-        observer.expect("PreScore", plugins.pre_score)
-        observer.expect("Score", [plugin for plugin, _ in plugins.score])
-        return framework
 
     def _make_queue(
         self, config: SchedulerConfiguration, options: EngineOptions
