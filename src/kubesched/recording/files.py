@@ -1,5 +1,6 @@
 """A recording on the disk: gzip, one JSON object a line, and older files beside the newest.
 
+    FILE.new  being begun: it gets its name once it can be replayed
     FILE      being written
     FILE.1    the one before, … up to FILE.N-1
 
@@ -35,9 +36,13 @@ class RecordingFile:
     """One file, from its header to its end."""
 
     def __init__(self, path: Path, header: Header) -> None:
-        """Create it; raises OSError if that is not possible."""
+        """Create it under another name; raises OSError if that is not possible."""
+        self._path = path
+        self._begun: Path | None = path.with_name(f"{path.name}.new")
+        #: of a process that was killed while it began a file
+        self._begun.unlink(missing_ok=True)
         self._out: BinaryIO = os.fdopen(
-            os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0
+            os.open(self._begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0
         )
         self._zip = zlib.compressobj(COMPRESSION_LEVEL, zlib.DEFLATED, _GZIP)
         self._encoder = msgspec.json.Encoder()
@@ -47,6 +52,13 @@ class RecordingFile:
         #: bytes on the disk
         self.size = 0
         self._put(self._encoder.encode(header) + b"\n")
+
+    def publish(self) -> None:
+        """Give it its name, with everything so far on the disk."""
+        self.flush()
+        if self._begun is not None:
+            self._begun.rename(self._path)
+            self._begun = None
 
     def write(self, entries: Sequence[Entry]) -> None:
         """Add entries."""
@@ -71,8 +83,10 @@ class RecordingFile:
             self.abandon()
 
     def abandon(self) -> None:
-        """Leave the file as it is."""
+        """Leave the file as it is; one without a name is of no use."""
         self._out.close()
+        if self._begun is not None:
+            self._begun.unlink(missing_ok=True)
 
     def _seal(self) -> None:
         seal = self._encoder.encode_lines([Seal(crc=self._crc)])
@@ -97,9 +111,13 @@ def numbered(path: Path, number: int) -> Path:
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
-def make_room(path: Path, files: int) -> None:
-    """Let each file take the next number, and the oldest go; raises OSError."""
+def drop_oldest(path: Path, files: int) -> None:
+    """Leave one file fewer than there may be; raises OSError."""
     numbered(path, files - 1).unlink(missing_ok=True)
+
+
+def make_room(path: Path, files: int) -> None:
+    """Let each file take the next number, after the oldest has gone; raises OSError."""
     for number in range(files - 1, 0, -1):
         older, newer = numbered(path, number), numbered(path, number - 1)
         if newer.exists():

@@ -171,13 +171,14 @@ class Writer:
             self._file.close()
             self._closed_bytes += self._file.size
             self._file = None
-        files.make_room(self._path, self._files)
+        files.drop_oldest(self._path, self._files)
         header = new.header if self._redactor is None else self._redactor.header(new.header)
         file = self._file = RecordingFile(self._path, header)
         self._opened += 1
         for first in range(0, len(new.checkpoint), _BATCH):
             self._write(new.checkpoint[first : first + _BATCH])
-        file.flush()
+        files.make_room(self._path, self._files)
+        file.publish()
         if file.size >= self._full_bytes:
             self._fail(
                 f"the state of the cluster alone takes {file.size} of the {self._full_bytes} bytes "

@@ -24,6 +24,12 @@ HEADER = Header(
 )
 
 
+def published(path: Path) -> RecordingFile:
+    file = RecordingFile(path, HEADER)
+    file.publish()
+    return file
+
+
 def lines(path: Path) -> list[bytes]:
     return gzip.decompress(path.read_bytes()).splitlines()
 
@@ -32,24 +38,46 @@ def test_a_closed_file_is_plain_gzip_with_an_object_a_line(tmp_path: Path) -> No
     path = tmp_path / "r"
     file = RecordingFile(path, HEADER)
     file.write([Gone(at=5, uid="a")])
+    file.publish()
     file.close()
 
-    header, entry, end, seal = lines(path)
+    header, entry, seal, end, last_seal = lines(path)
     assert b'"kubeschedRecording":1' in header
     assert entry == b'{"is":"gone","at":5,"uid":"a"}'
     assert end == b'{"is":"end"}'
     assert seal.startswith(b'{"is":"seal"')
+    assert last_seal.startswith(b'{"is":"seal"')
     assert file.size == path.stat().st_size
 
 
+def test_a_file_has_its_name_once_what_it_begins_with_is_on_the_disk(tmp_path: Path) -> None:
+    path = tmp_path / "r"
+    file = RecordingFile(path, HEADER)
+    file.write([Gone(uid="a")])
+    assert not path.exists()
+    file.publish()
+    assert [each.name for each in tmp_path.iterdir()] == ["r"]
+    size = path.stat().st_size
+    file.flush()
+    assert path.stat().st_size == size
+    file.close()
+
+
+def test_a_file_that_never_got_its_name_leaves_nothing(tmp_path: Path) -> None:
+    (tmp_path / "r.new").write_text("of a process that was killed")
+    file = RecordingFile(tmp_path / "r", HEADER)
+    file.abandon()
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_names_in_a_recording_are_for_its_owner_only(tmp_path: Path) -> None:
-    RecordingFile(tmp_path / "r", HEADER).close()
+    published(tmp_path / "r").close()
     assert stat.S_IMODE((tmp_path / "r").stat().st_mode) == 0o600
 
 
 def test_what_was_flushed_is_on_the_disk_while_the_file_is_open(tmp_path: Path) -> None:
     path = tmp_path / "r"
-    file = RecordingFile(path, HEADER)
+    file = published(path)
     file.write([Gone(uid="a")])
     file.flush()
     size = path.stat().st_size
@@ -61,7 +89,7 @@ def test_what_was_flushed_is_on_the_disk_while_the_file_is_open(tmp_path: Path) 
 
 
 def test_much_is_flushed_before_anybody_asks(tmp_path: Path) -> None:
-    file = RecordingFile(tmp_path / "r", HEADER)
+    file = published(tmp_path / "r")
     written = (tmp_path / "r").stat().st_size
     for _ in range(40):
         file.write([Gone(uid=f"{number:032d}") for number in range(1000)])
@@ -72,6 +100,7 @@ def test_much_is_flushed_before_anybody_asks(tmp_path: Path) -> None:
 def test_each_file_takes_the_next_number_and_the_oldest_goes(tmp_path: Path) -> None:
     path = tmp_path / "r"
     for text in ("1", "2", "3", "4"):
+        files.drop_oldest(path, 3)
         files.make_room(path, 3)
         path.write_text(text)
     found = {each.name: each.read_text() for each in tmp_path.iterdir()}
@@ -81,6 +110,7 @@ def test_each_file_takes_the_next_number_and_the_oldest_goes(tmp_path: Path) -> 
 def test_one_file_is_written_anew(tmp_path: Path) -> None:
     path = tmp_path / "r"
     path.write_text("old")
+    files.drop_oldest(path, 1)
     files.make_room(path, 1)
     assert list(tmp_path.iterdir()) == []
 
@@ -100,7 +130,7 @@ def test_an_older_recording_and_an_empty_file_may_be_there(tmp_path: Path) -> No
     empty = tmp_path / "empty"
     empty.touch()
     files.check_target(empty)
-    RecordingFile(tmp_path / "r", HEADER).close()
+    published(tmp_path / "r").close()
     files.check_target(tmp_path / "r")
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import random
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -56,6 +57,28 @@ def test_entries_can_be_read_a_moment_later_while_the_file_is_open(tmp_path: Pat
     until((tmp_path / "r").exists)
     until(lambda: Recording.open(tmp_path / "r").entries == 1)
     assert Recording.open(tmp_path / "r").cut_off
+    writer.close()
+
+
+def test_a_process_that_ends_while_a_file_is_begun_leaves_the_older_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r"
+    writer = begun(path)
+    writer.append(Gone(uid="a"))
+    until(path.exists)
+    until(lambda: Recording.open(path).entries == 1)
+    reached, end = threading.Event(), threading.Event()
+
+    def stop(self: RecordingFile, entries: object) -> None:
+        reached.set()
+        end.wait()
+
+    monkeypatch.setattr(RecordingFile, "write", stop)
+    writer.begin_file(NewFile(_from(1), [END]))
+    assert reached.wait(10)
+    assert Recording.open(path).entries == 1
+    end.set()
     writer.close()
 
 
