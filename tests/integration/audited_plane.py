@@ -52,8 +52,9 @@ class AuditedPlane(ControlPlane):
 
     def requests_of(self, user: str) -> list[Request]:
         """What a user asked for, in the order of the answers."""
-        lines = self._audit_log.read_text().splitlines()
-        events = (json.loads(line) for line in lines)
+        text = self._audit_log.read_text()
+        # Others are written of at this very moment: the last line may not be whole yet.
+        events = (json.loads(line) for line in text[: text.rfind("\n") + 1].splitlines())
         return [_request(each) for each in events if each["user"].get("username") == user]
 
 

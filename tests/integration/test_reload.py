@@ -11,6 +11,7 @@ import json
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -79,6 +80,12 @@ class Reloading:
 
     def profiles_in_use(self) -> list[str]:
         return [each["schedulerName"] for each in self.in_use()["profiles"]]
+
+    def strategy_in_use(self) -> str:
+        """By what the first profile chooses among nodes that have room."""
+        plugins = self.in_use()["profiles"][0]["pluginConfig"]
+        (fit,) = (each["args"] for each in plugins if each["name"] == "NodeResourcesFit")
+        return str(fit["scoringStrategy"]["type"])
 
 
 @pytest.fixture
@@ -156,7 +163,8 @@ def test_arguments_of_plugins_change_where_the_next_pod_goes(
     ):
         reloading.say(profile("a", plugins=only_fit, args=_fit(strategy)))
         reloading.signal()
-        reloading.wait_for(IN_USE, times=number + 1)
+        # Not counted in the log: the scheduler may have looked at its file just before the signal.
+        eventually(lambda: reloading.strategy_in_use() == strategy, seconds=10)  # noqa: B023 (now)
         assert placed(f"p{number}") == wanted, strategy
 
 
@@ -181,23 +189,32 @@ _UNUSABLE = {
 }
 
 
+def _said_since(scheduler: SchedulerProcess, lines: int, problem: str) -> list[str] | None:
+    """What was logged after so many lines, once a problem is among it."""
+    said = scheduler.log().splitlines()[lines:]
+    return said if any(problem in line.replace('\\"', '"') for line in said) else None
+
+
 def test_what_cannot_be_used_is_refused_in_one_line(
     control_plane: ControlPlane, namespace: str, reloading: Reloading
 ) -> None:
     before = reloading.in_use()
-    for number, (text, problem) in enumerate(_UNUSABLE.items()):
+    for text, problem in _UNUSABLE.items():
         lines = len(reloading.scheduler.log().splitlines())
         reloading.write(text)
         reloading.signal()
-        reloading.wait_for(REFUSED, times=number + 1)
-        said = reloading.scheduler.log().splitlines()[lines:]
-        assert len(said) == 1, said
-        assert said[0].startswith("E")
-        assert str(reloading.file) in said[0]
-        assert problem in said[0].replace('\\"', '"')
+        # The scheduler may have looked at its file just before the signal, and then says it twice.
+        said = eventually(partial(_said_since, reloading.scheduler, lines, problem), seconds=10)
+        for line in said:
+            assert line.startswith("E"), said
+            assert REFUSED in line
+            assert str(reloading.file) in line
     # Once is enough: the file has not changed since.
+    time.sleep(0.3)
+    times = reloading.scheduler.log().count(REFUSED)
+    assert len(_UNUSABLE) <= times <= 2 * len(_UNUSABLE)
     time.sleep(PERIOD_S + 0.5)
-    assert reloading.scheduler.log().count(REFUSED) == len(_UNUSABLE)
+    assert reloading.scheduler.log().count(REFUSED) == times
 
     assert reloading.in_use() == before
     control_plane.create_many("/api/v1/nodes", [node("n1")])

@@ -152,7 +152,7 @@ def test_a_crash_of_the_api_server_loses_no_pod_and_binds_none_twice(
 def test_a_crash_of_the_scheduler_loses_no_pod_and_binds_none_twice(
     control_plane: ControlPlane, namespace: str
 ) -> None:
-    uids = create_pods(control_plane, namespace, 1000)
+    uids = create_pods(control_plane, namespace, 2000)
     with witness(control_plane, namespace) as seen:
         with run_scheduler(control_plane) as first:
             wait_for_midway(seen)

@@ -54,11 +54,11 @@ def test_bindings_under_way_are_finished(
 ) -> None:
     plane, count = control_plane, 20
     plane.create_many("/api/v1/nodes", [node("n1")])
+    # All there before it starts: the last is not to come after the first was bound.
+    plane.create_many(pods_path(namespace), [pod(f"p{number}") for number in range(count)])
     config = configuration(plane.scheduler_kubeconfig)
-    code = _SLOW_BINDINGS.format(seconds=2.0)
+    code = _SLOW_BINDINGS.format(seconds=3.0)
     with run_patched(tmp_path, code, config, "--secure-port=0", "--v=3") as scheduler:
-        scheduler.wait_until_scheduling()
-        plane.create_many(pods_path(namespace), [pod(f"p{number}") for number in range(count)])
         attempted = '"Attempting to schedule pod"'
         eventually(lambda: scheduler.log().count(attempted) == count, every=0.02)
         assert _bound(plane, namespace) == 0
@@ -121,10 +121,11 @@ def test_state_and_queue_are_dumped_and_compared(
     plane.create_many("/api/v1/nodes", [node("n1"), node("n2", unschedulable=True)])
     with run_scheduler(plane) as scheduler:
         scheduler.wait_until_scheduling()
-        plane.request("POST", pods_path(namespace), pod("placed", requests={"cpu": "1500m"}))
-        plane.request("POST", pods_path(namespace), pod("waiting", nodeSelector={"no": "where"}))
+        # The one that is refused comes last: then the scheduler has heard of all the others.
         plane.request("POST", pods_path(namespace), pod("gated", schedulingGates=[{"name": "a/b"}]))
         plane.request("POST", pods_path(namespace), pod("others", schedulerName="another"))
+        plane.request("POST", pods_path(namespace), pod("placed", requests={"cpu": "1500m"}))
+        plane.request("POST", pods_path(namespace), pod("waiting", nodeSelector={"no": "where"}))
         wait_until_bound(plane, namespace, "placed")
         wait_until_refused(plane, namespace, "waiting")
         send(scheduler, signal.SIGUSR2)
@@ -199,10 +200,10 @@ def test_dumps_do_not_disturb(control_plane: ControlPlane, namespace: str) -> No
         try:
             plane.create_many(pods_path(namespace), [pod(f"p{number}") for number in range(50)])
             wait_until_bound(plane, namespace)
+            eventually(lambda: scheduler.log().count('"Dump of scheduling queue"') > 1)
         finally:
             done.set()
             asking.join()
-        assert scheduler.log().count('"Dump of scheduling queue"') > 1
         assert scheduler.log_lines("E") == []
 
 

@@ -51,7 +51,7 @@ async def waiting(*, delays_cache: bool) -> AsyncIterator[tuple[App, Turn]]:
         app, turn = App(config, FeatureGates.of({}), ClusterAccess.plain(cluster.url)), Turn()
         running = asyncio.create_task(app.run(turn))
         try:
-            async with asyncio.timeout(5):
+            async with asyncio.timeout(20):
                 while not turn.asked:  # noqa: ASYNC110 (nobody tells us)
                     await asyncio.sleep(0.001)
             yield app, turn
@@ -64,11 +64,12 @@ async def waiting(*, delays_cache: bool) -> AsyncIterator[tuple[App, Turn]]:
 def test_what_is_known_before_our_turn(delays_cache: bool, known: int) -> None:
     async def main() -> None:
         async with waiting(delays_cache=delays_cache) as (app, turn):
+            await eventually(lambda: len(app.cluster.table) >= known)
             await asyncio.sleep(0.3)
             assert len(app.cluster.table) == known
             assert not app.started.is_set()
             turn.has_come.set()
-            await asyncio.wait_for(app.started.wait(), 5)
+            await asyncio.wait_for(app.started.wait(), 20)
             assert len(app.cluster.table) == 3
 
     asyncio.run(main())
@@ -80,7 +81,7 @@ def test_a_turn_is_waited_for_once_whatever_another_configuration_says(delays_ca
         async with waiting(delays_cache=delays_cache) as (app, turn):
             app.reconfigure(replace(CONFIG, delay_cache_until_active=not delays_cache))
             turn.has_come.set()
-            await asyncio.wait_for(app.started.wait(), 5)
+            await asyncio.wait_for(app.started.wait(), 20)
             assert turn.asked == 1
 
     asyncio.run(main())
@@ -109,7 +110,7 @@ async def scheduling(config: SchedulerConfiguration) -> AsyncIterator[tuple[App,
         app = App(config, FeatureGates.of({}), ClusterAccess.plain(cluster.url))
         running = asyncio.create_task(app.run())
         try:
-            await asyncio.wait_for(app.started.wait(), 5)
+            await asyncio.wait_for(app.started.wait(), 20)
             yield app, cluster
         finally:
             running.cancel()

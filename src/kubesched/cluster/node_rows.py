@@ -18,19 +18,27 @@ D = TypeVar("D", bound=np.generic)
 
 
 class NodeRows:
-    """A view of the node table; every property is an array with one element a row asked about."""
+    """A view of the node table; every property is an array with one element a row asked about.
+
+    These arrays are to be read. Where they share the table's memory, writing to them raises.
+    """
 
     __slots__ = ("count", "rows", "table")
 
     def __init__(self, table: NodeTable, rows: Rows) -> None:
         self.table = table
         self.rows = rows
-        self.count = table.size if isinstance(rows, slice) else len(rows)
+        self.count = rows.stop - rows.start if isinstance(rows, slice) else len(rows)
 
     @classmethod
     def all_of(cls, table: NodeTable) -> NodeRows:
         """Return all rows, those that are free included."""
         return cls(table, slice(0, table.size))
+
+    @classmethod
+    def one(cls, table: NodeTable, row: int) -> NodeRows:
+        """Return a single row."""
+        return cls(table, slice(row, row + 1))
 
     @classmethod
     def where(cls, table: NodeTable, chosen: BoolArray) -> NodeRows:
@@ -44,7 +52,7 @@ class NodeRows:
     def row_numbers(self) -> IndexArray:
         """Return the row of each element."""
         if isinstance(self.rows, slice):
-            return np.arange(self.count, dtype=np.intp)
+            return np.arange(self.rows.start, self.rows.stop, dtype=np.intp)
         return self.rows
 
     def none(self) -> BoolArray:
@@ -54,29 +62,29 @@ class NodeRows:
     @property
     def unschedulable(self) -> BoolArray:
         """Whether the node is cordoned."""
-        return self.table.unschedulable[self.rows]
+        return _to_read(self.table.unschedulable[self.rows])
 
     @property
     def allowed_pods(self) -> Int64Array:
         """How many pods the node takes."""
-        return self.table.allowed_pods[self.rows]
+        return _to_read(self.table.allowed_pods[self.rows])
 
     @property
     def pod_count(self) -> Int64Array:
         """How many pods the node has."""
-        return self.table.pod_count[self.rows]
+        return _to_read(self.table.pod_count[self.rows])
 
     def allocatable(self, resource: int) -> Int64Array:
         """How much of a resource, by its number, the node offers."""
-        return self.table.allocatable[resource, self.rows]
+        return _to_read(self.table.allocatable[resource, self.rows])
 
     def requested(self, resource: int) -> Int64Array:
         """How much of a resource the node's pods request."""
-        return self.table.requested[resource, self.rows]
+        return _to_read(self.table.requested[resource, self.rows])
 
     def non_zero_requested(self, resource: int) -> Int64Array:
         """The same for cpu and memory, with a default for pods that request none."""
-        return self.table.non_zero_requested[resource, self.rows]
+        return _to_read(self.table.non_zero_requested[resource, self.rows])
 
     def by_taints(self, lookup: Lookup[tuple[Taint, ...], D]) -> npt.NDArray[D]:
         """A function of the node's taints."""
@@ -93,6 +101,11 @@ class NodeRows:
         marked = np.zeros(self.table.size, dtype=np.bool_)
         marked[rows] = True
         return marked[self.rows]
+
+
+def _to_read(values: npt.NDArray[D]) -> npt.NDArray[D]:
+    values.setflags(write=False)
+    return values
 
 
 class SupposedRows(NodeRows):

@@ -53,6 +53,8 @@ class Evaluator:
         self._cluster_filters = [
             (order, plugin) for order, plugin in self._filters if isinstance(plugin, Filter)
         ]
+        self._pre_filtered = self._observer.stopwatch("PreFilter")
+        self._filtered = self._observer.stopwatch("Filter")
         self.book = StatusBook()
         self.plans = Plans(plugins, cluster.table, self.book, observer=self._observer)
         self._scoring = Scoring(plugins, cluster.table, self._observer)
@@ -71,7 +73,7 @@ class Evaluator:
         self._shed()
         observer = self._observer
         started = observer.begin()
-        point, code = "PreFilter", Code.ERROR
+        through, code = self._pre_filtered, Code.ERROR
         try:
             plan = self.plans.plan(pod.shape.row_shape)
             restricted = self._pre_filter(state, pod, plan)
@@ -79,16 +81,16 @@ class Evaluator:
                 rejection = restricted.pre_filter
                 code = Code.UNSCHEDULABLE if rejection is None else rejection.code
                 return restricted
-            observer.asked(point, state.skip_filter)
-            started = observer.point(point, Code.SUCCESS, started)
-            point = "Filter"
+            observer.asked("PreFilter", state.skip_filter)
+            started = through(Code.SUCCESS, started)
+            through = self._filtered
             found = self._filter(state, pod, plan, *restricted)
-            observer.asked(point, state.skip_filter, len(self._table))
+            observer.asked("Filter", state.skip_filter, len(self._table))
             # That no node is left is no failure of the filters: they did their work.
             code = Code.SUCCESS
             return found
         finally:
-            observer.point(point, code, started)
+            through(code, started)
 
     def _shed(self) -> None:
         """Forget what was said about other pods once it has become too much."""
@@ -242,8 +244,7 @@ class Evaluator:
                 for other in others:
                     if other.uid not in table.pods[row]:
                         table.add_pod(row, other)
-                nodes = NodeRows(table, np.array([row], dtype=np.intp))
-                numbers[row] = self._all_filters(state, pod, nodes)[0]
+                numbers[row] = self._all_filters(state, pod, NodeRows.one(table, row))[0]
         return numbers
 
     def _leaves_room_by_rows(self, state: CycleState, pod: PodInfo) -> bool:
@@ -350,8 +351,7 @@ class Evaluator:
 
         Raises AttemptError if a plugin reports an error.
         """
-        nodes = NodeRows(self._table, np.array([row], dtype=np.intp))
-        number = int(self._rejections_at(state, pod, nodes)[0])
+        number = int(self._rejections_at(state, pod, NodeRows.one(self._table, row))[0])
         return self.book.statuses[number] if number else None
 
     def is_row_local(self, state: CycleState) -> bool:

@@ -21,12 +21,14 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
-from kubesched.metrics.series import Bundle, Counter
+from kubesched.metrics.series import Bundle, Counter, Histogram
 
 #: The share of attempts whose plugins are timed.
 SHARE = 0.1
 #: The points of a pod's ranking, in order.
 RANKING: Final = ("PreFilter", "Filter", "PreScore", "Score")
+#: Notes how an extension point ended that began at some time; returns the time.
+Stopwatch = Callable[[Code, float], float]
 #: When PreFilter began, when Filter, PreScore and Score, and when that was through.
 Times = tuple[float, float, float, float, float]
 
@@ -63,12 +65,9 @@ class Unobserved:
         """Note that an attempt begins; return the time."""
         return 0.0
 
-    def point(self, point: str, code: Code, started: float) -> float:  # noqa: ARG002 (nobody cares)
-        """Note that an extension point is through; return the time."""
-        return 0.0
-
-    def span(self, point: str, code: Code, seconds: float) -> None:
-        """Note that an extension point took so long."""
+    def stopwatch(self, point: str) -> Stopwatch:  # noqa: ARG002 (nobody cares)
+        """Return what notes that an extension point is through."""
+        return lambda _code, _started: 0.0
 
     def plugin(self, point: str, plugin: str, code: Code, started: float) -> float:  # noqa: ARG002 (as above)
         """Note that a plugin is through, if its attempt is timed; return the time."""
@@ -91,6 +90,9 @@ class Unobserved:
 
     def asked(self, point: str, skipped: AbstractSet[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
+
+    def filtered(self, state: CycleState, *, nodes: int, times: tuple[float, ...]) -> None:
+        """Note that all went well in PreFilter and Filter, with one feasible node."""
 
     def ranked(self, state: CycleState, *, nodes: int, feasible: int, times: Times) -> None:
         """Note that all went well from PreFilter to Score, with several feasible nodes."""
@@ -118,9 +120,6 @@ class Observer(Unobserved):
         # Drawn, as counting would fall into step with those who ask twice for an attempt.
         self._draw = random.Random(1).random  # noqa: S311 (a sample, not a secret)
         self._plugins: dict[tuple[str, str, Code], Callable[[float], None]] = {}
-        self._points: dict[tuple[str, Code], Callable[[float], None]] = {}
-        #: the same, of points that went well, as nearly all do
-        self._successes: dict[str, Callable[[float], None]] = {}
         #: point → plugins that may be asked there
         self._plugins_at: dict[str, Sequence[Plugin]] = {}
         #: what counts for all plugins that are asked at a point, by those that are not
@@ -140,27 +139,27 @@ class Observer(Unobserved):
         self.sampled = self._draw() < SHARE
         return self.now()
 
-    def point(self, point: str, code: Code, started: float) -> float:
-        """Note that an extension point is through; return the time."""
-        now = self.now()
-        note = self._successes.get(point) if code is Code.SUCCESS else None
-        (note or self._point(point, code))(now - started)
-        return now
+    def stopwatch(self, point: str) -> Stopwatch:
+        """Return what notes that an extension point is through.
 
-    def span(self, point: str, code: Code, seconds: float) -> None:
-        """Note that an extension point took so long."""
-        note = self._successes.get(point) if code is Code.SUCCESS else None
-        (note or self._point(point, code))(seconds)
+        It is made once and used for every pod, so what it needs is at hand.
+        """
+        now = self.now
+        notes: dict[Code, Callable[[float], None]] = {}
 
-    def _point(self, point: str, code: Code) -> Callable[[float], None]:
-        note = self._points.get((point, code))
-        if note is None:
-            durations = self._metrics.framework_extension_point_duration
-            note = durations.labels(point, code.label, self._profile).observe
-            self._points[point, code] = note
-            if code is Code.SUCCESS:
-                self._successes[point] = note
-        return note
+        def through(code: Code, started: float) -> float:
+            ended = now()
+            note = notes.get(code)
+            if note is None:
+                note = notes[code] = self._duration(point, code).observe
+            note(ended - started)
+            return ended
+
+        return through
+
+    def _duration(self, point: str, code: Code) -> Histogram:
+        durations = self._metrics.framework_extension_point_duration
+        return durations.labels(point, code.label, self._profile)
 
     def plugin(self, point: str, plugin: str, code: Code, started: float) -> float:
         """Note that a plugin is through, if its attempt is timed; return the time."""
@@ -181,6 +180,13 @@ class Observer(Unobserved):
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
         self._tally((point, frozenset(skipped))).value += times
 
+    def filtered(self, state: CycleState, *, nodes: int, times: tuple[float, ...]) -> None:
+        """Note that all went well in PreFilter and Filter, with one feasible node."""
+        for point, began, ended in zip(RANKING, times, times[1:], strict=False):
+            self._duration(point, Code.SUCCESS).observe(ended - began)
+        self.asked("PreFilter", state.skip_filter)
+        self.asked("Filter", state.skip_filter, nodes)
+
     def ranked(self, state: CycleState, *, nodes: int, feasible: int, times: Times) -> None:
         """Note that all went well from PreFilter to Score, with several feasible nodes."""
         last = self._last
@@ -200,10 +206,7 @@ class Observer(Unobserved):
 
     def _ranked_like(self, state: CycleState) -> _Ranked:
         if self._durations is None:
-            series = self._metrics.framework_extension_point_duration
-            self._durations = Bundle(
-                *(series.labels(point, Code.SUCCESS.label, self._profile) for point in RANKING)
-            )
+            self._durations = Bundle(*(self._duration(point, Code.SUCCESS) for point in RANKING))
         skip_filter, skip_score = frozenset(state.skip_filter), frozenset(state.skip_score)
         return _Ranked(
             skip_filter,

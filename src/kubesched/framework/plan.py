@@ -232,19 +232,16 @@ class ShapePlan:
         """Return what tells whether one row passes: the plugin's own way, or arrays of one row."""
 
         def passes(row: int) -> bool:
-            answers = plugin.filter(self.shape, self._only(row)).answers
+            answers = plugin.filter(self.shape, NodeRows.one(self._table, row)).answers
             return answers is None or not answers[0]
 
         return plugin.row_filter(self.shape, self._table) or passes
-
-    def _only(self, row: int) -> NodeRows:
-        return NodeRows(self._table, np.array([row], dtype=np.intp))
 
     def _score_column(self, plugin: RowScore) -> CachedColumn[np.int64]:
         table, shape, observer = self._table, self.shape, self._observer
         log = table.row_changes if plugin.reads_pods else table.node_changes
         score_row = plugin.row_scorer(shape, table) or (
-            lambda row: int(plugin.score(shape, self._only(row))[0])
+            lambda row: int(plugin.score(shape, NodeRows.one(table, row))[0])
         )
 
         def evaluate(nodes: NodeRows) -> Int64Array:

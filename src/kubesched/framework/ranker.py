@@ -117,10 +117,8 @@ class Ranker:
         after_filter = observer.now()
         if ranked.feasible == 1:
             # There is nothing to choose.
-            observer.span("PreFilter", Code.SUCCESS, after_pre_filter - started)
-            observer.span("Filter", Code.SUCCESS, after_filter - after_pre_filter)
-            observer.asked("PreFilter", state.skip_filter)
-            observer.asked("Filter", state.skip_filter, len(self._table))
+            times = started, after_pre_filter, after_filter
+            observer.filtered(state, nodes=len(self._table), times=times)
             return ranked
         self._scoring.prepare(state, pod, plan, ranked.nodes)
         after_pre_score = observer.now()

@@ -52,6 +52,15 @@ class Framework:
         self._observer.expect("Filter", plugins.filter)
         self._observer.expect("PreScore", plugins.pre_score)
         self._observer.expect("Score", [plugin for plugin, _ in plugins.score])
+        #: the time by which extension points are measured
+        self.now = self._observer.now
+        through = self._observer.stopwatch
+        self._gated, self._post_filtered = through("PreEnqueue"), through("PostFilter")
+        self._reserved, self._unreserved = through("Reserve"), through("Unreserve")
+        self._permitted, self._pre_flown = through("Permit"), through("PreBindPreFlight")
+        #: notes that PreBind is through
+        self.pre_bound = through("PreBind")
+        self._bound, self._post_bound = through("Bind"), through("PostBind")
         self._gates = {plugin.name: plugin for plugin in self.plugins.pre_enqueue}
         #: in-tree plugins that the profile enables and this version does not have
         self.left_out = expansion.left_out
@@ -71,10 +80,10 @@ class Framework:
 
     def gate(self, pod: PodInfo, last_gate: str = "") -> Status:
         """Ask PreEnqueue, the plugin that gated the pod before first; the first refusal counts."""
-        started = self._observer.now()
+        started = self.now()
         status = self._gate(pod, last_gate)
         # kube-scheduler says Success here whatever the answer, and dashboards know it so.
-        self._observer.point("PreEnqueue", Code.SUCCESS, started)
+        self._gated(Code.SUCCESS, started)
         return status
 
     def holding(self, gate: str) -> Callable[[PodInfo], bool]:
@@ -115,9 +124,9 @@ class Framework:
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
         """Ask each plugin to make room, until one does or one says that nothing helps."""
-        started = self._observer.now()
+        started = self.now()
         result = self._post_filter(state, pod, diagnosis)
-        self._observer.point("PostFilter", result.status.code, started)
+        self._post_filtered(result.status.code, started)
         return result
 
     def _post_filter(
@@ -159,12 +168,12 @@ class Framework:
             if not status.ok:
                 result = _refused(status, "Reserve", plugin.name)
                 break
-        self._observer.point("Reserve", result.code, started)
+        self._reserved(result.code, started)
         return result
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Let every plugin give back what it took, the last one first, come what may."""
-        started = self._observer.now()
+        started = self.now()
         lap = self._observer.laps_of("Unreserve") if state.is_timed else None
         for plugin in reversed(self.plugins.reserve):
             try:
@@ -173,18 +182,18 @@ class Framework:
                 _log.exception("plugin %s failed to unreserve %s", plugin.name, pod.full_name)
             if lap:
                 lap(plugin.name, Code.SUCCESS)
-        self._observer.point("Unreserve", Code.SUCCESS, started)
+        self._unreserved(Code.SUCCESS, started)
 
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
         """Ask for permission; return who wants the pod to wait, and how long at most."""
         if not self.plugins.permit:
-            self._observer.span("Permit", Code.SUCCESS, 0.0)
+            self._permitted(Code.SUCCESS, self.now())
             return SUCCESS, {}
-        started = self._observer.now()
+        started = self.now()
         status, waits = self._permit(state, pod, node_name)
-        self._observer.point("Permit", Code.WAIT if waits else status.code, started)
+        self._permitted(Code.WAIT if waits else status.code, started)
         return status, waits
 
     def _permit(
@@ -204,9 +213,9 @@ class Framework:
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Find out which PreBind plugins have work to do; Skip if none has."""
-        started = self._observer.now()
+        started = self.now()
         status = self._pre_flight(state, pod, node_name)
-        self._observer.point("PreBindPreFlight", status.code, started)
+        self._pre_flown(status.code, started)
         return status
 
     def _pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -252,19 +261,11 @@ class Framework:
             lap(plugin.name, status.code)
         return status
 
-    def pre_bound(self, code: Code, started: float) -> None:
-        """Note that PreBind is through, which began at `started`."""
-        self._observer.point("PreBind", code, started)
-
-    def now(self) -> float:
-        """Return the time by which extension points are measured."""
-        return self._observer.now()
-
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Let the first plugin bind that wants to."""
-        started = self._observer.now()
+        started = self.now()
         status = await self._bind(state, pod, node_name)
-        self._observer.point("Bind", status.code, started)
+        self._bound(status.code, started)
         return status
 
     async def _bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
@@ -281,9 +282,9 @@ class Framework:
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell everybody that the pod is bound, whatever one of them does."""
         if not self.plugins.post_bind:
-            self._observer.span("PostBind", Code.SUCCESS, 0.0)
+            self._post_bound(Code.SUCCESS, self.now())
             return
-        started = self._observer.now()
+        started = self.now()
         lap = self._observer.laps_of("PostBind") if state.is_timed else None
         for plugin in self.plugins.post_bind:
             try:
@@ -292,7 +293,7 @@ class Framework:
                 _log.exception("plugin %s failed after %s was bound", plugin.name, pod.full_name)
             if lap:
                 lap(plugin.name, Code.SUCCESS)
-        self._observer.point("PostBind", Code.SUCCESS, started)
+        self._post_bound(Code.SUCCESS, started)
 
 
 def _refused(status: Status, point: str, plugin: str) -> Status:

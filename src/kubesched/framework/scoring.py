@@ -39,6 +39,8 @@ class Scoring:
     def __init__(self, plugins: ProfilePlugins, table: NodeTable, observer: Unobserved) -> None:
         self._table = table
         self._observer = observer
+        self._pre_scored = observer.stopwatch("PreScore")
+        self._scored_all = observer.stopwatch("Score")
         self._plugins = plugins.score
         self._pre_scores = plugins.pre_score
         # Which kind a plugin is, is asked once: the cycle has better things to do.
@@ -134,7 +136,7 @@ class Scoring:
         nodes = NodeRows(self._table, rows)
         self.prepare(state, pod, plan, nodes)
         observer.asked("PreScore", state.skip_score)
-        started = observer.point("PreScore", Code.SUCCESS, started)
+        started = self._pre_scored(Code.SUCCESS, started)
         for plugin, weight in self._plugins:
             if plugin.name in state.skip_score:
                 continue
@@ -151,7 +153,7 @@ class Scoring:
                 raw = column[rows]
             normalized = None if raw is None else self._normal(plugin, state, raw)
             yield plugin.name, weight, raw, normalized
-        observer.point("Score", Code.SUCCESS, started)
+        self._scored_all(Code.SUCCESS, started)
         observer.asked("Score", state.skip_score, len(rows))
 
     def _normal(self, plugin: RowScore | Score, state: CycleState, raw: Int64Array) -> Int64Array:

@@ -226,7 +226,8 @@ class NodeVolumeLimits(PreFilter, Filter):
 def _elements(rows: Collection[int], nodes: NodeRows) -> list[int]:
     """Return where in `nodes` some rows are."""
     if isinstance(nodes.rows, slice):
-        return sorted(rows)
+        first, end = nodes.rows.start, nodes.rows.stop
+        return sorted(row - first for row in rows if first <= row < end)
     return [element for element, row in enumerate(nodes.rows.tolist()) if row in rows]
 
 

@@ -17,7 +17,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.client.informer import Handler
 from kubesched.client.meta import ApiObject
 from kubesched.metrics.recorder import Metrics
-from kubesched.metrics.series import Bundle
+from kubesched.metrics.series import Histogram
 from kubesched.queue.differences import node_events, pod_events
 
 T = TypeVar("T", bound=ApiObject)
@@ -39,8 +39,8 @@ class TimedHandler(Generic[T]):
     ) -> None:
         self._handler = handler
         self._durations = metrics.event_handling_duration
-        #: kinds of a pod after and before it got its node → where that is noted
-        self._got_node: dict[tuple[str, str], Bundle] = {}
+        #: kind and action → where the event is noted, None: it does not concern us
+        self._events: dict[tuple[str, str], Histogram | None] = {}
         #: names the resource of an event, as its label does; "" for what does not concern us
         self._kind = kind
         self._timer = timer
@@ -49,48 +49,42 @@ class TimedHandler(Generic[T]):
         """One came."""
         started = self._timer()
         self._handler.on_add(obj, initial)
-        self._observe(self._named(obj, "Add"), started)
+        self._note(self._kind(obj), "Add", self._timer() - started)
 
     def on_update(self, old: T, new: T) -> None:
         """One changed."""
         started = self._timer()
         self._handler.on_update(old, new)
+        took_s = self._timer() - started
         if isinstance(old, Pod) and isinstance(new, Pod) and _got_node(old, new):
-            took_s = self._timer() - started
-            self._on_node(self._kind(new), self._kind(old)).observe((took_s, took_s))
+            self._note(self._kind(new), "Add", took_s)
+            self._note(self._kind(old), "Delete", took_s)
         else:
-            self._observe(self._updates(old, new), started)
+            for label in self._updates(old, new):
+                self._durations.labels(label).observe(took_s)
 
     def on_delete(self, obj: T) -> None:
         """One went."""
         started = self._timer()
         self._handler.on_delete(obj)
-        self._observe(self._named(obj, "Delete"), started)
+        self._note(self._kind(obj), "Delete", self._timer() - started)
 
-    def _observe(self, labels: list[str], started: float) -> None:
-        took_s = self._timer() - started
-        for label in labels:
-            self._durations.labels(label).observe(took_s)
-
-    def _on_node(self, after: str, before: str) -> Bundle:
-        bundle = self._got_node.get((after, before))
-        if bundle is None:
-            labels = [f"{after}Add"] if after else []
-            labels += [f"{before}Delete"] if before else []
-            bundle = Bundle(*map(self._durations.labels, labels))
-            self._got_node[after, before] = bundle
-        return bundle
-
-    def _named(self, obj: T, action: str) -> list[str]:
-        kind = self._kind(obj)
-        return [f"{kind}{action}"] if kind else []
+    def _note(self, kind: str, action: str, took_s: float) -> None:
+        try:
+            noted = self._events[kind, action]
+        except KeyError:
+            noted = self._durations.labels(f"{kind}{action}") if kind else None
+            self._events[kind, action] = noted
+        if noted is not None:
+            noted.observe(took_s)
 
     def _updates(self, old: T, new: T) -> list[str]:
         if isinstance(old, Node) and isinstance(new, Node):
             return [event.label for event in node_events(old, new)]
         if isinstance(old, Pod) and isinstance(new, Pod):
             return _pod_updates(old, new) if self._kind(new) else []
-        return self._named(new, "Update")
+        kind = self._kind(new)
+        return [f"{kind}Update"] if kind else []
 
 
 def _got_node(old: Pod, new: Pod) -> bool:

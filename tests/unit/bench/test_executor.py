@@ -284,10 +284,11 @@ def test_a_steady_state_creates_again_what_it_deletes() -> None:
         async with world() as w:
             (measured,) = await w.run(
                 NODES,
-                CreatePods(count=2, template=ONE_POD, steady_for_s=0.4, collect_metrics=True),
+                CreatePods(count=2, template=ONE_POD, steady_for_s=1.5, collect_metrics=True),
             )
+            # When time is over, a round may be half done; what it created is deleted all the same.
             assert measured.pods >= 4
-            assert measured.pods % 2 == 0
+            assert await w.pods("namespace-1") == []
 
     asyncio.run(scenario())
 
@@ -303,7 +304,7 @@ def test_churn_goes_on_until_the_end(mode: str, left: int | None) -> None:
                 templates=(same(objects.service("s-")), same(objects.node(prefix="n-"))),
                 namespace="churn",
             )
-            await w.run(churn, Sleep(duration_s=0.3))
+            await w.run(churn, Sleep(duration_s=1.0))
             services = await w.read_all("/api/v1/namespaces/churn/services")
             nodes = await w.read_all("/api/v1/nodes")
             if left is None:

@@ -259,7 +259,7 @@ async def settle(rounds: int = 20) -> None:
         await asyncio.sleep(0)
 
 
-async def eventually(condition: Callable[[], bool], *, timeout_s: float = 5.0) -> None:
+async def eventually(condition: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
     """Wait until a condition holds."""
     deadline = asyncio.get_running_loop().time() + timeout_s
     while not condition():

@@ -255,15 +255,16 @@ class TestFailures:
         command = _script(tmp_path, f"sleep 600 & echo $! > {tmp_path}/child; wait")
 
         async def main() -> None:
-            plugin = _plugin(command, timeout_s=0.3)
+            # Time enough for a shell to start its child, however busy the machine is.
+            plugin = _plugin(command, timeout_s=1.5)
             started = time.monotonic()
-            with pytest.raises(KubeconfigError, match=r"no answer within 0.3 s"):
+            with pytest.raises(KubeconfigError, match=r"no answer within 1.5 s"):
                 await plugin.authorization_header()
-            assert time.monotonic() - started < 5
+            assert time.monotonic() - started < 10
 
         run(main())
         child = int((tmp_path / "child").read_text())
-        for _ in range(100):
+        for _ in range(1000):
             if not Path(f"/proc/{child}").exists() or _is_zombie(child):
                 break
             time.sleep(0.02)

@@ -172,13 +172,13 @@ class TestHolding:
 
         async def main() -> None:
             async with lab() as it:
-                elector = LeaderElector(it.client, durations(1, 0.4, 0.1), identity="us")
+                elector = LeaderElector(it.client, durations(10, 1, 0.2), identity="us")
                 await elector.acquire()
                 it.hangs = lambda _: True
                 started = RealClock().monotonic()
                 with pytest.raises(LeadershipLostError, match="no answer in time"):
                     await elector.hold()
-                assert 0.4 <= RealClock().monotonic() - started < 0.9
+                assert 1 <= RealClock().monotonic() - started < 3
 
         run(main())
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import select
 import socket
 from collections.abc import Awaitable, Callable
 
@@ -98,9 +99,10 @@ class TestKeepAlive:
     def test_an_idle_connection_is_closed_after_a_while(self, run: Run) -> None:
         async def test(server: ScriptedServer, pool: Transport) -> None:
             await asyncio.gather(*(pool.request("GET", "/") for _ in range(3)))
-            assert server.open_connections == 3
+            assert server.connections == 3
             await eventually(lambda: server.open_connections == 0)
             await pool.request("GET", "/")
+            assert server.connections == 4
 
         run(_with_pool(_ok, test, idle_timeout_s=0.2))
 
@@ -131,9 +133,9 @@ class TestStaleConnections:
     def test_a_connection_closed_while_idle_is_not_used(self, run: Run) -> None:
         async def test(server: ScriptedServer, pool: Transport) -> None:
             await pool.request("POST", "/", body=b"x")
+            (connection,) = pool._pool._idle
             server.requests[0].hang_up()
-            await settle()
-            await asyncio.sleep(0.01)
+            await eventually(lambda: connection.closed)
             await pool.request("POST", "/", body=b"x")
             assert server.connections == 2
 
@@ -148,8 +150,9 @@ class TestStaleConnections:
             await pool.request("POST", "/", body=b"x")
             (connection,) = pool._pool._idle
             connection.transport.pause_reading()  # the loop will not look at the socket
+            ours = connection.transport.get_extra_info("socket").fileno()
             server.requests[0].hang_up()
-            await asyncio.sleep(0.01)
+            await eventually(lambda: bool(select.select([ours], [], [], 0)[0]))
             assert not connection.closed
             await pool.request("POST", "/", body=b"x")
             assert len(server.requests) == 2
@@ -263,7 +266,7 @@ class TestStaleConnections:
 
         async def test(server: ScriptedServer, pool: Transport) -> None:
             assert (await pool.request("GET", "/")).body == b'{"last":"words"}'
-            await asyncio.sleep(0.01)
+            await eventually(lambda: not pool._pool._idle)
             assert (await pool.request("POST", "/", body=b"x")).status == 200
             assert server.connections == 2
 

@@ -152,7 +152,7 @@ def test_stopping_ends_watches() -> None:
         cluster = EmbeddedCluster(run_kubelet=False)
         await cluster.start()
         watching = asyncio.ensure_future(ask(cluster, "GET /api/v1/pods?watch=1"))
-        await asyncio.sleep(0.1)
+        await until(lambda: bool(cluster._app._streams))
 
         async with asyncio.timeout(5):
             await cluster.stop()
@@ -285,11 +285,14 @@ def test_a_namespace_is_emptied_and_goes() -> None:
         pod["metadata"] |= {"namespace": "team", "finalizers": ["example.com/hold"]}
         cluster.create(pod)
 
+        def is_going() -> bool:
+            held = cluster.store.get(PODS, "team/web")
+            return held is not None and "deletionTimestamp" in held.obj["metadata"]
+
         await ask(cluster, "DELETE /api/v1/namespaces/team")
+        await until(is_going)
         await asyncio.sleep(0.3)
-        held = cluster.store.get(PODS, "team/web")
-        assert held is not None
-        assert held.obj["metadata"]["deletionTimestamp"]
+        assert is_going(), "somebody holds it"
         assert cluster.store.get(NAMESPACES, "team") is not None
 
         body = b'{"metadata":{"finalizers":null}}'

@@ -381,7 +381,7 @@ def test_nothing_is_written_when_there_is_nothing_to_do(world: World) -> None:
 
 def test_it_runs_with_the_kubelet() -> None:
     async def until_bound(cluster: EmbeddedCluster, name: str) -> None:
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(20):
             while True:
                 claim = cluster.store.get(CLAIMS, f"default/{name}")
                 if claim is not None and claim.obj["status"]["phase"] == "Bound":

@@ -55,9 +55,9 @@ def bench() -> Bench:
 def test_points_are_timed_one_after_the_other(bench: Bench) -> None:
     started = bench.observer.begin()
     bench.now = 10.5
-    started = bench.observer.point("PreFilter", Code.SUCCESS, started)
+    started = bench.observer.stopwatch("PreFilter")(Code.SUCCESS, started)
     bench.now = 12.0
-    bench.observer.point("Filter", Code.UNSCHEDULABLE, started)
+    assert bench.observer.stopwatch("Filter")(Code.UNSCHEDULABLE, started) == 12.0
     name = "framework_extension_point_duration_seconds"
     labels = {"extension_point": "PreFilter", "status": "Success", "profile": "mine"}
     assert bench.value(f"{name}_sum", **labels) == 0.5
@@ -125,12 +125,40 @@ def test_a_ranking_is_noted_as_a_whole(bench: Bench) -> None:
     assert [bench.evaluations(point, "Ports") for point in RANKING] == [1, 5, 1, 3]
 
 
+def test_a_stopwatch_tells_how_a_point_ended(bench: Bench) -> None:
+    through = bench.observer.stopwatch("Reserve")
+    name = "framework_extension_point_duration_seconds"
+    labels = {"extension_point": "Reserve", "profile": "mine"}
+    assert bench.value(f"{name}_count", status="Success", **labels) is None  # none of it yet
+    for code in (Code.SUCCESS, Code.ERROR, Code.SUCCESS):
+        through(code, 9.5)
+    assert bench.value(f"{name}_count", status="Success", **labels) == 2
+    assert bench.value(f"{name}_sum", status="Success", **labels) == 1.0
+    assert bench.value(f"{name}_count", status="Error", **labels) == 1
+
+
+def test_with_one_feasible_node_there_is_nothing_to_score(bench: Bench) -> None:
+    for point in RANKING:
+        bench.observer.expect(point, plugins("Fit", "Ports"))
+    state = CycleState()
+    state.skip_filter.add("Ports")
+    bench.observer.filtered(state, nodes=5, times=(10.0, 10.5, 12.5))
+    name = "framework_extension_point_duration_seconds_sum"
+    labels = {"status": "Success", "profile": "mine"}
+    seconds = [bench.value(name, extension_point=point, **labels) for point in RANKING]
+    assert seconds == [0.5, 2.0, None, None]
+    assert [bench.evaluations(point, "Fit") for point in RANKING] == [1, 5, 0, 0]
+    assert [bench.evaluations(point, "Ports") for point in RANKING] == [0, 0, 0, 0]
+
+
 def test_nobody_need_watch() -> None:
     observer = Unobserved()
-    assert observer.begin() == observer.now() == observer.point("Filter", Code.SUCCESS, 1.0) == 0.0
+    assert observer.begin() == observer.now() == 0.0
+    assert observer.stopwatch("Filter")(Code.SUCCESS, 1.0) == 0.0
     assert not observer.sampled
     observer.plugin("Filter", "Fit", Code.SUCCESS, 0.0)
     observer.asked("Filter", set())
+    observer.filtered(CycleState(), nodes=1, times=(0.0, 0.0, 0.0))
     observer.ranked(CycleState(), nodes=1, feasible=1, times=(0.0, 0.0, 0.0, 0.0, 0.0))
     assert observer.laps("Filter") is None
     assert observer.gate_laps("PreEnqueue") is None

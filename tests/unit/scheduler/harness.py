@@ -97,7 +97,7 @@ async def scheduler(
         )
         task = asyncio.create_task(app.run())
         try:
-            await asyncio.wait_for(app.started.wait(), 5)
+            await asyncio.wait_for(app.started.wait(), 20)
             yield Harness(cluster, app, task)
             app.cluster.validate()
             app.queue.validate()

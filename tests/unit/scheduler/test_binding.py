@@ -70,7 +70,8 @@ def test_the_next_decision_waits_while_many_are_being_bound() -> None:
             await asyncio.sleep(1.2)
             assert TakesItsTime.at_work == LIMIT
             assert harness.app.cluster.assumed_count <= LIMIT + 1
-            assert harness.app.engine.progress.silent_s < 1.5
+            # It has turned since: nobody takes a loop that waits for one that is stuck.
+            await harness.until(lambda: harness.app.engine.progress.silent_s < 1)
             TakesItsTime.go_on.set()
             await harness.until(lambda: all(map(harness.node_of, names)))
 

@@ -21,24 +21,51 @@ async def ask(name: str, profiler: Profiler | None = None) -> Answer:
     return await (profiler or Profiler())(request(f"/debug/pprof/{name}"))
 
 
-def spin(until: threading.Event) -> None:
+def spin(begun: threading.Event, until: threading.Event) -> None:
+    begun.set()
     while not until.is_set():
         sum(range(1000))
 
 
+class StopAfter(threading.Event):
+    """Is set once it has been waited for so many times, however long that takes."""
+
+    def __init__(self, times: int) -> None:
+        super().__init__()
+        self._left = times
+        self.pauses: list[float | None] = []
+
+    def wait(self, timeout: float | None = None) -> bool:
+        self.pauses.append(timeout)
+        if not self._left:
+            self.set()
+        self._left -= 1
+        return super().wait(timeout)
+
+
 def test_a_profile_shows_where_a_thread_spends_its_time() -> None:
-    done = threading.Event()
-    worker = threading.Thread(target=spin, args=(done,))
+    begun, done, stop = threading.Event(), threading.Event(), StopAfter(20)
+    worker = threading.Thread(target=spin, args=(begun, done))
     worker.start()
     assert worker.ident is not None
     try:
-        stacks = sample(worker.ident, 0.3, stop=threading.Event())
+        assert begun.wait(20)
+        stacks = sample(worker.ident, 60, stop=stop)
     finally:
         done.set()
         worker.join()
 
-    assert stacks.total() >= 3
+    assert stacks.total() == 20
+    assert set(stop.pauses) == {0.01}, "a hundred looks a second"
     assert all(f"{__name__}:spin" in stack for stack in stacks)
+
+
+def test_a_profile_ends_in_time() -> None:
+    began = time.monotonic()
+    stacks = sample(threading.get_ident(), 0.05, stop=threading.Event())
+
+    assert stacks.total() >= 1
+    assert time.monotonic() - began >= 0.05
 
 
 def test_a_profile_is_of_the_event_loop(run: Run) -> None:

@@ -22,6 +22,7 @@ from kubesched.server.options import (
 )
 from kubesched.server.serving import SecureServer, process_started
 from kubesched.server.sources import HealthCheck, Sources
+from tests.unit.client.servers import eventually
 
 from .conftest import Run
 from .delegation import delegated
@@ -113,7 +114,9 @@ def test_a_profile_under_way_ends_with_the_server(run: Run) -> None:
     async def main() -> tuple[Reply, float]:
         async with served(Sources(profiling=True)) as target:
             asking = asyncio.create_task(target.ask("/debug/pprof/profile?seconds=600"))
-            await asyncio.sleep(0.3)
+            parts = target.server._parts
+            assert parts is not None
+            await eventually(lambda: parts.routes.profiler._busy)
             began = time.monotonic()
         return await asking, time.monotonic() - began
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from kubesched.web.page import BODY_LIMIT_BYTES, WebPage
 from kubesched.web.world_state import WorldState
 from tests.unit.builders import node, pod
+from tests.unit.client.servers import eventually
 from tests.unit.explain.worlds import world_of
 
 from .conftest import Run
@@ -263,8 +264,7 @@ def test_who_leaves_before_the_answer_ends_the_work_on_it(
             asking = asyncio.create_task(
                 _reply(page("/ui/api/pods/shop/waiting/explanation", gone=gone))
             )
-            await asyncio.sleep(0.1)
-            assert len(forks()) == 1
+            await eventually(lambda: len(forks()) == 1)
             gone.set()
             assert (await asking).code == 499
         assert forks() == []
