@@ -139,12 +139,16 @@ def _is_excepted(family: str, labels: dict[str, str]) -> bool:
 def both(control_plane: ControlPlane) -> tuple[Scraped, Scraped]:
     """What kube-scheduler and what ours shows after the work."""
 
+    # A pod that could not be bound is not to be tried again before it is deleted. Others do not
+    # wait for their backoff to end: either scheduler has nothing else to do.
+    backoff = {"podInitialBackoffSeconds": 60, "podMaxBackoffSeconds": 60}
+
     def real(lease: str, port: int) -> AbstractContextManager[object]:
-        config = elected(control_plane, lease)
+        config = elected(control_plane, lease, **backoff)
         return control_plane.run_kube_scheduler(config, *serving(control_plane, port))
 
     def ours(lease: str, port: int) -> AbstractContextManager[object]:
-        config = elected(control_plane, lease)
+        config = elected(control_plane, lease, **backoff)
         # Without looking at parked pods by itself: that would count as evaluations.
         flags = (*serving(control_plane, port), "--queue-check-budget=0")
         return run_scheduler(control_plane, config, *flags)

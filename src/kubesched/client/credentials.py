@@ -15,6 +15,7 @@ import ssl
 from pathlib import Path
 from typing import Protocol
 
+from kubesched.client.file_stamp import stamp
 from kubesched.client.memory_file import memory_file, path_of
 from kubesched.clock import Clock, RealClock
 from kubesched.errors import KubeconfigError
@@ -182,13 +183,13 @@ class ClientCertificateFiles:
         self._reload_if_changed()
         return self._inner.invalidate(header) or self._generation != before
 
-    def _stamp(self) -> tuple[int, int]:
-        return self._certificate.stat().st_mtime_ns, self._key.stat().st_mtime_ns
+    def _stamp(self) -> object:
+        return stamp(self._certificate), stamp(self._key)
 
     def _reload_if_changed(self) -> None:
         try:
-            stamp = self._stamp()
-            if stamp == self._loaded:
+            found = self._stamp()
+            if found == self._loaded:
                 return
             self._context.load_cert_chain(self._certificate, self._key)
         except (OSError, ssl.SSLError) as error:  # e.g. the certificate is new and the key not yet
@@ -198,7 +199,7 @@ class ClientCertificateFiles:
                 reason_of(error),
             )
             return
-        self._loaded = stamp
+        self._loaded = found
         self._generation += 1
 
 

@@ -22,7 +22,7 @@ from kubesched.client.limiter import RateLimiter
 from kubesched.client.status import error_from_answer, retry_after
 from kubesched.client.stream import StreamResponse
 from kubesched.client.transport import JSON, Transport, request_name
-from kubesched.errors import ApiError, NotLeadingError
+from kubesched.errors import NotLeadingError
 
 _log = logging.getLogger(__name__)
 
@@ -53,22 +53,6 @@ class _Identity(NamedTuple):
     generation: int
 
 
-class _Request(NamedTuple):
-    """What is sent, however often."""
-
-    method: str
-    path: str
-    body: bytes | None
-    content_type: str
-    #: time.monotonic()
-    deadline: float
-
-    def refusal(self, response: Response) -> ApiError:
-        """The exception for an answer that is not 2xx."""
-        what = request_name(self.method, self.path)
-        return error_from_answer(response.status, response.body, what=what, header=response.header)
-
-
 class Requester:
     """Sends requests until there is an answer to be had."""
 
@@ -89,7 +73,6 @@ class Requester:
         self._transport = transport
         self._limiter = limiter
         self._observer = observer
-        self._send = transport.request if observer is None else self._send_observed
         #: the line made of it
         self._authorization_line = ""
 
@@ -102,25 +85,52 @@ class Requester:
         content_type: str = JSON,
         timeout_s: float,
     ) -> Response:
-        """The answer with a 2xx status; others are raised as ApiError."""
+        """The answer with a 2xx status; others are raised as ApiError.
+
+        A refusal may not be the last word: sign in again, or come back later.
+        """
         if not self._limiter.unlimited:
             await self._await_turn(method)
         deadline = time.monotonic() + timeout_s
-        headers = await self._authorize()
-        self._check_may_send(method, path)
-        identity = self._identity
-        response = await self._send(
-            method,
-            path,
-            body=body,
-            content_type=content_type,
-            timeout_s=timeout_s,
-            headers=headers,
-        )
-        if response.status < 300:
-            return response
-        request = _Request(method, path, body, content_type, deadline)
-        return await self._insist(request, response, refused=identity)
+        retries, may_sign_in = 0, True
+        while True:
+            headers = await self._authorize()
+            self._check_may_send(method, path)
+            identity = self._identity
+            response: Response | None = None
+            started = time.monotonic()
+            try:
+                response = await self._transport.request(
+                    method,
+                    path,
+                    body=body,
+                    content_type=content_type,
+                    timeout_s=timeout_s,
+                    headers=headers,
+                )
+            finally:
+                if self._observer is not None:
+                    sent, code, received = len(body or b""), 0, 0
+                    if response is not None:
+                        code, received = response.status, len(response.body)
+                    took_s = time.monotonic() - started
+                    self._observer.on_answer(method, code, took_s, sizes=(sent, received))
+            if response.status < 300:
+                return response
+            if response.status == 401 and may_sign_in:
+                may_sign_in = False
+                again = await self._sign_in_again(identity)
+            else:
+                again = await self._come_back(method, path, response, deadline, retries)
+                retries += 1
+            if not again:
+                raise error_from_answer(
+                    response.status,
+                    response.body,
+                    what=request_name(method, path),
+                    header=response.header,
+                )
+            timeout_s = deadline - time.monotonic()
 
     async def _await_turn(self, method: str) -> None:
         started = time.monotonic()
@@ -134,38 +144,25 @@ class Requester:
             what = request_name(method, path)
             raise NotLeadingError(f"{what}: not sent, another replica may be in charge by now")
 
-    async def _insist(
-        self, request: _Request, response: Response, *, refused: _Identity
-    ) -> Response:
-        """A refusal may not be the last word: sign in again, or come back later."""
-        retries = 0
-        may_sign_in = True
-        while response.status >= 300:
-            if response.status == 401 and may_sign_in:
-                may_sign_in = False
-                if not await self._sign_in_again(refused):
-                    break
-            else:
-                delay_s = _delay(response, request, retries)
-                if delay_s is None:
-                    break
-                retries += 1
-                await asyncio.sleep(delay_s)
-                if not self._limiter.unlimited:
-                    await self._await_turn(request.method)
-            headers = await self._authorize()
-            self._check_may_send(request.method, request.path)
-            response = await self._send(
-                request.method,
-                request.path,
-                body=request.body,
-                content_type=request.content_type,
-                timeout_s=request.deadline - time.monotonic(),
-                headers=headers,
-            )
-        if response.status >= 300:
-            raise request.refusal(response)
-        return response
+    async def _come_back(
+        self, method: str, path: str, response: Response, deadline: float, retries: int
+    ) -> bool:
+        """Wait as long as the server asks for; False if it does not, or there is no time."""
+        delay_s = _delay(response, retries, time_left_s=deadline - time.monotonic())
+        if delay_s is None:
+            return False
+        _log.debug(
+            "%s: %d, trying again in %g s (retry %d of %d)",
+            request_name(method, path),
+            response.status,
+            delay_s,
+            retries + 1,
+            _MAX_RETRIES,
+        )
+        await asyncio.sleep(delay_s)
+        if not self._limiter.unlimited:
+            await self._await_turn(method)
+        return True
 
     async def _sign_in_again(self, refused: _Identity) -> bool:
         """Whether there are other credentials to try than those that were refused."""
@@ -207,49 +204,12 @@ class Requester:
                 self._transport.renew()
         return self._authorization_line
 
-    async def _send_observed(
-        self,
-        method: str,
-        path: str,
-        *,
-        body: bytes | None,
-        content_type: str,
-        timeout_s: float,
-        headers: str,
-    ) -> Response:
-        started = time.monotonic()
-        code = received = 0
-        try:
-            response = await self._transport.request(
-                method,
-                path,
-                body=body,
-                content_type=content_type,
-                timeout_s=timeout_s,
-                headers=headers,
-            )
-            code, received = response.status, len(response.body)
-            return response
-        finally:
-            if self._observer is not None:
-                sizes = len(body or b""), received
-                self._observer.on_answer(method, code, time.monotonic() - started, sizes=sizes)
 
-
-def _delay(response: Response, request: _Request, retries: int) -> float | None:
+def _delay(response: Response, retries: int, *, time_left_s: float) -> float | None:
     """How long the server asked to wait, None if it did not or there is no time for it."""
     if response.status != 429 and response.status < 500:
         return None
     delay_s = retry_after(response.header("Retry-After"))
-    time_left_s = request.deadline - time.monotonic()
     if delay_s is None or delay_s >= time_left_s or retries >= _MAX_RETRIES:
         return None
-    _log.debug(
-        "%s: %d, trying again in %g s (retry %d of %d)",
-        request_name(request.method, request.path),
-        response.status,
-        delay_s,
-        retries + 1,
-        _MAX_RETRIES,
-    )
     return delay_s

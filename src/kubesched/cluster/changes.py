@@ -19,20 +19,18 @@ class ChangeLog:
         #: position of the first entry that is still kept
         self._start = 0
         self._rows: list[int] = []
+        #: the position after the newest change
+        self.position = 0
         #: set while changes are tried out that will be undone
         self.paused = False
         self._limit = limit
-
-    @property
-    def position(self) -> int:
-        """The position after the newest change."""
-        return self._start + len(self._rows)
 
     def record(self, row: int) -> None:
         """Note that `row` changed."""
         if self.paused:
             return
         self._rows.append(row)
+        self.position += 1
         if len(self._rows) > self._limit:
             dropped = self._limit // 2
             del self._rows[:dropped]

@@ -119,7 +119,7 @@ def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons
     for pre_filter in framework.plugins.pre_filter:
         result = _pre_filter(pre_filter, state, pod, everywhere)
         if result.status.code is Code.SKIP:
-            state.skip_filter.add(pre_filter.name)
+            state.skip_filter |= {pre_filter.name}
             not_asked.add(pre_filter.name)
         elif not result.status.ok:
             of_pod.append(result.status.by(pre_filter.name))

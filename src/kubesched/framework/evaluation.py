@@ -147,7 +147,7 @@ class Evaluator:
                     self._observer.plugin("PreFilter", plugin.name, result.status.code, started)
             status = result.status
             if status.code is Code.SKIP:
-                state.skip_filter.add(plugin.name)
+                state.skip_filter |= {plugin.name}
                 continue
             if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return self._turned_away(status.by(plugin.name), [])

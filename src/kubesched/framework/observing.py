@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
-from collections.abc import Set as AbstractSet
 from typing import Final
 
 from msgspec import Struct
@@ -69,6 +68,10 @@ class Unobserved:
         """Return what notes that an extension point is through."""
         return lambda _code, _started: 0.0
 
+    def blank(self, point: str) -> Histogram:  # noqa: ARG002 (as above)
+        """Return where it is noted that there was nothing to do at a point: in its `zeros`."""
+        return Histogram(())
+
     def plugin(self, point: str, plugin: str, code: Code, started: float) -> float:  # noqa: ARG002 (as above)
         """Note that a plugin is through, if its attempt is timed; return the time."""
         return 0.0
@@ -88,7 +91,7 @@ class Unobserved:
         """Return what times plugins that are asked before a pod's attempt begins, or None."""
         return None
 
-    def asked(self, point: str, skipped: AbstractSet[str], times: int = 1) -> None:
+    def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
 
     def filtered(self, state: CycleState, *, nodes: int, times: tuple[float, ...]) -> None:
@@ -157,6 +160,13 @@ class Observer(Unobserved):
 
         return through
 
+    def blank(self, point: str) -> Histogram:
+        """Return where it is noted that there was nothing to do at a point: in its `zeros`."""
+        series = self._duration(point, Code.SUCCESS)
+        # Nobody is shown a point that there was never anything at.
+        series.silent = True
+        return series
+
     def _duration(self, point: str, code: Code) -> Histogram:
         durations = self._metrics.framework_extension_point_duration
         return durations.labels(point, code.label, self._profile)
@@ -176,9 +186,9 @@ class Observer(Unobserved):
         """Return what times plugins that are asked before a pod's attempt begins, or None."""
         return Laps(self, point) if self._draw() < SHARE else None
 
-    def asked(self, point: str, skipped: AbstractSet[str], times: int = 1) -> None:
+    def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
-        self._tally((point, frozenset(skipped))).value += times
+        self._tally((point, skipped)).value += times
 
     def filtered(self, state: CycleState, *, nodes: int, times: tuple[float, ...]) -> None:
         """Note that all went well in PreFilter and Filter, with one feasible node."""
@@ -190,10 +200,11 @@ class Observer(Unobserved):
     def ranked(self, state: CycleState, *, nodes: int, feasible: int, times: Times) -> None:
         """Note that all went well from PreFilter to Score, with several feasible nodes."""
         last = self._last
+        # The ranker's sets are the same objects for the same plugins.
         if (
             last is None
-            or last.skip_filter != state.skip_filter
-            or last.skip_score != state.skip_score
+            or last.skip_filter is not state.skip_filter
+            or last.skip_score is not state.skip_score
         ):
             last = self._last = self._ranked_like(state)
         begun, filtering, pre_scoring, scoring, ended = times
@@ -207,7 +218,7 @@ class Observer(Unobserved):
     def _ranked_like(self, state: CycleState) -> _Ranked:
         if self._durations is None:
             self._durations = Bundle(*(self._duration(point, Code.SUCCESS) for point in RANKING))
-        skip_filter, skip_score = frozenset(state.skip_filter), frozenset(state.skip_score)
+        skip_filter, skip_score = state.skip_filter, state.skip_score
         return _Ranked(
             skip_filter,
             skip_score,

@@ -24,6 +24,7 @@ from kubesched.framework.plugin import Filter, PreFilter
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.ranking import NEVER, Ranking
 from kubesched.framework.scoring import Scoring
+from kubesched.framework.skipped import SkippedPlugins
 from kubesched.framework.status import Code
 
 #: After a pod for which the ranking was no use, so many of its shape are evaluated step by step.
@@ -33,7 +34,7 @@ PAUSE = 16
 class Ranked:
     """What there is to choose from."""
 
-    __slots__ = ("_passing", "_ranking", "added", "nodes")
+    __slots__ = ("_passing", "_ranking", "added", "feasible", "nodes")
 
     def __init__(self, ranking: Ranking, passing: BoolArray | None) -> None:
         self._ranking = ranking
@@ -41,13 +42,10 @@ class Ranked:
         self._passing = passing
         #: the same
         self.nodes = ranking.nodes if passing is None else NodeRows.where(ranking.table, passing)
+        #: how many they are
+        self.feasible = self.nodes.count
         #: what cluster-wide scores add for each of them, None for nothing
         self.added: Int64Array | None = None
-
-    @property
-    def feasible(self) -> int:
-        """How many rows can take the pod."""
-        return len(self.nodes)
 
     @property
     def totals(self) -> Int64Array:
@@ -87,6 +85,7 @@ class Ranker:
         self._plans = plans
         self._scoring = scoring
         self._observer = observer
+        self._skipped = SkippedPlugins()
         self._pre_filters = of_kind(plugins.pre_filter, PreFilter)
         self._filters = of_kind(plugins.filter, Filter)
 
@@ -135,16 +134,17 @@ class Ranker:
         self, state: CycleState, pod: PodInfo, plan: ShapePlan, everywhere: NodeRows
     ) -> bool:
         """Run PreFilter of cluster-wide plugins; False if one rejects or restricts."""
-        state.skip_filter.update(plan.skips)
+        skipped: list[str] = []
         lap = self._observer.laps("PreFilter") if self._observer.sampled else None
         for name, plugin in self._pre_filters.items():
             result = plugin.pre_filter(state, pod, everywhere)
             if lap:
                 lap(name, result.status.code)
             if result.status.code is Code.SKIP:
-                state.skip_filter.add(name)
+                skipped.append(name)
             elif not result.status.ok or result.node_names is not None:
                 return False
+        state.skip_filter = self._skipped.of(plan.skips, skipped)
         return True
 
     def _filter(
@@ -164,5 +164,6 @@ class Ranker:
                 continue
             if not all(status.rejected for status in verdict.statuses):
                 return None
-            passing = (ranking.passing if passing is None else passing) & ~rejected
+            # Greater: it passed so far, and is not rejected.
+            passing = np.greater(ranking.passing if passing is None else passing, rejected)
         return Ranked(ranking, passing)

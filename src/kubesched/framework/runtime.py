@@ -60,6 +60,10 @@ class Framework:
         self._permitted, self._pre_flown = through("Permit"), through("PreBindPreFlight")
         #: notes that PreBind is through
         self.pre_bound = through("PreBind")
+        blank = self._observer.blank
+        self._without_permit, self._without_post_bind = blank("Permit"), blank("PostBind")
+        #: counts pods that no PreBind plugin has work for
+        self.without_pre_bind = blank("PreBind")
         self._bound, self._post_bound = through("Bind"), through("PostBind")
         self._gates = {plugin.name: plugin for plugin in self.plugins.pre_enqueue}
         #: in-tree plugins that the profile enables and this version does not have
@@ -189,7 +193,7 @@ class Framework:
     ) -> tuple[Status, dict[str, float]]:
         """Ask for permission; return who wants the pod to wait, and how long at most."""
         if not self.plugins.permit:
-            self._permitted(Code.SUCCESS, self.now())
+            self._without_permit.zeros += 1
             return SUCCESS, {}
         started = self.now()
         status, waits = self._permit(state, pod, node_name)
@@ -282,7 +286,7 @@ class Framework:
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell everybody that the pod is bound, whatever one of them does."""
         if not self.plugins.post_bind:
-            self._post_bound(Code.SUCCESS, self.now())
+            self._without_post_bind.zeros += 1
             return
         started = self.now()
         lap = self._observer.laps_of("PostBind") if state.is_timed else None

@@ -21,6 +21,7 @@ from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import ShapePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
 from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.skipped import SkippedPlugins
 from kubesched.framework.status import Code, Status, error
 
 
@@ -41,6 +42,7 @@ class Scoring:
         self._observer = observer
         self._pre_scored = observer.stopwatch("PreScore")
         self._scored_all = observer.stopwatch("Score")
+        self._skipped = SkippedPlugins()
         self._plugins = plugins.score
         self._pre_scores = plugins.pre_score
         # Which kind a plugin is, is asked once: the cycle has better things to do.
@@ -101,16 +103,21 @@ class Scoring:
     def prepare(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
         """Run PreScore; raise AttemptError if a plugin reports an error."""
         if plan.is_scorable:
-            state.skip_score.update(plan.score_skips)
-            for name, plugin in self._cluster_pre_scores.items():
-                self._note(state, name, self._ask(plugin, state, pod, nodes))
+            skipped = [
+                name
+                for name, plugin in self._cluster_pre_scores.items()
+                if _is_skip(name, self._ask(plugin, state, pod, nodes))
+            ]
+            state.skip_score = self._skipped.of(plan.score_skips, skipped)
             return
         for each in self._pre_scores:
             cluster_wide = self._cluster_pre_scores.get(each.name)
             if cluster_wide is None:
-                self._note(state, each.name, plan.pre_score[each.name])
+                status = plan.pre_score[each.name]
             else:
-                self._note(state, each.name, self._ask(cluster_wide, state, pod, nodes))
+                status = self._ask(cluster_wide, state, pod, nodes)
+            if _is_skip(each.name, status):
+                state.skip_score |= {each.name}
 
     def _ask(self, plugin: PreScore, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
         observer = self._observer
@@ -119,13 +126,6 @@ class Scoring:
         if lap:
             lap(plugin.name, status.code)
         return status
-
-    def _note(self, state: CycleState, plugin: str, status: Status) -> None:
-        if status.code is Code.SKIP:
-            state.skip_score.add(plugin)
-        elif not status.ok:
-            text = f'running PreScore plugin "{plugin}": {status.message}'
-            raise AttemptError(error(text).by(plugin))
 
     def _scored(
         self, state: CycleState, pod: PodInfo, plan: ShapePlan, rows: IndexArray
@@ -168,6 +168,16 @@ class Scoring:
         if not plugin.proven_range:
             _check_range(plugin, normalized)
         return normalized
+
+
+def _is_skip(plugin: str, status: Status) -> bool:
+    """Tell whether a plugin has nothing to score; raise AttemptError if it reports an error."""
+    if status.code is Code.SKIP:
+        return True
+    if not status.ok:
+        text = f'running PreScore plugin "{plugin}": {status.message}'
+        raise AttemptError(error(text).by(plugin))
+    return False
 
 
 def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:

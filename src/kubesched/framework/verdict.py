@@ -45,14 +45,22 @@ class Verdict:
     def rejected(self) -> BoolArray | None:
         """Return which rows do not pass, whatever the reason; None if all do."""
         if not self._parts:
-            return None if self._answers is None else self._answers > 0
+            answers = self._answers
+            if answers is None:
+                return None
+            # With one reason, answers are 0 and 1.
+            return (
+                answers.view(np.bool_)
+                if answers.itemsize == 1 == len(self.statuses)
+                else answers > 0
+            )
         rejected: BoolArray | None = None
         for part in self._parts:
             also = part.rejected()
             if rejected is None or also is None:
                 rejected = also if rejected is None else rejected
             else:
-                rejected |= also
+                rejected = rejected | also
         return rejected
 
     def status_of(self, element: int) -> Status | None:

@@ -9,6 +9,7 @@ class QueuedPod:
     """A pod that waits, and what happened to it so far."""
 
     __slots__ = (
+        "algorithm_s",
         "attempt_began",
         "attempts",
         "consecutive_errors",
@@ -30,6 +31,8 @@ class QueuedPod:
         self.queued_at = queued_at
         #: when it was last taken out of the queue, by a clock that never goes back
         self.attempt_began = 0.0
+        #: how long it took to decide in the current attempt, None: there is no decision yet
+        self.algorithm_s: float | None = None
         #: how often it was tried
         self.attempts = 0
         #: failures in a row that were rejections, or errors: they decide how long it backs off

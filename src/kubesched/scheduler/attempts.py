@@ -26,25 +26,24 @@ class Attempts:
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
-        self._algorithm = metrics.scheduling_algorithm_duration.observe
         self._by_result: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
         #: profile, number of attempts → where it is noted that a pod was bound after so many
         self._bound: dict[tuple[str, int], tuple[Counter, Bundle]] = {}
 
     def begin(self, pod: QueuedPod) -> None:
         """A pod was taken out of the queue."""
-        pod.attempt_began = self._clock.monotonic()
+        pod.attempt_began, pod.algorithm_s = self._clock.monotonic(), None
 
     def decided(self, pod: QueuedPod) -> None:
-        """There is a decision, or there is none to be had."""
-        self._algorithm(self._clock.monotonic() - pod.attempt_began)
+        """There is a decision, or there is none to be had; it is noted when the attempt ends."""
+        pod.algorithm_s = self._clock.monotonic() - pod.attempt_began
 
     def bound(self, profile: str, pod: QueuedPod) -> None:
         """The pod is bound."""
         if pod.flushed:
             self._metrics.pod_scheduled_after_flush.inc()
-        attempts, first_at = pod.attempts, pod.initial_attempt_at
-        if first_at is None:
+        attempts, first_at, algorithm_s = pod.attempts, pod.initial_attempt_at, pod.algorithm_s
+        if first_at is None or algorithm_s is None:
             self._ended(SCHEDULED, profile, pod)
             self._metrics.pod_scheduling_attempts.observe(attempts)
             return
@@ -53,13 +52,21 @@ class Attempts:
         count.value += 1
         clock = self._clock
         took_s = clock.monotonic() - pod.attempt_began
-        durations.observe((took_s, attempts, clock.time() - first_at))
+        durations.observe((took_s, attempts, clock.time() - first_at, algorithm_s))
 
     def _bound_after(self, profile: str, attempts: int) -> tuple[Counter, Bundle]:
         metrics = self._metrics
         count, duration = self._of(SCHEDULED, profile)
         waited = metrics.pod_scheduling_sli_duration.labels(attempts_label(attempts))
-        made = count, Bundle(duration, metrics.pod_scheduling_attempts, waited)
+        made = (
+            count,
+            Bundle(
+                duration,
+                metrics.pod_scheduling_attempts,
+                waited,
+                metrics.scheduling_algorithm_duration,
+            ),
+        )
         self._bound[profile, min(attempts, MANY_ATTEMPTS)] = made
         return made
 
@@ -71,6 +78,8 @@ class Attempts:
         count, duration = self._of(result, profile)
         count.value += 1
         duration.observe(self._clock.monotonic() - pod.attempt_began)
+        if pod.algorithm_s is not None:
+            self._metrics.scheduling_algorithm_duration.observe(pod.algorithm_s)
 
     def _of(self, result: str, profile: str) -> tuple[Counter, Histogram]:
         known = self._by_result.get((result, profile))

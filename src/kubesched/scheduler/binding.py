@@ -183,12 +183,14 @@ class Bindings:
                 return _turned_away(status)
         # From here on, whatever goes wrong is an error: no event in the cluster would help.
         self._queue.done(info.uid)
-        started, status = framework.now(), SUCCESS
         if has_pre_bind:
+            started = framework.now()
             status = await self._pre_bind_or_turn_back(framework, decision, pod)
-        framework.pre_bound(status.code, started)
-        if not status.ok:
-            return status.by("")
+            framework.pre_bound(status.code, started)
+            if not status.ok:
+                return status.by("")
+        else:
+            framework.without_pre_bind.zeros += 1
         del self._held[info.uid]
         try:
             if self.extenders is not None and await self.extenders.bind(info.pod, node_name):

@@ -39,8 +39,10 @@ class TimedHandler(Generic[T]):
     ) -> None:
         self._handler = handler
         self._durations = metrics.event_handling_duration
-        #: kind and action → where the event is noted, None: it does not concern us
-        self._events: dict[tuple[str, str], Histogram | None] = {}
+        #: kind and action → where the event is noted, nowhere if it does not concern us
+        self._events: dict[tuple[str, str], tuple[Histogram, ...]] = {}
+        #: kinds of a pod after and before it got its node → where that is noted
+        self._got_node: dict[tuple[str, str], tuple[Histogram, ...]] = {}
         #: names the resource of an event, as its label does; "" for what does not concern us
         self._kind = kind
         self._timer = timer
@@ -49,16 +51,24 @@ class TimedHandler(Generic[T]):
         """One came."""
         started = self._timer()
         self._handler.on_add(obj, initial)
-        self._note(self._kind(obj), "Add", self._timer() - started)
+        took_s = self._timer() - started
+        for noted in self._event(self._kind(obj), "Add"):
+            noted.observe(took_s)
 
     def on_update(self, old: T, new: T) -> None:
         """One changed."""
         started = self._timer()
         self._handler.on_update(old, new)
         took_s = self._timer() - started
-        if isinstance(old, Pod) and isinstance(new, Pod) and _got_node(old, new):
-            self._note(self._kind(new), "Add", took_s)
-            self._note(self._kind(old), "Delete", took_s)
+        if (
+            isinstance(old, Pod)
+            and isinstance(new, Pod)
+            and new.spec.node_name
+            and not old.spec.node_name
+        ):
+            kinds = self._kind(new), self._kind(old)
+            for noted in self._got_node.get(kinds) or self._on_node(*kinds):
+                noted.observe(took_s)
         else:
             for label in self._updates(old, new):
                 self._durations.labels(label).observe(took_s)
@@ -67,16 +77,21 @@ class TimedHandler(Generic[T]):
         """One went."""
         started = self._timer()
         self._handler.on_delete(obj)
-        self._note(self._kind(obj), "Delete", self._timer() - started)
-
-    def _note(self, kind: str, action: str, took_s: float) -> None:
-        try:
-            noted = self._events[kind, action]
-        except KeyError:
-            noted = self._durations.labels(f"{kind}{action}") if kind else None
-            self._events[kind, action] = noted
-        if noted is not None:
+        took_s = self._timer() - started
+        for noted in self._event(self._kind(obj), "Delete"):
             noted.observe(took_s)
+
+    def _event(self, kind: str, action: str) -> tuple[Histogram, ...]:
+        noted = self._events.get((kind, action))
+        if noted is None:
+            noted = (self._durations.labels(f"{kind}{action}"),) if kind else ()
+            self._events[kind, action] = noted
+        return noted
+
+    def _on_node(self, after: str, before: str) -> tuple[Histogram, ...]:
+        noted = self._event(after, "Add") + self._event(before, "Delete")
+        self._got_node[after, before] = noted
+        return noted
 
     def _updates(self, old: T, new: T) -> list[str]:
         if isinstance(old, Node) and isinstance(new, Node):
@@ -85,10 +100,6 @@ class TimedHandler(Generic[T]):
             return _pod_updates(old, new) if self._kind(new) else []
         kind = self._kind(new)
         return [f"{kind}Update"] if kind else []
-
-
-def _got_node(old: Pod, new: Pod) -> bool:
-    return bool(new.spec.node_name) and not old.spec.node_name
 
 
 def _pod_updates(old: Pod, new: Pod) -> list[str]:

@@ -29,6 +29,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 from msgspec import Struct
 
 from kubesched.client.credentials import load_certificate, reason_of
+from kubesched.client.file_stamp import stamp
 from kubesched.errors import ConfigError
 from kubesched.server.options import ServingOptions
 
@@ -124,15 +125,6 @@ class FilePair:
 
     def _stamp(self) -> object:
         return stamp(self._cert_file), stamp(self._key_file)
-
-
-def stamp(path: Path) -> object:
-    """Return what is different after a file was changed or replaced, a link to it included."""
-    try:
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def serving_pair(options: ServingOptions) -> PairSource:

@@ -22,10 +22,10 @@ from msgspec import Struct
 from kubesched.api.meta import ApiStruct, ObjectMeta
 from kubesched.client import resources
 from kubesched.client.credentials import reason_of
+from kubesched.client.file_stamp import stamp
 from kubesched.client.informer import Informer
 from kubesched.client.rest import ApiClient
 from kubesched.errors import ClientError, ConfigError, ForbiddenError, NotFoundError
-from kubesched.server.certificates import stamp
 from kubesched.server.options import AuthenticationOptions
 
 _log = logging.getLogger(__name__)

@@ -86,8 +86,8 @@ def test_a_plugin_s_time(bench: Bench) -> None:
 
 def test_plugins_that_are_skipped_are_not_asked(bench: Bench) -> None:
     bench.observer.expect("Filter", plugins("Fit", "Ports"))
-    bench.observer.asked("Filter", {"Ports"}, 5)
-    bench.observer.asked("Filter", set(), 2)
+    bench.observer.asked("Filter", frozenset({"Ports"}), 5)
+    bench.observer.asked("Filter", frozenset(), 2)
     assert bench.evaluations("Filter", "Fit") == 7
     assert bench.evaluations("Filter", "Ports") == 2
 
@@ -96,14 +96,14 @@ def test_plugins_show_before_they_are_asked(bench: Bench) -> None:
     assert bench.evaluations("Score", "Fit") is None
     bench.observer.expect("Score", plugins("Fit"))
     assert bench.evaluations("Score", "Fit") == 0
-    bench.observer.asked("Score", set())
+    bench.observer.asked("Score", frozenset())
     assert bench.evaluations("Score", "Fit") == 1
     # Another configuration with the same profile goes on counting.
     another = Observer(bench.metrics, "mine", timer=lambda: 0.0)
     another.expect("Score", plugins("Fit", "Images"))
     assert bench.evaluations("Score", "Fit") == 1
-    another.asked("Score", set(), 2)
-    bench.observer.asked("Score", set(), 4)
+    another.asked("Score", frozenset(), 2)
+    bench.observer.asked("Score", frozenset(), 4)
     assert bench.evaluations("Score", "Fit") == 7
     assert bench.evaluations("Score", "Images") == 2
 
@@ -112,8 +112,8 @@ def test_a_ranking_is_noted_as_a_whole(bench: Bench) -> None:
     for point in RANKING:
         bench.observer.expect(point, plugins("Fit", "Ports"))
     plain, with_ports = CycleState(), CycleState()
-    plain.skip_filter.add("Ports")
-    plain.skip_score.add("Ports")
+    plain.skip_filter = frozenset({"Ports"})
+    plain.skip_score = frozenset({"Ports"})
     times = (10.0, 10.5, 12.5, 12.75, 16.75)
     for state in (plain, plain, with_ports):
         bench.observer.ranked(state, nodes=5, feasible=3, times=times)
@@ -137,11 +137,21 @@ def test_a_stopwatch_tells_how_a_point_ended(bench: Bench) -> None:
     assert bench.value(f"{name}_count", status="Error", **labels) == 1
 
 
+def test_a_point_with_nothing_to_do_takes_no_time(bench: Bench) -> None:
+    blank = bench.observer.blank("Permit")
+    name = "framework_extension_point_duration_seconds"
+    labels = {"extension_point": "Permit", "status": "Success", "profile": "mine"}
+    assert bench.value(f"{name}_count", **labels) is None
+    blank.zeros += 2
+    assert bench.value(f"{name}_count", **labels) == 2
+    assert bench.value(f"{name}_sum", **labels) == 0
+
+
 def test_with_one_feasible_node_there_is_nothing_to_score(bench: Bench) -> None:
     for point in RANKING:
         bench.observer.expect(point, plugins("Fit", "Ports"))
     state = CycleState()
-    state.skip_filter.add("Ports")
+    state.skip_filter = frozenset({"Ports"})
     bench.observer.filtered(state, nodes=5, times=(10.0, 10.5, 12.5))
     name = "framework_extension_point_duration_seconds_sum"
     labels = {"status": "Success", "profile": "mine"}
@@ -157,7 +167,7 @@ def test_nobody_need_watch() -> None:
     assert observer.stopwatch("Filter")(Code.SUCCESS, 1.0) == 0.0
     assert not observer.sampled
     observer.plugin("Filter", "Fit", Code.SUCCESS, 0.0)
-    observer.asked("Filter", set())
+    observer.asked("Filter", frozenset())
     observer.filtered(CycleState(), nodes=1, times=(0.0, 0.0, 0.0))
     observer.ranked(CycleState(), nodes=1, feasible=1, times=(0.0, 0.0, 0.0, 0.0, 0.0))
     assert observer.laps("Filter") is None
@@ -205,6 +215,6 @@ def test_one_pod_in_ten_has_the_plugins_at_the_gate_timed(bench: Bench) -> None:
 def test_pods_that_are_asked_differently_in_turns(bench: Bench) -> None:
     bench.observer.expect("Filter", plugins("A", "B"))
     for _ in range(3):
-        bench.observer.asked("Filter", {"A"})
-        bench.observer.asked("Filter", set())
+        bench.observer.asked("Filter", frozenset({"A"}))
+        bench.observer.asked("Filter", frozenset())
     assert (bench.evaluations("Filter", "A"), bench.evaluations("Filter", "B")) == (3, 6)

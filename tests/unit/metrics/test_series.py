@@ -85,6 +85,20 @@ def test_histogram_counts_what_each_bound_covers(values: list[float]) -> None:
     assert histogram.sum == pytest.approx(sum(values))
 
 
+def test_zeros_can_be_counted_instead_of_noted() -> None:
+    counted, noted = Histogram((0.0, 1.0)), Histogram((0.0, 1.0))
+    for _ in range(3):
+        counted.zeros += 1
+        noted.observe(0)
+    counted.observe(0.5)
+    noted.observe(0.5)
+    assert counted.cumulative() == noted.cumulative() == [3, 4, 4]
+    assert counted.sum == noted.sum == 0.5
+    counted.zeros += 1
+    counted.reset()
+    assert counted.count == 0
+
+
 def test_histogram_forgets() -> None:
     histogram = Histogram((1.0,))
     observe = histogram.observe  # recorders may keep the method instead of the series

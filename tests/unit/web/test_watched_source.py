@@ -83,7 +83,7 @@ def test_pods_that_get_a_node_are_the_rate(run_once: Run) -> None:
                     "target": {"kind": "Node", "name": first},
                 }
                 await client.post("/api/v1/namespaces/default/pods/waiting/binding", binding)
-            await eventually(lambda: max(source.rate(state).history) > 0, timeout_s=5)
+            await eventually(lambda: max(source.rate(state).history) > 0)
             for task in (running, watching):
                 task.cancel()
             await asyncio.gather(running, watching, return_exceptions=True)
