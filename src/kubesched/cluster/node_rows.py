@@ -104,7 +104,7 @@ class NodeRows:
 
 
 def _to_read(values: npt.NDArray[D]) -> npt.NDArray[D]:
-    values.setflags(write=False)
+    values.setflags(False)
     return values
 
 

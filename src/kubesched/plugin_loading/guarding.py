@@ -14,7 +14,6 @@ import inspect
 import math
 from collections.abc import Callable
 from functools import partial, wraps
-from operator import attrgetter
 from typing import Any, Final, cast
 
 import numpy as np
@@ -162,7 +161,7 @@ def _wrapped(method: str, own: Method) -> Method:
 
 def _wrapped_status(method: str, own: Method) -> Method:
     instead = _INSTEAD[method]
-    note = attrgetter("spent" if method in _IN_CYCLE else "took")
+    in_cycle = method in _IN_CYCLE
 
     @wraps(own)
     def guarded_method(self: object, *arguments: object) -> object:
@@ -173,7 +172,9 @@ def _wrapped_status(method: str, own: Method) -> Method:
         except Exception as bug:  # noqa: BLE001 (the scheduler goes on, whatever a plugin does)
             return instead(watch.failed(bug, _pod_in(arguments)))
         finally:
-            note(watch)(method, watch.timer() - started, _pod_in(arguments))
+            seconds = watch.timer() - started
+            if not (in_cycle and watch.spent(method, seconds)):
+                watch.took(method, seconds, _pod_in(arguments))
 
     return guarded_method
 
@@ -184,7 +185,8 @@ def _wrapped_ending(method: str, own: Method) -> Method:
     @wraps(own)
     def guarded_method(self: Plugin, *arguments: object) -> object:
         watch = _watch_of(self)
-        started = watch.timer()
+        now = watch.timer
+        started = now()
         try:
             return check(own(self, *arguments), arguments[-1])
         except AttemptError:
@@ -192,7 +194,9 @@ def _wrapped_ending(method: str, own: Method) -> Method:
         except Exception as bug:
             raise _ended(self, watch, bug, _pod_in(arguments)) from bug
         finally:
-            watch.spent(method, watch.timer() - started, _pod_in(arguments))
+            seconds = now() - started
+            if not watch.spent(method, seconds):
+                watch.took(method, seconds, _pod_in(arguments))
 
     return guarded_method
 
@@ -214,7 +218,9 @@ def _wrapped_making(method: str, own: Method) -> Method:
             except Exception as bug:
                 raise _ended(self, watch, bug) from bug
             finally:
-                watch.spent(method, watch.timer() - started)
+                seconds = watch.timer() - started
+                if not watch.spent(method, seconds):
+                    watch.took(method, seconds)
 
         return guarded_ask
 

@@ -7,13 +7,13 @@
 A plugin that fails does so for one pod after the other; a log full of it hides the rest. So the
 first one is logged, with an event on its pod, and after that one a period with their number.
 
-A cycle runs without a pause, so it is over when the event loop has its next turn, or when somebody
-says so (`settle`). Where no loop runs, every call is a cycle of its own.
+Whoever runs a cycle says so (`begin`, `end`), and about which pod: row-local plugins never see one.
+While one cycle waits for somebody outside, another may begin and end. Outside of a cycle every call
+has the budget for itself.
 """
 
 from __future__ import annotations
 
-import asyncio
 import traceback
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -73,14 +73,12 @@ class Watch:
         self._slow_told = _NowAndThen(timer)
         self.timer = timer
         self.budget_s = budget_s
-        #: method → seconds in the cycle that is under way
-        self._spent: dict[str, float] = {}
-        #: the pod of that cycle, as far as calls have told
+        #: method → seconds in the cycle that is under way, None: there is none
+        self._spent: dict[str, float] | None = None
+        #: the pod of that cycle
         self._pod: PodInfo | None = None
-        #: what it failed with in that cycle, as long as nobody knows for which pod; "" for nothing
-        self._failure = ""
-        #: who runs that cycle
-        self._task: asyncio.Task[object] | None = None
+        #: cycles that wait, of each the same two
+        self._waiting: list[tuple[dict[str, float] | None, PodInfo | None]] = []
         #: records events; what happens before it is there waits, the last of each reason
         self._tell: Tell | None = None
         self._untold: dict[str, Trouble] = {}
@@ -98,36 +96,32 @@ class Watch:
         text = f"plugin {self._plugin} failed at {where(bug, self._file)}: {what(bug)}"
         if count := self._failures_told.due():
             _log.error("Plugin failed", text, plugin=self._plugin, failures=count)
-            about, note = pod or self._pod, _times(text, count)
-            if about is None:
-                self._failure = note
-            self._report(about, FAILED, note)
+            self._report(pod or self._pod, FAILED, _times(text, count))
         if _log.enabled(4):
             _log.v(4, "Plugin failed", trace="".join(traceback.format_exception(bug)))
         return text
 
-    def spent(self, method: str, seconds: float, pod: PodInfo | None = None) -> None:
-        """Take note of a call that is part of a scheduling cycle."""
-        if not self._spent:
-            try:
-                asyncio.get_running_loop().call_soon(self.settle)
-            except RuntimeError:
-                self.took(method, seconds, pod)
-                return
-            self._task = asyncio.current_task()
-        self._spent[method] = self._spent.get(method, 0.0) + seconds
-        self._pod = pod or self._pod
+    def begin(self, pod: PodInfo) -> None:
+        """Take note that a scheduling cycle begins."""
+        self._waiting.append((self._spent, self._pod))
+        self._spent, self._pod = {}, pod
 
-    def settle(self, pod: PodInfo | None = None) -> None:
-        """Take note that the cycle under way is over; `pod` is the one it was about."""
-        if pod is not None and self._spent and self._task is not asyncio.current_task():
-            return  # another pod's cycle, which is over when its own turn is
-        spent, about, failure = self._spent, self._pod or pod, self._failure
-        self._spent, self._pod, self._failure, self._task = {}, None, "", None
-        if failure:
-            self._report(about, FAILED, failure)
+    def end(self) -> None:
+        """Take note that the cycle is over that began last."""
+        spent, pod = self._spent, self._pod
+        self._spent, self._pod = self._waiting.pop()
         if spent:
-            self.took(max(spent, key=lambda each: spent[each]), sum(spent.values()), about)
+            seconds = sum(spent.values())
+            if seconds > self.budget_s:
+                self.took(max(spent, key=lambda each: spent[each]), seconds, pod)
+
+    def spent(self, method: str, seconds: float) -> bool:
+        """Add a call to the cycle that is under way; False if there is none."""
+        spent = self._spent
+        if spent is None:
+            return False
+        spent[method] = spent.get(method, 0.0) + seconds
+        return True
 
     def took(self, method: str, seconds: float, pod: PodInfo | None = None) -> None:
         """Compare a cycle, or a call outside of one, with the budget; `method` took most of it."""

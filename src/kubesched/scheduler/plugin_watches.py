@@ -3,14 +3,13 @@
     a plugin's Watch ──> PluginWatches ──> an event on the pod
 
 A watch does not know whose cycle it is in when a row-local plugin is asked, which never sees a pod.
-So it is told at the end of each decision.
+So it is told before each decision.
 """
 
 from __future__ import annotations
 
 from weakref import WeakKeyDictionary
 
-from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.runtime import Framework
 from kubesched.plugin_loading.watching import Trouble, Watch, watches_of
 from kubesched.scheduler.recorders import Recorders
@@ -23,8 +22,8 @@ class PluginWatches:
         self._recorders = recorders
         self._watches: WeakKeyDictionary[Framework, tuple[Watch, ...]] = WeakKeyDictionary()
 
-    def settle(self, framework: Framework, pod: PodInfo) -> None:
-        """Take note that the decision about a pod has been made."""
+    def of(self, framework: Framework) -> tuple[Watch, ...]:
+        """Return those of a profile."""
         watches = self._watches.get(framework)
         if watches is None:
             watches = self._watches[framework] = tuple(
@@ -32,8 +31,7 @@ class PluginWatches:
             )
             for watch in watches:
                 watch.report_to(self._tell)
-        for watch in watches:
-            watch.settle(pod)
+        return watches
 
     def _tell(self, trouble: Trouble) -> None:
         self._recorders.warning(

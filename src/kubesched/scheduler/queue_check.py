@@ -20,6 +20,7 @@ from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
+from kubesched.plugin_loading.watching import watches_of
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 
@@ -107,10 +108,16 @@ class QueueCheck:
     def _check(self, pod: QueuedPod) -> None:
         framework = self._frameworks[pod.info.pod.spec.scheduler_name]
         self.checked += 1
+        watches = watches_of(framework.plugins.instances.values())
+        for watch in watches:
+            watch.begin(pod.info)
         try:
             found = framework.evaluator.look_for_feasible(CycleState(), pod.info)
         except AttemptError:
             return
+        finally:
+            for watch in watches:
+                watch.end()
         if isinstance(found, Diagnosis) or len(found) == 0:
             return
         rejectors = sorted(pod.rejectors)

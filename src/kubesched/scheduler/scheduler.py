@@ -129,18 +129,24 @@ class Scheduler:
             return
         if _log.enabled(3):
             _log.v(3, "Attempting to schedule pod", pod=pod.info.full_name)
-        if self.extended_cycle is None:
-            if self._journal is not None:
-                self._journal.deciding()
-            decision = self._cycle.schedule(framework, pod.info)
-        else:
-            if self._journal is not None:
-                self._journal.asking(framework.scheduler_name, pod.info.pod)
-            decision = await self.extended_cycle.schedule(framework, pod.info)
+        watches = self._plugin_watches.of(framework)
+        for watch in watches:
+            watch.begin(pod.info)
+        try:
+            if self.extended_cycle is None:
+                if self._journal is not None:
+                    self._journal.deciding()
+                decision = self._cycle.schedule(framework, pod.info)
+            else:
+                if self._journal is not None:
+                    self._journal.asking(framework.scheduler_name, pod.info.pod)
+                decision = await self.extended_cycle.schedule(framework, pod.info)
+        finally:
+            for watch in watches:
+                watch.end()
         if self._journal is not None:
             self._journal.decided(framework.scheduler_name, pod, decision)
         self._attempts.decided(pod)
-        self._plugin_watches.settle(framework, pod.info)
         if decision.node_name:
             self._bindings.start(framework, pod, decision)
         else:

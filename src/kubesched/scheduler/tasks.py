@@ -14,13 +14,18 @@ class Tasks:
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
+        #: where they run, once there are any: asking for it each time is a system call
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
         """Let something happen in the background; return the task."""
-        task = asyncio.create_task(work)
+        loop = self._loop
+        if loop is None or loop.is_closed():
+            loop = self._loop = asyncio.get_running_loop()
+        task = loop.create_task(work)
         self._tasks.add(task)
         task.add_done_callback(self._done)
         return task

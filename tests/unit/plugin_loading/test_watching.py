@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-
 import pytest
 
 from kubesched.clock import VirtualClock
@@ -39,27 +36,15 @@ def lab() -> Lab:
     return Lab()
 
 
-def in_turns(*turns: Callable[[], None]) -> None:
-    """Run each in a turn of the event loop of its own, as cycles are."""
-
-    async def run() -> None:
-        for each in turns:
-            each()
-            await asyncio.sleep(0)
-
-    asyncio.run(run())
-
-
-def spend(lab: Lab, *seconds: float, about: PodInfo | None = FIRST) -> Callable[[], None]:
-    def calls() -> None:
-        for each in seconds:
-            lab.watch.spent("score", each, about)
-
-    return calls
+def cycle(lab: Lab, *seconds: float, about: PodInfo = FIRST) -> None:
+    lab.watch.begin(about)
+    for each in seconds:
+        assert lab.watch.spent("score", each)
+    lab.watch.end()
 
 
 def test_calls_of_one_cycle_share_a_budget(lab: Lab) -> None:
-    in_turns(spend(lab, 0.06, 0.06))
+    cycle(lab, 0.06, 0.06)
     assert lab.slow == 1
     (trouble,) = lab.told
     assert (trouble.reason, trouble.pod.metadata.name) == (SLOW, "first")
@@ -69,45 +54,34 @@ def test_calls_of_one_cycle_share_a_budget(lab: Lab) -> None:
 
 
 def test_calls_of_two_cycles_do_not(lab: Lab) -> None:
-    in_turns(spend(lab, 0.06), spend(lab, 0.06, about=SECOND))
+    cycle(lab, 0.06)
+    cycle(lab, 0.06, about=SECOND)
     assert (lab.slow, lab.told) == (0, [])
 
 
 def test_a_slow_cycle_counts_once_and_the_next_one_begins_anew(lab: Lab) -> None:
-    in_turns(spend(lab, 0.2, 0.2), spend(lab, 0.05, about=SECOND))
+    cycle(lab, 0.2, 0.2)
+    cycle(lab, 0.05, about=SECOND)
     assert lab.slow == 1
 
 
-def test_without_a_loop_every_call_is_a_cycle(lab: Lab) -> None:
-    spend(lab, 0.06, 0.06, 0.2)()
+def test_outside_of_a_cycle_every_call_has_the_budget_for_itself(lab: Lab) -> None:
+    for seconds in (0.06, 0.06, 0.2):
+        assert not lab.watch.spent("score", seconds)
+        lab.watch.took("score", seconds)
     assert lab.slow == 1
+    assert lab.told == [], "nobody knows whose it was"
 
 
-def test_who_settles_says_which_pod_it_was(lab: Lab) -> None:
-    """A row-local plugin is told a shape, and not whose it is."""
-
-    def cycle() -> None:
-        spend(lab, 0.2, about=None)()
-        lab.watch.settle(SECOND)
-
-    in_turns(cycle)
+def test_a_cycle_that_waits_is_not_charged_for_another(lab: Lab) -> None:
+    lab.watch.begin(FIRST)
+    lab.watch.spent("filter", 0.06)
+    cycle(lab, 0.06, 0.07, about=SECOND)
+    lab.watch.spent("score", 0.02)
+    lab.watch.end()
+    assert lab.slow == 1
     assert [each.pod.metadata.name for each in lab.told] == ["second"]
-
-
-def test_a_binding_that_fails_does_not_claim_the_cycle_of_another_pod(lab: Lab) -> None:
-    async def run() -> None:
-        async def cycle() -> None:
-            spend(lab, 0.2, about=None)()
-
-        async def binding() -> None:
-            lab.watch.settle(SECOND)
-
-        await asyncio.gather(cycle(), binding())
-        await asyncio.sleep(0)
-
-    asyncio.run(run())
-    assert lab.slow == 1, "it is counted all the same"
-    assert lab.told == [], "nobody knows whose cycle it was"
+    assert not lab.watch.spent("score", 0.0), "no cycle is left"
 
 
 def test_events_are_one_a_period_with_their_number(lab: Lab) -> None:
@@ -124,13 +98,11 @@ def test_events_are_one_a_period_with_their_number(lab: Lab) -> None:
     assert lab.metrics.plugin_failures.labels("Mine").value == 4
 
 
-def test_a_failure_that_names_no_pod_is_told_on_the_one_whose_cycle_it_ended(lab: Lab) -> None:
-    def cycle() -> None:
-        lab.watch.failed(ValueError("no"))
-        spend(lab, 0.01, about=None)()
-        lab.watch.settle(SECOND)
-
-    in_turns(cycle, lambda: lab.watch.settle(FIRST))
+def test_a_failure_that_names_no_pod_is_told_on_the_one_whose_cycle_it_is_in(lab: Lab) -> None:
+    """A row-local plugin is told a shape, and not whose it is."""
+    lab.watch.begin(SECOND)
+    lab.watch.failed(ValueError("no"))
+    lab.watch.end()
     assert [(each.reason, each.pod.metadata.name) for each in lab.told] == [(FAILED, "second")]
 
 
