@@ -25,3 +25,10 @@ def grown(array: npt.NDArray[DType], shape: tuple[int, ...], fill: Any = 0) -> n
     result = np.full(shape, fill, dtype=array.dtype)
     result[tuple(slice(0, n) for n in array.shape)] = array
     return result
+
+
+def read_only(array: npt.NDArray[DType]) -> npt.NDArray[DType]:
+    """Return the same memory as an array that cannot be written to."""
+    shown = array.view()
+    shown.setflags(write=False)
+    return shown

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -17,10 +17,21 @@ if TYPE_CHECKING:
 D = TypeVar("D", bound=np.generic)
 
 
+class ShownColumns(NamedTuple):
+    """Columns of the node table: the same memory, to be read and not written to."""
+
+    allocatable: Int64Array
+    requested: Int64Array
+    non_zero_requested: Int64Array
+    allowed_pods: Int64Array
+    pod_count: Int64Array
+    unschedulable: BoolArray
+
+
 class NodeRows:
     """A view of the node table; every property is an array with one element a row asked about.
 
-    These arrays are to be read. Where they share the table's memory, writing to them raises.
+    Where such an array shares the table's memory, writing to it raises.
     """
 
     __slots__ = ("count", "rows", "table")
@@ -62,29 +73,29 @@ class NodeRows:
     @property
     def unschedulable(self) -> BoolArray:
         """Whether the node is cordoned."""
-        return _to_read(self.table.unschedulable[self.rows])
+        return self.table.shown.unschedulable[self.rows]
 
     @property
     def allowed_pods(self) -> Int64Array:
         """How many pods the node takes."""
-        return _to_read(self.table.allowed_pods[self.rows])
+        return self.table.shown.allowed_pods[self.rows]
 
     @property
     def pod_count(self) -> Int64Array:
         """How many pods the node has."""
-        return _to_read(self.table.pod_count[self.rows])
+        return self.table.shown.pod_count[self.rows]
 
     def allocatable(self, resource: int) -> Int64Array:
         """How much of a resource, by its number, the node offers."""
-        return _to_read(self.table.allocatable[resource, self.rows])
+        return self.table.shown.allocatable[resource, self.rows]
 
     def requested(self, resource: int) -> Int64Array:
         """How much of a resource the node's pods request."""
-        return _to_read(self.table.requested[resource, self.rows])
+        return self.table.shown.requested[resource, self.rows]
 
     def non_zero_requested(self, resource: int) -> Int64Array:
         """The same for cpu and memory, with a default for pods that request none."""
-        return _to_read(self.table.non_zero_requested[resource, self.rows])
+        return self.table.shown.non_zero_requested[resource, self.rows]
 
     def by_taints(self, lookup: Lookup[tuple[Taint, ...], D]) -> npt.NDArray[D]:
         """A function of the node's taints."""
@@ -101,11 +112,6 @@ class NodeRows:
         marked = np.zeros(self.table.size, dtype=np.bool_)
         marked[rows] = True
         return marked[self.rows]
-
-
-def _to_read(values: npt.NDArray[D]) -> npt.NDArray[D]:
-    values.setflags(False)
-    return values
 
 
 class SupposedRows(NodeRows):

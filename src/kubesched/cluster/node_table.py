@@ -16,11 +16,12 @@ import numpy as np
 from kubesched.api import names
 from kubesched.api.core import Node, Taint
 from kubesched.api.requests import node_allocatable
-from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown
+from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown, read_only
 from kubesched.cluster.changes import ChangeLog
 from kubesched.cluster.domains import Domains
 from kubesched.cluster.images import Images, image_sizes
 from kubesched.cluster.node_order import NodeOrder
+from kubesched.cluster.node_rows import ShownColumns
 from kubesched.cluster.pod_counters import PodCounter, PodCounters, Selection
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.ports import HostPorts
@@ -71,6 +72,8 @@ class NodeTable:
         self.pod_count: Int64Array = np.zeros(FIRST_CAPACITY, np.int64)
         self.valid: BoolArray = np.zeros(FIRST_CAPACITY, np.bool_)
         self.unschedulable: BoolArray = np.zeros(FIRST_CAPACITY, np.bool_)
+        #: the same columns for others, who cannot write to them
+        self.shown = self._show()
         #: ids into `taint_sets` and `feature_sets`
         self.taint_ids: Int32Array = np.zeros(FIRST_CAPACITY, np.int32)
         self.feature_ids: Int32Array = np.zeros(FIRST_CAPACITY, np.int32)
@@ -278,6 +281,7 @@ class NodeTable:
         shape = (len(self.resources), self._capacity)
         self.allocatable = grown(self.allocatable, shape)
         self.requested = grown(self.requested, shape)
+        self.shown = self._show()
         # Pods may have requested it before any node offered it.
         for row, pods in enumerate(self.pods):
             for pod in pods.values():
@@ -314,6 +318,17 @@ class NodeTable:
         for column in self._labels.values():
             column.ids = grown(column.ids, (capacity,))
         self._capacity = capacity
+        self.shown = self._show()
+
+    def _show(self) -> ShownColumns:
+        return ShownColumns(
+            allocatable=read_only(self.allocatable),
+            requested=read_only(self.requested),
+            non_zero_requested=read_only(self.non_zero_requested),
+            allowed_pods=read_only(self.allowed_pods),
+            pod_count=read_only(self.pod_count),
+            unschedulable=read_only(self.unschedulable),
+        )
 
     # --- checks -----------------------------------------------------------------------------
 

@@ -73,12 +73,14 @@ class Watch:
         self._slow_told = _NowAndThen(timer)
         self.timer = timer
         self.budget_s = budget_s
-        #: method → seconds in the cycle that is under way, None: there is none
-        self._spent: dict[str, float] | None = None
-        #: the pod of that cycle
+        #: whether a cycle is under way, and its pod
+        self._in_cycle = False
         self._pod: PodInfo | None = None
-        #: cycles that wait, of each the same two
-        self._waiting: list[tuple[dict[str, float] | None, PodInfo | None]] = []
+        #: method → seconds in that cycle, and their sum
+        self._spent: dict[str, float] = {}
+        self._seconds = 0.0
+        #: cycles that wait while another one is under way
+        self._waiting: list[tuple[PodInfo | None, dict[str, float], float]] = []
         #: records events; what happens before it is there waits, the last of each reason
         self._tell: Tell | None = None
         self._untold: dict[str, Trouble] = {}
@@ -103,24 +105,28 @@ class Watch:
 
     def begin(self, pod: PodInfo) -> None:
         """Take note that a scheduling cycle begins."""
-        self._waiting.append((self._spent, self._pod))
-        self._spent, self._pod = {}, pod
+        if self._in_cycle:
+            self._waiting.append((self._pod, self._spent, self._seconds))
+            self._spent, self._seconds = {}, 0.0
+        self._in_cycle, self._pod = True, pod
 
     def end(self) -> None:
         """Take note that the cycle is over that began last."""
-        spent, pod = self._spent, self._pod
-        self._spent, self._pod = self._waiting.pop()
-        if spent:
-            seconds = sum(spent.values())
-            if seconds > self.budget_s:
-                self.took(max(spent, key=lambda each: spent[each]), seconds, pod)
+        spent = self._spent
+        if self._seconds > self.budget_s:
+            self.took(max(spent, key=lambda each: spent[each]), self._seconds, self._pod)
+        if self._waiting:
+            self._pod, self._spent, self._seconds = self._waiting.pop()
+            return
+        spent.clear()
+        self._in_cycle, self._pod, self._seconds = False, None, 0.0
 
     def spent(self, method: str, seconds: float) -> bool:
         """Add a call to the cycle that is under way; False if there is none."""
-        spent = self._spent
-        if spent is None:
+        if not self._in_cycle:
             return False
-        spent[method] = spent.get(method, 0.0) + seconds
+        self._seconds += seconds
+        self._spent[method] = self._spent.get(method, 0.0) + seconds
         return True
 
     def took(self, method: str, seconds: float, pod: PodInfo | None = None) -> None:

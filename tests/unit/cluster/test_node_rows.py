@@ -36,11 +36,26 @@ def test_all_rows_are_numbered_from_the_first(table: NodeTable) -> None:
     assert rows.row_numbers().tolist() == [0, 1, 2, 3]
 
 
-@pytest.mark.parametrize("rows", [slice(0, 4), slice(1, 2), np.array([1, 3], dtype=np.intp)])
-def test_whoever_is_shown_rows_cannot_change_them(
-    table: NodeTable, rows: slice | np.ndarray[tuple[int], np.dtype[np.intp]]
+@pytest.mark.parametrize("rows", [slice(0, 4), slice(1, 2)])
+def test_whoever_is_shown_the_table_s_own_memory_cannot_change_it(
+    table: NodeTable, rows: slice
 ) -> None:
     nodes = NodeRows(table, rows)
-    for values in (nodes.allocatable(0), nodes.requested(0), nodes.pod_count, nodes.unschedulable):
+    for values in (
+        *(nodes.allocatable(0), nodes.requested(0), nodes.non_zero_requested(0)),
+        *(nodes.pod_count, nodes.allowed_pods, nodes.unschedulable),
+    ):
         with pytest.raises(ValueError, match="read-only"):
             values[0] = 1
+
+
+def test_what_is_shown_follows_the_table() -> None:
+    bench = Workbench()
+    for number in range(200):  # as many as make it grow, and a resource that comes late
+        bench.node(f"n{number}", cpu=1, resources={"example.com/late": number} if number else {})
+    table = bench.cluster.table
+    nodes = NodeRows.all_of(table)
+    late = table.resources.find("example.com/late")
+    assert late is not None
+    assert nodes.allocatable(late).tolist() == list(range(200))
+    assert np.shares_memory(nodes.requested(0), table.requested)
