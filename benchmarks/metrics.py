@@ -36,7 +36,6 @@ from kubesched.config.features import FeatureGates
 from kubesched.framework.building import build_framework
 from kubesched.framework.observing import Observer
 from kubesched.framework.runtime import Framework
-from kubesched.framework.status import Code
 from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.in_tree import IN_TREE
@@ -182,7 +181,7 @@ def place(cluster: Cluster, framework: Framework) -> list[float]:
         framework.reserve(state, info, node)
         framework.permit(state, info, node)
         framework.pre_bind_pre_flight(state, info, node)
-        framework.pre_bound(Code.SUCCESS, framework.now())
+        framework.without_pre_bind.zeros += 1
         framework.post_bind(state, info, node)
         seconds.append(time.perf_counter() - start)
     for pod in wanted:

@@ -31,7 +31,6 @@ from kubesched.plugin_loading.watching import BUDGET_S, WATCH, Watch, what, wher
 
 Method = Callable[..., Any]
 
-_INT64: Final = np.dtype(np.int64)
 _FORGET: Final = "_kubesched_forget"
 
 #: Method → what the framework is given instead of an answer.
@@ -290,7 +289,7 @@ def _checked_scores(answer: object, about: Any) -> object:  # noqa: ANN401 (Node
         raise PluginError(f"scores are of type {type(answer).__name__} instead of an array")
     if len(answer) != len(about):
         raise PluginError(f"{len(answer)} scores for {len(about)} nodes")
-    if answer.dtype is _INT64 or answer.dtype == _INT64:
+    if answer.dtype == np.int64:
         return answer
     if not np.issubdtype(answer.dtype, np.integer):
         raise PluginError(f"scores are of type {answer.dtype} instead of integers: round them")

@@ -177,6 +177,9 @@ class Writer:
         self._opened += 1
         for first in range(0, len(new.checkpoint), _BATCH):
             self._write(new.checkpoint[first : first + _BATCH])
+        file.flush()
+        if self.failure:
+            return  # without the whole state it is of no use, and the older ones are
         files.make_room(self._path, self._files)
         file.publish()
         if file.size >= self._full_bytes:

@@ -82,6 +82,24 @@ def test_a_process_that_ends_while_a_file_is_begun_leaves_the_older_ones(
     writer.close()
 
 
+def test_a_file_whose_state_could_not_be_written_does_not_take_the_place_of_older_ones(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r"
+    writer = begun(path)
+    writer.append(Gone(uid="a"))
+    until(path.exists)
+    until(lambda: Recording.open(path).entries == 1)
+    monkeypatch.setattr(
+        RecordingFile, "write", lambda _file, _entries: writer._fail("the disk is too slow")
+    )
+    writer.begin_file(NewFile(_from(1), [END]))
+    writer.close()
+
+    assert [each.name for each in tmp_path.iterdir()] == ["r"]
+    assert Recording.open(path).entries == 1
+
+
 def test_files_together_stay_within_their_limit(tmp_path: Path) -> None:
     limit, files = 2 << 20, 2
     writer = begun(tmp_path / "r", max_bytes=limit, files=files)
