@@ -209,11 +209,14 @@ class LeaderElector:
             if self.leader not in ("", self.identity):
                 raise self._lost(f"{self.leader} holds it")
             left_s = deadline - self._clock.monotonic()
-            await self._sleep(max(0.0, min(self._retry_period_s, left_s)))
-            if self._clock.monotonic() >= deadline:
+            if left_s <= self._retry_period_s:
+                # No attempt when the time is up: timers may be early, and what is cut off after
+                # half a millisecond would say "no answer in time" instead of why we lost.
+                await self._sleep(max(0.0, left_s))
                 deadline_text = Duration.of_seconds(self._renew_deadline_s)
                 why = self._trouble or self._holding.refusal
                 raise self._lost(f"not renewed within {deadline_text}: {why}")
+            await self._sleep(self._retry_period_s)
         if not self.may_act():
             raise self._lost(self._overdue(self._clock.monotonic()))
         _log.v(5, "Successfully renewed lease", lock=self._lock)

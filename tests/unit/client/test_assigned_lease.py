@@ -107,6 +107,26 @@ def test_a_leader_lets_go_when_another_is_preferred(
     assert '"Lease is marked as \'end of term\'" lock="kube-system/kube-scheduler"' in lines
 
 
+def test_timers_that_are_early_do_not_hide_why_it_let_go(run_once: Run) -> None:
+    """The event loop counts in whole milliseconds, and a deadline is between two of them."""
+
+    async def main() -> None:
+        async with lab() as it:
+
+            async def early(seconds: float) -> None:
+                await it.time.sleep(max(0.0, seconds - 0.0004))
+
+            it.held_by("us", strategy=STRATEGY)
+            elector = await it.leader(coordinated=True, sleep=early)
+            holding = await it.time.start(elector.hold())
+            await it.change(preferredHolder="older")
+            await it.time.advance(RETRY_S + DEADLINE_S)
+            with pytest.raises(LeadershipLostError, match="older is to hold it"):
+                await holding
+
+    run_once(main())
+
+
 def test_a_leader_that_is_asked_to_end_gives_the_lease_back(run_once: Run) -> None:
     async def main() -> None:
         async with lab() as it:
