@@ -55,6 +55,8 @@ class Evaluator:
         ]
         self._pre_filtered = self._observer.stopwatch("PreFilter")
         self._filtered = self._observer.stopwatch("Filter")
+        self._pre_filter_lap = self._observer.lap("PreFilter")
+        self._filter_lap = self._observer.lap("Filter")
         self.book = StatusBook()
         self.plans = Plans(plugins, cluster.table, self.book, observer=self._observer)
         self._scoring = Scoring(plugins, cluster.table, self._observer)
@@ -144,7 +146,7 @@ class Evaluator:
                 started = self._observer.now() if self._observer.sampled else 0.0
                 result = cluster_wide.pre_filter(state, pod, NodeRows.all_of(self._table))
                 if self._observer.sampled:
-                    self._observer.plugin("PreFilter", plugin.name, result.status.code, started)
+                    self._pre_filter_lap(plugin.name, result.status.code, started)
             status = result.status
             if status.code is Code.SKIP:
                 state.skip_filter |= {plugin.name}
@@ -307,7 +309,7 @@ class Evaluator:
                 started = observer.now() if observer.sampled else 0.0
                 numbers = self._run_filter(order, plugin, state, pod, nodes)
                 if observer.sampled:
-                    observer.plugin("Filter", plugin.name, Code.SUCCESS, started)
+                    self._filter_lap(plugin.name, Code.SUCCESS, started)
                 if numbers is not None:
                     results.append(numbers)
         return results

@@ -20,7 +20,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
-from kubesched.metrics.series import Bundle, Counter, Histogram
+from kubesched.metrics.series import NOTED, Counter, Histogram, Relay
 
 #: The share of attempts whose plugins are timed.
 SHARE = 0.1
@@ -28,23 +28,10 @@ SHARE = 0.1
 RANKING: Final = ("PreFilter", "Filter", "PreScore", "Score")
 #: Notes how an extension point ended that began at some time; returns the time.
 Stopwatch = Callable[[Code, float], float]
+#: The same for one of the plugins that are asked there, in attempts whose plugins are timed.
+Lap = Callable[[str, Code, float], float]
 #: When PreFilter began, when Filter, PreScore and Score, and when that was through.
 Times = tuple[float, float, float, float, float]
-
-
-class Laps:
-    """Times plugins that are asked one after the other at one point."""
-
-    __slots__ = ("_observer", "_point", "_started")
-
-    def __init__(self, observer: Unobserved, point: str) -> None:
-        self._observer = observer
-        self._point = point
-        self._started = observer.now()
-
-    def __call__(self, plugin: str, code: Code) -> None:
-        """Note that a plugin is through; the next one's time begins."""
-        self._started = self._observer.plugin(self._point, plugin, code, self._started)
 
 
 class Unobserved:
@@ -72,32 +59,21 @@ class Unobserved:
         """Return where it is noted that there was nothing to do at a point: in its `zeros`."""
         return Histogram(())
 
-    def plugin(self, point: str, plugin: str, code: Code, started: float) -> float:  # noqa: ARG002 (as above)
-        """Note that a plugin is through, if its attempt is timed; return the time."""
-        return 0.0
+    def lap(self, point: str) -> Lap:  # noqa: ARG002 (as above)
+        """Return what notes that a plugin is through at a point."""
+        return lambda _plugin, _code, _started: 0.0
 
-    def laps(self, point: str) -> Laps | None:
-        """Return what times plugins in the attempt whose turn it is, None if they are not timed.
-
-        Where it is asked for each pod, whether it is `sampled` is better looked at before.
-        """
-        return Laps(self, point) if self.sampled else None
-
-    def laps_of(self, point: str) -> Laps:
-        """Return what times plugins in an attempt whose turn is over."""
-        return Laps(self, point)
-
-    def gate_laps(self, point: str) -> Laps | None:  # noqa: ARG002 (nobody cares)
-        """Return what times plugins that are asked before a pod's attempt begins, or None."""
-        return None
+    def samples_gate(self) -> bool:
+        """Tell whether plugins are timed that are asked now, before a pod's attempt begins."""
+        return False
 
     def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
 
-    def filtered(self, state: CycleState, *, nodes: int, times: tuple[float, ...]) -> None:
+    def filtered(self, state: CycleState, nodes: int, times: tuple[float, ...]) -> None:
         """Note that all went well in PreFilter and Filter, with one feasible node."""
 
-    def ranked(self, state: CycleState, *, nodes: int, feasible: int, times: Times) -> None:
+    def ranked(self, state: CycleState, nodes: int, feasible: int, times: Times) -> None:
         """Note that all went well from PreFilter to Score, with several feasible nodes."""
 
 
@@ -106,7 +82,7 @@ class _Ranked(Struct, frozen=True):
 
     skip_filter: frozenset[str]
     skip_score: frozenset[str]
-    durations: Bundle
+    note_times: Callable[[Times], None]
     #: of PreFilter and PreScore
     asked: Counter
     filtered: Counter
@@ -122,14 +98,19 @@ class Observer(Unobserved):
         self._profile = profile
         # Drawn, as counting would fall into step with those who ask twice for an attempt.
         self._draw = random.Random(1).random  # noqa: S311 (a sample, not a secret)
-        self._plugins: dict[tuple[str, str, Code], Callable[[float], None]] = {}
+        #: point → what notes that a plugin is through
+        self._laps: dict[str, Lap] = {}
         #: point → plugins that may be asked there
         self._plugins_at: dict[str, Sequence[Plugin]] = {}
         #: what counts for all plugins that are asked at a point, by those that are not
         self._tallies: dict[tuple[tuple[str, frozenset[str]], ...], Counter] = {}
         #: where the last pod was noted: pods of one kind come together
         self._last: _Ranked | None = None
-        self._durations: Bundle | None = None
+        #: of points that a ranking consists of
+        self._ranking: Relay | None = None
+        #: what is noted straight into, and how many more attempts and gates it has room for
+        self._noted: list[Histogram | Relay] = []
+        self._room = NOTED
 
     def expect(self, point: str, plugins: Sequence[Plugin]) -> None:
         """Show plugins before they are first asked: nobody alerts on a series that is not there."""
@@ -139,8 +120,21 @@ class Observer(Unobserved):
 
     def begin(self) -> float:
         """Note that an attempt begins; return the time."""
+        self._room -= 1
+        if not self._room:
+            self._count_in()
         self.sampled = self._draw() < SHARE
         return self.now()
+
+    def _count_in(self) -> None:
+        self._room = NOTED
+        for each in self._noted:
+            each.fold()
+
+    def _into(self, histogram: Histogram) -> Callable[[float], None]:
+        """Return what notes a value: few of them for each attempt or gate."""
+        self._noted.append(histogram)
+        return histogram.note
 
     def stopwatch(self, point: str) -> Stopwatch:
         """Return what notes that an extension point is through.
@@ -152,9 +146,10 @@ class Observer(Unobserved):
 
         def through(code: Code, started: float) -> float:
             ended = now()
-            note = notes.get(code)
-            if note is None:
-                note = notes[code] = self._duration(point, code).observe
+            try:
+                note = notes[code]
+            except KeyError:
+                note = notes[code] = self._into(self._duration(point, code))
             note(ended - started)
             return ended
 
@@ -171,33 +166,47 @@ class Observer(Unobserved):
         durations = self._metrics.framework_extension_point_duration
         return durations.labels(point, code.label, self._profile)
 
-    def plugin(self, point: str, plugin: str, code: Code, started: float) -> float:
-        """Note that a plugin is through, if its attempt is timed; return the time."""
-        now = self.now()
-        note = self._plugins.get((point, plugin, code))
-        if note is None:
-            durations = self._metrics.plugin_execution_duration
-            note = durations.labels(plugin, point, code.label).observe
-            self._plugins[point, plugin, code] = note
-        note(now - started)
-        return now
+    def lap(self, point: str) -> Lap:
+        """Return what notes that a plugin is through at a point; made once, as a stopwatch is."""
+        known = self._laps.get(point)
+        return known or self._laps.setdefault(point, self._new_lap(point))
 
-    def gate_laps(self, point: str) -> Laps | None:
-        """Return what times plugins that are asked before a pod's attempt begins, or None."""
-        return Laps(self, point) if self._draw() < SHARE else None
+    def _new_lap(self, point: str) -> Lap:
+        now = self.now
+        durations = self._metrics.plugin_execution_duration
+        notes: dict[tuple[str, Code], Callable[[float], None]] = {}
+
+        def through(plugin: str, code: Code, started: float) -> float:
+            ended = now()
+            try:
+                note = notes[plugin, code]
+            except KeyError:
+                note = self._into(durations.labels(plugin, point, code.label))
+                notes[plugin, code] = note
+            note(ended - started)
+            return ended
+
+        return through
+
+    def samples_gate(self) -> bool:
+        """Tell whether plugins are timed that are asked now, before a pod's attempt begins."""
+        self._room -= 1
+        if not self._room:
+            self._count_in()
+        return self._draw() < SHARE
 
     def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
         self._tally((point, skipped)).value += times
 
-    def filtered(self, state: CycleState, *, nodes: int, times: tuple[float, ...]) -> None:
+    def filtered(self, state: CycleState, nodes: int, times: tuple[float, ...]) -> None:
         """Note that all went well in PreFilter and Filter, with one feasible node."""
         for point, began, ended in zip(RANKING, times, times[1:], strict=False):
             self._duration(point, Code.SUCCESS).observe(ended - began)
         self.asked("PreFilter", state.skip_filter)
         self.asked("Filter", state.skip_filter, nodes)
 
-    def ranked(self, state: CycleState, *, nodes: int, feasible: int, times: Times) -> None:
+    def ranked(self, state: CycleState, nodes: int, feasible: int, times: Times) -> None:
         """Note that all went well from PreFilter to Score, with several feasible nodes."""
         last = self._last
         # The ranker's sets are the same objects for the same plugins.
@@ -207,22 +216,20 @@ class Observer(Unobserved):
             or last.skip_score is not state.skip_score
         ):
             last = self._last = self._ranked_like(state)
-        begun, filtering, pre_scoring, scoring, ended = times
-        last.durations.observe(
-            (filtering - begun, pre_scoring - filtering, scoring - pre_scoring, ended - scoring)
-        )
+        last.note_times(times)
         last.asked.value += 1
         last.filtered.value += nodes
         last.scored.value += feasible
 
     def _ranked_like(self, state: CycleState) -> _Ranked:
-        if self._durations is None:
-            self._durations = Bundle(*(self._duration(point, Code.SUCCESS) for point in RANKING))
+        if self._ranking is None:
+            self._ranking = Relay(*(self._duration(point, Code.SUCCESS) for point in RANKING))
+            self._noted.append(self._ranking)
         skip_filter, skip_score = state.skip_filter, state.skip_score
         return _Ranked(
             skip_filter,
             skip_score,
-            self._durations,
+            self._ranking.note,
             self._tally(("PreFilter", skip_filter), ("PreScore", skip_score)),
             self._tally(("Filter", skip_filter)),
             self._tally(("Score", skip_score)),

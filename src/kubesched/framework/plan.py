@@ -193,7 +193,7 @@ class ShapePlan:
     def _filter_column(
         self, filters: Sequence[tuple[int, RowFilter]], log: ChangeLog
     ) -> CachedColumn[np.int32]:
-        observer = self._observer
+        observer, lap = self._observer, self._observer.lap("Filter")
 
         def evaluate(nodes: NodeRows) -> Int32Array:
             result = np.zeros(len(nodes), dtype=np.int32)
@@ -202,21 +202,24 @@ class ShapePlan:
                 started = observer.now() if observer.sampled else 0.0
                 verdict = plugin.filter(self.shape, nodes)
                 if observer.sampled:
-                    observer.plugin("Filter", plugin.name, Code.SUCCESS, started)
+                    lap(plugin.name, Code.SUCCESS, started)
                 numbers = self._book.numbers_of(verdict, order=order, plugin=plugin.name)
                 if numbers is not None:
                     np.copyto(result, numbers, where=numbers > 0)
             return result
 
-        passes = [self._row_filter(plugin) for _, plugin in filters]
+        # Made when a row has to be looked at again: many a shape is of one pod only.
+        passes: list[Callable[[int], bool]] = []
 
         def evaluate_row(row: int) -> int | None:
+            if not passes:
+                passes.extend(self._row_filter(plugin) for _, plugin in filters)
             if not observer.sampled:
                 return 0 if all(each(row) for each in passes) else None
             for (_, plugin), each in zip(filters, passes, strict=True):
                 started = observer.now()
                 does_pass = each(row)
-                observer.plugin("Filter", plugin.name, Code.SUCCESS, started)
+                lap(plugin.name, Code.SUCCESS, started)
                 if not does_pass:
                     return None
             return 0
@@ -239,24 +242,28 @@ class ShapePlan:
 
     def _score_column(self, plugin: RowScore) -> CachedColumn[np.int64]:
         table, shape, observer = self._table, self.shape, self._observer
+        lap = observer.lap("Score")
         log = table.row_changes if plugin.reads_pods else table.node_changes
-        score_row = plugin.row_scorer(shape, table) or (
-            lambda row: int(plugin.score(shape, NodeRows.one(table, row))[0])
-        )
+        score_row: Callable[[int], int | None] | None = None
 
         def evaluate(nodes: NodeRows) -> Int64Array:
-            lap = observer.laps("Score")
+            started = observer.now() if observer.sampled else 0.0
             scores = plugin.score(shape, nodes)
-            if lap:
-                lap(plugin.name, Code.SUCCESS)
+            if observer.sampled:
+                lap(plugin.name, Code.SUCCESS, started)
             return scores
 
         def evaluate_row(row: int) -> int | None:
+            nonlocal score_row
+            if score_row is None:  # as above
+                score_row = plugin.row_scorer(shape, table) or (
+                    lambda row: int(plugin.score(shape, NodeRows.one(table, row))[0])
+                )
             if not observer.sampled:
                 return score_row(row)
             started = observer.now()
             score = score_row(row)
-            observer.plugin("Score", plugin.name, Code.SUCCESS, started)
+            lap(plugin.name, Code.SUCCESS, started)
             return score
 
         return CachedColumn(table, log=log, evaluate=evaluate, evaluate_row=evaluate_row)

@@ -85,6 +85,7 @@ class Ranker:
         self._plans = plans
         self._scoring = scoring
         self._observer = observer
+        self._pre_filter_lap, self._filter_lap = observer.lap("PreFilter"), observer.lap("Filter")
         self._skipped = SkippedPlugins()
         self._pre_filters = of_kind(plugins.pre_filter, PreFilter)
         self._filters = of_kind(plugins.filter, Filter)
@@ -116,18 +117,13 @@ class Ranker:
         after_filter = observer.now()
         if ranked.feasible == 1:
             # There is nothing to choose.
-            times = started, after_pre_filter, after_filter
-            observer.filtered(state, nodes=len(self._table), times=times)
+            observer.filtered(state, len(self._table), (started, after_pre_filter, after_filter))
             return ranked
         self._scoring.prepare(state, pod, plan, ranked.nodes)
         after_pre_score = observer.now()
         ranked.added = self._scoring.cluster_wide(state, pod, ranked.nodes)
-        observer.ranked(
-            state,
-            nodes=len(self._table),
-            feasible=ranked.feasible,
-            times=(started, after_pre_filter, after_filter, after_pre_score, observer.now()),
-        )
+        times = started, after_pre_filter, after_filter, after_pre_score, observer.now()
+        observer.ranked(state, len(self._table), ranked.feasible, times)
         return ranked
 
     def _lets_all_be_ranked(
@@ -135,11 +131,12 @@ class Ranker:
     ) -> bool:
         """Run PreFilter of cluster-wide plugins; False if one rejects or restricts."""
         skipped: list[str] = []
-        lap = self._observer.laps("PreFilter") if self._observer.sampled else None
+        timed = self._observer.sampled
+        started = self._observer.now() if timed else 0.0
         for name, plugin in self._pre_filters.items():
             result = plugin.pre_filter(state, pod, everywhere)
-            if lap:
-                lap(name, result.status.code)
+            if timed:
+                started = self._pre_filter_lap(name, result.status.code, started)
             if result.status.code is Code.SKIP:
                 skipped.append(name)
             elif not result.status.ok or result.node_names is not None:
@@ -155,10 +152,10 @@ class Ranker:
         for name, plugin in self._filters.items():
             if name in state.skip_filter:
                 continue
-            lap = self._observer.laps("Filter") if self._observer.sampled else None
+            started = self._observer.now() if self._observer.sampled else 0.0
             verdict = plugin.filter(state, pod, everywhere)
-            if lap:
-                lap(name, Code.SUCCESS)
+            if self._observer.sampled:
+                self._filter_lap(name, Code.SUCCESS, started)
             rejected = verdict.rejected()
             if rejected is None:
                 continue

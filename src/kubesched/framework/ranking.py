@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, Rows
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
@@ -92,17 +92,15 @@ class Ranking:
         # Should a plugin raise, nothing is known any more.
         self._epochs = None
         if changed is None or len(changed) * SPARSE > table.size:
-            changed = np.arange(table.size, dtype=np.intp)
-            self.totals = np.full(table.size, NEVER, dtype=np.int64)
-            self.passing = np.zeros(table.size, dtype=np.bool_)
-            self._nodes = self._best = None
-        one_by_one = len(changed) <= FEW and self._pod_filters.evaluate_row is not None
-        if (
-            one_by_one and all(self._work_out_one(row, epochs) for row in changed.tolist())
-        ) or self._work_out(changed, epochs):
+            done = self._work_out_all(epochs)
+        else:
+            one_by_one = len(changed) <= FEW and self._pod_filters.evaluate_row is not None
+            done = (
+                one_by_one and all(self._work_out_one(row, epochs) for row in changed.tolist())
+            ) or self._work_out(changed, epochs)
+        if done:
             self._epochs, self._position = epochs, position
-            return True
-        return False
+        return done
 
     def release(self) -> None:
         """Free the memory; the next one has all rows worked out."""
@@ -166,26 +164,46 @@ class Ranking:
 
     def _work_out(self, rows: IndexArray, epochs: Mapping[RowScore, Hashable]) -> bool:
         """Work rows out again; False if a score is out of its range, which others report."""
-        rejected = self._node_filters.current()[rows] | self._pod_filters.current()[rows]
-        passing: BoolArray = self.table.valid[rows] & (rejected == 0)
-        total = np.zeros(len(rows), dtype=np.int64)
+        worked_out = self._totals_of(rows, epochs)
+        if worked_out is None:
+            return False
+        totals, passing = worked_out
+        if len(rows) <= MOST_ONE_BY_ONE:
+            for row, total in zip(rows.tolist(), totals.tolist(), strict=True):
+                self._set(row, total)
+        else:
+            self.totals[rows] = totals
+            self.passing[rows] = passing
+            self._nodes = self._best = None
+        return True
+
+    def _work_out_all(self, epochs: Mapping[RowScore, Hashable]) -> bool:
+        """The same for all rows."""
+        self._nodes = self._best = None
+        worked_out = self._totals_of(slice(0, self.table.size), epochs)
+        if worked_out is None:
+            return False
+        self.totals, self.passing = worked_out
+        return True
+
+    def _totals_of(
+        self, rows: Rows, epochs: Mapping[RowScore, Hashable]
+    ) -> tuple[Int64Array, BoolArray] | None:
+        """Return the total of each row, and which rows pass; None if a score is out of range."""
+        passing: BoolArray = self._pod_filters.current()[rows] == 0
+        passing &= self._node_filters.current()[rows] == 0
+        passing &= self.table.valid[rows]
+        totals = np.zeros(len(passing), dtype=np.int64)
         for scored in self._summed:
             plugin = scored.plugin
             scores = scored.column.current(epochs.get(plugin))[rows]
             if not plugin.proven_range:
                 wrong = (scores < 0) | (scores > MAX_NODE_SCORE)
                 if (wrong & passing).any():
-                    return False
-            total += scores * scored.weight
-        total[~passing] = NEVER
-        if len(rows) <= MOST_ONE_BY_ONE:
-            for row, each in zip(rows.tolist(), total.tolist(), strict=True):
-                self._set(row, each)
-        else:
-            self.totals[rows] = total
-            self.passing[rows] = passing
-            self._nodes = self._best = None
-        return True
+                    return None
+            totals += scores if scored.weight == 1 else scores * scored.weight
+        np.copyto(totals, NEVER, where=~passing)
+        return totals, passing
 
     def _is_same_everywhere(self) -> bool:
         """Tell whether scores that are compared among rows are the same for all of them."""

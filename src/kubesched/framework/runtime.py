@@ -60,6 +60,12 @@ class Framework:
         self._permitted, self._pre_flown = through("Permit"), through("PreBindPreFlight")
         #: notes that PreBind is through
         self.pre_bound = through("PreBind")
+        lap = self._observer.lap
+        self._gate_lap, self._post_filter_lap = lap("PreEnqueue"), lap("PostFilter")
+        self._reserve_lap, self._unreserve_lap = lap("Reserve"), lap("Unreserve")
+        self._permit_lap, self._pre_flight_lap = lap("Permit"), lap("PreBindPreFlight")
+        self._pre_bind_lap, self._bind_lap = lap("PreBind"), lap("Bind")
+        self._post_bind_lap = lap("PostBind")
         blank = self._observer.blank
         self._without_permit, self._without_post_bind = blank("Permit"), blank("PostBind")
         #: counts pods that no PreBind plugin has work for
@@ -85,7 +91,7 @@ class Framework:
     def gate(self, pod: PodInfo, last_gate: str = "") -> Status:
         """Ask PreEnqueue, the plugin that gated the pod before first; the first refusal counts."""
         started = self.now()
-        status = self._gate(pod, last_gate)
+        status = self._gate(pod, last_gate, started)
         # kube-scheduler says Success here whatever the answer, and dashboards know it so.
         self._gated(Code.SUCCESS, started)
         return status
@@ -107,17 +113,17 @@ class Framework:
 
         return is_held
 
-    def _gate(self, pod: PodInfo, last_gate: str) -> Status:
+    def _gate(self, pod: PodInfo, last_gate: str, lap_began: float) -> Status:
         ordered = sorted(self.plugins.pre_enqueue, key=lambda plugin: plugin.name != last_gate)
-        lap = self._observer.gate_laps("PreEnqueue")
+        timed = self._observer.samples_gate()
         for plugin in ordered:
             try:
                 status = plugin.pre_enqueue(pod)
             except Exception as bug:  # noqa: BLE001 (the pod must not get lost for a plugin's bug)
                 _log.exception("plugin %s failed on pod %s", plugin.name, pod.full_name)
                 status = error(f"{type(bug).__name__}: {bug}")
-            if lap:
-                lap(plugin.name, status.code)
+            if timed:
+                lap_began = self._gate_lap(plugin.name, status.code, lap_began)
             if not status.ok:
                 return status.by(plugin.name)
         return SUCCESS
@@ -129,21 +135,21 @@ class Framework:
     ) -> PostFilterResult:
         """Ask each plugin to make room, until one does or one says that nothing helps."""
         started = self.now()
-        result = self._post_filter(state, pod, diagnosis)
+        result = self._post_filter(state, pod, diagnosis, started)
         self._post_filtered(result.status.code, started)
         return result
 
     def _post_filter(
-        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis, lap_began: float
     ) -> PostFilterResult:
         reasons: list[str] = []
         nominated: str | None = None
         rejected_by = ""
-        lap = self._observer.laps("PostFilter")
+        timed = self._observer.sampled
         for plugin in self.plugins.post_filter:
             result = plugin.post_filter(state, pod, diagnosis)
-            if lap:
-                lap(plugin.name, result.status.code)
+            if timed:
+                lap_began = self._post_filter_lap(plugin.name, result.status.code, lap_began)
             status = result.status.by(plugin.name)
             if status.ok or status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
                 return PostFilterResult(status, result.nominated_node)
@@ -162,13 +168,12 @@ class Framework:
         observer = self._observer
         # Others have their turn while the pod is bound.
         state.is_timed = observer.sampled
-        started = observer.now()
+        started = lap_began = observer.now()
         result = SUCCESS
-        lap = observer.laps_of("Reserve") if state.is_timed else None
         for plugin in self.plugins.reserve:
             status = plugin.reserve(state, pod, node_name)
-            if lap:
-                lap(plugin.name, status.code)
+            if state.is_timed:
+                lap_began = self._reserve_lap(plugin.name, status.code, lap_began)
             if not status.ok:
                 result = _refused(status, "Reserve", plugin.name)
                 break
@@ -177,15 +182,14 @@ class Framework:
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Let every plugin give back what it took, the last one first, come what may."""
-        started = self.now()
-        lap = self._observer.laps_of("Unreserve") if state.is_timed else None
+        started = lap_began = self.now()
         for plugin in reversed(self.plugins.reserve):
             try:
                 plugin.unreserve(state, pod, node_name)
             except Exception:  # noqa: BLE001 (the others must give back all the same)
                 _log.exception("plugin %s failed to unreserve %s", plugin.name, pod.full_name)
-            if lap:
-                lap(plugin.name, Code.SUCCESS)
+            if state.is_timed:
+                lap_began = self._unreserve_lap(plugin.name, Code.SUCCESS, lap_began)
         self._unreserved(Code.SUCCESS, started)
 
     def permit(
@@ -196,19 +200,18 @@ class Framework:
             self._without_permit.zeros += 1
             return SUCCESS, {}
         started = self.now()
-        status, waits = self._permit(state, pod, node_name)
+        status, waits = self._permit(state, pod, node_name, started)
         self._permitted(Code.WAIT if waits else status.code, started)
         return status, waits
 
     def _permit(
-        self, state: CycleState, pod: PodInfo, node_name: str
+        self, state: CycleState, pod: PodInfo, node_name: str, lap_began: float
     ) -> tuple[Status, dict[str, float]]:
         waits: dict[str, float] = {}
-        lap = self._observer.laps_of("Permit") if state.is_timed else None
         for plugin in self.plugins.permit:
             status, wait_s = plugin.permit(state, pod, node_name)
-            if lap:
-                lap(plugin.name, status.code)
+            if state.is_timed:
+                lap_began = self._permit_lap(plugin.name, status.code, lap_began)
             if status.code is Code.WAIT:
                 waits[plugin.name] = min(wait_s, MAX_PERMIT_WAIT_S)
             elif not status.ok:
@@ -218,17 +221,18 @@ class Framework:
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Find out which PreBind plugins have work to do; Skip if none has."""
         started = self.now()
-        status = self._pre_flight(state, pod, node_name)
+        status = self._pre_flight(state, pod, node_name, started)
         self._pre_flown(status.code, started)
         return status
 
-    def _pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+    def _pre_flight(
+        self, state: CycleState, pod: PodInfo, node_name: str, lap_began: float
+    ) -> Status:
         busy = False
-        lap = self._observer.laps_of("PreBindPreFlight") if state.is_timed else None
         for plugin in self.plugins.pre_bind:
             status = plugin.pre_bind_pre_flight(state, pod, node_name)
-            if lap:
-                lap(plugin.name, status.code)
+            if state.is_timed:
+                lap_began = self._pre_flight_lap(plugin.name, status.code, lap_began)
             if status.code is Code.SKIP:
                 state.skip_pre_bind.add(plugin.name)
             elif status.ok:
@@ -259,25 +263,26 @@ class Framework:
         self, plugin: PreBind, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status:
         """Let one plugin do what must be done before a pod is bound."""
-        lap = self._observer.laps_of("PreBind") if state.is_timed else None
+        started = self.now()
         status = await plugin.pre_bind(state, pod, node_name)
-        if lap:
-            lap(plugin.name, status.code)
+        if state.is_timed:
+            self._pre_bind_lap(plugin.name, status.code, started)
         return status
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Let the first plugin bind that wants to."""
         started = self.now()
-        status = await self._bind(state, pod, node_name)
+        status = await self._bind(state, pod, node_name, started)
         self._bound(status.code, started)
         return status
 
-    async def _bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        lap = self._observer.laps_of("Bind") if state.is_timed else None
+    async def _bind(
+        self, state: CycleState, pod: PodInfo, node_name: str, lap_began: float
+    ) -> Status:
         for plugin in self.plugins.bind:
             status = await plugin.bind(state, pod, node_name)
-            if lap:
-                lap(plugin.name, status.code)
+            if state.is_timed:
+                lap_began = self._bind_lap(plugin.name, status.code, lap_began)
             if status.code is Code.SKIP:
                 continue
             return status if status.ok else refused_bind(status, plugin.name)
@@ -288,15 +293,14 @@ class Framework:
         if not self.plugins.post_bind:
             self._without_post_bind.zeros += 1
             return
-        started = self.now()
-        lap = self._observer.laps_of("PostBind") if state.is_timed else None
+        started = lap_began = self.now()
         for plugin in self.plugins.post_bind:
             try:
                 plugin.post_bind(state, pod, node_name)
             except Exception:  # noqa: BLE001 (the pod is bound all the same)
                 _log.exception("plugin %s failed after %s was bound", plugin.name, pod.full_name)
-            if lap:
-                lap(plugin.name, Code.SUCCESS)
+            if state.is_timed:
+                lap_began = self._post_bind_lap(plugin.name, Code.SUCCESS, lap_began)
         self._post_bound(Code.SUCCESS, started)
 
 

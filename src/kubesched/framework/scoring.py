@@ -42,6 +42,8 @@ class Scoring:
         self._observer = observer
         self._pre_scored = observer.stopwatch("PreScore")
         self._scored_all = observer.stopwatch("Score")
+        self._pre_score_lap, self._score_lap = observer.lap("PreScore"), observer.lap("Score")
+        self._normalize_lap = observer.lap("ScoreExtensionNormalize")
         self._skipped = SkippedPlugins()
         self._plugins = plugins.score
         self._pre_scores = plugins.pre_score
@@ -91,10 +93,7 @@ class Scoring:
         for name, plugin, weight in self._weighted_cluster_scores:
             if name in state.skip_score:
                 continue
-            lap = self._observer.laps("Score")
-            raw = plugin.score(state, pod, nodes)
-            if lap:
-                lap(name, Code.SUCCESS)
+            raw = self._score(plugin, state, pod, nodes)
             if raw is not None:
                 weighted = self._normal(plugin, state, raw) * weight
                 total = weighted if total is None else total + weighted
@@ -121,11 +120,21 @@ class Scoring:
 
     def _ask(self, plugin: PreScore, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
         observer = self._observer
-        lap = observer.laps("PreScore") if observer.sampled else None
+        started = observer.now() if observer.sampled else 0.0
         status = plugin.pre_score(state, pod, nodes)
-        if lap:
-            lap(plugin.name, status.code)
+        if observer.sampled:
+            self._pre_score_lap(plugin.name, status.code, started)
         return status
+
+    def _score(
+        self, plugin: Score, state: CycleState, pod: PodInfo, nodes: NodeRows
+    ) -> Int64Array | None:
+        observer = self._observer
+        started = observer.now() if observer.sampled else 0.0
+        raw = plugin.score(state, pod, nodes)
+        if observer.sampled:
+            self._score_lap(plugin.name, Code.SUCCESS, started)
+        return raw
 
     def _scored(
         self, state: CycleState, pod: PodInfo, plan: ShapePlan, rows: IndexArray
@@ -142,10 +151,7 @@ class Scoring:
                 continue
             cluster_wide = self._cluster_scores.get(plugin.name)
             if cluster_wide is not None:
-                lap = observer.laps("Score")
-                raw = cluster_wide.score(state, pod, nodes)
-                if lap:
-                    lap(plugin.name, Code.SUCCESS)
+                raw = self._score(cluster_wide, state, pod, nodes)
             else:
                 column = plan.scores(plugin.name)
                 if column is None:
@@ -161,10 +167,11 @@ class Scoring:
         if normalizer is None:
             normalized = raw
         else:
-            lap = self._observer.laps("ScoreExtensionNormalize")
+            observer = self._observer
+            started = observer.now() if observer.sampled else 0.0
             normalized = normalizer.normalize(state, raw)
-            if lap:
-                lap(plugin.name, Code.SUCCESS)
+            if observer.sampled:
+                self._normalize_lap(plugin.name, Code.SUCCESS, started)
         if not plugin.proven_range:
             _check_range(plugin, normalized)
         return normalized

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, chain
+from itertools import accumulate, chain, pairwise
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     FloatArray = npt.NDArray[np.float64]
+    FloatTable = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
 #: From so many values on, arrays count faster than we do.
 _MANY = 32
@@ -100,7 +101,7 @@ class Histogram:
     fraction of the cost of counting each one in.
     """
 
-    __slots__ = ("_bounds", "_bundles", "_counts", "_noted", "_sum", "silent", "zeros")
+    __slots__ = ("_bounds", "_bundles", "_counts", "_noted", "_sum", "note", "silent", "zeros")
 
     def __init__(self, bounds: Sequence[float]) -> None:
         #: values of zero that are not counted in yet; ``histogram.zeros += 1`` records one
@@ -110,6 +111,8 @@ class Histogram:
         self._counts = [0] * (len(bounds) + 1)
         self._sum: float = 0
         self._noted: list[float] = []
+        #: the cheapest way to record a value, for those who call `fold` before there are many
+        self.note = self._noted.append
         #: where more is noted that belongs to it
         self._bundles: list[Bundle] = []
         #: not shown while it is empty: so are those with labels after a reset
@@ -120,7 +123,7 @@ class Histogram:
         noted = self._noted
         noted.append(value)
         if len(noted) >= NOTED:
-            self._fold()
+            self.fold()
 
     def join(self, bundle: Bundle) -> None:
         """Count in what a bundle notes for it."""
@@ -141,13 +144,14 @@ class Histogram:
         self._counts = [old + new for old, new in zip(self._counts, added, strict=True)]
         self._sum += values.sum().item()
 
-    def _fold(self) -> None:
+    def fold(self) -> None:
         """Count in what was noted."""
         for bundle in self._bundles:
             bundle.fold()
         self._counts[bisect_left(self._bounds, 0)] += self.zeros
         self.zeros = 0
-        noted, self._noted = self._noted, []
+        noted = self._noted.copy()
+        self._noted.clear()
         if len(noted) < _MANY:
             self.take(noted)
         else:
@@ -156,7 +160,7 @@ class Histogram:
     @property
     def sum(self) -> float:
         """All values together."""
-        self._fold()
+        self.fold()
         return self._sum
 
     @property
@@ -166,12 +170,12 @@ class Histogram:
 
     def cumulative(self) -> list[int]:
         """Give how many values each bound covers; the last is how many there were."""
-        self._fold()
+        self.fold()
         return list(accumulate(self._counts))
 
     def reset(self) -> None:
         """Forget all values."""
-        self._fold()
+        self.fold()
         self._counts = [0] * len(self._counts)
         self._sum = 0
 
@@ -179,11 +183,13 @@ class Histogram:
 class Bundle:
     """Histograms that always get a value each at the same time, which costs as much as one."""
 
-    __slots__ = ("_histograms", "_noted")
+    __slots__ = ("_histograms", "_noted", "note")
 
     def __init__(self, *histograms: Histogram) -> None:
         self._histograms = histograms
         self._noted: list[tuple[float, ...]] = []
+        #: as a histogram's
+        self.note = self._noted.append
         for each in histograms:
             each.join(self)
 
@@ -196,15 +202,35 @@ class Bundle:
 
     def fold(self) -> None:
         """Give histograms what was noted for them."""
-        noted, self._noted = self._noted, []
+        noted = self._noted.copy()
+        self._noted.clear()
         if len(noted) < _MANY:
-            for histogram, values in zip(self._histograms, zip(*noted, strict=True), strict=False):
-                histogram.take(values)
+            self._hand_over(noted)
             return
-        width = len(self._histograms)
-        together = _as_array(chain.from_iterable(noted), width * len(noted))
-        for number, histogram in enumerate(self._histograms):
-            histogram.take_many(together[number::width])
+        together = _as_array(chain.from_iterable(noted), len(noted[0]) * len(noted))
+        self._hand_over_many(together.reshape(len(noted), -1))
+
+    def _hand_over(self, noted: list[tuple[float, ...]]) -> None:
+        for histogram, values in zip(self._histograms, zip(*noted, strict=True), strict=False):
+            histogram.take(values)
+
+    def _hand_over_many(self, noted: FloatTable) -> None:
+        for histogram, values in zip(self._histograms, noted.T, strict=True):
+            histogram.take_many(values)
+
+
+class Relay(Bundle):
+    """Histograms of what follows upon each other: noted is when each began, and when all ended."""
+
+    __slots__ = ()
+
+    def _hand_over(self, noted: list[tuple[float, ...]]) -> None:
+        super()._hand_over(
+            [tuple(end - start for start, end in pairwise(moments)) for moments in noted]
+        )
+
+    def _hand_over_many(self, noted: FloatTable) -> None:
+        super()._hand_over_many(noted[:, 1:] - noted[:, :-1])
 
 
 def _as_array(values: Iterable[float], count: int) -> FloatArray:

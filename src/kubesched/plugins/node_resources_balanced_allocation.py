@@ -17,7 +17,7 @@ from kubesched.config.args import NodeResourcesBalancedAllocationArgs
 from kubesched.framework.plugin import RowScore, ShapePreScore
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status
-from kubesched.plugins.resource_scoring import balance, usages
+from kubesched.plugins.resource_scoring import balance_change, usages
 from kubesched.plugins.row_scoring import HALF, balance_change_row
 
 
@@ -49,6 +49,4 @@ class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
     def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
         """Score the change in balance."""
         used = usages(self._resources, shape.requests.amounts, nodes, non_zero=False)
-        after = balance(used, len(nodes), with_pod=True)
-        before = balance(used, len(nodes), with_pod=False)
-        return HALF + (HALF + after - before) // 2
+        return HALF + (HALF + balance_change(used, len(nodes))) // 2

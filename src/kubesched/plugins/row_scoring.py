@@ -15,10 +15,9 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
 from kubesched.config.args import ResourceSpec
 from kubesched.framework.plugin import MAX_NODE_SCORE
+from kubesched.plugins.resource_scoring import EXACT
 
 HALF: Final = MAX_NODE_SCORE // 2
-#: Amounts below this are exact as floats, and do not wrap around when they are multiplied by 100.
-EXACT: Final = 1 << 53
 
 #: Scores a row; None if that takes the other form.
 RowScorer = Callable[[int], int | None]

@@ -10,6 +10,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import RANKING, Observer, Unobserved
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
+from kubesched.metrics.series import NOTED
 from tests.unit.builders import DEFAULT_GATES
 from tests.unit.metrics.exposed import Exposed
 
@@ -32,12 +33,6 @@ class Bench:
         self.now = 10.0
         self.metrics = Metrics(DEFAULT_GATES)
         self.observer = Observer(self.metrics, "mine", timer=lambda: self.now)
-
-    def begin(self, *, sampled: bool) -> None:
-        """Begin attempts until one is such as is wanted."""
-        self.observer.begin()
-        while self.observer.sampled != sampled:
-            self.observer.begin()
 
     def value(self, name: str, **labels: str) -> float | None:
         return Exposed(self.metrics.render()).value(f"scheduler_{name}", **labels)
@@ -78,7 +73,7 @@ def test_one_attempt_in_ten_has_its_plugins_timed(bench: Bench, every: int) -> N
 
 def test_a_plugin_s_time(bench: Bench) -> None:
     bench.now = 10.25
-    bench.observer.plugin("Filter", "Fit", Code.SUCCESS, 10.0)
+    assert bench.observer.lap("Filter")("Fit", Code.SUCCESS, 10.0) == 10.25
     name = "plugin_execution_duration_seconds_sum"
     labels = {"extension_point": "Filter", "plugin": "Fit", "status": "Success"}
     assert bench.value(name, **labels) == 0.25
@@ -166,12 +161,11 @@ def test_nobody_need_watch() -> None:
     assert observer.begin() == observer.now() == 0.0
     assert observer.stopwatch("Filter")(Code.SUCCESS, 1.0) == 0.0
     assert not observer.sampled
-    observer.plugin("Filter", "Fit", Code.SUCCESS, 0.0)
+    assert observer.lap("Filter")("Fit", Code.SUCCESS, 1.0) == 0.0
     observer.asked("Filter", frozenset())
     observer.filtered(CycleState(), nodes=1, times=(0.0, 0.0, 0.0))
     observer.ranked(CycleState(), nodes=1, feasible=1, times=(0.0, 0.0, 0.0, 0.0, 0.0))
-    assert observer.laps("Filter") is None
-    assert observer.gate_laps("PreEnqueue") is None
+    assert not observer.samples_gate()
 
 
 # --- plugins, one after the other -------------------------------------------------------------
@@ -190,25 +184,25 @@ def durations_of(bench: Bench, point: str) -> dict[tuple[str, str], float]:
 
 
 def test_laps_time_plugins_one_after_the_other(bench: Bench) -> None:
-    bench.begin(sampled=True)
-    lap = bench.observer.laps("PostFilter")
-    assert lap is not None
+    lap = bench.observer.lap("PostFilter")
     bench.now += 0.5
-    lap("A", Code.UNSCHEDULABLE)
+    began = lap("A", Code.UNSCHEDULABLE, 10.0)
     bench.now += 0.25
-    lap("B", Code.SUCCESS)
+    lap("B", Code.SUCCESS, began)
     want = {("A", "Unschedulable"): 0.5, ("B", "Success"): 0.25}
     assert durations_of(bench, "PostFilter") == want
 
 
-def test_most_attempts_have_no_laps(bench: Bench) -> None:
-    bench.begin(sampled=False)
-    assert bench.observer.laps("Filter") is None
+def test_laps_of_a_point_are_noted_in_one_place(bench: Bench) -> None:
+    for _ in range(2):
+        bench.observer.lap("Score")("A", Code.SUCCESS, 9.0)
+    assert durations_of(bench, "Score") == {("A", "Success"): 2.0}
+    assert bench.observer.lap("Score") is bench.observer.lap("Score")
 
 
 def test_one_pod_in_ten_has_the_plugins_at_the_gate_timed(bench: Bench) -> None:
     """They are asked before there is an attempt, and more often."""
-    timed = [bench.observer.gate_laps("PreEnqueue") is not None for _ in range(5_000)]
+    timed = [bench.observer.samples_gate() for _ in range(5_000)]
     assert sum(timed) == pytest.approx(500, rel=0.15)
 
 
@@ -218,3 +212,20 @@ def test_pods_that_are_asked_differently_in_turns(bench: Bench) -> None:
         bench.observer.asked("Filter", frozenset({"A"}))
         bench.observer.asked("Filter", frozenset())
     assert (bench.evaluations("Filter", "A"), bench.evaluations("Filter", "B")) == (3, 6)
+
+
+@pytest.mark.parametrize("what", ["attempts", "gates"])
+def test_what_is_noted_does_not_pile_up_until_somebody_looks(bench: Bench, what: str) -> None:
+    through, lap = bench.observer.stopwatch("Reserve"), bench.observer.lap("Reserve")
+    begin = bench.observer.begin if what == "attempts" else bench.observer.samples_gate
+    longest = 0
+    for _ in range(5 * NOTED):
+        begin()
+        through(Code.SUCCESS, 9.0)
+        lap("A", Code.SUCCESS, 9.0)
+        bench.observer.ranked(CycleState(), 1, 1, (0.0, 1.0, 2.0, 3.0, 4.0))
+        longest = max(longest, *(len(each._noted) for each in bench.observer._noted))
+    assert longest == NOTED
+    name = "framework_extension_point_duration_seconds_count"
+    labels = {"extension_point": "Reserve", "status": "Success", "profile": "mine"}
+    assert bench.value(name, **labels) == 5 * NOTED
