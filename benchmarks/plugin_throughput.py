@@ -39,7 +39,7 @@ from kubesched.client.informer import Informer
 from kubesched.client.resources import PODS
 from kubesched.client.rest import ApiClient
 
-PLUGIN = Path(__file__).parent.parent / "examples" / "cost.py"
+PLUGIN = Path(__file__).parent.parent / "examples" / "yardstick.py"
 NAME = "Arrays"
 WITH, WITHOUT = "with-plugin", "without-plugin"
 #: Blocks at the beginning that do not count: a scheduler sees shapes for the first time.

@@ -16,13 +16,10 @@ import time
 from collections.abc import Callable, Sequence
 from statistics import median
 
-import numpy as np
-
 from examples.cheapest_node.plugin import CheapestNode
 from examples.pack_gpus.plugin import PackGpus
 from examples.quiet_after_restart.plugin import QuietAfterRestart
-from kubesched.cluster.arrays import Int64Array
-from kubesched.cluster.node_rows import NodeRows
+from examples.yardstick import Arrays
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
 from kubesched.framework.node_by_node import (
@@ -33,24 +30,13 @@ from kubesched.framework.node_by_node import (
     PodView,
     ShapeView,
 )
-from kubesched.framework.plugin import Plugin, RowScore
+from kubesched.framework.plugin import Plugin
 from kubesched.framework.runtime import Framework
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.testing import Workbench
 from kubesched.testing.objects import make_pod
 
 GPU = "nvidia.com/gpu"
-
-
-class Arrays(RowScore):
-    """Vectorised, depends on pods, and has nothing but arrays."""
-
-    name = "Arrays"
-    reads_pods = True
-
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
-        """Return the same for all nodes, so that pods go where they would have gone."""
-        return (nodes.allocatable(0) >= nodes.requested(0)) * np.int64(50)
 
 
 class ArraysAndRows(Arrays):
