@@ -117,6 +117,21 @@ def spec_for_rows(spec: PodSpec) -> PodSpec:
     )
 
 
+def spec_for_nodes(spec: PodSpec) -> PodSpec:
+    """Return a pod's spec without what it requests."""
+    return replace(
+        spec,
+        overhead=None,
+        resources=None,
+        containers=tuple(map(_without_resources, spec.containers)),
+        init_containers=tuple(map(_without_resources, spec.init_containers)),
+    )
+
+
+def _without_resources(container: Container) -> Container:
+    return replace(container, resources=None)
+
+
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
     """Return the host ports of all containers that run beside each other."""
     sidecars = (each for each in spec.init_containers if is_sidecar(each))

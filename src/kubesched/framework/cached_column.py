@@ -8,7 +8,7 @@ from typing import Generic, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from kubesched.cluster.arrays import IndexArray, grown
+from kubesched.cluster.arrays import IndexArray, Rows, grown
 from kubesched.cluster.changes import ChangeLog
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
@@ -27,7 +27,16 @@ EvaluateRow = Callable[[int], int | None]
 class CachedColumn(Generic[D]):
     """The results of a row-local function, kept up to date from a change log."""
 
-    __slots__ = ("_epoch", "_evaluate", "_log", "_position", "_table", "_values", "evaluate_row")
+    __slots__ = (
+        "_epoch",
+        "_evaluate",
+        "_even",
+        "_log",
+        "_position",
+        "_table",
+        "_values",
+        "evaluate_row",
+    )
 
     def __init__(
         self,
@@ -46,6 +55,8 @@ class CachedColumn(Generic[D]):
         self._values: npt.NDArray[D] | None = None
         self._position = 0
         self._epoch: Hashable = None
+        #: whether all rows have the same value, None: not known
+        self._even: bool | None = None
 
     def release(self) -> None:
         """Free the memory; whoever asks has all rows evaluated."""
@@ -68,7 +79,22 @@ class CachedColumn(Generic[D]):
             self._refresh(values, changed)
         # Only now: should a plugin raise, the rows are as stale as they were.
         self._position, self._epoch = position, epoch
+        self._even = None
         return values
+
+    def at(self, rows: Rows, epoch: Hashable = None) -> npt.NDArray[D]:
+        """Return the values of some rows, without keeping them if nobody has asked for all yet."""
+        if self._values is None:
+            return self._evaluate(NodeRows(self._table, rows))
+        return self.current(epoch)[rows]
+
+    def is_even(self, epoch: Hashable = None) -> bool:
+        """Tell whether all rows with a node have the same value."""
+        values = self.current(epoch)
+        if self._even is None:
+            there = values[self._table.valid[: self._table.size]]
+            self._even = len(there) == 0 or bool((there == there[0]).all())
+        return self._even
 
     def _refresh(self, values: npt.NDArray[D], changed: IndexArray) -> None:
         if self.evaluate_row is not None and len(changed) <= FEW:

@@ -1,38 +1,34 @@
 """What a profile has to do for pods of one shape, and what it already knows about them.
 
-A plan is made when a shape is first seen by a profile. It holds the answers of PreFilter and
-PreScore of row-local plugins, which depend on the shape alone, and the cached columns of their
-filters and scores.
+    row shape ──without requests──> Answers of plugins that look at nodes alone ──┬──> ShapePlan
+        └─────────────────────────> Answers of those that look at pods, too ──────┘
+
+A plan is made when a shape is first seen by a profile. What it knows of nodes by themselves it has
+in common with all plans whose shapes are the same but for what they request: sizes differ from pod
+to pod more than anything else does.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
+from weakref import WeakValueDictionary
 
 import numpy as np
 
 from kubesched.cluster.arrays import Int32Array, Int64Array
-from kubesched.cluster.changes import ChangeLog
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.recent import Recent
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.resources import Requests
+from kubesched.cluster.shape import Shape, shape_key, spec_for_nodes
+from kubesched.framework.answers import Answers, Columns, RowLocalPlugins
 from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.crowded import CrowdedRows
 from kubesched.framework.observing import Unobserved
-from kubesched.framework.plugin import (
-    Normalize,
-    PreFilterResult,
-    RowFilter,
-    RowScore,
-    ShapePreFilter,
-    ShapePreScore,
-)
+from kubesched.framework.plugin import Normalize, RowScore
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.ranking import Ranking, ScoreColumn
-from kubesched.framework.status import Code, Status
 from kubesched.framework.status_book import StatusBook
 
 #: How much memory the plans of one profile may take.
@@ -42,23 +38,15 @@ PLAN_OVERHEAD_BYTES = 12 << 10
 ROW_BYTES = 64
 
 
-class RowLocalPlugins:
-    """The row-local plugins of a profile: sorted out once, as plans are made often."""
+class ScorePlugins:
+    """The row-local scores of a profile, and how they are weighted."""
 
     def __init__(self, plugins: ProfilePlugins) -> None:
-        self.pre_filters = of_kind(plugins.pre_filter, ShapePreFilter)
-        self.pre_scores = of_kind(plugins.pre_score, ShapePreScore)
-        #: with the position of each
-        self.filters = [
-            (order, plugin)
-            for order, plugin in enumerate(plugins.filter)
-            if isinstance(plugin, RowFilter)
-        ]
-        #: with the weight of each
-        self.scores = [
+        self.weighted = [
             (plugin, weight) for plugin, weight in plugins.score if isinstance(plugin, RowScore)
         ]
-        self.normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
+        self.by_name = {plugin.name: plugin for plugin, _ in self.weighted}
+        self.normalizers = of_kind(self.by_name.values(), Normalize)
 
 
 class ShapePlan:
@@ -67,59 +55,42 @@ class ShapePlan:
     def __init__(
         self,
         shape: Shape,
-        plugins: RowLocalPlugins,
+        *,
+        on_node: Answers,
+        on_pods: Answers,
+        scores: ScorePlugins,
         table: NodeTable,
         book: StatusBook,
-        observer: Unobserved,
     ) -> None:
         self.shape = shape
         self._table = table
         self._book = book
-        self._observer = observer
+        self._on_node = on_node
+        self._on_pods = on_pods
+        self._score_plugins: Mapping[str, RowScore] = scores.by_name
         #: plugin → what PreFilter answered
-        self.pre_filter: dict[str, PreFilterResult] = {
-            name: plugin.pre_filter(shape) for name, plugin in plugins.pre_filters.items()
-        }
-        self.pre_score: dict[str, Status] = {
-            name: plugin.pre_score(shape) for name, plugin in plugins.pre_scores.items()
-        }
-        filters = [each for each in plugins.filters if not self._skips_filter(each[1].name)]
-        on_nodes = [(order, each) for order, each in filters if not each.reads_pods]
-        on_pods = [(order, each) for order, each in filters if each.reads_pods]
-        self._node_filters = self._filter_column(on_nodes, table.node_changes)
-        self._pod_filters = self._filter_column(on_pods, table.row_changes)
+        self.pre_filter = on_node.pre_filter | on_pods.pre_filter
+        self.pre_score = on_node.pre_score | on_pods.pre_score
         #: plugin → its scores
-        self._scores: dict[str, tuple[RowScore, CachedColumn[np.int64]]] = {
-            plugin.name: (plugin, self._score_column(plugin))
-            for plugin, _ in plugins.scores
-            if not self._skips_score(plugin.name)
-        }
+        self._scores: dict[str, CachedColumn[np.int64]] = on_node.scores | on_pods.scores
 
         #: plugins of PreFilter that have nothing to do for the shape
-        self.skips = frozenset(name for name in self.pre_filter if self._skips_filter(name))
+        self.skips = on_node.filter_skips | on_pods.filter_skips
         #: whether PreFilter of row-local plugins neither rejects nor restricts
-        self.is_unrestricted = all(
-            name in self.skips or (result.status.ok and result.node_names is None)
-            for name, result in self.pre_filter.items()
-        )
+        self.is_unrestricted = on_node.is_unrestricted and on_pods.is_unrestricted
         #: plugins of PreScore that have nothing to do for the shape
-        self.score_skips = frozenset(name for name in self.pre_score if self._skips_score(name))
+        self.score_skips = on_node.score_skips | on_pods.score_skips
         #: whether PreScore of row-local plugins has nothing to complain about
-        self.is_scorable = all(
-            name in self.score_skips or status.ok for name, status in self.pre_score.items()
-        )
-        self.ranking = self._make_ranking(plugins)
+        self.is_scorable = on_node.is_scorable and on_pods.is_scorable
+        self.ranking = self._make_ranking(scores)
         #: how many pods to wait with the next try to use the ranking
         self.pause = 0
         #: priority → rows where there is no room beside nominated pods
         self._crowded: Recent[int, CrowdedRows] = Recent(limit=8)
 
     def release(self) -> None:
-        """Free the memory of all columns, whoever still knows the plan: they may be filled anew."""
-        for column in (self._node_filters, self._pod_filters):
-            column.release()
-        for _, scores in self._scores.values():
-            scores.release()
+        """Free the memory of its own columns, whoever still knows it: they may be filled anew."""
+        self._on_pods.release()
         if self.ranking is not None:
             self.ranking.release()
 
@@ -130,16 +101,15 @@ class ShapePlan:
             crowded = self._crowded[priority] = CrowdedRows(cluster, priority)
         return crowded
 
-    def _make_ranking(self, plugins: RowLocalPlugins) -> Ranking | None:
+    def _make_ranking(self, scores: ScorePlugins) -> Ranking | None:
         """Return the ranking, None if a normalized score may depend on the pods of a row."""
         summed: list[ScoreColumn] = []
         normalized: dict[RowScore, CachedColumn[np.int64]] = {}
-        for plugin, weight in plugins.scores:
-            found = self._scores.get(plugin.name)
-            if found is None:
+        for plugin, weight in scores.weighted:
+            column = self._scores.get(plugin.name)
+            if column is None:
                 continue
-            column = found[1]
-            if plugin.name not in plugins.normalizers:
+            if plugin.name not in scores.normalizers:
                 summed.append(ScoreColumn(plugin, weight, column))
             elif plugin.reads_pods:
                 return None
@@ -148,15 +118,15 @@ class ShapePlan:
         return Ranking(
             self.shape,
             self._table,
-            node_filters=self._node_filters,
-            pod_filters=self._pod_filters,
+            node_filters=self._on_node.rejections,
+            pod_filters=self._on_pods.rejections,
             summed=summed,
             normalized=normalized,
         )
 
     def rejections(self) -> Int32Array:
         """Return, for each row, the number of the first row-local rejection; 0 for none."""
-        on_node, on_pods = self._node_filters.current(), self._pod_filters.current()
+        on_node, on_pods = self._on_node.rejections.current(), self._on_pods.rejections.current()
         if not on_node.any():
             return on_pods
         if not on_pods.any():
@@ -165,108 +135,21 @@ class ShapePlan:
 
     def node_rejections(self) -> Int32Array:
         """Return the same as far as it does not depend on the pods of a row."""
-        return self._node_filters.current()
+        return self._on_node.rejections.current()
 
     def feasible(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
         """Return which rows pass all row-local filters."""
-        on_node, on_pods = self._node_filters.current(), self._pod_filters.current()
+        on_node, on_pods = self._on_node.rejections.current(), self._on_pods.rejections.current()
         passing: np.ndarray[tuple[int], np.dtype[np.bool_]] = (on_node | on_pods) == 0
         passing &= self._table.valid[: self._table.size]
         return passing
 
     def scores(self, plugin: str) -> Int64Array | None:
         """Return a row-local plugin's score of each row; None if it skips this shape."""
-        found = self._scores.get(plugin)
-        if found is None:
+        column = self._scores.get(plugin)
+        if column is None:
             return None
-        row_score, column = found
-        return column.current(row_score.epoch(self.shape, self._table))
-
-    def _skips_filter(self, plugin: str) -> bool:
-        result = self.pre_filter.get(plugin)
-        return result is not None and result.status.code is Code.SKIP
-
-    def _skips_score(self, plugin: str) -> bool:
-        status = self.pre_score.get(plugin)
-        return status is not None and status.code is Code.SKIP
-
-    def _filter_column(
-        self, filters: Sequence[tuple[int, RowFilter]], log: ChangeLog
-    ) -> CachedColumn[np.int32]:
-        observer, lap = self._observer, self._observer.lap("Filter")
-
-        def evaluate(nodes: NodeRows) -> Int32Array:
-            result = np.zeros(len(nodes), dtype=np.int32)
-            # Backwards, so that of several rejections the first one stays.
-            for order, plugin in reversed(filters):
-                started = observer.now() if observer.sampled else 0.0
-                verdict = plugin.filter(self.shape, nodes)
-                if observer.sampled:
-                    lap(plugin.name, Code.SUCCESS, started)
-                numbers = self._book.numbers_of(verdict, order=order, plugin=plugin.name)
-                if numbers is not None:
-                    np.copyto(result, numbers, where=numbers > 0)
-            return result
-
-        # Made when a row has to be looked at again: many a shape is of one pod only.
-        passes: list[Callable[[int], bool]] = []
-
-        def evaluate_row(row: int) -> int | None:
-            if not passes:
-                passes.extend(self._row_filter(plugin) for _, plugin in filters)
-            if not observer.sampled:
-                return 0 if all(each(row) for each in passes) else None
-            for (_, plugin), each in zip(filters, passes, strict=True):
-                started = observer.now()
-                does_pass = each(row)
-                lap(plugin.name, Code.SUCCESS, started)
-                if not does_pass:
-                    return None
-            return 0
-
-        return CachedColumn(
-            self._table,
-            log=log,
-            evaluate=evaluate,
-            evaluate_row=evaluate_row,
-        )
-
-    def _row_filter(self, plugin: RowFilter) -> Callable[[int], bool]:
-        """Return what tells whether one row passes: the plugin's own way, or arrays of one row."""
-
-        def passes(row: int) -> bool:
-            answers = plugin.filter(self.shape, NodeRows.one(self._table, row)).answers
-            return answers is None or not answers[0]
-
-        return plugin.row_filter(self.shape, self._table) or passes
-
-    def _score_column(self, plugin: RowScore) -> CachedColumn[np.int64]:
-        table, shape, observer = self._table, self.shape, self._observer
-        lap = observer.lap("Score")
-        log = table.row_changes if plugin.reads_pods else table.node_changes
-        score_row: Callable[[int], int | None] | None = None
-
-        def evaluate(nodes: NodeRows) -> Int64Array:
-            started = observer.now() if observer.sampled else 0.0
-            scores = plugin.score(shape, nodes)
-            if observer.sampled:
-                lap(plugin.name, Code.SUCCESS, started)
-            return scores
-
-        def evaluate_row(row: int) -> int | None:
-            nonlocal score_row
-            if score_row is None:  # as above
-                score_row = plugin.row_scorer(shape, table) or (
-                    lambda row: int(plugin.score(shape, NodeRows.one(table, row))[0])
-                )
-            if not observer.sampled:
-                return score_row(row)
-            started = observer.now()
-            score = score_row(row)
-            lap(plugin.name, Code.SUCCESS, started)
-            return score
-
-        return CachedColumn(table, log=log, evaluate=evaluate, evaluate_row=evaluate_row)
+        return column.current(self._score_plugins[plugin].epoch(self.shape, self._table))
 
 
 class Plans:
@@ -281,12 +164,16 @@ class Plans:
         observer: Unobserved,
         limit_bytes: int = PLAN_BYTES,
     ) -> None:
-        self._plugins = RowLocalPlugins(plugins)
+        self._on_node = RowLocalPlugins(plugins, reads_pods=False)
+        self._on_pods = RowLocalPlugins(plugins, reads_pods=True)
+        self._scores = ScorePlugins(plugins)
+        self._columns = Columns(table, book, observer)
         self._table = table
         self._book = book
-        self._observer = observer
         self._limit_bytes = limit_bytes
         self._plans: OrderedDict[Shape, ShapePlan] = OrderedDict()
+        #: what is asked of nodes by themselves → what is known of them, as long as a plan needs it
+        self._shared: WeakValueDictionary[bytes, Answers] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._plans)
@@ -297,7 +184,12 @@ class Plans:
         if plan is None:
             self._make_room()
             plan = self._plans[shape] = ShapePlan(
-                shape, self._plugins, self._table, self._book, self._observer
+                shape,
+                on_node=self._about_nodes(shape),
+                on_pods=Answers(shape, self._on_pods, self._columns),
+                scores=self._scores,
+                table=self._table,
+                book=self._book,
             )
         else:
             self._plans.move_to_end(shape)
@@ -307,6 +199,25 @@ class Plans:
         """Give all plans up, and with them the numbers of the book that their columns hold."""
         while self._plans:
             self._drop_oldest()
+        for shared in list(self._shared.values()):
+            shared.release()
+
+    def _about_nodes(self, shape: Shape) -> Answers:
+        if self._on_node.read_requests:
+            return Answers(shape, self._on_node, self._columns)
+        spec = spec_for_nodes(shape.spec)
+        key = shape_key(spec, shape.node_name)
+        answers = self._shared.get(key)
+        if answers is None:
+            without_requests = Shape(
+                spec,
+                node_name=shape.node_name,
+                requests=Requests({}, (0, 0)),
+                scoring_requests={},
+            )
+            answers = Answers(without_requests, self._on_node, self._columns)
+            self._shared[key] = answers
+        return answers
 
     def _make_room(self) -> None:
         per_plan = PLAN_OVERHEAD_BYTES + self._table.size * ROW_BYTES

@@ -105,6 +105,8 @@ class RowFilter(Plugin):
 
     #: whether the answer depends on the pods of the row, or only on the node object
     reads_pods: ClassVar[bool]
+    #: whether an answer that only depends on the node object depends on what the pod requests, too
+    reads_requests: ClassVar[bool] = True
 
     @abstractmethod
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
@@ -174,6 +176,8 @@ class RowScore(Plugin):
 
     #: whether the score depends on the pods of the row, or only on the node object
     reads_pods: ClassVar[bool]
+    #: whether a score that only depends on the node object depends on what the pod requests, too
+    reads_requests: ClassVar[bool] = True
     #: tests prove that the scores to be weighted are within 0 and 100: no need to look
     proven_range: ClassVar[bool] = False
 

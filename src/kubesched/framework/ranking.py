@@ -190,13 +190,14 @@ class Ranking:
         self, rows: Rows, epochs: Mapping[RowScore, Hashable]
     ) -> tuple[Int64Array, BoolArray] | None:
         """Return the total of each row, and which rows pass; None if a score is out of range."""
-        passing: BoolArray = self._pod_filters.current()[rows] == 0
+        passing: BoolArray = self._pod_filters.at(rows) == 0
         passing &= self._node_filters.current()[rows] == 0
         passing &= self.table.valid[rows]
         totals = np.zeros(len(passing), dtype=np.int64)
         for scored in self._summed:
-            plugin = scored.plugin
-            scores = scored.column.current(epochs.get(plugin))[rows]
+            plugin, column, epoch = scored.plugin, scored.column, epochs.get(scored.plugin)
+            # What depends on pods is of no use for the next one: its total is all that is kept.
+            scores = column.at(rows, epoch) if plugin.reads_pods else column.current(epoch)[rows]
             if not plugin.proven_range:
                 wrong = (scores < 0) | (scores > MAX_NODE_SCORE)
                 if (wrong & passing).any():
@@ -210,13 +211,8 @@ class Ranking:
         position = self.table.node_changes.position
         if self._compared_at != position:
             self._compared_at = position
-            valid = self.table.valid[: self.table.size]
             self._is_even = all(
-                _is_constant(column.current(plugin.epoch(self._shape, self.table))[valid])
+                column.is_even(plugin.epoch(self._shape, self.table))
                 for plugin, column in self._normalized.items()
             )
         return self._is_even
-
-
-def _is_constant(values: Int64Array) -> bool:
-    return len(values) == 0 or bool((values == values[0]).all())

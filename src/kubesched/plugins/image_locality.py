@@ -28,6 +28,7 @@ class ImageLocality(RowScore):
 
     name = "ImageLocality"
     reads_pods = False
+    reads_requests = False
     proven_range = True
 
     def epoch(self, shape: Shape, table: NodeTable) -> Hashable:

@@ -95,6 +95,7 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
 
     name = "NodeAffinity"
     reads_pods = False
+    reads_requests = False
     proven_range = True
 
     def __init__(self, args: NodeAffinityArgs) -> None:

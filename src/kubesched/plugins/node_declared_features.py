@@ -31,6 +31,7 @@ class NodeDeclaredFeatures(ShapePreFilter, RowFilter):
 
     name = "NodeDeclaredFeatures"
     reads_pods = False
+    reads_requests = False
 
     def __init__(self, table: NodeTable, *, enabled: bool) -> None:
         self._table = table

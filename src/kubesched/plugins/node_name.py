@@ -20,6 +20,7 @@ class NodeName(RowFilter):
 
     name = "NodeName"
     reads_pods = False
+    reads_requests = False
 
     def events_to_register(self) -> Registrations:
         """The node may come."""

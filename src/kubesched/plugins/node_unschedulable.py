@@ -23,6 +23,7 @@ class NodeUnschedulable(RowFilter):
 
     name = "NodeUnschedulable"
     reads_pods = False
+    reads_requests = False
 
     def __init__(self, gates: FeatureGates) -> None:
         self._comparisons = gates.enabled("TaintTolerationComparisonOperators")

@@ -38,6 +38,7 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
 
     name = "TaintToleration"
     reads_pods = False
+    reads_requests = False
     proven_range = True
 
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:

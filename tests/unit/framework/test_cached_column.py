@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+import numpy as np
+
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
@@ -98,3 +100,36 @@ def test_who_comes_too_late_for_the_log_has_all_rows_evaluated() -> None:
         watched.table.put_node(node("n0", cpu=str(50 + number)))
     assert watched.read()[0] == 69
     assert watched.asked == [list(range(SPARSE * 2))]
+
+
+def test_some_rows_are_evaluated_alone_if_nobody_has_asked_for_all() -> None:
+    watched = Watched(5)
+    assert watched.column.at(np.array([1, 3])).tolist() == [1, 3]
+    assert watched.column.at(slice(3, 5)).tolist() == [3, 4]
+    assert watched.asked == [[1, 3], [3, 4]]
+
+
+def test_some_rows_are_taken_from_all_if_they_are_kept() -> None:
+    watched = Watched(5)
+    watched.read()
+    watched.asked.clear()
+    assert watched.column.at(np.array([1, 3])).tolist() == [1, 3]
+    assert watched.asked == []
+    watched.table.put_node(node("n1", cpu="9"))
+    assert watched.column.at(np.array([1, 3])).tolist() == [9, 3]
+    assert watched.asked == [[1]]
+
+
+def test_whether_all_nodes_have_the_same() -> None:
+    watched = Watched(3)
+    assert not watched.column.is_even()
+    for number in range(3):
+        watched.table.put_node(node(f"n{number}", cpu="7"))
+    assert watched.column.is_even()
+    watched.asked.clear()
+    assert watched.column.is_even()
+    assert watched.asked == []
+    watched.table.put_node(node("n1", cpu="8"))
+    assert not watched.column.is_even()
+    watched.table.remove_node("n1")
+    assert watched.column.is_even(), "rows without a node do not count"

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+
+from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.shape import Shape
 from kubesched.framework.observing import Unobserved
@@ -30,6 +33,13 @@ class Counting(ShapePreFilter, RowFilter):
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         self.rows += nodes.row_numbers().tolist()
         return reject(nodes.unschedulable, unschedulable("cordoned"))
+
+
+class CountingTaints(Counting):
+    """The same, for what has nothing to do with requests."""
+
+    name = "CountingTaints"
+    reads_requests = False
 
 
 class CountingPods(Counting):
@@ -155,7 +165,60 @@ def test_a_plan_that_is_given_up_takes_no_more_memory_and_still_answers() -> Non
     assert ranking.refresh()
     before = plan.feasible().tolist(), ranking.totals.tolist(), len(ranking.nodes)
     plans.clear()
-    assert plan._node_filters._values is None
+    assert plan._on_node.rejections._values is None
     assert len(ranking.totals) == 0
     assert ranking.refresh()
     assert (plan.feasible().tolist(), ranking.totals.tolist(), len(ranking.nodes)) == before
+
+
+def _counting(lab: Lab, *pods: Pod) -> list[int]:
+    """The rows that a filter was asked about for pods, one after the other."""
+    (plugin,) = lab.framework.plugins.pre_filter
+    for each in pods:
+        lab.feasible(each)
+    rows: list[int] = lab.plugin(plugin.name).rows
+    return rows
+
+
+def test_what_nodes_are_to_pods_is_known_to_all_shapes_that_differ_in_requests_only() -> None:
+    lab = Lab(node("n0"), node("n1"), plugins=[CountingTaints], only=[])
+    sizes = [pod(f"p{number}", cpu=f"{number}m") for number in (1, 2, 3)]
+    assert sorted(_counting(lab, *sizes)) == [0, 1], "each row once"
+    assert sorted(_counting(lab, pod("q", tolerations=["a"]))) == [0, 0, 1, 1]
+
+
+def test_a_filter_that_may_read_requests_is_asked_for_each_shape() -> None:
+    lab = Lab(node("n0"), plugins=[Counting], only=[])
+    assert _counting(lab, *(pod(f"p{number}", cpu=f"{number}m") for number in (1, 2))) == [0, 0]
+
+
+def test_what_shapes_share_is_given_up_with_the_last_plan_that_needs_it() -> None:
+    lab = Lab(node("n0"), plugins=[CountingTaints], only=[])
+    plans = _plans(lab, limit_bytes=1)
+    for number in (1, 2):
+        plans.plan(lab.pending(pod("p", cpu=f"{number}m")).shape)
+    assert len(plans._shared) == 1
+    plans.plan(lab.pending(pod("q", tolerations=["a"])).shape)
+    plans.plan(lab.pending(pod("q", cpu="1", tolerations=["a"])).shape)
+    gc.collect()
+    assert len(plans._shared) == 1
+
+
+def test_a_shape_without_requests_has_none() -> None:
+    """So that a plugin that says it does not read them cannot."""
+    seen: list[Shape] = []
+
+    class Curious(CountingTaints):
+        name = "Curious"
+
+        def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+            seen.append(shape)
+            return super().filter(shape, nodes)
+
+    lab = Lab(node("n0"), plugins=[Curious], only=[])
+    lab.feasible(pod("p", cpu="1", memory="1Gi", overhead={"cpu": "1"}, ports=[]))
+    (shape,) = seen
+    assert shape.requests.amounts == {}
+    assert shape.scoring_requests == {}
+    assert [each.resources for each in shape.spec.containers] == [None]
+    assert shape.spec.overhead is None

@@ -1,0 +1,189 @@
+"""What row-local plugins say about a shape: PreFilter, PreScore, first rejections, and scores.
+
+    plugin.filter / plugin.score ──all rows, or many──> CachedColumn
+    plugin.row_filter / row_scorer ──one row──────────────┘
+
+Plugins that look at node objects alone and those that look at the pods on nodes are kept apart:
+what the former say changes seldom, and mostly has nothing to do with how much a pod requests, so
+that many shapes can share it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from kubesched.cluster.arrays import Int32Array, Int64Array
+from kubesched.cluster.changes import ChangeLog
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.shape import Shape
+from kubesched.framework.cached_column import CachedColumn
+from kubesched.framework.observing import Unobserved
+from kubesched.framework.plugin import (
+    Plugin,
+    PreFilterResult,
+    RowFilter,
+    RowScore,
+    ShapePreFilter,
+    ShapePreScore,
+)
+from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.status import Code, Status
+from kubesched.framework.status_book import StatusBook
+
+
+class RowLocalPlugins:
+    """Row-local plugins of a profile: sorted out once, as plans are made often."""
+
+    def __init__(self, plugins: ProfilePlugins, *, reads_pods: bool) -> None:
+        def is_one(plugin: Plugin) -> bool:
+            return getattr(plugin, "reads_pods", True) == reads_pods
+
+        self.reads_pods = reads_pods
+        self.pre_filters = of_kind(filter(is_one, plugins.pre_filter), ShapePreFilter)
+        self.pre_scores = of_kind(filter(is_one, plugins.pre_score), ShapePreScore)
+        #: with the position of each
+        self.filters = [
+            (order, plugin)
+            for order, plugin in enumerate(plugins.filter)
+            if isinstance(plugin, RowFilter) and is_one(plugin)
+        ]
+        self.scores = [
+            plugin for plugin, _ in plugins.score if isinstance(plugin, RowScore) and is_one(plugin)
+        ]
+        asked: list[RowFilter | RowScore] = [plugin for _, plugin in self.filters]
+        #: whether one of them looks at what a pod requests
+        self.read_requests = any(plugin.reads_requests for plugin in asked + self.scores)
+
+
+class Answers:
+    """What some plugins of a profile say about a shape."""
+
+    def __init__(self, shape: Shape, plugins: RowLocalPlugins, columns: Columns) -> None:
+        #: plugin → what PreFilter answered
+        self.pre_filter: dict[str, PreFilterResult] = {
+            name: plugin.pre_filter(shape) for name, plugin in plugins.pre_filters.items()
+        }
+        self.pre_score: dict[str, Status] = {
+            name: plugin.pre_score(shape) for name, plugin in plugins.pre_scores.items()
+        }
+        #: plugins that have nothing to filter for the shape, and nothing to score
+        self.filter_skips = frozenset(
+            name for name, each in self.pre_filter.items() if each.status.code is Code.SKIP
+        )
+        self.score_skips = frozenset(
+            name for name, status in self.pre_score.items() if status.code is Code.SKIP
+        )
+        #: whether PreFilter neither rejects nor restricts
+        self.is_unrestricted = all(
+            name in self.filter_skips or (each.status.ok and each.node_names is None)
+            for name, each in self.pre_filter.items()
+        )
+        #: whether PreScore has nothing to complain about
+        self.is_scorable = all(
+            name in self.score_skips or status.ok for name, status in self.pre_score.items()
+        )
+        table = columns.table
+        log = table.row_changes if plugins.reads_pods else table.node_changes
+        #: the number of each row's first rejection, 0 for none
+        self.rejections = columns.of_filters(
+            shape, [each for each in plugins.filters if each[1].name not in self.filter_skips], log
+        )
+        #: plugin → its scores; those that skip the shape are left out
+        self.scores: dict[str, CachedColumn[np.int64]] = {
+            plugin.name: columns.of_score(shape, plugin, log)
+            for plugin in plugins.scores
+            if plugin.name not in self.score_skips
+        }
+
+    def release(self) -> None:
+        """Free the memory of all columns, whoever still knows them: they may be filled anew."""
+        self.rejections.release()
+        for scores in self.scores.values():
+            scores.release()
+
+
+class Columns:
+    """Makes columns in one profile."""
+
+    def __init__(self, table: NodeTable, book: StatusBook, observer: Unobserved) -> None:
+        self.table = table
+        self._book = book
+        self._observer = observer
+        self._filter_lap, self._score_lap = observer.lap("Filter"), observer.lap("Score")
+
+    def of_filters(
+        self, shape: Shape, filters: Sequence[tuple[int, RowFilter]], log: ChangeLog
+    ) -> CachedColumn[np.int32]:
+        """Return a column of the numbers of rejections; filters come with their position."""
+        observer, book, lap = self._observer, self._book, self._filter_lap
+
+        def evaluate(nodes: NodeRows) -> Int32Array:
+            result = np.zeros(len(nodes), dtype=np.int32)
+            # Backwards, so that of several rejections the first one stays.
+            for order, plugin in reversed(filters):
+                started = observer.now() if observer.sampled else 0.0
+                verdict = plugin.filter(shape, nodes)
+                if observer.sampled:
+                    lap(plugin.name, Code.SUCCESS, started)
+                numbers = book.numbers_of(verdict, order=order, plugin=plugin.name)
+                if numbers is not None:
+                    np.copyto(result, numbers, where=numbers > 0)
+            return result
+
+        # Made when a row has to be looked at again: many a shape is of one pod only.
+        passes: list[Callable[[int], bool]] = []
+
+        def evaluate_row(row: int) -> int | None:
+            if not passes:
+                passes.extend(self._row_filter(plugin, shape) for _, plugin in filters)
+            if not observer.sampled:
+                return 0 if all(each(row) for each in passes) else None
+            for (_, plugin), each in zip(filters, passes, strict=True):
+                started = observer.now()
+                does_pass = each(row)
+                lap(plugin.name, Code.SUCCESS, started)
+                if not does_pass:
+                    return None
+            return 0
+
+        return CachedColumn(self.table, log=log, evaluate=evaluate, evaluate_row=evaluate_row)
+
+    def _row_filter(self, plugin: RowFilter, shape: Shape) -> Callable[[int], bool]:
+        """Return what tells whether one row passes: the plugin's own way, or arrays of one row."""
+        table = self.table
+
+        def passes(row: int) -> bool:
+            answers = plugin.filter(shape, NodeRows.one(table, row)).answers
+            return answers is None or not answers[0]
+
+        return plugin.row_filter(shape, table) or passes
+
+    def of_score(self, shape: Shape, plugin: RowScore, log: ChangeLog) -> CachedColumn[np.int64]:
+        """Return a column of a plugin's scores."""
+        table, observer, lap = self.table, self._observer, self._score_lap
+        score_row: Callable[[int], int | None] | None = None
+
+        def evaluate(nodes: NodeRows) -> Int64Array:
+            started = observer.now() if observer.sampled else 0.0
+            scores = plugin.score(shape, nodes)
+            if observer.sampled:
+                lap(plugin.name, Code.SUCCESS, started)
+            return scores
+
+        def evaluate_row(row: int) -> int | None:
+            nonlocal score_row
+            if score_row is None:  # as above
+                score_row = plugin.row_scorer(shape, table) or (
+                    lambda row: int(plugin.score(shape, NodeRows.one(table, row))[0])
+                )
+            if not observer.sampled:
+                return score_row(row)
+            started = observer.now()
+            score = score_row(row)
+            lap(plugin.name, Code.SUCCESS, started)
+            return score
+
+        return CachedColumn(table, log=log, evaluate=evaluate, evaluate_row=evaluate_row)
