@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import gc
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Pod, Toleration
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.shape import Shape
 from kubesched.framework.observing import Unobserved
@@ -184,7 +184,7 @@ def test_what_nodes_are_to_pods_is_known_to_all_shapes_that_differ_in_requests_o
     lab = Lab(node("n0"), node("n1"), plugins=[CountingTaints], only=[])
     sizes = [pod(f"p{number}", cpu=f"{number}m") for number in (1, 2, 3)]
     assert sorted(_counting(lab, *sizes)) == [0, 1], "each row once"
-    assert sorted(_counting(lab, pod("q", tolerations=["a"]))) == [0, 0, 1, 1]
+    assert sorted(_counting(lab, pod("q", tolerations=[Toleration(key="a")]))) == [0, 0, 1, 1]
 
 
 def test_a_filter_that_may_read_requests_is_asked_for_each_shape() -> None:
@@ -198,8 +198,8 @@ def test_what_shapes_share_is_given_up_with_the_last_plan_that_needs_it() -> Non
     for number in (1, 2):
         plans.plan(lab.pending(pod("p", cpu=f"{number}m")).shape)
     assert len(plans._shared) == 1
-    plans.plan(lab.pending(pod("q", tolerations=["a"])).shape)
-    plans.plan(lab.pending(pod("q", cpu="1", tolerations=["a"])).shape)
+    plans.plan(lab.pending(pod("q", tolerations=[Toleration(key="a")])).shape)
+    plans.plan(lab.pending(pod("q", cpu="1", tolerations=[Toleration(key="a")])).shape)
     gc.collect()
     assert len(plans._shared) == 1
 
