@@ -166,10 +166,10 @@ def framework_on(cluster: Cluster, observer: Observer | None) -> Framework:
     )
 
 
-def place(cluster: Cluster, framework: Framework) -> list[float]:
+def place(cluster: Cluster, framework: Framework, count: int = PLACED) -> list[float]:
     """Place pods; give the seconds of each from the queue's gate to what follows a binding."""
     cycle = SchedulingCycle(cluster, seed=1)
-    wanted = [WORKLOADS["basic"](number) for number in range(PLACED)]
+    wanted = [WORKLOADS["basic"](number) for number in range(count)]
     seconds = []
     for pod in wanted:
         start = time.perf_counter()

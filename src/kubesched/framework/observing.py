@@ -10,6 +10,7 @@ timed stands in its state.
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -89,6 +90,27 @@ class _Ranked(Struct, frozen=True):
     scored: Counter
 
 
+class Sample:
+    """Which ones of many are looked at: how many are left until the next, drawn each time.
+
+    Every so manieth would fall into step with those who ask twice for an attempt.
+    """
+
+    __slots__ = ("_log_of_others", "_random", "left")
+
+    def __init__(self, share: float, *, seed: int) -> None:
+        self._random = random.Random(seed).random  # noqa: S311 (a sample, not a secret)
+        self._log_of_others = math.log(1 - share)
+        #: count it down; at 0 it is one of them
+        self.left = 0
+        self.draw()
+
+    def draw(self) -> int:
+        """Set and return how many are left until the next."""
+        self.left = int(math.log(1 - self._random()) / self._log_of_others) + 1
+        return self.left
+
+
 class Observer(Unobserved):
     """Records what happens in one profile."""
 
@@ -96,8 +118,8 @@ class Observer(Unobserved):
         super().__init__(timer)
         self._metrics = metrics
         self._profile = profile
-        # Drawn, as counting would fall into step with those who ask twice for an attempt.
-        self._draw = random.Random(1).random  # noqa: S311 (a sample, not a secret)
+        #: of attempts, and of what is asked before there is one
+        self._attempts, self._gates = Sample(SHARE, seed=1), Sample(SHARE, seed=2)
         #: point → what notes that a plugin is through
         self._laps: dict[str, Lap] = {}
         #: point → plugins that may be asked there
@@ -108,9 +130,9 @@ class Observer(Unobserved):
         self._last: _Ranked | None = None
         #: of points that a ranking consists of
         self._ranking: Relay | None = None
-        #: what is noted straight into, and how many more attempts and gates it has room for
+        #: what is noted straight into, and for how many more attempts and gates it has room
         self._noted: list[Histogram | Relay] = []
-        self._room = NOTED
+        self._room = NOTED - self._attempts.left - self._gates.left
 
     def expect(self, point: str, plugins: Sequence[Plugin]) -> None:
         """Show plugins before they are first asked: nobody alerts on a series that is not there."""
@@ -120,16 +142,22 @@ class Observer(Unobserved):
 
     def begin(self) -> float:
         """Note that an attempt begins; return the time."""
-        self._room -= 1
-        if not self._room:
-            self._count_in()
-        self.sampled = self._draw() < SHARE
+        sample = self._attempts
+        sample.left -= 1
+        if sample.left:
+            self.sampled = False
+        else:
+            self.sampled = True
+            self._count_in(sample.draw())
         return self.now()
 
-    def _count_in(self) -> None:
-        self._room = NOTED
-        for each in self._noted:
-            each.fold()
+    def _count_in(self, coming: int) -> None:
+        """See to it that what is noted has room for so many more attempts or gates."""
+        self._room -= coming
+        if self._room < 0:
+            self._room = NOTED - self._attempts.left - self._gates.left
+            for each in self._noted:
+                each.fold()
 
     def _into(self, histogram: Histogram) -> Callable[[float], None]:
         """Return what notes a value: few of them for each attempt or gate."""
@@ -190,10 +218,12 @@ class Observer(Unobserved):
 
     def samples_gate(self) -> bool:
         """Tell whether plugins are timed that are asked now, before a pod's attempt begins."""
-        self._room -= 1
-        if not self._room:
-            self._count_in()
-        return self._draw() < SHARE
+        sample = self._gates
+        sample.left -= 1
+        if sample.left:
+            return False
+        self._count_in(sample.draw())
+        return True
 
     def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 #: From so many values on, arrays count faster than we do.
 _MANY = 32
 #: So many values are noted before they are counted in.
-NOTED = 1024
+NOTED = 4096
 #: What is read when somebody looks, instead of being recorded.
 Read = Callable[[], float]
 

@@ -225,7 +225,7 @@ def test_what_is_noted_does_not_pile_up_until_somebody_looks(bench: Bench, what:
         lap("A", Code.SUCCESS, 9.0)
         bench.observer.ranked(CycleState(), 1, 1, (0.0, 1.0, 2.0, 3.0, 4.0))
         longest = max(longest, *(len(each._noted) for each in bench.observer._noted))
-    assert longest == NOTED
+    assert longest <= NOTED
     name = "framework_extension_point_duration_seconds_count"
     labels = {"extension_point": "Reserve", "status": "Success", "profile": "mine"}
     assert bench.value(name, **labels) == 5 * NOTED
