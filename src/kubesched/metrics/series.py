@@ -101,12 +101,24 @@ class Histogram:
     fraction of the cost of counting each one in.
     """
 
-    __slots__ = ("_bounds", "_bundles", "_counts", "_noted", "_sum", "note", "silent", "zeros")
+    __slots__ = (
+        "_bounds",
+        "_bundles",
+        "_counts",
+        "_edges",
+        "_noted",
+        "_sum",
+        "note",
+        "silent",
+        "zeros",
+    )
 
     def __init__(self, bounds: Sequence[float]) -> None:
         #: values of zero that are not counted in yet; ``histogram.zeros += 1`` records one
         self.zeros = 0
         self._bounds = bounds
+        #: the same as an array, once it is needed
+        self._edges: FloatArray | None = None
         #: values in each bucket alone; the last is for those above all bounds
         self._counts = [0] * (len(bounds) + 1)
         self._sum: float = 0
@@ -139,7 +151,9 @@ class Histogram:
         """Count values in, where arrays are faster."""
         import numpy as np  # noqa: PLC0415 (not for those who only want to know the version)
 
-        buckets = np.searchsorted(self._bounds, values)
+        if self._edges is None:
+            self._edges = np.array(self._bounds, dtype=np.float64)
+        buckets = self._edges.searchsorted(values)
         added = np.bincount(buckets, minlength=len(self._counts)).tolist()
         self._counts = [old + new for old, new in zip(self._counts, added, strict=True)]
         self._sum += values.sum().item()
