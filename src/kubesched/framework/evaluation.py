@@ -17,12 +17,13 @@ from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Arr
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.cycle_state import NOBODY, CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
-from kubesched.framework.plugin import Filter, PreFilter, RowFilter
+from kubesched.framework.plugin import NOTHING_TO_FILTER, Filter, PreFilter, RowFilter
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.ranker import Ranker
 from kubesched.framework.scoring import PluginScores, Scoring
@@ -138,9 +139,12 @@ class Evaluator:
         node_names: frozenset[str] | None = None
         restricting: list[str] = []
         rejection: Status | None = None
+        idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NOBODY
         for plugin in self._plugins.pre_filter:
             cluster_wide = self._cluster_pre_filters.get(plugin.name)
-            if cluster_wide is None:
+            if plugin.name in idle:
+                result = NOTHING_TO_FILTER
+            elif cluster_wide is None:
                 result = plan.pre_filter[plugin.name]
             else:
                 started = self._observer.now() if self._observer.sampled else 0.0

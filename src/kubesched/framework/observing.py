@@ -56,7 +56,7 @@ class Unobserved:
         """Return what notes that an extension point is through."""
         return lambda _code, _started: 0.0
 
-    def blank(self, point: str) -> Histogram:  # noqa: ARG002 (as above)
+    def blank(self, point: str, code: Code = Code.SUCCESS) -> Histogram:  # noqa: ARG002 (as above)
         """Return where it is noted that there was nothing to do at a point: in its `zeros`."""
         return Histogram(())
 
@@ -100,7 +100,7 @@ class Sample:
 
     def __init__(self, share: float, *, seed: int) -> None:
         self._random = random.Random(seed).random  # noqa: S311 (a sample, not a secret)
-        self._log_of_others = math.log(1 - share)
+        self._log_of_others = math.log(1 - share) if share < 1 else -math.inf
         #: count it down; at 0 it is one of them
         self.left = 0
         self.draw()
@@ -183,9 +183,9 @@ class Observer(Unobserved):
 
         return through
 
-    def blank(self, point: str) -> Histogram:
+    def blank(self, point: str, code: Code = Code.SUCCESS) -> Histogram:
         """Return where it is noted that there was nothing to do at a point: in its `zeros`."""
-        series = self._duration(point, Code.SUCCESS)
+        series = self._duration(point, code)
         # Nobody is shown a point that there was never anything at.
         series.silent = True
         return series

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Hashable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from msgspec import Struct
 
@@ -25,7 +25,7 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.shape import Shape
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.status import SUCCESS, Status
+from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.framework.verdict import Verdict
 from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_pod import QueuedPod
@@ -42,6 +42,9 @@ class Plugin(ABC):
 
     #: as it stands in the configuration
     name: ClassVar[str]
+    #: whether it has nothing to do with pods without volumes: it is not asked about them from
+    #: PreFilter on, if it is enabled there, and that counts as Skip
+    only_with_volumes: ClassVar[bool] = False
 
     @classmethod
     def create(cls, context: PluginContext) -> Self:  # noqa: ARG003 (for those who need it)
@@ -59,6 +62,10 @@ class PreFilterResult(Struct, frozen=True):
     status: Status = SUCCESS
     #: the only nodes worth looking at; None means all
     node_names: frozenset[str] | None = None
+
+
+#: What a plugin answers that has nothing to do with the pod.
+NOTHING_TO_FILTER: Final = PreFilterResult(SKIP)
 
 
 class PreEnqueue(Plugin):

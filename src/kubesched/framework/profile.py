@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, TypeVar
+from collections.abc import Container, Iterable, Mapping, Sequence
+from typing import Any, Generic, TypeVar
 
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.config.profiles import PluginRef
 from kubesched.framework import plugin as points
 from kubesched.framework.plugin import Plugin
@@ -17,6 +19,34 @@ P = TypeVar("P", bound=Plugin)
 def of_kind(plugins: Iterable[Plugin], kind: type[P]) -> dict[str, P]:
     """Return those of some plugins that are of a kind, by name."""
     return {plugin.name: plugin for plugin in plugins if isinstance(plugin, kind)}
+
+
+class Asked(Generic[P]):
+    """Plugins that are asked about a pod at some point, and those that need not be."""
+
+    __slots__ = ("idle", "plugins")
+
+    def __init__(self, plugins: Iterable[P], idle: Container[str]) -> None:
+        known = list(plugins)
+        #: with the name of each
+        self.plugins = [(plugin.name, plugin) for plugin in known if plugin.name not in idle]
+        #: names of the others, which have nothing to do with the pod
+        self.idle = [plugin.name for plugin in known if plugin.name in idle]
+
+
+class AskedAt(Generic[P]):
+    """Who is asked at a point: most plugins about all pods, some only about pods with volumes."""
+
+    __slots__ = ("_about_all", "_without_volumes")
+
+    def __init__(self, plugins: Iterable[P], only_with_volumes: Container[str]) -> None:
+        known = list(plugins)
+        self._about_all = Asked(known, ())
+        self._without_volumes = Asked(known, only_with_volumes)
+
+    def about(self, pod: PodInfo) -> Asked[P]:
+        """Return who is asked about a pod."""
+        return self._without_volumes if pod.volumes is NO_VOLUMES else self._about_all
 
 
 class ProfilePlugins:
@@ -33,6 +63,10 @@ class ProfilePlugins:
         self.pre_enqueue: list[points.PreEnqueue] = at("preEnqueue")
         self.queue_sort: list[points.QueueSort] = at("queueSort")
         self.pre_filter: list[points.ShapePreFilter | points.PreFilter] = at("preFilter")
+        #: those that say Skip to all pods without volumes, and then are done with them
+        self.only_with_volumes = frozenset(
+            each.name for each in self.pre_filter if each.only_with_volumes
+        )
         self.filter: list[points.RowFilter | points.Filter] = at("filter")
         self.post_filter: list[points.PostFilter] = at("postFilter")
         self.pre_score: list[points.ShapePreScore | points.PreScore] = at("preScore")

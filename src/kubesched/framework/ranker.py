@@ -21,7 +21,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
 from kubesched.framework.plugin import Filter, PreFilter
-from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.profile import AskedAt, ProfilePlugins, of_kind
 from kubesched.framework.ranking import NEVER, Ranking
 from kubesched.framework.scoring import Scoring
 from kubesched.framework.skipped import SkippedPlugins
@@ -87,7 +87,9 @@ class Ranker:
         self._observer = observer
         self._pre_filter_lap, self._filter_lap = observer.lap("PreFilter"), observer.lap("Filter")
         self._skipped = SkippedPlugins()
-        self._pre_filters = of_kind(plugins.pre_filter, PreFilter)
+        self._pre_filters = AskedAt(
+            of_kind(plugins.pre_filter, PreFilter).values(), plugins.only_with_volumes
+        )
         self._filters = of_kind(plugins.filter, Filter)
 
     def rank(self, state: CycleState, pod: PodInfo) -> Ranked | None:
@@ -130,10 +132,11 @@ class Ranker:
         self, state: CycleState, pod: PodInfo, plan: ShapePlan, everywhere: NodeRows
     ) -> bool:
         """Run PreFilter of cluster-wide plugins; False if one rejects or restricts."""
-        skipped: list[str] = []
+        asked = self._pre_filters.about(pod)
+        skipped = asked.idle.copy()
         timed = self._observer.sampled
         started = self._observer.now() if timed else 0.0
-        for name, plugin in self._pre_filters.items():
+        for name, plugin in asked.plugins:
             result = plugin.pre_filter(state, pod, everywhere)
             if timed:
                 started = self._pre_filter_lap(name, result.status.code, started)

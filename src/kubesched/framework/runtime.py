@@ -18,8 +18,8 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import Plugin, PostFilterResult, PreBind
-from kubesched.framework.profile import ProfilePlugins
-from kubesched.framework.status import SUCCESS, Code, Status, error, unschedulable
+from kubesched.framework.profile import AskedAt, ProfilePlugins
+from kubesched.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 
 _log = logging.getLogger(__name__)
 
@@ -68,12 +68,17 @@ class Framework:
         self._post_bind_lap = lap("PostBind")
         blank = self._observer.blank
         self._without_permit, self._without_post_bind = blank("Permit"), blank("PostBind")
+        self._without_reserve = blank("Reserve")
+        self._without_pre_flight = blank("PreBindPreFlight", Code.SKIP)
         #: counts pods that no PreBind plugin has work for
         self.without_pre_bind = blank("PreBind")
         self._bound, self._post_bound = through("Bind"), through("PostBind")
         self._gates = {plugin.name: plugin for plugin in self.plugins.pre_enqueue}
         #: in-tree plugins that the profile enables and this version does not have
         self.left_out = expansion.left_out
+        only_with_volumes = plugins.only_with_volumes
+        self._reserve_plugins = AskedAt(plugins.reserve, only_with_volumes)
+        self._pre_bind_plugins = AskedAt(plugins.pre_bind, only_with_volumes)
         self.evaluator = Evaluator(self.plugins, cluster, self._observer)
 
     @property
@@ -165,17 +170,20 @@ class Framework:
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Let each plugin take what the pod was promised; the caller undoes a failure."""
-        observer = self._observer
         # Others have their turn while the pod is bound.
-        state.is_timed = observer.sampled
-        started = lap_began = observer.now()
+        state.is_timed = self._observer.sampled
+        asked = self._reserve_plugins.about(pod).plugins
+        if not asked:
+            self._without_reserve.zeros += 1
+            return SUCCESS
+        started = lap_began = self.now()
         result = SUCCESS
-        for plugin in self.plugins.reserve:
+        for name, plugin in asked:
             status = plugin.reserve(state, pod, node_name)
             if state.is_timed:
-                lap_began = self._reserve_lap(plugin.name, status.code, lap_began)
+                lap_began = self._reserve_lap(name, status.code, lap_began)
             if not status.ok:
-                result = _refused(status, "Reserve", plugin.name)
+                result = _refused(status, "Reserve", name)
                 break
         self._reserved(result.code, started)
         return result
@@ -183,13 +191,13 @@ class Framework:
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Let every plugin give back what it took, the last one first, come what may."""
         started = lap_began = self.now()
-        for plugin in reversed(self.plugins.reserve):
+        for name, plugin in reversed(self._reserve_plugins.about(pod).plugins):
             try:
                 plugin.unreserve(state, pod, node_name)
             except Exception:  # noqa: BLE001 (the others must give back all the same)
-                _log.exception("plugin %s failed to unreserve %s", plugin.name, pod.full_name)
+                _log.exception("plugin %s failed to unreserve %s", name, pod.full_name)
             if state.is_timed:
-                lap_began = self._unreserve_lap(plugin.name, Code.SUCCESS, lap_began)
+                lap_began = self._unreserve_lap(name, Code.SUCCESS, lap_began)
         self._unreserved(Code.SUCCESS, started)
 
     def permit(
@@ -220,26 +228,26 @@ class Framework:
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Find out which PreBind plugins have work to do; Skip if none has."""
-        started = self.now()
-        status = self._pre_flight(state, pod, node_name, started)
+        asked = self._pre_bind_plugins.about(pod)
+        if not asked.plugins:
+            self._without_pre_flight.zeros += 1
+            return SKIP
+        state.skip_pre_bind.update(asked.idle)
+        started = lap_began = self.now()
+        status = SKIP
+        for name, plugin in asked.plugins:
+            answer = plugin.pre_bind_pre_flight(state, pod, node_name)
+            if state.is_timed:
+                lap_began = self._pre_flight_lap(name, answer.code, lap_began)
+            if answer.code is Code.SKIP:
+                state.skip_pre_bind.add(name)
+            elif answer.ok:
+                status = SUCCESS
+            else:
+                status = _refused_pre_flight(answer, name)
+                break
         self._pre_flown(status.code, started)
         return status
-
-    def _pre_flight(
-        self, state: CycleState, pod: PodInfo, node_name: str, lap_began: float
-    ) -> Status:
-        busy = False
-        for plugin in self.plugins.pre_bind:
-            status = plugin.pre_bind_pre_flight(state, pod, node_name)
-            if state.is_timed:
-                lap_began = self._pre_flight_lap(plugin.name, status.code, lap_began)
-            if status.code is Code.SKIP:
-                state.skip_pre_bind.add(plugin.name)
-            elif status.ok:
-                busy = True
-            else:
-                return _refused_pre_flight(status, plugin.name)
-        return SUCCESS if busy else Status(Code.SKIP)
 
     def pre_bind_groups(self, state: CycleState) -> list[list[PreBind]]:
         """Return the PreBind plugins with work to do, those that may run together in one group."""

@@ -20,9 +20,9 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import ShapePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
-from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.profile import AskedAt, ProfilePlugins, of_kind
 from kubesched.framework.skipped import SkippedPlugins
-from kubesched.framework.status import Code, Status, error
+from kubesched.framework.status import SKIP, Code, Status, error
 
 
 class PluginScores(Struct, frozen=True):
@@ -49,6 +49,9 @@ class Scoring:
         self._pre_scores = plugins.pre_score
         # Which kind a plugin is, is asked once: the cycle has better things to do.
         self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
+        self._asked_pre_scores = AskedAt(
+            self._cluster_pre_scores.values(), plugins.only_with_volumes
+        )
         self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
         self._weighted_cluster_scores = [
             (plugin.name, plugin, weight)
@@ -101,17 +104,19 @@ class Scoring:
 
     def prepare(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
         """Run PreScore; raise AttemptError if a plugin reports an error."""
+        asked = self._asked_pre_scores.about(pod)
         if plan.is_scorable:
-            skipped = [
-                name
-                for name, plugin in self._cluster_pre_scores.items()
-                if _is_skip(name, self._ask(plugin, state, pod, nodes))
-            ]
+            skipped = asked.idle.copy()
+            for name, plugin in asked.plugins:
+                if _is_skip(name, self._ask(plugin, state, pod, nodes)):
+                    skipped.append(name)
             state.skip_score = self._skipped.of(plan.score_skips, skipped)
             return
         for each in self._pre_scores:
             cluster_wide = self._cluster_pre_scores.get(each.name)
-            if cluster_wide is None:
+            if each.name in asked.idle:
+                status = SKIP
+            elif cluster_wide is None:
                 status = plan.pre_score[each.name]
             else:
                 status = self._ask(cluster_wide, state, pod, nodes)

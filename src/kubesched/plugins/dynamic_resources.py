@@ -12,19 +12,19 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import (
+    NOTHING_TO_FILTER,
     PostFilter,
     PostFilterResult,
     PreFilter,
     PreFilterResult,
     Score,
 )
-from kubesched.framework.status import SKIP, error, unresolvable, unschedulable
+from kubesched.framework.status import error, unresolvable, unschedulable
 from kubesched.queue.hints import Registrations
 
 NOT_AVAILABLE = PreFilterResult(
     unresolvable("resource claims are not supported by this version of kubesched")
 )
-NOTHING_TO_DO = PreFilterResult(SKIP)
 NO_CLAIMS = PostFilterResult(unschedulable("no new claims to deallocate"))
 #: An earlier plugin turned the pod away before this one saw it.
 NOT_SEEN = PostFilterResult(error("not found"))
@@ -46,7 +46,7 @@ class DynamicResources(PreFilter, PostFilter, Score):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
         """Turn the pod away if it claims devices."""
         state.write(SEEN, True)
-        return NOT_AVAILABLE if pod.pod.spec.resource_claims else NOTHING_TO_DO
+        return NOT_AVAILABLE if pod.pod.spec.resource_claims else NOTHING_TO_FILTER
 
     def post_filter(
         self,

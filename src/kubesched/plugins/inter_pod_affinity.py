@@ -32,6 +32,7 @@ from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
+    NOTHING_TO_FILTER,
     Filter,
     Normalize,
     PreFilter,
@@ -48,7 +49,6 @@ from kubesched.queue.hints import Registrations
 NOT_NEAR = unresolvable("node(s) didn't match pod affinity rules")
 NOT_AWAY = unschedulable("node(s) didn't match pod anti-affinity rules")
 KEPT_AWAY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
-NOTHING_TO_FILTER = PreFilterResult(SKIP)
 
 
 class RawScores(Struct, frozen=True):

@@ -20,6 +20,7 @@ from kubesched.cluster.shape import Shape
 from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
+    NOTHING_TO_FILTER,
     Normalize,
     PreFilterResult,
     RowFilter,
@@ -123,7 +124,7 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
         affinity = _node_affinity(shape)
         required = affinity.required_during_scheduling_ignored_during_execution
         if required is None and self._added is None and shape.spec.node_selector is None:
-            return PreFilterResult(SKIP)
+            return NOTHING_TO_FILTER
         if required is None or not required.node_selector_terms:
             return PreFilterResult()
         named: frozenset[str] = frozenset()

@@ -26,9 +26,9 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import ClaimMount, compile_volumes
 from kubesched.errors import ObjectError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult
+from kubesched.framework.plugin import NOTHING_TO_FILTER, Filter, PreFilter, PreFilterResult
 from kubesched.framework.registry import PluginContext
-from kubesched.framework.status import SKIP, Status, error, unresolvable, unschedulable
+from kubesched.framework.status import Status, error, unresolvable, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins import csi_migration
 from kubesched.plugins.attached_volumes import (
@@ -55,6 +55,7 @@ class NodeVolumeLimits(PreFilter, Filter):
     """Counts CSI volumes."""
 
     name = "NodeVolumeLimits"
+    only_with_volumes = True
 
     def __init__(self, cluster: Cluster, *, need_drivers: bool = False) -> None:
         self._table = cluster.table
@@ -89,7 +90,7 @@ class NodeVolumeLimits(PreFilter, Filter):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
         """Skip pods without volumes that could be of a CSI driver."""
         if not pod.volumes.attachable:
-            return PreFilterResult(SKIP)
+            return NOTHING_TO_FILTER
         self.attached.refresh()
         new = NewVolumes(
             self._new_volumes(pod, has_csi_node=True), self._new_volumes(pod, has_csi_node=False)

@@ -38,6 +38,7 @@ from kubesched.errors import SelectorError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
+    NOTHING_TO_FILTER,
     Filter,
     Normalize,
     PreFilter,
@@ -160,7 +161,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         except SelectorError as malformed:
             text = f"obtaining pod's hard topology spread constraints: {malformed}"
             return PreFilterResult(error(f"get constraints from pod: {text}"))
-        return PreFilterResult() if constraints.hard else PreFilterResult(SKIP)
+        return PreFilterResult() if constraints.hard else NOTHING_TO_FILTER
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
         """Turn nodes away that would make a domain too full, or that are in none."""

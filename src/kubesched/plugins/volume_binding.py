@@ -21,6 +21,7 @@ from kubesched.config.args import VolumeBindingArgs
 from kubesched.errors import ClientError, ObjectError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
+    NOTHING_TO_FILTER,
     Filter,
     PreBind,
     PreFilter,
@@ -65,6 +66,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
     """Binds the claims of pods to volumes that their nodes can reach."""
 
     name = "VolumeBinding"
+    only_with_volumes = True
     parallel = True
     proven_range = True
 
@@ -117,14 +119,14 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
         """Skip pods without claims; turn pods away whose claims are not ready for them."""
         if not pod.volumes:
             state.write(self.name, _NO_CLAIMS)
-            return PreFilterResult(SKIP)
+            return NOTHING_TO_FILTER
         try:
             claims = usable_claims(pod, self._storage)
         except ObjectError as unusable:
             return PreFilterResult(unresolvable(str(unusable)))
         if not claims:
             state.write(self.name, _NO_CLAIMS)
-            return PreFilterResult(SKIP)
+            return NOTHING_TO_FILTER
         try:
             sorted_claims = sort_claims(claims, self._storage)
         except ObjectError as undecided:

@@ -19,9 +19,9 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import PodVolumes, any_conflict, compile_volumes
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult
+from kubesched.framework.plugin import NOTHING_TO_FILTER, Filter, PreFilter, PreFilterResult
 from kubesched.framework.registry import PluginContext
-from kubesched.framework.status import SKIP, unresolvable, unschedulable
+from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins.changes import Prepared
 from kubesched.queue.events import Action, ClusterEvent, Resource
@@ -48,6 +48,7 @@ class VolumeRestrictions(PreFilter, Filter):
     """Keeps pods from what other pods have for themselves."""
 
     name = "VolumeRestrictions"
+    only_with_volumes = True
 
     def __init__(self, cluster: Cluster) -> None:
         self._table = cluster.table
@@ -72,7 +73,7 @@ class VolumeRestrictions(PreFilter, Filter):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
         """Skip pods that share nothing; turn away those whose claims are not there."""
         if not pod.volumes:
-            return PreFilterResult(SKIP)
+            return NOTHING_TO_FILTER
         exclusive = set()
         for mount in pod.volumes.named_claims:
             claim = self._claims.observed(*mount.key)
@@ -83,7 +84,7 @@ class VolumeRestrictions(PreFilter, Filter):
                 exclusive.add(mount.name)
         found = self._exclusive(pod, frozenset(exclusive))
         if not pod.volumes.disks and not found.in_use:
-            return PreFilterResult(SKIP)
+            return NOTHING_TO_FILTER
         state.write(self.name, found)
         return PreFilterResult()
 

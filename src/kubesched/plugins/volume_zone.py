@@ -24,9 +24,9 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
 from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult
+from kubesched.framework.plugin import NOTHING_TO_FILTER, Filter, PreFilter, PreFilterResult
 from kubesched.framework.registry import PluginContext
-from kubesched.framework.status import SKIP, Status, unresolvable
+from kubesched.framework.status import Status, unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
 from kubesched.plugins.volume_restrictions import after_claim
 from kubesched.queue.events import Action, ClusterEvent, Resource
@@ -60,6 +60,7 @@ class VolumeZone(PreFilter, Filter):
     """Compares the zones of volumes with those of nodes."""
 
     name = "VolumeZone"
+    only_with_volumes = True
 
     def __init__(self, cluster: Cluster) -> None:
         self._table = cluster.table
@@ -89,7 +90,7 @@ class VolumeZone(PreFilter, Filter):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
         """Find the zones of the pod's volumes; skip pods whose volumes can be used anywhere."""
         if not pod.volumes.attachable:
-            return PreFilterResult(SKIP)
+            return NOTHING_TO_FILTER
         conditions: list[ZoneCondition] = []
         for mount in pod.volumes.named_claims:
             found = self._conditions_of(*mount.key)
@@ -97,7 +98,7 @@ class VolumeZone(PreFilter, Filter):
                 return PreFilterResult(found)
             conditions += found
         if not conditions:
-            return PreFilterResult(SKIP)
+            return NOTHING_TO_FILTER
         state.write(self.name, tuple(conditions))
         return PreFilterResult()
 

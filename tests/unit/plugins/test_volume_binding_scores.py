@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from kubesched.api.core import Pod
@@ -47,8 +48,11 @@ def test_without_the_gate_nothing_is_scored() -> None:
     assert lab.plugin.pre_score(state, info, NodeRows.all_of(lab.cluster.table)) == SKIP
 
 
-def test_pods_without_claims_score_nothing_anywhere() -> None:
-    assert scores(lab_of(), pod()) == {"n1": 0, "n2": 0}
+def test_pods_without_volumes_are_not_scored() -> None:
+    lab = lab_of()
+    state, info = lab.decide(pod())
+    scored = lab.framework.evaluator.plugin_scores(state, info, np.arange(2))
+    assert "VolumeBinding" not in [each.plugin for each in scored]
 
 
 def test_space_that_stays_free_is_good_by_default() -> None:
