@@ -209,6 +209,24 @@ class NodeTable:
                 self.ports.stop_supposing(row)
             self.row_changes.paused = was_paused
 
+    @contextmanager
+    def supposing(self, row: int) -> Iterator[None]:
+        """Let the sums of a row be others for a while: what its pods request, how many they are."""
+        requested, pod_count = self.requested[:, row].copy(), self.pod_count.item(row)
+        was_paused, self.row_changes.paused = self.row_changes.paused, True
+        try:
+            yield
+        finally:
+            self.requested[:, row], self.pod_count[row] = requested, pod_count
+            self.row_changes.paused = was_paused
+
+    def suppose_more(self, row: int, requests: Requests, sign: int) -> None:
+        """Add what a pod requests to the sums of a row, or take it away, while `supposing`."""
+        requests.resolve(self.resources)
+        for number, amount in requests.pairs:
+            self.requested[number, row] += sign * amount
+        self.pod_count[row] += sign
+
     @property
     def in_trial(self) -> bool:
         """Whether some row has other pods for a while, of which the logs say nothing."""

@@ -98,6 +98,11 @@ class Answers:
             if plugin.name not in self.score_skips
         }
 
+    def passes(self, row: int) -> bool:
+        """Tell whether a row passes as it is now, past the column."""
+        evaluate = self.rejections.evaluate_row
+        return evaluate is not None and evaluate(row) is not None
+
     def release(self) -> None:
         """Free the memory of all columns, whoever still knows them: they may be filled anew."""
         self.rejections.release()

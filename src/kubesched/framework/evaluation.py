@@ -9,7 +9,7 @@ that are still in the race. Nothing here changes the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -372,6 +372,10 @@ class Evaluator:
         # What is said of the node itself does not depend on its pods, and is known.
         on_node = self.plans.plan(pod.shape.row_shape).node_rejections()[nodes.rows]
         return self.book.first(on_node, on_pods) if on_node.any() else on_pods
+
+    def row_check(self, pod: PodInfo) -> Callable[[int], bool]:
+        """Return what tells whether a row passes all row-local filters with the sums it has now."""
+        return self.plans.plan(pod.shape.row_shape).passes
 
     def diagnose(self, state: CycleState, pod: PodInfo, refused: Mapping[int, Status]) -> Diagnosis:
         """Return why a pod fits nowhere, if rows that filters let pass were refused later."""

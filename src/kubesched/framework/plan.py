@@ -144,6 +144,10 @@ class ShapePlan:
         passing &= self._table.valid[: self._table.size]
         return passing
 
+    def passes(self, row: int) -> bool:
+        """Tell whether a row passes all row-local filters as it is now, past what is kept."""
+        return not self._on_node.rejections.current().item(row) and self._on_pods.passes(row)
+
     def scores(self, plugin: str) -> Int64Array | None:
         """Return a row-local plugin's score of each row; None if it skips this shape."""
         column = self._scores.get(plugin)

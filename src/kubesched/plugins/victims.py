@@ -28,6 +28,8 @@ from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.status import error, unresolvable
 from kubesched.plugins.verdicts import Candidate, Found, Verdict, Verdicts, importance
 
+#: Up to so many rows are tried one after the other.
+FEW = 2
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 
@@ -161,6 +163,9 @@ class _Search:
     # --- many rows together -----------------------------------------------------------------
 
     def _try_together(self, rows: IndexArray) -> Iterator[tuple[int, Verdict]]:
+        if len(rows) <= FEW:
+            yield from ((row, self._try_in_numbers(row)) for row in rows.tolist())
+            return
         # Room that is promised to others must be left to them; whoever fits beside them fits
         # without them, too.
         requested, pod_count = self._nominated.taken_on(rows, self._pod)
@@ -190,6 +195,26 @@ class _Search:
                     lost[element].append(victim)
         for row, victims, (overdrawing, _) in zip(rows.tolist(), lost, splits, strict=True):
             yield row, self._verdict(row, victims, overdrawing)
+
+    def _try_in_numbers(self, row: int) -> Verdict:
+        """Find the same for one row: to it arrays of one element would cost as much as to many."""
+        table, lower, only = self._table, self._lower, np.array([row], dtype=np.intp)
+        requested, pod_count = self._nominated.taken_on(only, self._pod)
+        passes = self._evaluator.row_check(self._pod)
+        with table.supposing(row):
+            table.requested[:, row] += requested[:, 0] - lower.requested[:, row]
+            table.pod_count[row] += pod_count[0] - lower.pod_count[row]
+            if not passes(row):
+                refused = self._refused(only, table.requested[:, only], table.pod_count[only])
+                return self._evaluator.book.statuses[refused[0]]
+            overdrawing, others = self._budgets.split(self._lower_pods(row))
+            lost = []
+            for victim in (*overdrawing, *others):
+                table.suppose_more(row, victim.requests, 1)
+                if not passes(row):
+                    table.suppose_more(row, victim.requests, -1)
+                    lost.append(victim)
+        return self._verdict(row, lost, overdrawing)
 
     def _refused(
         self, rows: IndexArray, requested: Int64Array, pod_count: Int64Array

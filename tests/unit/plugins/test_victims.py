@@ -26,6 +26,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.status import Status, unresolvable, unschedulable
+from kubesched.plugins import victims
 from kubesched.plugins.verdicts import Candidate, Found, choose, importance
 from kubesched.plugins.victims import VictimSearch
 from tests.unit.builders import (
@@ -103,20 +104,21 @@ def search(lab: Lab, preemptor: Pod, *, rows: Sequence[int] | None = None, enoug
     return Result(lab, found)
 
 
-@pytest.fixture(params=["together", "one by one"])
+@pytest.fixture(params=["together", "in numbers", "one by one"])
 def path(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every rule holds on both paths."""
+    """Every rule holds on all paths."""
+    monkeypatch.setattr(victims, "FEW", 99 if request.param == "in numbers" else 0)
     if request.param == "one by one":
         monkeypatch.setattr(Evaluator, "is_row_local", lambda self, state: False)
 
 
-both_ways = pytest.mark.usefixtures("path")
+every_way = pytest.mark.usefixtures("path")
 
 
 # --- one node ---------------------------------------------------------------------------------
 
 
-@both_ways
+@every_way
 def test_only_pods_of_lower_priority_are_victims() -> None:
     lab = Lab(
         node("n1", cpu="3"),
@@ -127,7 +129,7 @@ def test_only_pods_of_lower_priority_are_victims() -> None:
     assert search(lab, pod("p", cpu="1", priority=5)).victims == {"n1": ["lower"]}
 
 
-@both_ways
+@every_way
 def test_the_most_important_come_back_first() -> None:
     """2 of 4 CPUs are needed: priority 3 and the older of the two with priority 2 stay."""
     lab = Lab(
@@ -140,13 +142,13 @@ def test_the_most_important_come_back_first() -> None:
     assert search(lab, pod("p", cpu="2", priority=9)).victims == {"n1": ["young-2", "low"]}
 
 
-@both_ways
+@every_way
 def test_a_pod_that_has_not_started_is_the_least_important_of_its_priority() -> None:
     lab = Lab(node("n1", cpu="2"), placed("not-yet", minute=None), placed("runs", minute=59))
     assert search(lab, pod("p", cpu="1", priority=1)).victims == {"n1": ["not-yet"]}
 
 
-@both_ways
+@every_way
 def test_a_small_pod_comes_back_even_if_a_more_important_one_could_not() -> None:
     lab = Lab(
         node("n1", cpu="4"),
@@ -156,7 +158,7 @@ def test_a_small_pod_comes_back_even_if_a_more_important_one_could_not() -> None
     assert search(lab, pod("p", cpu="3", priority=9)).victims == {"n1": ["large"]}
 
 
-@both_ways
+@every_way
 def test_victims_are_listed_by_importance() -> None:
     lab = Lab(
         node("n1", cpu="3"),
@@ -167,13 +169,13 @@ def test_victims_are_listed_by_importance() -> None:
     assert search(lab, pod("p", cpu="3", priority=9)).victims == {"n1": ["a", "b", "c"]}
 
 
-@both_ways
+@every_way
 def test_the_number_of_pods_counts_as_well() -> None:
     lab = Lab(node("n1", pods=2), placed("a", priority=1), placed("b", priority=2))
     assert search(lab, pod("p", priority=9)).victims == {"n1": ["a"]}
 
 
-@both_ways
+@every_way
 def test_what_only_some_pods_have_is_given_back_by_them_alone() -> None:
     lab = Lab(
         node("n1", cpu="4", resources={GPU: "1"}),
@@ -184,7 +186,7 @@ def test_what_only_some_pods_have_is_given_back_by_them_alone() -> None:
     assert search(lab, asking).victims == {"n1": ["gpu"]}
 
 
-@both_ways
+@every_way
 def test_a_node_without_lower_pods_has_no_victims_to_offer() -> None:
     lab = Lab(node("n1", cpu="1"), node("n2", cpu="1"), placed("same", priority=5))
     assert search(lab, pod("p", cpu="2", priority=5)).refusals == dict.fromkeys(
@@ -192,7 +194,7 @@ def test_a_node_without_lower_pods_has_no_victims_to_offer() -> None:
     )
 
 
-@both_ways
+@every_way
 def test_a_node_that_stays_too_small_says_why() -> None:
     lab = Lab(
         node("n1", cpu="2"), placed("stays", priority=9, cpu="1500m"), placed("goes", cpu="500m")
@@ -202,7 +204,7 @@ def test_a_node_that_stays_too_small_says_why() -> None:
     assert found.refusals == {"n1": unschedulable("Insufficient cpu").by("NodeResourcesFit")}
 
 
-@both_ways
+@every_way
 @pytest.mark.parametrize(
     ("ports", "victims"),
     [
@@ -224,7 +226,7 @@ def test_whoever_holds_a_wanted_host_port_goes(ports: tuple[int, ...], victims: 
 # --- disruption budgets -----------------------------------------------------------------------
 
 
-@both_ways
+@every_way
 def test_pods_that_would_overdraw_a_budget_come_back_before_more_important_ones() -> None:
     lab = Lab(
         node("n1", cpu="2"),
@@ -237,7 +239,7 @@ def test_pods_that_would_overdraw_a_budget_come_back_before_more_important_ones(
     assert found.violations == {"n1": 0}
 
 
-@both_ways
+@every_way
 def test_victims_beyond_what_the_budget_allows_are_violations() -> None:
     """One of three may go without harm: the most important is the first to draw on the budget."""
     lab = Lab(node("n1", cpu="3"), *(placed(f"db-{i}", minute=i, app="db") for i in range(3)))
@@ -247,7 +249,7 @@ def test_victims_beyond_what_the_budget_allows_are_violations() -> None:
     assert found.violations == {"n1": 2}
 
 
-@both_ways
+@every_way
 def test_the_one_that_the_budget_allows_to_go_is_the_one_that_goes() -> None:
     lab = Lab(node("n1", cpu="3"), *(placed(f"db-{i}", minute=i, app="db") for i in range(3)))
     lab.cluster.budgets.put(budget("db", allowed=1))
@@ -259,7 +261,7 @@ def test_the_one_that_the_budget_allows_to_go_is_the_one_that_goes() -> None:
 # --- pods nominated to the node ---------------------------------------------------------------
 
 
-@both_ways
+@every_way
 def test_room_is_left_for_a_nominated_pod_of_the_same_priority() -> None:
     lab = Lab(node("n1", cpu="2"), placed("a", priority=1), placed("b", priority=0))
     lab.cluster.nominator.nominate(lab.pending(pod("promised", cpu="1", priority=5)), "n1")
@@ -271,7 +273,7 @@ def test_room_is_left_for_a_nominated_pod_of_the_same_priority() -> None:
 # --- several nodes ----------------------------------------------------------------------------
 
 
-@both_ways
+@every_way
 def test_the_search_ends_when_there_are_enough_candidates_and_one_is_harmless() -> None:
     nodes = [node(f"n{i}", cpu="1") for i in range(4)]
     pods = [placed(f"p{i}", on=f"n{i}", app="db" if i < 2 else "free") for i in range(4)]
@@ -282,7 +284,7 @@ def test_the_search_ends_when_there_are_enough_candidates_and_one_is_harmless() 
     assert found.violations == {"n0": 1, "n1": 1, "n2": 0}
 
 
-@both_ways
+@every_way
 def test_pods_on_other_nodes_matter_to_pods_that_keep_away_from_them() -> None:
     """Evicting what is on a node helps only if nothing else in the zone is in the way."""
     lab = Lab(
@@ -300,7 +302,7 @@ def test_pods_on_other_nodes_matter_to_pods_that_keep_away_from_them() -> None:
     assert found.refusals["a1"] == refused
 
 
-@both_ways
+@every_way
 def test_spreading_pods_come_back_as_far_as_the_skew_allows() -> None:
     lab = Lab(
         node("a", zone="a"),
@@ -527,13 +529,18 @@ def test_all_rows_together_find_what_rows_one_by_one_find(
     lab.feasible(asking)  # plans and counters that the search may use are there
     before = traces(lab)
     with patch.object(Evaluator, "is_row_local", lambda self, state: True):
-        together = search(lab, asking, rows=rows)
+        with patch.object(victims, "FEW", 0):
+            together = search(lab, asking, rows=rows)
+        assert traces(lab) == before
+        with patch.object(victims, "FEW", len(rows)):
+            in_numbers = search(lab, asking, rows=rows)
         assert traces(lab) == before
     with patch.object(Evaluator, "is_row_local", lambda self, state: False):
         alone = search(lab, asking, rows=rows)
         assert traces(lab) == before
 
     assert together == alone
+    assert in_numbers == alone
     assert {*together.victims, *together.refusals} == {each.metadata.name for each in nodes}
 
 
