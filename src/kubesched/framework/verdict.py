@@ -75,7 +75,8 @@ ALL_PASS: Final = Verdict(None, ())
 
 def reject(rejected: BoolArray, status: Status) -> Verdict:
     """Turn some rows away for the same reason."""
-    if not rejected.any():
+    # Counting is quicker than ``any``, here and in other places that every decision passes.
+    if not np.count_nonzero(rejected):
         return ALL_PASS
     return Verdict(rejected.view(np.uint8), (status,))
 

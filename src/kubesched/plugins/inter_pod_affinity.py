@@ -91,7 +91,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         if pod.terms.required or pod.terms.required_anti:
             return PreFilterResult()
         concerned = any(
-            self._near(each, each.carried.term.topology_key).any()
+            np.count_nonzero(self._near(each, each.carried.term.topology_key))
             for each in self._anti_terms_about(pod)
         )
         return PreFilterResult() if concerned else NOTHING_TO_FILTER
@@ -124,7 +124,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         counter = self._counter(pod.terms.required)
         keys = [term.topology_key for term in pod.terms.required]
         near = [self._near(counter, key) for key in keys]
-        if counter.selection.matches(pod.labels) and not any(each.any() for each in near):
+        if counter.selection.matches(pod.labels) and not any(map(np.count_nonzero, near)):
             # The first of a group that wants to be near itself; it needs the labels all the same.
             return np.logical_and.reduce([self._ids(key, nodes) > 0 for key in keys])
         return _all_of([each[nodes.rows] for each in near])
@@ -183,7 +183,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         """Stretch the scores over the whole range."""
         least, most = int(scores.min()), int(scores.max())
         if most == least:
-            return np.zeros_like(scores)
+            return np.zeros(len(scores), dtype=np.int64)
         found = state.read(self.name)
         if isinstance(found, RawScores) and found.by_domain is not None:
             # There are far fewer domains than nodes, as a rule.

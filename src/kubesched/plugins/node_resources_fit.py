@@ -74,7 +74,9 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         """Turn nodes away that lack something, naming all that is lacking."""
         full = nodes.pod_count >= nodes.allowed_pods
-        lacking: list[tuple[str, BoolArray]] = [(TOO_MANY_PODS, full)] if full.any() else []
+        lacking: list[tuple[str, BoolArray]] = (
+            [(TOO_MANY_PODS, full)] if np.count_nonzero(full) else []
+        )
         impossible: BoolArray | None = None
         for name, amount in self._checked_requests(shape):
             number = nodes.table.resources.find(name)
@@ -83,7 +85,7 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
             else:
                 allocatable = nodes.allocatable(number)
                 short = amount > allocatable - nodes.requested(number)
-                if not short.any():
+                if not np.count_nonzero(short):
                     continue
                 too_large = short & (amount > allocatable)
             lacking.append((f"Insufficient {name}", short))

@@ -177,7 +177,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             all_domains = self._table.domains(constraint.topology_key)
             if all_domains.leaves_rows_out:
                 verdicts.append(reject(all_domains.ids[nodes.rows] == 0, NO_DOMAIN))
-            if too_full.any():
+            if np.count_nonzero(too_full):
                 of_nodes = all_domains.ids[nodes.rows]
                 verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
         return first_of(*verdicts)
