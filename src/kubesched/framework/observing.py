@@ -93,7 +93,7 @@ class _Ranked(Struct, frozen=True):
 class Sample:
     """Which ones of many are looked at: how many are left until the next, drawn each time.
 
-    Every so manieth would fall into step with those who ask twice for an attempt.
+    Counting to ten would fall into step with those who ask twice for an attempt.
     """
 
     __slots__ = ("_log_of_others", "_random", "left")
