@@ -57,7 +57,7 @@ from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSe
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.plugin import Plugin, RowFilter, RowScore
+from kubesched.framework.plugin import Filter, Plugin, RowFilter, RowScore
 from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import PluginScores
 from kubesched.framework.stand_ins import NoEvictor
@@ -449,6 +449,15 @@ class Lab:
     def message(self, unbound: Pod) -> str:
         """Return the text that tells why the pod fits nowhere."""
         return self.diagnosis(unbound).message()
+
+    def left_by_masks(self, name: str, unbound: Pod) -> list[str]:
+        """Return the nodes that are in none of a plugin's masks of nodes that it turns away."""
+        plugin, table = self.framework.plugins.instances[name], self.cluster.table
+        assert isinstance(plugin, Filter)
+        masks = plugin.turned_away(CycleState(), self.pending(unbound))
+        assert masks is not None
+        turned_away = np.logical_or.reduce([np.zeros(table.size, dtype=np.bool_), *masks])
+        return [name for name in table.names() if not turned_away[table.row_of(name)]]
 
     def plugin_scores(self, unbound: Pod) -> dict[str, PluginScores]:
         """Return what each plugin that does not skip thinks of the feasible nodes."""

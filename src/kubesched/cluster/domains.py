@@ -45,8 +45,8 @@ class Domains:
         self._eligible = eligible
         #: how far the log of nodes was read; counts of another position are not about these rows
         self._position = -1
-        #: row → domain
-        self.ids: Int32Array = np.zeros(0, dtype=np.int32)
+        #: row → domain, as numbers that arrays can be indexed by without converting them first
+        self.ids: IndexArray = np.zeros(0, dtype=np.intp)
         #: how many domains the label has ever had
         self.size = 1
         #: which of them have a row that counts, and how many these are
@@ -64,8 +64,9 @@ class Domains:
         if position != self._position:
             self._position = position
             column = self._table.label_column(self._key)
-            ids = column.ids[: self._table.size]
-            self.ids = ids.copy() if self._eligible is None else np.where(self._eligible(), ids, 0)
+            self.ids = column.ids[: self._table.size].astype(np.intp)
+            if self._eligible is not None:
+                self.ids[~self._eligible()] = 0
             self.size = len(column.vocabulary)
             self.there = np.bincount(self.ids, minlength=self.size) > 0
             self.leaves_rows_out = bool(self.there[0])
@@ -99,7 +100,7 @@ class DomainCounts:
     def __init__(self, domains: Domains) -> None:
         self.domains = domains
         self._position = -1
-        self._ids: Int32Array = domains.ids
+        self._ids: IndexArray = domains.ids
         #: domain → pods; what domain 0 has means nothing
         self.counts: Int64Array = np.zeros(0, dtype=np.int64)
         #: row → whether its domain has pods; None until somebody asks

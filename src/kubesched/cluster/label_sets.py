@@ -7,7 +7,6 @@ instead of a walk over all pods.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary
@@ -40,7 +39,7 @@ class LabelSet:
         #: whether the pods are being deleted: some rules do not count those
         self.terminating = terminating
         #: row → number of pods
-        self.rows: Counter[int] = Counter()
+        self.rows: dict[int, int] = {}
         #: counters that count these pods
         self.counters: list[PodCounter] = []
         #: terms of other pods that are about these pods, of those that had been seen by then:

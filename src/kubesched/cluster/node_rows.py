@@ -54,8 +54,7 @@ class NodeRows:
     @classmethod
     def where(cls, table: NodeTable, chosen: BoolArray) -> NodeRows:
         """Return those rows that are chosen."""
-        rows = chosen.nonzero()[0]
-        return cls.all_of(table) if len(rows) == table.size else cls(table, rows)
+        return ChosenRows(table, chosen)
 
     def __len__(self) -> int:
         return self.count
@@ -112,6 +111,25 @@ class NodeRows:
         marked = np.zeros(self.table.size, dtype=np.bool_)
         marked[rows] = True
         return marked[self.rows]
+
+
+class ChosenRows(NodeRows):
+    """Some rows of the table, given as a mask; which ones they are is found when somebody asks."""
+
+    __slots__ = ("_chosen",)
+
+    def __init__(self, table: NodeTable, chosen: BoolArray) -> None:
+        self.table = table
+        self.count = int(np.count_nonzero(chosen))
+        self._chosen = chosen
+
+    def __getattr__(self, name: str) -> Rows:
+        """Fill `rows` in, the only attribute that is not there yet."""
+        if name != "rows":
+            raise AttributeError(name)
+        everything = self.count == self.table.size
+        self.rows = slice(0, self.table.size) if everything else self._chosen.nonzero()[0]
+        return self.rows
 
 
 class SupposedRows(NodeRows):

@@ -239,8 +239,7 @@ class NodeTable:
 
     def relabel_pod(self, row: int, old: PodInfo, new: PodInfo) -> None:
         """Give a pod its new version, of which only the labels mean something else to others."""
-        self.pod_counters.remove(row, old.labels)
-        self.pod_counters.add(row, new.labels)
+        self.pod_counters.relabel(row, old.labels, new.labels)
         self.swap_pod(row, new)
 
     def _account(self, row: int, requests: Requests, sign: int) -> None:

@@ -81,6 +81,8 @@ class PodCounters:
         #: least recently used first
         self._counters: OrderedDict[Selection, PodCounter] = OrderedDict()
         self._by_scope: dict[Scope, dict[Selection, PodCounter]] = {}
+        #: how many were dropped, and count nothing any more, whoever still knows them
+        self.dropped = 0
         #: namespace → label, None for all → label sets that have pods on some row
         self._label_sets: dict[str, dict[Pair | None, dict[LabelSet, None]]] = {}
 
@@ -106,19 +108,38 @@ class PodCounters:
 
     def add(self, row: int, labels: LabelSet) -> None:
         """Count a pod with these labels on a row."""
-        if not labels.rows:
-            self._begin(labels)
-        labels.rows[row] += 1
+        self._enter(row, labels)
         for counter in labels.counters:
             counter.add(row, 1)
 
     def remove(self, row: int, labels: LabelSet) -> None:
         """Stop counting a pod with these labels on a row."""
-        labels.rows[row] -= 1
-        if not labels.rows[row]:
-            del labels.rows[row]
         for counter in labels.counters:
             counter.add(row, -1)
+        self._leave(row, labels)
+
+    def relabel(self, row: int, old: LabelSet, new: LabelSet) -> None:
+        """Count a pod on a row by other labels, which few counters care about."""
+        self._enter(row, new)
+        for counter in old.counters:
+            if counter not in new.counters:
+                counter.add(row, -1)
+        for counter in new.counters:
+            if counter not in old.counters:
+                counter.add(row, 1)
+        self._leave(row, old)
+
+    def _enter(self, row: int, labels: LabelSet) -> None:
+        if not labels.rows:
+            self._begin(labels)
+        labels.rows[row] = labels.rows.get(row, 0) + 1
+
+    def _leave(self, row: int, labels: LabelSet) -> None:
+        left = labels.rows[row] - 1
+        if left:
+            labels.rows[row] = left
+            return
+        del labels.rows[row]
         if not labels.rows:
             self._end(labels)
 
@@ -158,6 +179,7 @@ class PodCounters:
         ]
         while self._counters and len(self._counters) * max(recent) > self._limit_bytes:
             selection, dropped = self._counters.popitem(last=False)
+            self.dropped += 1
             for scope in selection.scopes:
                 in_scope = self._by_scope[scope]
                 del in_scope[selection]

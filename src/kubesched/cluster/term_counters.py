@@ -40,6 +40,8 @@ class TermCounters:
         self._gone = 0
         #: a new epoch makes what label sets remember worthless
         self._epoch = 0
+        #: changes whenever there are other terms, or a new epoch
+        self.version = 0
         self._namespace_labels: dict[str, Mapping[str, str]] = {}
 
     def __len__(self) -> int:
@@ -52,6 +54,7 @@ class TermCounters:
             if counter is None:
                 counter = self._counters[carried] = TermCounter(carried)
                 self._note(counter)
+                self.version += 1
             counter.add(row, 1)
 
     def remove(self, row: int, terms: PodTerms) -> None:
@@ -62,17 +65,22 @@ class TermCounters:
             if not counter.total:
                 del self._counters[carried]
                 self._gone += 1
+                self.version += 1
         if self._gone > len(self._counters) + 64:
             self._history, self._gone = {}, 0
             for counter in self._counters.values():
                 self._note(counter)
-            self._epoch += 1
+            self._begin_epoch()
 
     def _note(self, counter: TermCounter) -> None:
         term = counter.carried.term
         anywhere = not term.namespace_selector.nothing
         for namespace in (None,) if anywhere else term.namespaces:
             self._history.setdefault(namespace, []).append(counter)
+
+    def _begin_epoch(self) -> None:
+        self._epoch += 1
+        self.version += 1
 
     @property
     def epoch(self) -> int:
@@ -106,12 +114,12 @@ class TermCounters:
         """Take over the labels of a namespace."""
         if self._namespace_labels.get(name) != labels:
             self._namespace_labels[name] = labels
-            self._epoch += 1
+            self._begin_epoch()
 
     def remove_namespace(self, name: str) -> None:
         """Forget a namespace."""
         if self._namespace_labels.pop(name, None) is not None:
-            self._epoch += 1
+            self._begin_epoch()
 
     def namespaces_of(self, term: AffinityTerm) -> frozenset[str] | None:
         """Return the namespaces that a new pod's own term is about; None means all.

@@ -14,12 +14,12 @@ Both answer for all rows they are given at once, in arrays.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, Self
 
 from msgspec import Struct
 
-from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
@@ -135,6 +135,14 @@ class Filter(Plugin):
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Say which rows cannot take the pod."""
 
+    def turned_away(self, state: CycleState, pod: PodInfo) -> Iterable[BoolArray] | None:  # noqa: ARG002
+        """Return masks of all rows of the table, if that can be had for less than a verdict.
+
+        Rows that are in one of them cannot take the pod; they are only read. It must agree with
+        `filter`, which is asked for the reasons where no row is left, or if this returns None.
+        """
+        return None
+
 
 class PostFilterResult(Struct, frozen=True):
     """What to do for a pod that fits nowhere."""
@@ -158,8 +166,8 @@ class Normalize(Plugin):
     """Brings a plugin's scores into the range 0 to 100, seeing all feasible nodes at once."""
 
     @abstractmethod
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
-        """Return the scores to be weighted."""
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array | None:
+        """Return the scores to be weighted; None is 0 for all nodes."""
 
 
 class ShapePreScore(Plugin):

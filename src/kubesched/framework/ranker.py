@@ -13,10 +13,9 @@ import numpy as np
 
 from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.node_order import NodeOrder
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.framework.best_rows import BestRows
+from kubesched.framework.best_rows import BestRows, best_of
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
@@ -53,19 +52,21 @@ class Ranked:
         kept = self._ranking.totals[self.nodes.rows]
         return kept if self.added is None else kept + self.added
 
-    def best(self, order: NodeOrder) -> BestRows:
+    def best(self) -> BestRows:
         """Return the rows with the highest total."""
-        if self.added is None:
-            if self._passing is None:
-                return self._ranking.best()
-            totals = np.where(self._passing, self._ranking.totals, NEVER)
-            most = int(totals.max())
-            return BestRows(most, totals == most, order)
-        totals = self.totals
-        most = int(totals.max())
-        rows = np.zeros(self.nodes.table.size, dtype=np.bool_)
-        rows[self.nodes.rows] = totals == most
-        return BestRows(most, rows, order)
+        if self.added is not None:
+            totals, size = self.totals, self.nodes.table.size
+            if len(totals) == size:
+                return best_of(totals)
+            of_all = np.full(size, NEVER, dtype=np.int64)
+            of_all[self.nodes.rows] = totals
+            return best_of(of_all)
+        best = self._ranking.best()
+        if self._passing is None:
+            return best
+        return best.among(self._passing) or best_of(
+            np.where(self._passing, self._ranking.totals, NEVER)
+        )
 
 
 class Ranker:
@@ -156,14 +157,16 @@ class Ranker:
             if name in state.skip_filter:
                 continue
             started = self._observer.now() if self._observer.sampled else 0.0
-            verdict = plugin.filter(state, pod, everywhere)
+            masks = plugin.turned_away(state, pod)
+            if masks is None:
+                verdict = plugin.filter(state, pod, everywhere)
+                if not all(status.rejected for status in verdict.statuses):
+                    return None
+                rejected = verdict.rejected()
+                masks = () if rejected is None else (rejected,)
             if self._observer.sampled:
                 self._filter_lap(name, Code.SUCCESS, started)
-            rejected = verdict.rejected()
-            if rejected is None:
-                continue
-            if not all(status.rejected for status in verdict.statuses):
-                return None
-            # Greater: it passed so far, and is not rejected.
-            passing = np.greater(ranking.passing if passing is None else passing, rejected)
+            for mask in masks:
+                # Greater: it passed so far, and is not turned away.
+                passing = np.greater(ranking.passing if passing is None else passing, mask)
         return Ranked(ranking, passing)

@@ -17,7 +17,7 @@ from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, Rows
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
-from kubesched.framework.best_rows import BestRows
+from kubesched.framework.best_rows import BestRows, best_of
 from kubesched.framework.cached_column import FEW, SPARSE, CachedColumn
 from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
 
@@ -94,10 +94,7 @@ class Ranking:
         if changed is None or len(changed) * SPARSE > table.size:
             done = self._work_out_all(epochs)
         else:
-            one_by_one = len(changed) <= FEW and self._pod_filters.evaluate_row is not None
-            done = (
-                one_by_one and all(self._work_out_one(row, epochs) for row in changed.tolist())
-            ) or self._work_out(changed, epochs)
+            done = self._work_out_few(changed, epochs) or self._work_out(changed, epochs)
         if done:
             self._epochs, self._position = epochs, position
         return done
@@ -116,10 +113,17 @@ class Ranking:
 
     def best(self) -> BestRows:
         """Return the rows with the highest total, if there are rows that can take the pod."""
-        if self._best is None or not self._best.is_of(self.table.order):
-            most = int(self.totals.max())
-            self._best = BestRows(most, self.totals == most, self.table.order)
+        if self._best is None:
+            self._best = best_of(self.totals)
         return self._best
+
+    def _work_out_few(self, rows: IndexArray, epochs: Mapping[RowScore, Hashable]) -> bool:
+        """Work a few rows out, one after the other; False if that does not pay or will not do."""
+        if len(rows) > FEW or self._pod_filters.evaluate_row is None:
+            return False
+        if len(rows) == 1:
+            return self._work_out_one(rows.item(), epochs)
+        return all(self._work_out_one(row, epochs) for row in rows.tolist())
 
     def _work_out_one(self, row: int, epochs: Mapping[RowScore, Hashable]) -> bool:
         """Work a row out by itself, for which arrays are slow; False if only they will do.

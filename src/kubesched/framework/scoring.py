@@ -97,8 +97,9 @@ class Scoring:
             if name in state.skip_score:
                 continue
             raw = self._score(plugin, state, pod, nodes)
-            if raw is not None:
-                weighted = self._normal(plugin, state, raw) * weight
+            normalized = None if raw is None else self._normal(plugin, state, raw)
+            if normalized is not None:
+                weighted = normalized * weight
                 total = weighted if total is None else total + weighted
         return total
 
@@ -167,17 +168,18 @@ class Scoring:
         self._scored_all(Code.SUCCESS, started)
         observer.asked("Score", state.skip_score, len(rows))
 
-    def _normal(self, plugin: RowScore | Score, state: CycleState, raw: Int64Array) -> Int64Array:
+    def _normal(
+        self, plugin: RowScore | Score, state: CycleState, raw: Int64Array
+    ) -> Int64Array | None:
         normalizer = self._normalizers.get(plugin.name)
-        if normalizer is None:
-            normalized = raw
-        else:
+        normalized: Int64Array | None = raw
+        if normalizer is not None:
             observer = self._observer
             started = observer.now() if observer.sampled else 0.0
             normalized = normalizer.normalize(state, raw)
             if observer.sampled:
                 self._normalize_lap(plugin.name, Code.SUCCESS, started)
-        if not plugin.proven_range:
+        if normalized is not None and not plugin.proven_range:
             _check_range(plugin, normalized)
         return normalized
 

@@ -16,7 +16,7 @@ When to try again is told by `pod_topology_spread_hints`.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from msgspec import Struct
 from kubesched.api import names
 from kubesched.api.core import TopologySpreadConstraint
 from kubesched.api.meta import OwnerReference
-from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.domains import Domains
 from kubesched.cluster.label_sets import LabelSet
@@ -88,7 +88,7 @@ class HardDomains(Struct, frozen=True):
 
     constraint: Constraint
     #: domain of each node, 0 for none
-    of_nodes: Int32Array
+    of_nodes: IndexArray
     #: pods that count, by domain
     counts: Int64Array
     #: which domains have nodes that count, and how many of them there are
@@ -157,16 +157,33 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
         """Skip pods without hard constraints."""
         try:
-            constraints = self._constraints_of(pod)
+            constraints = self._constraints_in(state, pod)
         except SelectorError as malformed:
             text = f"obtaining pod's hard topology spread constraints: {malformed}"
             return PreFilterResult(error(f"get constraints from pod: {text}"))
         return PreFilterResult() if constraints.hard else NOTHING_TO_FILTER
 
-    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Turn nodes away that would make a domain too full, or that are in none."""
-        constraints = self._constraints_of(pod).hard
         verdicts = []
+        for domains, too_full in self._full_domains(state, pod):
+            of_nodes = domains.ids[nodes.rows]
+            if domains.leaves_rows_out:
+                verdicts.append(reject(of_nodes == 0, NO_DOMAIN))
+            if np.count_nonzero(too_full):
+                verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
+        return first_of(*verdicts)
+
+    def turned_away(self, state: CycleState, pod: PodInfo) -> Iterable[BoolArray]:
+        """Return the same nodes."""
+        for domains, too_full in self._full_domains(state, pod):
+            too_full[0] = domains.leaves_rows_out
+            if np.count_nonzero(too_full):
+                yield too_full.take(domains.ids)
+
+    def _full_domains(self, state: CycleState, pod: PodInfo) -> Iterator[tuple[Domains, BoolArray]]:
+        """Return, for each hard constraint, all domains, and which of them are full."""
+        constraints = self._constraints_in(state, pod).hard
         for constraint in constraints:
             domains = self._domains_for(pod.shape, constraint, _keys(constraints))
             counts = self._domain_counts(constraint, domains)
@@ -174,13 +191,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             if domains.number and domains.number >= constraint.min_domains:
                 smallest = int(counts[domains.there].min())
             too_full = counts + constraint.counts_itself - smallest > constraint.max_skew
-            all_domains = self._table.domains(constraint.topology_key)
-            if all_domains.leaves_rows_out:
-                verdicts.append(reject(all_domains.ids[nodes.rows] == 0, NO_DOMAIN))
-            if np.count_nonzero(too_full):
-                of_nodes = all_domains.ids[nodes.rows]
-                verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
-        return first_of(*verdicts)
+            yield self._table.domains(constraint.topology_key), too_full
 
     def hard_domains(self, pod: PodInfo, nodes: NodeRows) -> list[HardDomains]:
         """Return the domains of each hard constraint of a pod, and how full they are."""
@@ -203,7 +214,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
         """Count pods by domain; skip pods without soft constraints."""
-        constraints = self._constraints_of(pod)
+        constraints = self._constraints_in(state, pod)
         if not constraints.soft:
             return SKIP
         if len(constraints.soft) == 1 and constraints.soft[0].topology_key != names.LABEL_HOSTNAME:
@@ -270,9 +281,17 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 
     # --- both -------------------------------------------------------------------------------
 
+    def _constraints_in(self, state: CycleState, pod: PodInfo) -> PodConstraints:
+        """Return a pod's constraints, which are looked up once in an attempt."""
+        found = state.get(PodConstraints)
+        if not isinstance(found, PodConstraints):
+            found = self._constraints_of(pod)
+            state.write(PodConstraints, found)
+        return found
+
     def _constraints_of(self, pod: PodInfo) -> PodConstraints:
-        key = (pod.shape, pod.labels)
         if pod.shape.spec.topology_spread_constraints:
+            key = (pod.shape, pod.labels)
             constraints = self._constraints.get(key)
             if constraints is None:
                 constraints = self._constraints[key] = self._compile(pod)
@@ -321,9 +340,9 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         )
         return PodConstraints(hard, soft, need_all_labels=not self._system_defaults)
 
-    def _ids(self, constraint: Constraint, nodes: NodeRows) -> Int32Array:
+    def _ids(self, constraint: Constraint, nodes: NodeRows) -> IndexArray:
         """Return the domain of each row, 0 for none."""
-        return self._table.label_column(constraint.topology_key).ids[nodes.rows]
+        return self._table.domains(constraint.topology_key).ids[nodes.rows]
 
     def _domains_for(self, shape: Shape, constraint: Constraint, keys: tuple[str, ...]) -> Domains:
         """Return the domains of rows that count: those that have labels with these keys, and that
@@ -385,6 +404,9 @@ def _keys(constraints: Sequence[Constraint]) -> tuple[str, ...]:
 
 
 def _rounded(values: npt.NDArray[np.floating]) -> Int64Array:
-    """Round half away from zero; nothing here is negative."""
-    whole = np.floor(values)
-    return (whole + (values - whole >= 0.5)).astype(np.int64)
+    """Round half up.
+
+    Adding a half goes wrong only just below a half. Sums are never there: they are whole where no
+    pod is counted, and at least ln 2 where one is.
+    """
+    return (values + 0.5).astype(np.int64)

@@ -82,10 +82,10 @@ class SchedulingCycle:
         if ranked is None:
             return None
         table = self._cluster.table
-        best = ranked.best(table.order)
+        best = ranked.best()
         # The same choice as among nodes in their order.
         number = self._rng.randrange(len(best)) if ranked.feasible > 1 else 0
-        row = best.nth(number)
+        row = best.nth(number, table.order)
         return self.chosen(state, row, evaluated=len(table), feasible=ranked.feasible)
 
     # --- steps ------------------------------------------------------------------------------

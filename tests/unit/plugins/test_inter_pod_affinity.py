@@ -173,6 +173,13 @@ def test_where_required_terms_let_pods_go(
     assert sorted(alone(*there).feasible(asking)) == feasible
 
 
+@pytest.mark.parametrize(("there", "asking", "feasible"), REQUIRED.values(), ids=REQUIRED.keys())
+def test_the_same_nodes_are_turned_away_without_reasons(
+    there: list[Pod], asking: Pod, feasible: list[str]
+) -> None:
+    assert sorted(alone(*there).left_by_masks(NAME, asking)) == feasible
+
+
 def test_the_three_reasons_in_their_order() -> None:
     lab = alone(
         on("a1", "web", labels=WEB),
@@ -427,6 +434,18 @@ def test_answers_follow_pods_and_nodes() -> None:
     lab.cluster.remove_pod("lonely")
     lab.cluster.remove_pod("web")
     assert sorted(lab.feasible(lonely)) == everywhere
+
+
+def test_what_is_known_of_a_pod_does_not_outlive_the_counters() -> None:
+    lab = alone(on("a1", labels=WEB))
+    lab.cluster.table.pod_counters._limit_bytes = 1  # each new counter pushes the others out
+    first, second = (pod(app, away_from=must(about(ZONE, app))) for app in ("web", "db"))
+    assert lab.feasible(first) == ["b1", "x"]
+    assert len(lab.feasible(second)) == 4
+    lab.cluster.remove_pod("on-a1")
+    lab.cluster.put_pod(on("b1", labels=DB))
+    assert len(lab.feasible(first)) == 4
+    assert sorted(lab.feasible(second)) == ["a1", "a2", "x"]
 
 
 def test_shapes_are_released() -> None:

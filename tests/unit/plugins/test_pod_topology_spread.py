@@ -7,10 +7,14 @@ ones sum count · ln(domains + 2) + maxSkew - 1, where ln 4 = 1.386 and ln 5 = 1
 from __future__ import annotations
 
 import gc
+import math
 import weakref
 from typing import Any
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from kubesched.api import names
@@ -27,6 +31,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable, unschedulable
+from kubesched.plugins.pod_topology_spread import _rounded
 from tests.unit.builders import Lab, node, pod, spread_over
 
 ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME
@@ -146,6 +151,13 @@ def test_where_a_hard_constraint_lets_pods_go(
     objects: list[Node | Pod], asking: Pod, feasible: list[str]
 ) -> None:
     assert sorted(alone(*objects).feasible(asking)) == feasible
+
+
+@pytest.mark.parametrize(("objects", "asking", "feasible"), HARD.values(), ids=HARD.keys())
+def test_the_same_nodes_are_turned_away_without_reasons(
+    objects: list[Node | Pod], asking: Pod, feasible: list[str]
+) -> None:
+    assert sorted(alone(*objects).left_by_masks("PodTopologySpread", asking)) == feasible
 
 
 def test_too_full_can_be_helped_and_no_domain_cannot() -> None:
@@ -477,3 +489,15 @@ def test_shapes_are_released_when_others_are_more_recent() -> None:
 
     assert shape() is None
     assert len(lab.plugin(NAME)._constraints) == 1
+
+
+@given(
+    counts=st.lists(st.integers(0, 10**6), min_size=1, max_size=4),
+    domains=st.integers(0, 100_000),
+    max_skew=st.integers(1, 1000),
+)
+def test_scores_are_rounded_to_the_nearest(counts: list[int], domains: int, max_skew: int) -> None:
+    raw = sum(count * math.log(domains + 2) + (max_skew - 1) for count in counts)
+    below = math.floor(raw)
+    want = below + 1 if raw - below >= 0.5 else below
+    assert _rounded(np.array([raw])).tolist() == [want]

@@ -1,0 +1,168 @@
+"""Which counts of pods matter to a pod: found once for all with the same terms and labels.
+
+    its own terms ──────selection──> PodCounter ──┐
+                                                  ├── by the domains of a label: Neighbours
+    terms of others about it ──────> TermCounter ─┘
+
+The counts follow every pod by themselves. Which of them matter changes only when a term appears
+that nobody had, when the last pod goes that carried one, or when a namespace gets other labels.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Final, NamedTuple
+from weakref import WeakKeyDictionary
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.api.labels import Selector
+from kubesched.cluster.affinity_terms import AffinityTerm, PodTerms, Role
+from kubesched.cluster.arrays import BoolArray, Int64Array
+from kubesched.cluster.domains import Domains
+from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_counters import PodCounter, Selection
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.recent import Recent
+from kubesched.cluster.row_counter import RowCounter
+from kubesched.cluster.term_counters import TermCounter
+
+#: So many different terms of pods with the same labels are remembered.
+MOST_TERMS: Final = 16
+
+
+class Neighbours(NamedTuple):
+    """Pods that are counted by the domains of a label."""
+
+    counter: RowCounter
+    domains: Domains
+
+    def near(self) -> BoolArray:
+        """Return which rows of the table have one of them in their domain; not to be changed."""
+        return self.counter.hit(self.domains)
+
+
+class Attraction(NamedTuple):
+    """Pods that attract or repel, all by the domains of the same label."""
+
+    domains: Domains
+    #: with the weight of each
+    counters: tuple[tuple[RowCounter, int], ...]
+
+    def by_domain(self) -> Int64Array | None:
+        """Return the weight of each domain, 0 of domain 0; None if no domain has such pods."""
+        total: Int64Array | None = None
+        for counter, weight in self.counters:
+            counts = counter.by_domain(self.domains)
+            if np.count_nonzero(counts[1:]):
+                total = counts * weight if total is None else total + counts * weight
+        if total is not None:
+            total[0] = 0
+        return total
+
+
+class Relations(Struct, frozen=True):
+    """What a pod's terms, and the terms of others about it, come to."""
+
+    #: what has to be the same for this to be true
+    stamp: tuple[int, int]
+    #: pods that match all of its required terms, by the label of each term
+    company: tuple[Neighbours, ...]
+    #: whether it is one of those itself
+    is_own_company: bool
+    #: pods of its required anti-affinity
+    avoided: tuple[Neighbours, ...]
+    #: pods whose required anti-affinity is about it
+    avoiding: tuple[Neighbours, ...]
+    #: who attracts or repels it
+    attractions: tuple[Attraction, ...]
+
+
+class PodRelations:
+    """The relations of all kinds of pods."""
+
+    def __init__(self, table: NodeTable, *, hard_weight: int) -> None:
+        """`hard_weight` is that of others' required affinity to a pod."""
+        self._table = table
+        self._hard_weight = hard_weight
+        #: labels → terms → relations, as long as there are pods with these labels
+        self._known: WeakKeyDictionary[LabelSet, Recent[PodTerms, Relations]] = WeakKeyDictionary()
+        #: with the epoch of namespaces that they are true for
+        self._selections: Recent[tuple[AffinityTerm, ...], tuple[int, Selection]] = Recent()
+
+    def of(self, pod: PodInfo) -> Relations:
+        """Return the relations of a pod, as they are now."""
+        of_labels = self._known.get(pod.labels)
+        if of_labels is None:
+            of_labels = self._known[pod.labels] = Recent(limit=MOST_TERMS)
+        relations = of_labels.get(pod.terms)
+        if relations is None or relations.stamp != self._stamp():
+            relations = of_labels[pod.terms] = self._find(pod.terms, pod.labels)
+        return relations
+
+    def _stamp(self) -> tuple[int, int]:
+        return self._table.term_counters.version, self._table.pod_counters.dropped
+
+    def _find(self, terms: PodTerms, labels: LabelSet) -> Relations:
+        # Taken first: counters that are made now may push others out, even of those found here.
+        stamp = self._stamp()
+        about = self._table.term_counters.about(labels)
+        company: tuple[Neighbours, ...] = ()
+        is_own_company = False
+        if terms.required:
+            counter = self._counter(terms.required)
+            company = tuple(self._by(term, counter) for term in terms.required)
+            is_own_company = counter.selection.matches(labels)
+        return Relations(
+            stamp,
+            company,
+            is_own_company,
+            avoided=tuple(self._by(term, self._counter((term,))) for term in terms.required_anti),
+            avoiding=tuple(
+                self._by(each.carried.term, each)
+                for each in about
+                if each.carried.role is Role.REQUIRED_ANTI
+            ),
+            attractions=self._attractions(terms, about),
+        )
+
+    def _by(self, term: AffinityTerm, counter: RowCounter) -> Neighbours:
+        return Neighbours(counter, self._table.domains(term.topology_key))
+
+    def _attractions(self, terms: PodTerms, about: Iterable[TermCounter]) -> tuple[Attraction, ...]:
+        by_key: dict[str, list[tuple[RowCounter, int]]] = {}
+        for preferred in terms.preferred:
+            counted = self._counter((preferred.term,)), preferred.weight
+            by_key.setdefault(preferred.term.topology_key, []).append(counted)
+        for counter in about:
+            carried = counter.carried
+            if carried.role is Role.REQUIRED_ANTI:
+                continue
+            weight = carried.weight if carried.role is Role.PREFERRED else self._hard_weight
+            if weight:
+                by_key.setdefault(carried.term.topology_key, []).append((counter, weight))
+        return tuple(
+            Attraction(self._table.domains(key), tuple(counters))
+            for key, counters in by_key.items()
+        )
+
+    def _counter(self, terms: tuple[AffinityTerm, ...]) -> PodCounter:
+        """Return the counter of existing pods that all of a pod's own terms are about."""
+        epoch = self._table.term_counters.epoch
+        known = self._selections.get(terms)
+        if known is None or known[0] != epoch:
+            known = self._selections[terms] = epoch, self._selection_of_all(terms)
+        return self._table.pod_counter(known[1])
+
+    def _selection_of_all(self, terms: Sequence[AffinityTerm]) -> Selection:
+        if any(each.selector.nothing for each in terms):
+            return Selection(Selector(nothing=True), None, with_terminating=True)
+        selector = Selector.of(
+            requirement for each in terms for requirement in each.selector.requirements
+        )
+        namespaces = map(self._table.term_counters.namespaces_of, terms)
+        limited = [each for each in namespaces if each is not None]
+        common = frozenset.intersection(*limited) if limited else None
+        return Selection(selector, common, with_terminating=True)
