@@ -454,7 +454,7 @@ class Lab:
         """Return the nodes that are in none of a plugin's masks of nodes that it turns away."""
         plugin, table = self.framework.plugins.instances[name], self.cluster.table
         assert isinstance(plugin, Filter)
-        masks = plugin.turned_away(CycleState(), self.pending(unbound))
+        masks = plugin.turned_away(CycleState(), self.pending(unbound), NodeRows.all_of(table))
         assert masks is not None
         turned_away = np.logical_or.reduce([np.zeros(table.size, dtype=np.bool_), *masks])
         return [name for name in table.names() if not turned_away[table.row_of(name)]]

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 import numpy as np
@@ -158,3 +160,12 @@ class SupposedRows(NodeRows):
     def requested(self, resource: int) -> Int64Array:
         """How much of a resource the node's pods would request."""
         return self._requested[resource]
+
+    @contextmanager
+    def supposed(self) -> Iterator[int]:
+        """Let the table itself be like that for a while, if this is one row; give its number."""
+        row, table = self.row_numbers().item(), self.table
+        with table.supposing(row):
+            table.requested[:, row] = self._requested[:, 0]
+            table.pod_count[row] = self._pod_count.item()
+            yield row

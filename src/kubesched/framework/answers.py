@@ -11,6 +11,7 @@ that many shapes can share it.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import TypeAlias
 
 import numpy as np
 
@@ -32,6 +33,11 @@ from kubesched.framework.plugin import (
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.status import Code, Status
 from kubesched.framework.status_book import StatusBook
+
+#: Filters, each with its position, which decides whose rejection counts.
+PlacedFilters: TypeAlias = Sequence[tuple[int, RowFilter]]
+#: Returns the number of a row's first rejection, 0 for none.
+RejectRow: TypeAlias = Callable[[int], int]
 
 
 class RowLocalPlugins:
@@ -87,10 +93,10 @@ class Answers:
         )
         table = columns.table
         log = table.row_changes if plugins.reads_pods else table.node_changes
+        filters = [each for each in plugins.filters if each[1].name not in self.filter_skips]
+        self._reject_row = columns.reject_row(shape, filters)
         #: the number of each row's first rejection, 0 for none
-        self.rejections = columns.of_filters(
-            shape, [each for each in plugins.filters if each[1].name not in self.filter_skips], log
-        )
+        self.rejections = columns.of_filters(shape, filters, log, self._reject_row)
         #: plugin → its scores; those that skip the shape are left out
         self.scores: dict[str, CachedColumn[np.int64]] = {
             plugin.name: columns.of_score(shape, plugin, log)
@@ -98,10 +104,9 @@ class Answers:
             if plugin.name not in self.score_skips
         }
 
-    def passes(self, row: int) -> bool:
-        """Tell whether a row passes as it is now, past the column."""
-        evaluate = self.rejections.evaluate_row
-        return evaluate is not None and evaluate(row) is not None
+    def rejection_of(self, row: int) -> int:
+        """Return the number of a row's first rejection as the row is now, past the column."""
+        return self._reject_row(row)
 
     def release(self) -> None:
         """Free the memory of all columns, whoever still knows them: they may be filled anew."""
@@ -120,9 +125,9 @@ class Columns:
         self._filter_lap, self._score_lap = observer.lap("Filter"), observer.lap("Score")
 
     def of_filters(
-        self, shape: Shape, filters: Sequence[tuple[int, RowFilter]], log: ChangeLog
+        self, shape: Shape, filters: PlacedFilters, log: ChangeLog, reject_row: RejectRow
     ) -> CachedColumn[np.int32]:
-        """Return a column of the numbers of rejections; filters come with their position."""
+        """Return a column of the numbers of rejections."""
         observer, book, lap = self._observer, self._book, self._filter_lap
 
         def evaluate(nodes: NodeRows) -> Int32Array:
@@ -138,33 +143,37 @@ class Columns:
                     np.copyto(result, numbers, where=numbers > 0)
             return result
 
-        # Made when a row has to be looked at again: many a shape is of one pod only.
-        passes: list[Callable[[int], bool]] = []
+        return CachedColumn(self.table, log=log, evaluate=evaluate, evaluate_row=reject_row)
 
-        def evaluate_row(row: int) -> int | None:
-            if not passes:
-                passes.extend(self._row_filter(plugin, shape) for _, plugin in filters)
-            if not observer.sampled:
-                return 0 if all(each(row) for each in passes) else None
-            for (_, plugin), each in zip(filters, passes, strict=True):
-                started = observer.now()
-                does_pass = each(row)
-                lap(plugin.name, Code.SUCCESS, started)
-                if not does_pass:
-                    return None
+    def reject_row(self, shape: Shape, filters: PlacedFilters) -> RejectRow:
+        """Return what gives the number of a row's first rejection as the row is now, 0 for none."""
+        observer, book, lap = self._observer, self._book, self._filter_lap
+        # Made when a row has to be looked at again: many a shape is of one pod only.
+        ways: list[tuple[int, str, Callable[[int], Status | None]]] = []
+
+        def reject(row: int) -> int:
+            if not ways:
+                ways.extend(
+                    (order, plugin.name, self._row_filter(plugin, shape))
+                    for order, plugin in filters
+                )
+            for order, name, refuse in ways:
+                started = observer.now() if observer.sampled else 0.0
+                status = refuse(row)
+                if observer.sampled:
+                    lap(name, Code.SUCCESS, started)
+                if status is not None and not status.ok:
+                    return book.number(order, status.by(name))
             return 0
 
-        return CachedColumn(self.table, log=log, evaluate=evaluate, evaluate_row=evaluate_row)
+        return reject
 
-    def _row_filter(self, plugin: RowFilter, shape: Shape) -> Callable[[int], bool]:
-        """Return what tells whether one row passes: the plugin's own way, or arrays of one row."""
+    def _row_filter(self, plugin: RowFilter, shape: Shape) -> Callable[[int], Status | None]:
+        """Return what says why a row is turned away: the plugin's own way, or arrays of one row."""
         table = self.table
-
-        def passes(row: int) -> bool:
-            answers = plugin.filter(shape, NodeRows.one(table, row)).answers
-            return answers is None or not answers[0]
-
-        return plugin.row_filter(shape, table) or passes
+        return plugin.row_filter(shape, table) or (
+            lambda row: plugin.filter(shape, NodeRows.one(table, row)).status_of(0)
+        )
 
     def of_score(self, shape: Shape, plugin: RowScore, log: ChangeLog) -> CachedColumn[np.int64]:
         """Return a column of a plugin's scores."""

@@ -9,7 +9,7 @@ that are still in the race. Nothing here changes the cluster.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import NO_VOLUMES
+from kubesched.framework.answers import RejectRow
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import NOBODY, CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -368,14 +369,18 @@ class Evaluator:
         self, state: CycleState, pod: PodInfo, nodes: SupposedRows
     ) -> Int32Array:
         """Return the number of each row's first row-local rejection, with other pods on it."""
+        if len(nodes) == 1:
+            # Arrays of one element cost as much as those of many.
+            with nodes.supposed() as row:
+                return np.array([self.rejecting_one(pod)(row)], dtype=np.int32)
         on_pods = self._first_rejections(state, pod, nodes, self._pod_filters)
         # What is said of the node itself does not depend on its pods, and is known.
         on_node = self.plans.plan(pod.shape.row_shape).node_rejections()[nodes.rows]
         return self.book.first(on_node, on_pods) if on_node.any() else on_pods
 
-    def row_check(self, pod: PodInfo) -> Callable[[int], bool]:
-        """Return what tells whether a row passes all row-local filters with the sums it has now."""
-        return self.plans.plan(pod.shape.row_shape).passes
+    def rejecting_one(self, pod: PodInfo) -> RejectRow:
+        """Return what gives the number of a row's first row-local rejection, as the row is now."""
+        return self.plans.plan(pod.shape.row_shape).rejection_of
 
     def diagnose(self, state: CycleState, pod: PodInfo, refused: Mapping[int, Status]) -> Diagnosis:
         """Return why a pod fits nowhere, if rows that filters let pass were refused later."""

@@ -316,11 +316,17 @@ class CachedNodeFilter(_LooksAtSums, RowFilter):
             [(i, ask(pod, node)) for i, node in _asked_sums(self._views, nodes)],
         )
 
-    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], bool]:
+    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], Status | None]:
         """Ask for one row."""
         pod, views, ask = ShapeView(shape), self._views, self.filter_node
-        # A Status may be one of Success: that is for `filter` to find out.
-        return lambda row: table.nodes[row] is None or ask(pod, views.of(table)[row]) is None
+
+        def refuse(row: int) -> Status | None:
+            if table.nodes[row] is None:
+                return None
+            answer = ask(pod, views.of(table)[row])
+            return None if answer is None else _status(_checked(self.name, answer))
+
+        return refuse
 
 
 class NodeFilter(_LooksAtPods, Filter):
@@ -422,18 +428,22 @@ def _verdict(plugin: str, count: int, said: Sequence[tuple[int, NodeAnswer]]) ->
     numbers: dict[str | Status, int] = {}
     answers = np.zeros(count, dtype=np.int32)
     for element, answer in said:
-        if answer is None:
-            continue
-        if not isinstance(answer, str | Status):
-            raise PluginError(
-                f"filter_node of {plugin} returned {type(answer).__name__}: "
-                "return None, the reason as text, or a Status"
-            )
-        answers[element] = numbers.setdefault(answer, len(numbers) + 1)
-    if not numbers:
-        return ALL_PASS
-    statuses = [unschedulable(each) if isinstance(each, str) else each for each in numbers]
-    return _without_success(answers, statuses)
+        if answer is not None:
+            answers[element] = numbers.setdefault(_checked(plugin, answer), len(numbers) + 1)
+    return _without_success(answers, [*map(_status, numbers)]) if numbers else ALL_PASS
+
+
+def _checked(plugin: str, answer: str | Status) -> str | Status:
+    if not isinstance(answer, str | Status):
+        raise PluginError(
+            f"filter_node of {plugin} returned {type(answer).__name__}: "
+            "return None, the reason as text, or a Status"
+        )
+    return answer
+
+
+def _status(answer: str | Status) -> Status:
+    return unschedulable(answer) if isinstance(answer, str) else answer
 
 
 def _without_success(answers: Int32Array, statuses: list[Status]) -> Verdict:

@@ -120,6 +120,7 @@ class ShapePlan:
             self._table,
             node_filters=self._on_node.rejections,
             pod_filters=self._on_pods.rejections,
+            reject_row=self._on_pods.rejection_of,
             summed=summed,
             normalized=normalized,
         )
@@ -144,9 +145,10 @@ class ShapePlan:
         passing &= self._table.valid[: self._table.size]
         return passing
 
-    def passes(self, row: int) -> bool:
-        """Tell whether a row passes all row-local filters as it is now, past what is kept."""
-        return not self._on_node.rejections.current().item(row) and self._on_pods.passes(row)
+    def rejection_of(self, row: int) -> int:
+        """Return the number of a row's first rejection with the pods it has now, 0 for none."""
+        on_node = self._on_node.rejections.current().item(row)
+        return self._book.earlier(on_node, self._on_pods.rejection_of(row))
 
     def scores(self, plugin: str) -> Int64Array | None:
         """Return a row-local plugin's score of each row; None if it skips this shape."""

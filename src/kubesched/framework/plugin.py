@@ -119,11 +119,15 @@ class RowFilter(Plugin):
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         """Say which rows cannot take a pod of this shape."""
 
-    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], bool] | None:  # noqa: ARG002
-        """Return a function that tells whether one row passes, if it can do so for less.
+    def row_filter(
+        self,
+        shape: Shape,  # noqa: ARG002
+        table: NodeTable,  # noqa: ARG002
+    ) -> Callable[[int], Status | None] | None:
+        """Return a function that says why one row cannot take the pod, None if it can.
 
         After a placement one row has to be looked at again, for which arrays are slow. It must
-        agree with `filter`, which is asked for the reason where it says no.
+        agree with `filter`, which is asked if this returns None.
         """
         return None
 
@@ -135,11 +139,16 @@ class Filter(Plugin):
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Say which rows cannot take the pod."""
 
-    def turned_away(self, state: CycleState, pod: PodInfo) -> Iterable[BoolArray] | None:  # noqa: ARG002
-        """Return masks of all rows of the table, if that can be had for less than a verdict.
+    def turned_away(
+        self,
+        state: CycleState,  # noqa: ARG002
+        pod: PodInfo,  # noqa: ARG002
+        nodes: NodeRows,  # noqa: ARG002
+    ) -> Iterable[BoolArray] | None:
+        """Return masks of rows that cannot take the pod, if they are to be had for less.
 
-        Rows that are in one of them cannot take the pod; they are only read. It must agree with
-        `filter`, which is asked for the reasons where no row is left, or if this returns None.
+        Asked for all rows of the table; masks are only read. It must agree with `filter`, which is
+        asked for the reasons where no row is left, or if this returns None.
         """
         return None
 

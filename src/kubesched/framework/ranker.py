@@ -157,7 +157,7 @@ class Ranker:
             if name in state.skip_filter:
                 continue
             started = self._observer.now() if self._observer.sampled else 0.0
-            masks = plugin.turned_away(state, pod)
+            masks = plugin.turned_away(state, pod, everywhere)
             if masks is None:
                 verdict = plugin.filter(state, pod, everywhere)
                 if not all(status.rejected for status in verdict.statuses):

@@ -17,6 +17,7 @@ from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, Rows
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
+from kubesched.framework.answers import RejectRow
 from kubesched.framework.best_rows import BestRows, best_of
 from kubesched.framework.cached_column import FEW, SPARSE, CachedColumn
 from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
@@ -45,6 +46,7 @@ class Ranking:
         *,
         node_filters: CachedColumn[np.int32],
         pod_filters: CachedColumn[np.int32],
+        reject_row: RejectRow,
         summed: Sequence[ScoreColumn],
         normalized: Mapping[RowScore, CachedColumn[np.int64]],
     ) -> None:
@@ -53,6 +55,8 @@ class Ranking:
         self._node_filters = node_filters
         #: what filters say that look at the pods of a row
         self._pod_filters = pod_filters
+        #: the same of one row as it is now
+        self._reject_row = reject_row
         #: scores that count as they are
         self._summed = summed
         #: those of them that depend on more than a row
@@ -119,7 +123,7 @@ class Ranking:
 
     def _work_out_few(self, rows: IndexArray, epochs: Mapping[RowScore, Hashable]) -> bool:
         """Work a few rows out, one after the other; False if that does not pay or will not do."""
-        if len(rows) > FEW or self._pod_filters.evaluate_row is None:
+        if len(rows) > FEW:
             return False
         if len(rows) == 1:
             return self._work_out_one(rows.item(), epochs)
@@ -131,15 +135,13 @@ class Ranking:
         What depends on the pods of the row is asked anew, past the columns, which are brought up to
         date when somebody needs more than a row of them.
         """
-        passes = self._pod_filters.evaluate_row
         if (
-            passes is None
-            or not self.table.valid[row]
-            or self._node_filters.current()[row]
-            or passes(row) is None
+            not self.table.valid.item(row)
+            or self._node_filters.current().item(row)
+            or self._reject_row(row)
         ):
             self._set(row, NEVER)
-            return passes is not None
+            return True
         total = 0
         for plugin, weight, column in self._summed:
             if not plugin.reads_pods:

@@ -67,6 +67,12 @@ class StatusBook:
         numbers = [0, *(self.number(order, status.by(plugin)) for status in verdict.statuses)]
         return np.array(numbers, dtype=np.int32)[verdict.answers]
 
+    def earlier(self, one: int, other: int) -> int:
+        """Return which of two numbers is of the filter that comes first; 0 is none."""
+        if not one or not other:
+            return one or other
+        return other if self._order.item(other) < self._order.item(one) else one
+
     def first(self, one: Int32Array, other: Int32Array) -> Int32Array:
         """Combine two columns of numbers: for each row the filter that comes first counts."""
         order = self._order

@@ -93,7 +93,12 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         """Apply the three rules."""
         return first_of(*self.rules(pod, nodes))
 
-    def turned_away(self, state: CycleState, pod: PodInfo) -> Iterable[BoolArray]:  # noqa: ARG002
+    def turned_away(
+        self,
+        state: CycleState,  # noqa: ARG002
+        pod: PodInfo,
+        nodes: NodeRows,  # noqa: ARG002
+    ) -> Iterable[BoolArray]:
         """Return those whom a rule turns away."""
         relations = self._relations.of(pod)
         masks = [each.near() for each in (*relations.avoided, *relations.avoiding)]

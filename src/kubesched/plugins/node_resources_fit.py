@@ -92,22 +92,25 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
             impossible = too_large if impossible is None else impossible | too_large
         return _combine(lacking, impossible)
 
-    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], bool]:
+    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], Status | None]:
         """Compare one row with what must fit."""
         checked = self._checked_requests(shape)
 
-        def passes(row: int) -> bool:
+        def refuse(row: int) -> Status | None:
+            lacking: list[str] = []
+            code = Code.UNSCHEDULABLE
             if table.pod_count.item(row) >= table.allowed_pods.item(row):
-                return False
+                lacking.append(TOO_MANY_PODS)
             for name, amount in checked:
                 number = table.resources.find(name)
-                if number is None:
-                    return False
-                if amount > table.allocatable.item(number, row) - table.requested.item(number, row):
-                    return False
-            return True
+                allocatable = -1 if number is None else table.allocatable.item(number, row)
+                if number is None or amount > allocatable - table.requested.item(number, row):
+                    lacking.append(f"Insufficient {name}")
+                    if amount > allocatable:
+                        code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
+            return Status(code, tuple(lacking)) if lacking else None
 
-        return passes
+        return refuse
 
     def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None] | None:
         """Score one row, if by the strategy that nearly everybody uses."""

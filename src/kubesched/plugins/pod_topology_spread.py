@@ -174,7 +174,12 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
                 verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
         return first_of(*verdicts)
 
-    def turned_away(self, state: CycleState, pod: PodInfo) -> Iterable[BoolArray]:
+    def turned_away(
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        nodes: NodeRows,  # noqa: ARG002
+    ) -> Iterable[BoolArray]:
         """Return the same nodes."""
         for domains, too_full in self._full_domains(state, pod):
             too_full[0] = domains.leaves_rows_out

@@ -200,18 +200,18 @@ class _Search:
         """Find the same for one row: to it arrays of one element would cost as much as to many."""
         table, lower, only = self._table, self._lower, np.array([row], dtype=np.intp)
         requested, pod_count = self._nominated.taken_on(only, self._pod)
-        passes = self._evaluator.row_check(self._pod)
+        reject = self._evaluator.rejecting_one(self._pod)
         with table.supposing(row):
             table.requested[:, row] += requested[:, 0] - lower.requested[:, row]
             table.pod_count[row] += pod_count[0] - lower.pod_count[row]
-            if not passes(row):
-                refused = self._refused(only, table.requested[:, only], table.pod_count[only])
-                return self._evaluator.book.statuses[refused[0]]
+            refused = reject(row)
+            if refused:
+                return self._evaluator.book.statuses[refused]
             overdrawing, others = self._budgets.split(self._lower_pods(row))
             lost = []
             for victim in (*overdrawing, *others):
                 table.suppose_more(row, victim.requests, 1)
-                if not passes(row):
+                if reject(row):
                     table.suppose_more(row, victim.requests, -1)
                     lost.append(victim)
         return self._verdict(row, lost, overdrawing)

@@ -290,6 +290,7 @@ def test_scaled_scores_are_in_range_whatever_they_were(
 
     scaled = kind().normalize(CycleState(), raw)
 
+    assert scaled is not None
     assert len(scaled) == len(raw)
     assert ((scaled >= 0) & (scaled <= 100)).all()
     if len(raw):

@@ -85,6 +85,11 @@ def test_rows_one_by_one_answer_as_all_rows_at_once(
                 assert [alone.status_of(element) for element in range(len(some))] == [
                     together.status_of(row) for row in some
                 ], each.name
+            in_numbers = each.row_filter(shape, table)
+            if in_numbers is not None:
+                assert [in_numbers(row) for row in range(table.size)] == [
+                    together.status_of(row) for row in range(table.size)
+                ], each.name
         for one in scores:
             all_scores = one.score(shape, NodeRows.all_of(table))
             for some in subsets:

@@ -440,12 +440,14 @@ def test_what_is_known_of_a_pod_does_not_outlive_the_counters() -> None:
     lab = alone(on("a1", labels=WEB))
     lab.cluster.table.pod_counters._limit_bytes = 1  # each new counter pushes the others out
     first, second = (pod(app, away_from=must(about(ZONE, app))) for app in ("web", "db"))
+    label_set = lab.pending(first).labels  # what is known of pods lasts as long as this
     assert lab.feasible(first) == ["b1", "x"]
     assert len(lab.feasible(second)) == 4
     lab.cluster.remove_pod("on-a1")
     lab.cluster.put_pod(on("b1", labels=DB))
     assert len(lab.feasible(first)) == 4
     assert sorted(lab.feasible(second)) == ["a1", "a2", "x"]
+    assert lab.pending(first).labels is label_set
 
 
 def test_shapes_are_released() -> None:

@@ -45,9 +45,8 @@ def test_the_two_forms_agree(
         one = scorer(0)
         if one is not None:
             assert one == plugin.score(shape, nodes)[0], name
-    passes = lab.plugin("NodeResourcesFit").row_filter(shape, table)(0)
-    verdict = lab.plugin("NodeResourcesFit").filter(shape, nodes)
-    assert passes is (verdict.status_of(0) is None)
+    fit = lab.plugin("NodeResourcesFit")
+    assert fit.row_filter(shape, table)(0) == fit.filter(shape, nodes).status_of(0)
 
 
 def test_usual_amounts_are_not_left_to_the_array() -> None:
