@@ -195,10 +195,9 @@ class Evaluator:
             plan.rejections(), *global_rejections, *_if_any(crowded)
         ):
             self._raise_error(self._merged(plan.rejections(), global_rejections, crowded))
-        order = table.order.rows()
-        feasible = order[passing[order]]
-        if len(feasible):
-            return feasible
+        if np.count_nonzero(passing):
+            order = table.order.rows()
+            return order[passing[order]]
         if not self._leaves_room_by_rows(state, pod):
             # What a full node would say with nominated pods on it matters only to the message.
             crowded = self._leaving_room(state, pod)

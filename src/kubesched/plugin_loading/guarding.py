@@ -24,7 +24,7 @@ from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.plugin import Plugin, PostFilterResult, RowFilter, RowScore
 from kubesched.framework.registry import PluginContext, Registry
-from kubesched.framework.status import error
+from kubesched.framework.status import Status, error
 from kubesched.framework.verdict import Verdict
 from kubesched.plugin_loading.arguments import arguments_of, check_type
 from kubesched.plugin_loading.watching import BUDGET_S, WATCH, Watch, what, where
@@ -50,7 +50,15 @@ _INSTEAD: Final[dict[str, Callable[[str], object]]] = {
 #: Methods that return a function, which is asked for one row; its failure ends the attempt, too.
 _MAKING: Final = ("row_filter", "row_scorer")
 #: Methods whose failure ends the attempt.
-_ENDING: Final = ("pre_filter", "filter", "pre_score", "score", "normalize", "epoch")
+_ENDING: Final = (
+    "pre_filter",
+    "filter",
+    "turned_away",
+    "pre_score",
+    "score",
+    "normalize",
+    "epoch",
+)
 _ASYNC: Final = ("pre_bind", "bind")
 #: Methods that have a budget together, that of a scheduling cycle; others have it for each call.
 _IN_CYCLE: Final = frozenset({*_MAKING, *_ENDING, "post_filter"})
@@ -202,7 +210,7 @@ def _wrapped_ending(method: str, own: Method) -> Method:
 
 
 def _wrapped_making(method: str, own: Method) -> Method:
-    make = _wrapped_ending(method, own)
+    make, check = _wrapped_ending(method, own), _ROW_CHECKS[method]
 
     @wraps(own)
     def guarded_method(self: Plugin, *arguments: object) -> object:
@@ -214,7 +222,7 @@ def _wrapped_making(method: str, own: Method) -> Method:
         def guarded_ask(row: int) -> object:
             started = watch.timer()
             try:
-                return ask(row)
+                return check(ask(row))
             except Exception as bug:
                 raise _ended(self, watch, bug) from bug
             finally:
@@ -296,8 +304,42 @@ def _checked_scores(answer: object, about: Any) -> object:  # noqa: ANN401 (Node
     return answer.astype(np.int64)
 
 
+def _checked_masks(answer: Any, nodes: Any) -> object:  # noqa: ANN401 (masks, NodeRows)
+    if answer is None:
+        return None
+    masks = list(answer)
+    for mask in masks:
+        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
+            raise PluginError("turned_away returned something else than arrays of booleans")
+        if len(mask) != len(nodes):
+            raise PluginError(f"turned_away gave a mask of {len(mask)} for {len(nodes)} nodes")
+    return masks
+
+
+def _checked_status(answer: object) -> object:
+    if answer is not None and not isinstance(answer, Status):
+        raise PluginError(
+            f"row_filter's function returned {type(answer).__name__} instead of a Status or None"
+        )
+    return answer
+
+
+def _checked_score(answer: object) -> object:
+    if answer is not None and not isinstance(answer, int | np.integer):
+        raise PluginError(
+            f"row_scorer's function returned {type(answer).__name__} instead of an int or None"
+        )
+    return answer
+
+
+#: What the functions return that are asked for one row.
+_ROW_CHECKS: Final[dict[str, Callable[[object], object]]] = {
+    "row_filter": _checked_status,
+    "row_scorer": _checked_score,
+}
 _CHECKS: Final[dict[str, Callable[[object, Any], object]]] = {
     "filter": _checked_verdict,
+    "turned_away": _checked_masks,
     "score": _checked_scores,
     "normalize": _checked_scores,
 }

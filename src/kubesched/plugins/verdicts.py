@@ -96,13 +96,15 @@ class Verdicts:
 
     def any_harmless(self, rows: IndexArray) -> bool:
         """Tell whether a candidate among `rows` overdraws no budget."""
-        return bool((self._costs[0, rows] == 0).any())
+        return bool(np.count_nonzero(self._costs[0].take(rows)) < len(rows))
 
     def cheapest(self, rows: IndexArray) -> IndexArray:
         """Return the best of some candidates, more than one if nothing tells them apart."""
         for costs in self._costs:
-            of_rows = costs[rows]
-            rows = rows[of_rows == of_rows.min()]
+            if len(rows) == 1:
+                break
+            of_rows = costs.take(rows)
+            rows = rows[of_rows == np.minimum.reduce(of_rows)]
         return rows
 
     def candidates(self, rows: IndexArray) -> list[Candidate]:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from kubesched.clock import VirtualClock
-from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.shape import Shape
 from kubesched.errors import ConfigError, PluginError
@@ -41,11 +42,12 @@ from kubesched.framework.plugin import (
     PreFilterResult,
     QueueSort,
     Reserve,
+    RowFilter,
     RowScore,
     Score,
 )
 from kubesched.framework.registry import PluginContext
-from kubesched.framework.status import Code, Status
+from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.logs.formats import ERR, FIELDS
 from kubesched.plugin_loading.guarding import guarded
@@ -250,9 +252,29 @@ def filtering(answer: Callable[[int], Any]) -> type[Plugin]:
     return Says
 
 
+def masking(answer: Callable[[int], Any]) -> type[Plugin]:
+    class Says(Filter):
+        name = "Says"
+
+        def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+            return ALL_PASS
+
+        def turned_away(
+            self, state: CycleState, pod: PodInfo, nodes: NodeRows
+        ) -> Iterable[BoolArray] | None:
+            said: Iterable[BoolArray] | None = answer(len(nodes))
+            return said
+
+    return Says
+
+
 @pytest.mark.parametrize(
     ("plugin", "said"),
     [
+        (masking(lambda n: [np.zeros(n)]), "something else than arrays of booleans"),
+        (masking(lambda _: [True]), "something else than arrays of booleans"),
+        (masking(lambda n: [np.ones(n + 1, np.bool_)]), "a mask of 3 for 2 nodes"),
+        (masking(lambda n: n), "TypeError"),
         (scoring(lambda n: [1] * n), "scores are of type list instead of an array"),
         (scoring(lambda n: np.ones(n + 1, np.int64)), "3 scores for 2 nodes"),
         (scoring(np.ones), "scores are of type float64 instead of integers"),
@@ -274,6 +296,64 @@ def test_an_answer_that_cannot_be_used_is_a_failure(plugin: type[Plugin], said: 
 @pytest.mark.parametrize("answer", [lambda n: np.full(n, 7, np.int16), lambda _: None])
 def test_small_integers_and_nothing_at_all_are_scores(answer: Callable[[int], Any]) -> None:
     bench_with(scoring(answer)).pod().lands_on("n1", "n2")
+
+
+def test_nodes_in_a_mask_are_turned_away() -> None:
+    bench = bench_with(masking(lambda n: [np.arange(n) == 0]))
+    assert {bench.schedule(bench.pod(f"p{number}")).node for number in range(8)} == {"n2"}
+    bench_with(masking(lambda _: None)).pod().lands_on("n1", "n2")
+
+
+class OneRow(RowFilter, RowScore):
+    """Says of one row whatever it is told to say."""
+
+    name = "OneRow"
+    reads_pods = True
+    refuses: ClassVar[Any] = None
+    scores: ClassVar[Any] = 1
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        return ALL_PASS
+
+    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], Status | None]:
+        return lambda _: OneRow.refuses
+
+    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+        return np.ones(len(nodes), dtype=np.int64)
+
+    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None]:
+        return lambda _: OneRow.scores
+
+
+@pytest.mark.parametrize(
+    ("which", "answer", "said"),
+    [
+        ("refuses", False, "row_filter's function returned bool instead of a Status or None"),
+        ("refuses", "no room", "row_filter's function returned str instead of a Status or None"),
+        ("scores", 1.0, "row_scorer's function returned float instead of an int or None"),
+    ],
+)
+def test_an_answer_for_one_row_that_cannot_be_used_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, which: str, answer: object, said: str
+) -> None:
+    bench = bench_with(OneRow, nodes=8)
+    assert bench.schedule(bench.pod(cpu=1)).node
+    monkeypatch.setattr(OneRow, which, answer)
+
+    placement = bench.pod(cpu=1).stays_pending_because(said)
+
+    assert placement.is_error
+    assert failures(bench, "OneRow") == 1
+
+
+@pytest.mark.parametrize("answer", [None, SUCCESS])
+def test_a_row_that_nothing_is_said_against_passes(
+    monkeypatch: pytest.MonkeyPatch, answer: Status | None
+) -> None:
+    bench = bench_with(OneRow, nodes=8)
+    monkeypatch.setattr(OneRow, "refuses", answer)
+    for number in range(32):
+        assert bench.schedule(bench.pod(f"p{number}", cpu=1)).node
 
 
 def test_scores_out_of_range_are_refused_as_in_kube_scheduler() -> None:
