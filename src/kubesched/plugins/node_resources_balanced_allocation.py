@@ -49,4 +49,8 @@ class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
     def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
         """Score the change in balance."""
         used = usages(self._resources, shape.requests.amounts, nodes, non_zero=False)
-        return HALF + (HALF + balance_change(used, len(nodes))) // 2
+        score = balance_change(used, len(nodes))
+        score += HALF
+        score >>= 1  # half of it, rounded down
+        score += HALF
+        return score

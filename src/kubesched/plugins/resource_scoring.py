@@ -1,15 +1,17 @@
 """How nodes are scored by their resources: the arithmetic, as functions on arrays.
 
 All of it is int64 arithmetic as in Go: capacities near 2^63 wrap around when they are multiplied,
-and division is towards zero.
+and division is towards zero. Floats do the same in a fraction of the time as long as all amounts
+are exact in them, which those of real nodes are.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 
 from kubesched.api.requests import is_scalar_resource
 from kubesched.cluster.arrays import BoolArray, Float64Array, Int64Array
@@ -25,10 +27,14 @@ from kubesched.config.args import (
 )
 from kubesched.framework.plugin import MAX_NODE_SCORE
 
-#: Amounts below this are exact as floats, and do not wrap around when they are multiplied by 100.
+#: Amounts below this are exact as floats.
 EXACT: Final = 1 << 53
-#: (requested with the pod, capacity) of one resource in each row → score
-ResourceScorer = Callable[[Int64Array, Int64Array], Int64Array]
+#: The sum of two amounts below this is still exact when it is multiplied by 100: 32 TiB of memory.
+SMALL: Final = 1 << 45
+#: Whole numbers, as int64 or as float64.
+Amounts: TypeAlias = npt.NDArray[Any]
+#: (requested with the pod, capacity) of one resource in each row → score; may change the former
+ResourceScorer = Callable[[Amounts, Amounts], Amounts]
 
 
 class Usage:
@@ -43,6 +49,18 @@ class Usage:
         self.allocated = allocated
         self.request = request
         self.weight = weight
+
+    def is_small(self) -> bool:
+        """Tell whether all of it can be reckoned with in floats."""
+        return self.request < SMALL and _are_small(self.allocatable) and _are_small(self.allocated)
+
+    def with_pod(self, *, in_floats: bool) -> tuple[Amounts, Amounts]:
+        """Return what the pod would make it, in an array of its own, and what there is."""
+        if not in_floats:
+            return self.allocated + self.request, self.allocatable
+        taken = self.allocated.astype(np.float64)
+        taken += self.request
+        return taken, self.allocatable.astype(np.float64)
 
 
 def usages(
@@ -86,16 +104,19 @@ def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int
     return lambda used, rows: _mean_of_positive(used, rows, curve)
 
 
-def least_allocated(requested: Int64Array, capacity: Int64Array) -> Int64Array:
+def least_allocated(requested: Amounts, capacity: Amounts) -> Amounts:
     """Score the share of the capacity that stays free."""
-    free = np.maximum(capacity - requested, 0)
-    return _quotient(free * MAX_NODE_SCORE, np.maximum(capacity, 1))
+    free = np.subtract(capacity, requested, out=requested)
+    np.maximum(free, 0, out=free)
+    free *= MAX_NODE_SCORE
+    return _quotient(free, np.maximum(capacity, 1))
 
 
-def most_allocated(requested: Int64Array, capacity: Int64Array) -> Int64Array:
+def most_allocated(requested: Amounts, capacity: Amounts) -> Amounts:
     """Score the share of the capacity that is used."""
-    used = np.minimum(requested, capacity)
-    return _quotient(used * MAX_NODE_SCORE, np.maximum(capacity, 1))
+    used = np.minimum(requested, capacity, out=requested)
+    used *= MAX_NODE_SCORE
+    return _quotient(used, np.maximum(capacity, 1))
 
 
 def broken_linear(shape: Sequence[UtilizationShapePoint]) -> ResourceScorer:
@@ -107,32 +128,34 @@ def broken_linear(shape: Sequence[UtilizationShapePoint]) -> ResourceScorer:
     scaled = [(point.utilization, point.score * scale) for point in shape]
     table = np.array([_interpolate(scaled, percent) for percent in range(101)], dtype=np.int64)
 
-    def score(requested: Int64Array, capacity: Int64Array) -> Int64Array:
+    def score(requested: Amounts, capacity: Amounts) -> Amounts:
         utilization = _quotient(requested * 100, np.maximum(capacity, 1))
         # What wraps around to less than nothing is as good as nothing.
-        return table[np.where(requested > capacity, 100, np.maximum(utilization, 0))]
+        percent = np.where(requested > capacity, 100, np.maximum(utilization, 0))
+        return table[percent.astype(np.intp)]
 
     return score
 
 
-def _quotient(dividend: Int64Array, divisor: Int64Array | int) -> Int64Array:
-    """Divide by something positive, towards zero.
+def _quotient(dividend: Amounts, divisor: Amounts | int) -> Amounts:
+    """Divide by something positive, towards zero; may change the dividend.
 
-    Floats do it in a fraction of the time. Where all amounts are exact in them, so is the result:
-    a quotient that is no integer is farther from the next one than it may be rounded.
+    Where amounts are exact in floats, so is the result: a quotient that is no integer is farther
+    from the next one than it may be rounded.
     """
-    if _are_exact(dividend) and _are_exact(divisor):
-        return (dividend / divisor).astype(np.int64)
-    quotient = dividend // divisor  # which rounds down
+    if dividend.dtype == np.float64:
+        np.divide(dividend, divisor, out=dividend)
+        return np.trunc(dividend, out=dividend)
+    quotient: Amounts = dividend // divisor  # which rounds down
     if dividend.min(initial=0) < 0:
         quotient += (dividend < 0) & (quotient * divisor != dividend)
     return quotient
 
 
-def _are_exact(amounts: Int64Array | int) -> bool:
-    if isinstance(amounts, int):
-        return -EXACT < amounts < EXACT
-    return amounts.max(initial=0) < EXACT and amounts.min(initial=0) > -EXACT
+def _are_small(amounts: Int64Array) -> bool:
+    if not len(amounts):
+        return True
+    return bool(np.minimum.reduce(amounts) >= 0 and np.maximum.reduce(amounts) < SMALL)
 
 
 def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:
@@ -148,26 +171,26 @@ def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:
 
 
 def _weighted_mean(used: Sequence[Usage], rows: int, scorer: ResourceScorer) -> Int64Array:
-    total = np.zeros(rows, dtype=np.int64)
+    in_floats = all(each.is_small() for each in used)
+    total: Amounts = np.zeros(rows, dtype=np.float64 if in_floats else np.int64)
     weights: Int64Array | int = 0
     for each in used:
-        scores = scorer(each.allocated + each.request, each.allocatable)
-        if each.allocatable.all():
-            total += scores * each.weight
-            weights = weights + each.weight
-        else:
+        scores = scorer(*each.with_pod(in_floats=in_floats))
+        weight: Int64Array | int = each.weight
+        if np.count_nonzero(each.allocatable) < rows:
             weight = np.where(each.allocatable != 0, each.weight, 0)
-            total += scores * weight
-            weights = weights + weight
+        total += scores * weight
+        weights = weights + weight
     divisor = max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1)
-    return _quotient(total, divisor)
+    return _quotient(total, divisor).astype(np.int64, copy=False)
 
 
 def _mean_of_positive(used: Sequence[Usage], rows: int, scorer: ResourceScorer) -> Int64Array:
+    in_floats = all(each.is_small() for each in used)
     total = np.zeros(rows, dtype=np.int64)
     weights = np.zeros(rows, dtype=np.int64)
     for each in used:
-        score = scorer(each.allocated + each.request, each.allocatable)
+        score = scorer(*each.with_pod(in_floats=in_floats))
         counts = (each.allocatable != 0) & (score > 0)
         total += np.where(counts, score * each.weight, 0)
         weights += np.where(counts, each.weight, 0)

@@ -2,12 +2,29 @@
 
 from __future__ import annotations
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.plugins.resource_scoring import EXACT, Usage, _quotient, balance_change
+from kubesched.config.args import (
+    LEAST_ALLOCATED,
+    MOST_ALLOCATED,
+    REQUESTED_TO_CAPACITY_RATIO,
+    RequestedToCapacityRatioParam,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
+from kubesched.plugins.resource_scoring import (
+    EXACT,
+    SMALL,
+    Usage,
+    _quotient,
+    balance_change,
+    strategy_scorer,
+)
 
 MOST = (1 << 63) - 1
 amounts = st.one_of(
@@ -31,6 +48,66 @@ def test_quotients_are_exact_and_towards_zero(cases: list[tuple[int, bool, int]]
     assert found.tolist() == list(map(towards_zero, dividends, divisors))
     (one,) = _quotient(np.array(dividends[:1], dtype=np.int64), divisors[0]).tolist()
     assert one == towards_zero(dividends[0], divisors[0])
+
+
+@given(st.integers(1 - EXACT, EXACT - 1), st.integers(1, EXACT - 1))
+def test_quotients_of_exact_floats_are_exact(dividend: int, divisor: int) -> None:
+    (found,) = _quotient(np.array([float(dividend)]), np.array([float(divisor)])).tolist()
+    assert found == towards_zero(dividend, divisor)
+    near = divisor * (dividend // divisor)  # where a quotient is nearly, or just, an integer
+    for each in (near - 1, near, near + 1):
+        if abs(each) < EXACT:
+            (found,) = _quotient(np.array([float(each)]), np.array([float(divisor)])).tolist()
+            assert found == towards_zero(each, divisor)
+
+
+STRATEGIES = [
+    ScoringStrategy(type=LEAST_ALLOCATED),
+    ScoringStrategy(type=MOST_ALLOCATED),
+    ScoringStrategy(
+        type=REQUESTED_TO_CAPACITY_RATIO,
+        requested_to_capacity_ratio=RequestedToCapacityRatioParam(
+            shape=(
+                UtilizationShapePoint(utilization=0, score=2),
+                UtilizationShapePoint(utilization=70, score=10),
+                UtilizationShapePoint(utilization=100, score=0),
+            )
+        ),
+    ),
+]
+small = st.one_of(st.integers(0, 100), st.integers(0, SMALL - 1), st.just(SMALL - 1))
+
+
+@given(
+    rows=st.lists(st.tuples(small, small, small, small), min_size=1, max_size=8),
+    requests=st.tuples(small, small),
+    weights=st.tuples(st.integers(1, 100), st.integers(1, 100)),
+    strategy=st.sampled_from(STRATEGIES),
+)
+def test_floats_give_the_scores_that_integers_give(
+    rows: list[tuple[int, int, int, int]],
+    requests: tuple[int, int],
+    weights: tuple[int, int],
+    strategy: ScoringStrategy,
+) -> None:
+    columns = [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
+    used = [
+        Usage(columns[2 * i], columns[2 * i + 1], request=requests[i], weight=weights[i])
+        for i in (0, 1)
+    ]
+    score = strategy_scorer(strategy)
+    assert all(each.is_small() for each in used)
+    in_floats = score(used, len(rows))
+    with patch.object(Usage, "is_small", lambda _: False):
+        in_integers = score(used, len(rows))
+    assert in_floats.tolist() == in_integers.tolist()
+    assert in_floats.dtype == in_integers.dtype == np.int64
+
+
+@pytest.mark.parametrize("amount", [SMALL, MOST, -1])
+def test_amounts_that_floats_may_not_hold_are_left_to_integers(amount: int) -> None:
+    assert not usage([amount], [0], 0).is_small()
+    assert not usage([0], [amount], 0).is_small()
 
 
 def usage(allocatable: list[int], allocated: list[int], request: int) -> Usage:
