@@ -243,13 +243,10 @@ class NodeTable:
         self.swap_pod(row, new)
 
     def _account(self, row: int, requests: Requests, sign: int) -> None:
-        requests.resolve(self.resources)
-        for number, amount in requests.pairs:
-            self.requested[number, row] += sign * amount
+        self.suppose_more(row, requests, sign)
         cpu, memory = requests.non_zero
         self.non_zero_requested[CPU, row] += sign * cpu
         self.non_zero_requested[MEMORY, row] += sign * memory
-        self.pod_count[row] += sign
 
     def pod_counter(self, selection: Selection) -> PodCounter:
         """Return how many selected pods each row has, now and from now on."""

@@ -209,20 +209,19 @@ class Plans:
             shared.release()
 
     def _about_nodes(self, shape: Shape) -> Answers:
-        if self._on_node.read_requests:
-            return Answers(shape, self._on_node, self._columns)
-        spec = spec_for_nodes(shape.spec)
-        key = shape_key(spec, shape.node_name)
-        answers = self._shared.get(key)
-        if answers is None:
-            without_requests = Shape(
-                spec,
+        """Return what is known of nodes by themselves, for all shapes that ask the same of them."""
+        asked = shape
+        if not self._on_node.read_requests:
+            asked = Shape(
+                spec_for_nodes(shape.spec),
                 node_name=shape.node_name,
                 requests=Requests({}, (0, 0)),
                 scoring_requests={},
             )
-            answers = Answers(without_requests, self._on_node, self._columns)
-            self._shared[key] = answers
+        key = shape_key(asked.spec, asked.node_name)
+        answers = self._shared.get(key)
+        if answers is None:
+            answers = self._shared[key] = Answers(asked, self._on_node, self._columns)
         return answers
 
     def _make_room(self) -> None:
