@@ -112,7 +112,8 @@ class Ranking:
     def nodes(self) -> NodeRows:
         """The rows that can take the pod; the same object as long as they are the same."""
         if self._nodes is None:
-            self._nodes = NodeRows.where(self.table, self.passing)
+            # A copy: whoever got it may find out later which rows they are.
+            self._nodes = NodeRows.where(self.table, self.passing.copy())
         return self._nodes
 
     def best(self) -> BestRows:

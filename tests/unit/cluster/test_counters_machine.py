@@ -41,7 +41,7 @@ selectors = st.builds(
 )
 affinity_terms = st.builds(
     PodAffinityTerm,
-    topology_key=st.just("zone"),
+    topology_key=st.sampled_from((names.LABEL_ZONE, "nobody-has-it")),
     label_selector=st.none() | selectors,
     namespaces=st.sampled_from([(), ("red",), ("red", "blue")]),
     namespace_selector=st.none() | st.just(LabelSelector(match_labels={"team": "a"})),

@@ -1,0 +1,98 @@
+"""What concerns a pod is found once, and stays true whatever happens."""
+
+from __future__ import annotations
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import invariant, rule
+
+from kubesched.api.core import Affinity
+from kubesched.cluster.pod_counters import LIMIT_BYTES
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.plugins.pod_relations import MOST_TERMS, PodRelations, Relations
+from tests.unit.builders import Lab, must, node, pod, pod_term
+from tests.unit.cluster.test_counters_machine import (
+    NAMESPACES,
+    Counters,
+    affinities,
+    make_pod,
+    pod_labels,
+)
+
+HARD_WEIGHT = 3
+
+
+def described(relations: Relations) -> tuple[object, ...]:
+    """Return all that relations say of the rows."""
+    near = [
+        [each.near().tolist() for each in neighbours]
+        for neighbours in (relations.company, relations.avoided, relations.avoiding)
+    ]
+    attractions = [
+        None if (weights := each.by_domain()) is None else weights.take(each.domains.ids).tolist()
+        for each in relations.attractions
+    ]
+    return relations.is_own_company, near, attractions
+
+
+class RelationsOfPods(Counters):
+    """Pods wait, and are asked about again and again, while the cluster changes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.relations = PodRelations(self.cluster.table, hard_weight=HARD_WEIGHT)
+        self.waiting: list[PodInfo] = []
+
+    @rule(namespace=st.sampled_from(NAMESPACES), with_labels=pod_labels, affinity=affinities)
+    def a_pod_waits(
+        self, namespace: str, with_labels: dict[str, str], affinity: Affinity | None
+    ) -> None:
+        name = f"w{len(self.waiting)}"
+        made = make_pod(
+            name, namespace=namespace, on="", with_labels=with_labels, affinity=affinity
+        )
+        self.waiting.append(self.cluster.compiler.pending(made))
+
+    @rule(limit=st.sampled_from((1, LIMIT_BYTES)))
+    def there_is_room_for_counters(self, limit: int) -> None:
+        self.cluster.table.pod_counters._limit_bytes = limit
+
+    @invariant()
+    def what_is_known_is_what_would_be_found_now(self) -> None:
+        for pod_info in self.waiting:
+            known = described(self.relations.of(pod_info))
+            anew = PodRelations(self.cluster.table, hard_weight=HARD_WEIGHT)
+            assert known == described(anew.of(pod_info))
+
+
+TestRelationsOfPods = RelationsOfPods.TestCase
+TestRelationsOfPods.settings = settings(max_examples=60, stateful_step_count=30)
+
+
+def test_pods_of_a_kind_have_the_same_relations_until_terms_change() -> None:
+    lab = Lab(node("n1"))
+    relations = PodRelations(lab.cluster.table, hard_weight=HARD_WEIGHT)
+    term = must(pod_term("zone", app="web"))
+    first, second = (lab.pending(pod(name, away_from=term)) for name in ("a", "b"))
+
+    assert relations.of(first) is relations.of(second)
+
+    before = relations.of(first)
+    lab.cluster.put_pod(pod("c", node="n1", labels={"app": "web"}))
+    assert relations.of(second) is before, "counts follow by themselves"
+    lab.cluster.put_pod(pod("d", node="n1", away_from=term))
+    assert relations.of(second) is not before
+
+
+def test_pods_with_the_same_labels_may_have_many_different_terms() -> None:
+    lab = Lab(node("n1"))
+    relations = PodRelations(lab.cluster.table, hard_weight=HARD_WEIGHT)
+    asking = [
+        lab.pending(pod(f"p{number}", away_from=must(pod_term("zone", app=f"app-{number}"))))
+        for number in range(2 * MOST_TERMS)
+    ]
+
+    found = [relations.of(each) for each in asking]
+
+    assert len(relations._known[asking[0].labels]) == MOST_TERMS
+    assert [described(relations.of(each)) for each in asking] == list(map(described, found))
