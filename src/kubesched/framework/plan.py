@@ -88,6 +88,11 @@ class ShapePlan:
         #: priority → rows where there is no room beside nominated pods
         self._crowded: Recent[int, CrowdedRows] = Recent(limit=8)
 
+    @property
+    def is_of_one_pod(self) -> bool:
+        """Whether no second pod came so far."""
+        return self.ranking is not None and self.ranking.uses < 2
+
     def release(self) -> None:
         """Free the memory of its own columns, whoever still knows it: they may be filled anew."""
         self._on_pods.release()
@@ -178,6 +183,8 @@ class Plans:
         self._book = book
         self._limit_bytes = limit_bytes
         self._plans: OrderedDict[Shape, ShapePlan] = OrderedDict()
+        #: the one that was made last
+        self._newest: ShapePlan | None = None
         #: what is asked of nodes by themselves → what is known of them, as long as a plan needs it
         self._shared: WeakValueDictionary[bytes, Answers] = WeakValueDictionary()
 
@@ -189,7 +196,7 @@ class Plans:
         plan = self._plans.get(shape)
         if plan is None:
             self._make_room()
-            plan = self._plans[shape] = ShapePlan(
+            plan = self._newest = self._plans[shape] = ShapePlan(
                 shape,
                 on_node=self._about_nodes(shape),
                 on_pods=Answers(shape, self._on_pods, self._columns),
@@ -203,6 +210,7 @@ class Plans:
 
     def clear(self) -> None:
         """Give all plans up, and with them the numbers of the book that their columns hold."""
+        self._newest = None
         while self._plans:
             self._drop_oldest()
         for shared in list(self._shared.values()):
@@ -225,6 +233,9 @@ class Plans:
         return answers
 
     def _make_room(self) -> None:
+        # Many a shape is of one pod only, and then its totals are of no use to anybody.
+        if self._newest is not None and self._newest.is_of_one_pod:
+            self._newest.release()
         per_plan = PLAN_OVERHEAD_BYTES + self._table.size * ROW_BYTES
         while len(self._plans) > max(self._limit_bytes // per_plan, 1):
             self._drop_oldest()

@@ -74,6 +74,8 @@ class Ranking:
         #: those of them with the highest total, None: not known
         self._best: BestRows | None = None
         self._position = -1
+        #: how many pods asked
+        self.uses = 0
         #: what the scores of each of these depend on, as far as it is not the row; None: unknown
         self._epochs: dict[RowScore, Hashable] | None = None
         #: up to where nodes were looked at to tell whether `_normalized` makes a difference
@@ -85,6 +87,7 @@ class Ranking:
 
         What is the same for all rows is left out of them.
         """
+        self.uses += 1
         if not self._is_same_everywhere():
             return False
         table = self.table

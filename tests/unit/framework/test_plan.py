@@ -171,6 +171,29 @@ def test_a_plan_that_is_given_up_takes_no_more_memory_and_still_answers() -> Non
     assert (plan.feasible().tolist(), ranking.totals.tolist(), len(ranking.nodes)) == before
 
 
+def test_totals_of_a_shape_that_one_pod_had_are_not_kept() -> None:
+    lab = Lab(*(node(f"n{number}") for number in range(4)))
+    plans = lab.framework.evaluator.plans
+    infos = [lab.pending(pod("p", cpu=f"{number}m")) for number in (1, 2, 3)]
+
+    def ask(number: int) -> int:
+        ranking = plans.plan(infos[number].shape).ranking
+        assert ranking is not None
+        assert ranking.refresh()
+        return len(ranking.totals)
+
+    def kept() -> list[int]:
+        rankings = (plans.plan(each.shape).ranking for each in infos)
+        return [len(each.totals) for each in rankings if each is not None]
+
+    assert [ask(0), ask(0), ask(1)] == [4, 4, 4]
+    assert ask(2) == 4
+    assert kept() == [4, 0, 4], "the second shape was of one pod only, as far as one could see"
+    assert ask(1) == 4
+    plans.plan(lab.pending(pod("p", cpu="4m")).shape)
+    assert kept() == [4, 4, 0]
+
+
 def _counting(lab: Lab, *pods: Pod) -> list[int]:
     """The rows that a filter was asked about for pods, one after the other."""
     (plugin,) = lab.framework.plugins.pre_filter
