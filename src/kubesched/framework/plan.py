@@ -11,8 +11,8 @@ to pod more than anything else does.
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Mapping
+from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
@@ -183,8 +183,8 @@ class Plans:
         self._book = book
         self._limit_bytes = limit_bytes
         self._plans: OrderedDict[Shape, ShapePlan] = OrderedDict()
-        #: the one that was made last
-        self._newest: ShapePlan | None = None
+        #: the one that was made last, if it is still there
+        self._newest: Callable[[], ShapePlan | None] = lambda: None
         #: what is asked of nodes by themselves → what is known of them, as long as a plan needs it
         self._shared: WeakValueDictionary[bytes, Answers] = WeakValueDictionary()
 
@@ -196,7 +196,7 @@ class Plans:
         plan = self._plans.get(shape)
         if plan is None:
             self._make_room()
-            plan = self._newest = self._plans[shape] = ShapePlan(
+            plan = self._plans[shape] = ShapePlan(
                 shape,
                 on_node=self._about_nodes(shape),
                 on_pods=Answers(shape, self._on_pods, self._columns),
@@ -204,13 +204,13 @@ class Plans:
                 table=self._table,
                 book=self._book,
             )
+            self._newest = ref(plan)
         else:
             self._plans.move_to_end(shape)
         return plan
 
     def clear(self) -> None:
         """Give all plans up, and with them the numbers of the book that their columns hold."""
-        self._newest = None
         while self._plans:
             self._drop_oldest()
         for shared in list(self._shared.values()):
@@ -234,8 +234,9 @@ class Plans:
 
     def _make_room(self) -> None:
         # Many a shape is of one pod only, and then its totals are of no use to anybody.
-        if self._newest is not None and self._newest.is_of_one_pod:
-            self._newest.release()
+        newest = self._newest()
+        if newest is not None and newest.is_of_one_pod:
+            newest.release()
         per_plan = PLAN_OVERHEAD_BYTES + self._table.size * ROW_BYTES
         while len(self._plans) > max(self._limit_bytes // per_plan, 1):
             self._drop_oldest()
