@@ -74,7 +74,7 @@ class Evaluator:
 
         Raises AttemptError if a plugin reports an error.
         """
-        self._shed()
+        self.plans.shed()
         observer = self._observer
         started = observer.begin()
         through, code = self._pre_filtered, Code.ERROR
@@ -95,12 +95,6 @@ class Evaluator:
             return found
         finally:
             through(code, started)
-
-    def _shed(self) -> None:
-        """Forget what was said about other pods once it has become too much."""
-        if self.book.is_full(self._table.size):
-            self.book.clear()
-            self.plans.clear()
 
     def look_for_feasible(self, state: CycleState, pod: PodInfo) -> IndexArray | Diagnosis:
         """Find the same as `find_feasible`, when it is no attempt and does not count as one."""

@@ -209,6 +209,15 @@ class Plans:
             self._plans.move_to_end(shape)
         return plan
 
+    def shed(self) -> None:
+        """Forget what was said about other pods once it has become too much.
+
+        For the beginning of an attempt, when nobody keeps numbers of the book.
+        """
+        if self._book.is_full(self._table.size):
+            self._book.clear()
+            self.clear()
+
     def clear(self) -> None:
         """Give all plans up, and with them the numbers of the book that their columns hold."""
         while self._plans:

@@ -66,6 +66,8 @@ class PreFilterResult(Struct, frozen=True):
 
 #: What a plugin answers that has nothing to do with the pod.
 NOTHING_TO_FILTER: Final = PreFilterResult(SKIP)
+#: What one answers that has nothing against the pod as a whole: its filter has the say.
+NOTHING_AGAINST: Final = PreFilterResult()
 
 
 class PreEnqueue(Plugin):

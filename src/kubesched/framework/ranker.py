@@ -99,6 +99,7 @@ class Ranker:
         Only where some row can, and where what is kept of the rows themselves is of use: None
         otherwise, and then this is as if it had not been asked.
         """
+        self._plans.shed()
         plan = self._plans.plan(pod.shape.row_shape)
         ranking = plan.ranking
         if ranking is None or not plan.is_unrestricted or len(self._cluster.nominator):

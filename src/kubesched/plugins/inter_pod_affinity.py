@@ -14,7 +14,6 @@ When to try again is told by `inter_pod_affinity_hints`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Final
 
 import numpy as np
 from msgspec import Struct
@@ -27,6 +26,7 @@ from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
+    NOTHING_AGAINST,
     NOTHING_TO_FILTER,
     Filter,
     Normalize,
@@ -45,8 +45,6 @@ from kubesched.queue.hints import Registrations
 NOT_NEAR = unresolvable("node(s) didn't match pod affinity rules")
 NOT_AWAY = unschedulable("node(s) didn't match pod anti-affinity rules")
 KEPT_AWAY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
-
-NOTHING_AGAINST: Final = PreFilterResult()
 
 
 class RawScores(Struct, frozen=True):

@@ -20,6 +20,7 @@ from kubesched.cluster.shape import Shape
 from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
     NOTHING_TO_FILTER,
     Normalize,
     PreFilterResult,
@@ -126,12 +127,12 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
         if required is None and self._added is None and shape.spec.node_selector is None:
             return NOTHING_TO_FILTER
         if required is None or not required.node_selector_terms:
-            return PreFilterResult()
+            return NOTHING_AGAINST
         named: frozenset[str] = frozenset()
         for term in required.node_selector_terms:
             of_term = _named_nodes(term)
             if of_term is None:
-                return PreFilterResult()
+                return NOTHING_AGAINST
             named |= of_term
         return PreFilterResult(node_names=named) if named else PreFilterResult(CONFLICT)
 

@@ -12,7 +12,13 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.shape import Shape
 from kubesched.cluster.vocabulary import Lookup
-from kubesched.framework.plugin import NOTHING_TO_FILTER, PreFilterResult, RowFilter, ShapePreFilter
+from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
+    NOTHING_TO_FILTER,
+    PreFilterResult,
+    RowFilter,
+    ShapePreFilter,
+)
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import Verdict, reject
@@ -59,7 +65,7 @@ class NodeDeclaredFeatures(ShapePreFilter, RowFilter):
     def pre_filter(self, shape: Shape) -> PreFilterResult:
         """Skip pods that need nothing special."""
         needed = self._enabled and required_features(shape.spec)
-        return PreFilterResult() if needed else NOTHING_TO_FILTER
+        return NOTHING_AGAINST if needed else NOTHING_TO_FILTER
 
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         """Turn nodes away that lack a feature."""

@@ -5,7 +5,13 @@ from __future__ import annotations
 from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.shape import Shape, host_ports
-from kubesched.framework.plugin import NOTHING_TO_FILTER, PreFilterResult, RowFilter, ShapePreFilter
+from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
+    NOTHING_TO_FILTER,
+    PreFilterResult,
+    RowFilter,
+    ShapePreFilter,
+)
 from kubesched.framework.status import unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
 from kubesched.plugins.changes import has_place
@@ -30,7 +36,7 @@ class NodePorts(ShapePreFilter, RowFilter):
 
     def pre_filter(self, shape: Shape) -> PreFilterResult:
         """Skip pods without host ports."""
-        return PreFilterResult() if shape.host_ports else NOTHING_TO_FILTER
+        return NOTHING_AGAINST if shape.host_ports else NOTHING_TO_FILTER
 
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         """Turn nodes away where a port is taken."""

@@ -22,6 +22,7 @@ from kubesched.cluster.shape import Shape
 from kubesched.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from kubesched.config.validation_args import check_node_resources_fit_args
 from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
     PreFilterResult,
     RowFilter,
     RowScore,
@@ -69,7 +70,7 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
 
     def pre_filter(self, shape: Shape) -> PreFilterResult:  # noqa: ARG002 (every pod takes a place)
         """Filter every pod."""
-        return PreFilterResult()
+        return NOTHING_AGAINST
 
     def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
         """Turn nodes away that lack something, naming all that is lacking."""

@@ -26,7 +26,13 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import ClaimMount, compile_volumes
 from kubesched.errors import ObjectError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import NOTHING_TO_FILTER, Filter, PreFilter, PreFilterResult
+from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
+    NOTHING_TO_FILTER,
+    Filter,
+    PreFilter,
+    PreFilterResult,
+)
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import Status, error, unresolvable, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
@@ -96,7 +102,7 @@ class NodeVolumeLimits(PreFilter, Filter):
             self._new_volumes(pod, has_csi_node=True), self._new_volumes(pod, has_csi_node=False)
         )
         state.write(self.name, new)
-        return PreFilterResult()
+        return NOTHING_AGAINST
 
     def _new_volumes(self, pod: PodInfo, *, has_csi_node: bool) -> frozenset[VolumeId] | Status:
         try:

@@ -38,6 +38,7 @@ from kubesched.errors import SelectorError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
+    NOTHING_AGAINST,
     NOTHING_TO_FILTER,
     Filter,
     Normalize,
@@ -84,16 +85,27 @@ class PodConstraints(Struct, frozen=True):
 
 
 class HardDomains(Struct, frozen=True):
-    """The domains of a hard constraint."""
+    """The domains of a hard constraint, and how full they are."""
 
     constraint: Constraint
-    #: domain of each node, 0 for none
-    of_nodes: IndexArray
+    #: of all nodes
+    everywhere: Domains
+    #: of those that the pod could use
+    usable: Domains
     #: pods that count, by domain
     counts: Int64Array
-    #: which domains have nodes that count, and how many of them there are
-    there: BoolArray
-    number: int
+
+    def smallest(self, counts: Int64Array) -> int:
+        """Return the count that others are compared with, if domains had these counts."""
+        usable = self.usable
+        if not usable.number or usable.number < self.constraint.min_domains:
+            return 0
+        return int(counts[usable.there].min())
+
+    def too_full(self) -> BoolArray:
+        """Return which domains the pod would make too full."""
+        constraint, counts = self.constraint, self.counts
+        return counts + constraint.counts_itself - self.smallest(counts) > constraint.max_skew
 
 
 class SoftScores(Struct, frozen=True):
@@ -161,15 +173,16 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         except SelectorError as malformed:
             text = f"obtaining pod's hard topology spread constraints: {malformed}"
             return PreFilterResult(error(f"get constraints from pod: {text}"))
-        return PreFilterResult() if constraints.hard else NOTHING_TO_FILTER
+        return NOTHING_AGAINST if constraints.hard else NOTHING_TO_FILTER
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Turn nodes away that would make a domain too full, or that are in none."""
         verdicts = []
-        for domains, too_full in self._full_domains(state, pod):
-            of_nodes = domains.ids[nodes.rows]
-            if domains.leaves_rows_out:
+        for domains in self.hard_domains(state, pod):
+            of_nodes = domains.everywhere.ids[nodes.rows]
+            if domains.everywhere.leaves_rows_out:
                 verdicts.append(reject(of_nodes == 0, NO_DOMAIN))
+            too_full = domains.too_full()
             if np.count_nonzero(too_full):
                 verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
         return first_of(*verdicts)
@@ -181,39 +194,20 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         nodes: NodeRows,  # noqa: ARG002
     ) -> Iterable[BoolArray]:
         """Return the same nodes."""
-        for domains, too_full in self._full_domains(state, pod):
-            too_full[0] = domains.leaves_rows_out
-            if np.count_nonzero(too_full):
-                yield too_full.take(domains.ids)
+        for domains in self.hard_domains(state, pod):
+            out = domains.too_full()
+            out[0] = domains.everywhere.leaves_rows_out
+            if np.count_nonzero(out):
+                yield out.take(domains.everywhere.ids)
 
-    def _full_domains(self, state: CycleState, pod: PodInfo) -> Iterator[tuple[Domains, BoolArray]]:
-        """Return, for each hard constraint, all domains, and which of them are full."""
+    def hard_domains(self, state: CycleState, pod: PodInfo) -> Iterator[HardDomains]:
+        """Return the domains of each hard constraint of a pod."""
         constraints = self._constraints_in(state, pod).hard
         for constraint in constraints:
-            domains = self._domains_for(pod.shape, constraint, _keys(constraints))
-            counts = self._domain_counts(constraint, domains)
-            smallest = 0
-            if domains.number and domains.number >= constraint.min_domains:
-                smallest = int(counts[domains.there].min())
-            too_full = counts + constraint.counts_itself - smallest > constraint.max_skew
-            yield self._table.domains(constraint.topology_key), too_full
-
-    def hard_domains(self, pod: PodInfo, nodes: NodeRows) -> list[HardDomains]:
-        """Return the domains of each hard constraint of a pod, and how full they are."""
-        constraints = self._constraints_of(pod).hard
-        found = []
-        for constraint in constraints:
-            domains = self._domains_for(pod.shape, constraint, _keys(constraints))
-            found.append(
-                HardDomains(
-                    constraint=constraint,
-                    of_nodes=self._ids(constraint, nodes),
-                    counts=self._domain_counts(constraint, domains),
-                    there=domains.there,
-                    number=domains.number,
-                )
-            )
-        return found
+            usable = self._domains_for(pod.shape, constraint, _keys(constraints))
+            everywhere = self._table.domains(constraint.topology_key)
+            counts = self._domain_counts(constraint, usable)
+            yield HardDomains(constraint, everywhere, usable, counts)
 
     # --- soft constraints -------------------------------------------------------------------
 

@@ -21,6 +21,7 @@ from kubesched.config.args import VolumeBindingArgs
 from kubesched.errors import ClientError, ObjectError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
     NOTHING_TO_FILTER,
     Filter,
     PreBind,
@@ -134,7 +135,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
         if sorted_claims.immediate:
             return PreFilterResult(UNBOUND_IMMEDIATE)
         state.write(self.name, _Attempt(sorted_claims))
-        return PreFilterResult()
+        return NOTHING_AGAINST
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
         """Turn nodes away on which the pod cannot have its volumes."""

@@ -19,7 +19,13 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import PodVolumes, any_conflict, compile_volumes
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import NOTHING_TO_FILTER, Filter, PreFilter, PreFilterResult
+from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
+    NOTHING_TO_FILTER,
+    Filter,
+    PreFilter,
+    PreFilterResult,
+)
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
@@ -86,7 +92,7 @@ class VolumeRestrictions(PreFilter, Filter):
         if not pod.volumes.disks and not found.in_use:
             return NOTHING_TO_FILTER
         state.write(self.name, found)
-        return PreFilterResult()
+        return NOTHING_AGAINST
 
     def _exclusive(self, pod: PodInfo, names: frozenset[str]) -> ExclusiveClaims:
         uses = self._table.volume_uses

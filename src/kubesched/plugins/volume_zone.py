@@ -24,7 +24,13 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
 from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import NOTHING_TO_FILTER, Filter, PreFilter, PreFilterResult
+from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
+    NOTHING_TO_FILTER,
+    Filter,
+    PreFilter,
+    PreFilterResult,
+)
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import Status, unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
@@ -100,7 +106,7 @@ class VolumeZone(PreFilter, Filter):
         if not conditions:
             return NOTHING_TO_FILTER
         state.write(self.name, tuple(conditions))
-        return PreFilterResult()
+        return NOTHING_AGAINST
 
     def _conditions_of(self, namespace: str, name: str) -> Conditions | Status:
         claim = self._storage.claims.observed(namespace, name)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.node_order import zone_of
-from kubesched.cluster.node_rows import NodeRows, SupposedRows
+from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
@@ -175,17 +175,18 @@ def _spread(world: World, framework: Framework, info: PodInfo) -> tuple[dict[str
     if len(wide) != 1 or not isinstance(wide[0], PodTopologySpread):
         return None
     rows = world.table.order.rows()
-    domains = wide[0].hard_domains(info, NodeRows(world.table, rows))
+    domains = list(wide[0].hard_domains(state, info))
     if len(domains) != 1 or not _takes_resources_only(world, framework, info, state):
         return None
     most = _most_copies(world, framework, state, info, rows)
     [found] = domains
-    most[found.of_nodes == 0] = 0
-    room = np.bincount(found.of_nodes, weights=most, minlength=len(found.counts)).astype(np.int64)
+    of_nodes = found.everywhere.ids[rows]
+    most[of_nodes == 0] = 0
+    room = np.bincount(of_nodes, weights=most, minlength=len(found.counts)).astype(np.int64)
     allowed, message = _allowed(found, room)
     counts: dict[str, int] = {}
     for domain in np.flatnonzero(allowed).tolist():
-        inside = np.flatnonzero((found.of_nodes == domain) & (most > 0))
+        inside = np.flatnonzero((of_nodes == domain) & (most > 0))
         for place, count in zip(inside, _evenly(most[inside], int(allowed[domain])), strict=True):
             if count:
                 counts[world.table.name_at(int(rows[place]))] = int(count)
@@ -200,9 +201,9 @@ def _allowed(found: HardDomains, room: Int64Array) -> tuple[Int64Array, str]:
     """
     constraint, counts = found.constraint, found.counts
     if not constraint.counts_itself:
-        smallest = _smallest(found, counts)
+        smallest = found.smallest(counts)
         return np.where(counts - smallest <= constraint.max_skew, room, 0), ""
-    lowest = _smallest(found, counts + room)
+    lowest = found.smallest(counts + room)
     allowed: Int64Array = np.clip(lowest + constraint.max_skew - counts, 0, room)
     if (allowed == room).all():
         return allowed, ""
@@ -210,12 +211,6 @@ def _allowed(found: HardDomains, room: Int64Array) -> tuple[Int64Array, str]:
         f"a domain of {constraint.topology_key} is full, and no other may have more than "
         f"{constraint.max_skew} pods more than it"
     )
-
-
-def _smallest(found: HardDomains, counts: Int64Array) -> int:
-    if not found.number or found.number < found.constraint.min_domains:
-        return 0
-    return int(counts[found.there].min())
 
 
 def _evenly(most: Int64Array, count: int) -> Int64Array:

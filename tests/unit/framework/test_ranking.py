@@ -13,9 +13,12 @@ from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework import status_book
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import RowScore, Score
+from kubesched.framework.plugin import RowFilter, RowScore, Score
 from kubesched.framework.runtime import Framework
+from kubesched.framework.status import unschedulable
+from kubesched.framework.verdict import Verdict, reject
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from tests.unit.builders import (
     Lab,
@@ -213,3 +216,34 @@ def test_a_score_out_of_range_is_reported_as_ever() -> None:
     info = lab.pending(pod("p"))
     decision = SchedulingCycle(lab.cluster, seed=1).schedule(lab.framework, info)
     assert 'plugin "Excessive" returns an invalid score' in decision.status.message
+
+
+class NamesAmounts(RowFilter):
+    """Says of a full node how many pods came to it so far, which is never the same again."""
+
+    name = "NamesAmounts"
+    reads_pods = True
+
+    def __init__(self) -> None:
+        self.came = 0
+
+    def filter(self, shape: Any, nodes: NodeRows) -> Verdict:
+        self.came += 1
+        return reject(nodes.pod_count > 0, unschedulable(f"is taken since {self.came}"))
+
+
+def test_what_is_said_without_end_is_forgotten_though_every_pod_finds_a_node(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(status_book, "STATUSES", 20)
+    lab = Lab(node("n1"), node("n2"), plugins=[NamesAmounts])
+    sizes = []
+    for number in range(100):
+        ranked = totals(lab, pod("p"))
+        assert ranked is not None
+        assert ranked.keys() == {"n1", "n2"}
+        lab.cluster.put_pod(pod(f"p{number}", node="n1"))
+        assert (totals(lab, pod("p")) or {}).keys() == {"n2"}
+        lab.cluster.remove_pod(f"p{number}")
+        sizes.append(len(lab.framework.evaluator.book.statuses))
+    assert max(sizes) <= 20 + status_book.STATUSES_PER_ROW * 2 + 1

@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import invariant, rule
 
 from kubesched.api.core import Affinity
+from kubesched.api.names import LABEL_ZONE
 from kubesched.cluster.pod_counters import LIMIT_BYTES
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.plugins.pod_relations import MOST_TERMS, PodRelations, Relations
 from tests.unit.builders import Lab, must, node, pod, pod_term
 from tests.unit.cluster.test_counters_machine import (
+    APPS,
     NAMESPACES,
+    NODES,
     Counters,
     affinities,
     make_pod,
     pod_labels,
+    selection_of,
 )
 
 HARD_WEIGHT = 3
@@ -53,9 +59,15 @@ class RelationsOfPods(Counters):
         )
         self.waiting.append(self.cluster.compiler.pending(made))
 
-    @rule(limit=st.sampled_from((1, LIMIT_BYTES)))
-    def there_is_room_for_counters(self, limit: int) -> None:
-        self.cluster.table.pod_counters._limit_bytes = limit
+    @rule(on=st.sampled_from(NODES), zone=st.sampled_from("ab"))
+    def pods_of_all_kinds_come_after_counters_were_pushed_out(self, on: str, zone: str) -> None:
+        counters = self.cluster.table.pod_counters
+        counters._limit_bytes = -1
+        counters.counter(selection_of(f"nobody-has-{self.made}"))
+        counters._limit_bytes = LIMIT_BYTES
+        self.put_node(name=on, zone=zone)
+        for namespace, app in product(NAMESPACES, APPS):
+            self.add_pod(namespace=namespace, on=on, with_labels={"app": app}, affinity=None)
 
     @invariant()
     def what_is_known_is_what_would_be_found_now(self) -> None:
@@ -96,3 +108,17 @@ def test_pods_with_the_same_labels_may_have_many_different_terms() -> None:
 
     assert len(relations._known[asking[0].labels]) == MOST_TERMS
     assert [described(relations.of(each)) for each in asking] == list(map(described, found))
+
+
+def test_a_counter_that_was_pushed_out_is_asked_for_again() -> None:
+    lab = Lab(node("n1", zone="a"))
+    table = lab.cluster.table
+    relations = PodRelations(table, hard_weight=HARD_WEIGHT)
+    asking = lab.pending(pod("p", away_from=must(pod_term(LABEL_ZONE, app="web"))))
+    assert not relations.of(asking).avoided[0].near().any()
+
+    table.pod_counters._limit_bytes = 0
+    table.pod_counter(selection_of("another"))
+    lab.cluster.put_pod(pod("web", node="n1", labels={"app": "web"}))
+
+    assert relations.of(asking).avoided[0].near().any()
