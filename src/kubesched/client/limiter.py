@@ -18,7 +18,7 @@ Sleep = Callable[[float], Awaitable[None]]
 class RateLimiter:
     """Lets through ``qps`` calls a second on average and ``burst`` at once; qps <= 0: all."""
 
-    __slots__ = ("_burst", "_clock", "_qps", "_sleep", "_tokens", "_updated")
+    __slots__ = ("_burst", "_clock", "_qps", "_sleep", "_tokens", "_updated", "unlimited")
 
     def __init__(
         self,
@@ -33,19 +33,16 @@ class RateLimiter:
         self._clock = clock or RealClock()
         self._sleep = sleep
         self._qps = qps
+        #: whether nobody ever waits
+        self.unlimited = qps <= 0
         self._burst = float(burst)
         #: below zero: tokens already promised to callers that are still waiting
         self._tokens = float(burst)
         self._updated = self._clock.monotonic()
 
-    @property
-    def unlimited(self) -> bool:
-        """Whether nobody ever waits."""
-        return self._qps <= 0
-
     def reserve(self) -> float:
         """Take a token; the answer is how many seconds to wait before acting on it."""
-        if self._qps <= 0:
+        if self.unlimited:
             return 0.0
         now = self._clock.monotonic()
         self._tokens = min(self._burst, self._tokens + (now - self._updated) * self._qps)
@@ -55,14 +52,11 @@ class RateLimiter:
 
     def give_back(self) -> None:
         """Return a token that was reserved and not used."""
-        if self._qps > 0:
+        if not self.unlimited:
             self._tokens = min(self._burst, self._tokens + 1)
 
-    async def acquire(self) -> None:
-        """Wait for the caller's turn."""
-        delay_s = self.reserve()
-        if delay_s <= 0:
-            return
+    async def wait(self, delay_s: float) -> None:
+        """Wait for a turn that was reserved; who gives up gives it back."""
         try:
             await self._sleep(delay_s)
         except asyncio.CancelledError:

@@ -42,7 +42,7 @@ class RequestObserver(Protocol):
         """
 
     def on_limited(self, method: str, waited_s: float) -> None:
-        """The rate limiter let a request go after that long."""
+        """The rate limiter lets a request go after that long."""
 
 
 class _Identity(NamedTuple):
@@ -89,8 +89,8 @@ class Requester:
 
         A refusal may not be the last word: sign in again, or come back later.
         """
-        if not self._limiter.unlimited:
-            await self._await_turn(method)
+        if delay_s := self._take_turn(method):
+            await self._limiter.wait(delay_s)
         deadline = time.monotonic() + timeout_s
         retries, may_sign_in = 0, True
         while True:
@@ -132,11 +132,14 @@ class Requester:
                 )
             timeout_s = deadline - time.monotonic()
 
-    async def _await_turn(self, method: str) -> None:
-        started = time.monotonic()
-        await self._limiter.acquire()
+    def _take_turn(self, method: str) -> float:
+        """Take one of the turns that the rate limit gives; return how long to wait for it."""
+        if self._limiter.unlimited:
+            return 0.0
+        delay_s = self._limiter.reserve()
         if self._observer is not None:
-            self._observer.on_limited(method, time.monotonic() - started)
+            self._observer.on_limited(method, delay_s)
+        return delay_s
 
     def _check_may_send(self, method: str, path: str) -> None:
         """Raise NotLeadingError for what must not be sent; nothing is awaited in between."""
@@ -160,8 +163,8 @@ class Requester:
             _MAX_RETRIES,
         )
         await asyncio.sleep(delay_s)
-        if not self._limiter.unlimited:
-            await self._await_turn(method)
+        if turn_s := self._take_turn(method):
+            await self._limiter.wait(turn_s)
         return True
 
     async def _sign_in_again(self, refused: _Identity) -> bool:

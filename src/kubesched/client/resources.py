@@ -7,6 +7,7 @@ of one object and of a subresource.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from urllib.parse import quote
 
 from msgspec import Struct
@@ -19,7 +20,7 @@ def _segment(name: str) -> str:
     return name if _NEEDS_NO_QUOTING(name) else quote(name, safe=":")
 
 
-class ResourcePath(Struct, frozen=True, kw_only=True):
+class ResourcePath(Struct, frozen=True, kw_only=True, cache_hash=True):
     """One resource of one API version, e.g. ``apps/v1 replicasets``."""
 
     #: "" for the core group
@@ -40,11 +41,7 @@ class ResourcePath(Struct, frozen=True, kw_only=True):
 
     def collection(self, namespace: str = "") -> str:
         """Path of all objects, or of those in one namespace."""
-        if not namespace:
-            return f"{self.group_path}/{self.plural}"
-        if not self.namespaced:
-            raise ValueError(f"{self.plural} are not in namespaces: {namespace!r} makes no sense")
-        return f"{self.group_path}/namespaces/{_segment(namespace)}/{self.plural}"
+        return _collection(self, namespace)
 
     def item(self, name: str, *, namespace: str = "", subresource: str = "") -> str:
         """Path of one object, or of one of its subresources."""
@@ -57,6 +54,17 @@ class ResourcePath(Struct, frozen=True, kw_only=True):
 
     def __str__(self) -> str:
         return f"{self.plural}.{self.group}" if self.group else self.plural
+
+
+@lru_cache(maxsize=4096)
+def _collection(resource: ResourcePath, namespace: str) -> str:
+    """Hardly anything is asked for as often as the path of a pod."""
+    plural = resource.plural
+    if not namespace:
+        return f"{resource.group_path}/{plural}"
+    if not resource.namespaced:
+        raise ValueError(f"{plural} are not in namespaces: {namespace!r} makes no sense")
+    return f"{resource.group_path}/namespaces/{_segment(namespace)}/{plural}"
 
 
 def _core(plural: str, *, namespaced: bool = True) -> ResourcePath:

@@ -27,7 +27,7 @@ class RestMetrics:
             answered.observe((duration_s, *sizes))
 
     def on_limited(self, method: str, waited_s: float) -> None:
-        """The rate limiter let a request go after that long."""
+        """The rate limiter lets a request go after that long."""
         limited = self._limited.get(method)
         if limited is None:
             durations = self._metrics.rest_client_rate_limiter_duration

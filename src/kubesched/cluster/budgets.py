@@ -54,7 +54,11 @@ class Budgets:
     def remove(self, budget: PodDisruptionBudget) -> None:
         """Forget a budget."""
         self.version += 1
-        self._budgets.get(budget.metadata.namespace, {}).pop(budget.metadata.name, None)
+        namespace = budget.metadata.namespace
+        in_namespace = self._budgets.get(namespace, {})
+        in_namespace.pop(budget.metadata.name, None)
+        if not in_namespace:
+            self._budgets.pop(namespace, None)
 
     def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Tell pods whose eviction would overdraw a budget from the others.

@@ -38,12 +38,14 @@ class RequestRules(Struct, frozen=True):
 class PodInfo:
     """A pod with its shape and with what it takes from a node."""
 
-    __slots__ = ("labels", "pod", "requests", "shape", "terms", "volumes")
+    __slots__ = ("labels", "pod", "requests", "shape", "terms", "uid", "volumes")
 
     def __init__(
         self, pod: Pod, shape: Shape, *, requests: Requests, labels: LabelSet, terms: PodTerms
     ) -> None:
         self.pod = pod
+        #: the identity of the pod: a name may be used again, a uid is not
+        self.uid = pod.metadata.uid
         self.shape = shape
         #: namespace and labels, shared by all pods that have the same
         self.labels = labels
@@ -89,11 +91,6 @@ class PodInfo:
     def object_on(self, node_name: str) -> Pod:
         """Return the pod object as it is once it is bound to a node."""
         return replace(self.pod, spec=replace(self.pod.spec, node_name=node_name))
-
-    @property
-    def uid(self) -> str:
-        """The identity of the pod: a name may be used again, a uid is not."""
-        return self.pod.metadata.uid
 
     @property
     def full_name(self) -> str:

@@ -55,7 +55,10 @@ class Workloads:
         self.version += 1
         meta = workload.metadata
         if isinstance(workload, Service):
-            self._services.get(meta.namespace, {}).pop(meta.name, None)
+            services = self._services.get(meta.namespace, {})
+            services.pop(meta.name, None)
+            if not services:
+                self._services.pop(meta.namespace, None)
         else:
             self._owners.pop((_OWNER_KINDS[type(workload)], meta.namespace, meta.name), None)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
 from kubesched.cluster.pod_info import PodInfo
 
@@ -36,7 +36,7 @@ class CycleState:
         """Remember something."""
         self._data[key] = value
 
-    def read(self, key: object) -> object:
+    def read(self, key: object) -> Any:  # noqa: ANN401 (whoever wrote it knows)
         """Return what was remembered; KeyError if nothing was."""
         return self._data[key]
 

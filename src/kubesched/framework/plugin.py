@@ -232,6 +232,16 @@ class Score(Plugin):
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
         """Return a score for each of the rows, which are feasible; None is 0 for all of them."""
 
+    def weighted(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
+    ) -> Int64Array | None:
+        """Return what is to be added to the total of each of the rows; None is 0 for all of them.
+
+        For plugins of the tree that need not score row by row first. It must agree with `score`,
+        normalized and multiplied by the weight, which is what those are asked that have it not.
+        """
+        raise NotImplementedError
+
 
 class Reserve(Plugin):
     """Takes what a pod was promised, and gives it back when something fails later."""

@@ -279,22 +279,18 @@ class Framework:
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Let the first plugin bind that wants to."""
-        started = self.now()
-        status = await self._bind(state, pod, node_name, started)
-        self._bound(status.code, started)
-        return status
-
-    async def _bind(
-        self, state: CycleState, pod: PodInfo, node_name: str, lap_began: float
-    ) -> Status:
+        started = lap_began = self.now()
+        status = SKIP
         for plugin in self.plugins.bind:
             status = await plugin.bind(state, pod, node_name)
             if state.is_timed:
                 lap_began = self._bind_lap(plugin.name, status.code, lap_began)
-            if status.code is Code.SKIP:
-                continue
-            return status if status.ok else refused_bind(status, plugin.name)
-        return Status(Code.SKIP)
+            if status.code is not Code.SKIP:
+                if not status.ok:
+                    status = refused_bind(status, plugin.name)
+                break
+        self._bound(status.code, started)
+        return status
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Tell everybody that the pod is bound, whatever one of them does."""

@@ -53,8 +53,9 @@ class Scoring:
             self._cluster_pre_scores.values(), plugins.only_with_volumes
         )
         self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
+        #: with the weight of each, and whether it can tell at once what is to be added
         self._weighted_cluster_scores = [
-            (plugin.name, plugin, weight)
+            (plugin.name, plugin, weight, type(plugin).weighted is not Score.weighted)
             for plugin, weight in plugins.score
             if isinstance(plugin, Score)
         ]
@@ -93,15 +94,25 @@ class Scoring:
         PreScore must have been run.
         """
         total: Int64Array | None = None
-        for name, plugin, weight in self._weighted_cluster_scores:
+        sampled = self._observer.sampled
+        for name, plugin, weight, at_once in self._weighted_cluster_scores:
             if name in state.skip_score:
                 continue
-            raw = self._score(plugin, state, pod, nodes)
-            normalized = None if raw is None else self._normal(plugin, state, raw)
-            if normalized is not None:
-                weighted = normalized * weight
+            if at_once and not sampled:
+                weighted = plugin.weighted(state, pod, nodes, weight)
+            else:
+                weighted = self._weighted(plugin, state, pod, nodes, weight)
+            if weighted is not None:
                 total = weighted if total is None else total + weighted
         return total
+
+    def _weighted(
+        self, plugin: Score, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
+    ) -> Int64Array | None:
+        """Let a plugin score step by step, each step timed."""
+        raw = self._score(plugin, state, pod, nodes)
+        normalized = None if raw is None else self._normal(plugin, state, raw)
+        return None if normalized is None else normalized * weight
 
     def prepare(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
         """Run PreScore; raise AttemptError if a plugin reports an error."""

@@ -60,6 +60,13 @@ _ENDING: Final = (
     "epoch",
 )
 _ASYNC: Final = ("pre_bind", "bind")
+#: Methods that say the same as others for less → those others.
+_SHORT_FOR: Final[dict[str, tuple[str, ...]]] = {
+    "turned_away": ("filter",),
+    "row_filter": ("filter",),
+    "row_scorer": ("score",),
+    "weighted": ("score", "normalize"),
+}
 #: Methods that have a budget together, that of a scheduling cycle; others have it for each call.
 _IN_CYCLE: Final = frozenset({*_MAKING, *_ENDING, "post_filter"})
 
@@ -78,6 +85,7 @@ def guarded(plugin: type[Plugin], clock: Clock) -> type[Plugin]:
         own = getattr(plugin, method, None)
         if own is not None and not _is_framework_s(own):
             members[method] = _wrapped(method, own)
+    members |= _without_shortcuts(plugin)
     made = cast("type[Plugin]", type(plugin.__name__, (plugin,), members))
     made.create = classmethod(_creator(plugin, clock))  # type: ignore[method-assign, assignment]
     check_type(made)
@@ -103,6 +111,23 @@ def _check_class(plugin: type[Plugin], name: str) -> None:
             f"plugin {name} must say reads_pods = True or False: whether its answers depend on "
             "the pods of a node"
         )
+
+
+def _without_shortcuts(plugin: type[Plugin]) -> dict[str, object]:
+    """Return what undoes shortcuts that a plugin inherited for methods that it has made its own."""
+    undone: dict[str, object] = {}
+    for shortcut, methods in _SHORT_FOR.items():
+        written = _written_in(plugin, shortcut)
+        own = [each for method in methods for each in _written_in(plugin, method)[:1]]
+        if written and any(issubclass(each, written[0]) for each in own if each != written[0]):
+            # The framework's, which says that there is none.
+            undone[shortcut] = vars(written[-1])[shortcut]
+    return undone
+
+
+def _written_in(plugin: type[Plugin], method: str) -> list[type]:
+    """Return the classes that a method was written in, the plugin's own first."""
+    return [each for each in plugin.__mro__ if method in vars(each)]
 
 
 def _is_framework_s(method: Method) -> bool:

@@ -14,12 +14,13 @@ When to try again is told by `inter_pod_affinity_hints`.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
 import numpy as np
-from msgspec import Struct
 
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.domains import Domains
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.args import InterPodAffinityArgs
@@ -47,12 +48,22 @@ NOT_AWAY = unschedulable("node(s) didn't match pod anti-affinity rules")
 KEPT_AWAY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
 
 
-class RawScores(Struct, frozen=True):
-    """The raw score of each feasible node."""
+class Weights(NamedTuple):
+    """What the domains of a label are worth."""
 
-    scores: Int64Array
-    #: the raw score of each domain, and the domain of each node, where one label decides
-    by_domain: tuple[Int64Array, IndexArray] | None = None
+    domains: Domains
+    #: of each domain
+    weights: Int64Array
+
+    def of(self, nodes: NodeRows) -> Int64Array:
+        """Return the weight of each node."""
+        return self.weights.take(self.domains.ids[nodes.rows])
+
+    def among(self, nodes: NodeRows) -> Int64Array:
+        """Return the weights that there are among nodes, each of them once or more often."""
+        if len(nodes) < len(self.domains.ids):
+            return self.of(nodes)
+        return self.weights[self.domains.with_rows(nodes)]
 
 
 class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
@@ -118,46 +129,54 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
 
     # --- score ------------------------------------------------------------------------------
 
-    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:  # noqa: ARG002
         """Sum up all weights by domain; skip pods that no term concerns."""
         if pod.terms.error:
             return error(f"failed to parse pod: {pod.terms.error}")
         if self._ignore_others and not pod.terms.preferred:
             return SKIP
         found = [
-            (of_domains, attraction.domains.ids[nodes.rows])
+            Weights(attraction.domains, weights)
             for attraction in self._relations.of(pod).attractions
-            if (of_domains := attraction.by_domain()) is not None
+            if (weights := attraction.by_domain()) is not None
         ]
         if not found:
             return SKIP
-        scores = [of_domains.take(of_nodes) for of_domains, of_nodes in found]
-        if len(found) == 1:
-            state.write(self.name, RawScores(scores[0], found[0]))
-        else:
-            state.write(self.name, RawScores(np.sum(scores, axis=0, dtype=np.int64)))
+        state.write(self.name, found)
         return SUCCESS
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
-        """Return what PreScore found out."""
-        found = state.read(self.name)
-        return found.scores if isinstance(found, RawScores) else np.zeros(len(nodes), np.int64)
+        """Sum up what PreScore found out."""
+        found: list[Weights] = state.read(self.name)
+        if len(found) == 1:
+            return found[0].of(nodes)
+        scores: Int64Array = np.sum([each.of(nodes) for each in found], axis=0, dtype=np.int64)
+        return scores
 
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array | None:
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array | None:  # noqa: ARG002
         """Stretch the scores over the whole range."""
-        least, most = int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
-        if most == least:
-            return None
-        found = state.read(self.name)
-        if isinstance(found, RawScores) and found.by_domain is not None:
-            # There are far fewer domains than nodes, as a rule.
-            of_domains, domains = found.by_domain
-            return _stretched(of_domains, least, most).take(domains)
-        return _stretched(scores, least, most)
+        return _stretched(scores, among=scores)
+
+    def weighted(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
+    ) -> Int64Array | None:
+        """Do the same by domain: there are far fewer of them than nodes, as a rule."""
+        found: list[Weights] = state.read(self.name)
+        if len(found) > 1:
+            stretched = self.normalize(state, self.score(state, pod, nodes))
+            return None if stretched is None else stretched * weight
+        [only] = found
+        stretched = _stretched(only.weights, among=only.among(nodes))
+        return None if stretched is None else Weights(only.domains, stretched * weight).of(nodes)
 
 
-def _stretched(scores: Int64Array, least: int, most: int) -> Int64Array:
-    return (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
+def _stretched(scores: Int64Array, *, among: Int64Array) -> Int64Array | None:
+    """Stretch scores so that some of them take up the range; None if those are all the same."""
+    least, most = int(np.minimum.reduce(among)), int(np.maximum.reduce(among))
+    if most == least:
+        return None
+    stretched: Int64Array = (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
+    return stretched
 
 
 def _lack_company(relations: Relations) -> BoolArray:

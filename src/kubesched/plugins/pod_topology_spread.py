@@ -109,10 +109,16 @@ class HardDomains(Struct, frozen=True):
 
 
 class SoftScores(Struct, frozen=True):
-    """What PreScore found out, for each feasible node."""
+    """What PreScore found out: for each feasible node, or for each domain."""
 
     scores: Int64Array
     normalized: Int64Array
+    #: the domain of each feasible node; None if scores are by node
+    domains: IndexArray | None = None
+
+    def of_nodes(self, scores: Int64Array) -> Int64Array:
+        """Return the scores of nodes."""
+        return scores if self.domains is None else scores.take(self.domains)
 
 
 class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
@@ -242,7 +248,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         normalized = _normalized(scores, among=scores[there])
         if constraints.need_all_labels:
             normalized[0] = 0
-        return SoftScores(scores.take(of_nodes), normalized.take(of_nodes))
+        return SoftScores(scores, normalized, of_nodes)
 
     def _scores_of_nodes(
         self, pod: PodInfo, constraints: PodConstraints, nodes: NodeRows
@@ -270,13 +276,24 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
         """Return what PreScore found out."""
-        found = state.read(self.name)
-        return found.scores if isinstance(found, SoftScores) else np.zeros(len(nodes), np.int64)
+        found: SoftScores = state.read(self.name)
+        return found.of_nodes(found.scores)
 
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
         """Fewer is better; nodes that are in no domain get nothing."""
-        found = state.read(self.name)
-        return found.normalized if isinstance(found, SoftScores) else np.zeros_like(scores)
+        found: SoftScores = state.read(self.name)
+        return found.of_nodes(found.normalized)
+
+    def weighted(
+        self,
+        state: CycleState,
+        pod: PodInfo,  # noqa: ARG002
+        nodes: NodeRows,  # noqa: ARG002
+        weight: int,
+    ) -> Int64Array:
+        """Return the same, weighted where there is least of it."""
+        found: SoftScores = state.read(self.name)
+        return found.of_nodes(found.normalized * weight)
 
     # --- both -------------------------------------------------------------------------------
 

@@ -40,7 +40,10 @@ _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 #: How many pods may be with those who bind them, before the next decision has to wait. What is
 #: decided long before it can be written is decided by what is no longer so.
-MOST_AT_ONCE = 512
+MOST_AT_ONCE = 160
+#: It waits until so many are left, so that the next ones can be decided in a row. That is more than
+#: there are connections to the API server: these are never without work.
+LEAST_AT_ONCE = 128
 
 
 class Bindings:
@@ -78,16 +81,22 @@ class Bindings:
         self._on_bound = on_bound
         self._on_room = on_room
         self._tasks = Tasks()
-        #: uid → task of a pod that waits for permission, or for what PreBind plugins do
+        #: uid → task of a pod whose binding has not begun
         self._held: dict[str, asyncio.Task[None]] = {}
+        #: how many of them wait for permission, or for what PreBind plugins do
+        self._at_rest = 0
+        #: the last answer of `are_many`
+        self._were_many = False
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     @property
     def are_many(self) -> bool:
-        """Whether more pods are being bound than should be; those that wait do not count."""
-        return len(self._tasks) - len(self._held) >= MOST_AT_ONCE
+        """Whether the next decision has to wait for bindings; those that wait do not count."""
+        under_way = len(self._tasks) - self._at_rest
+        self._were_many = under_way >= (LEAST_AT_ONCE if self._were_many else MOST_AT_ONCE)
+        return self._were_many
 
     def start(self, framework: Framework, pod: QueuedPod, decision: Decision) -> None:
         """Assume the pod, reserve, ask for permission, and leave the rest to a task."""
@@ -171,25 +180,19 @@ class Bindings:
             return status
         has_pre_bind = status.ok
         if has_pre_bind or permission is not None:
-            # Others may want to know where the pod is about to go: binding may take a while.
-            await self._announce(pod, node_name)
-        if permission is not None:
-            started = framework.now()
-            status = await permission
-            waited_s = framework.now() - started
-            self._metrics.permit_wait_duration.labels(status.code.label).observe(waited_s)
-            self._waiting.remove(info.uid)
+            self._at_rest += 1
+            self._on_room()
+            try:
+                status = await self._wait(
+                    framework, pod, decision, permission, has_pre_bind=has_pre_bind
+                )
+            finally:
+                self._at_rest -= 1
             if not status.ok:
-                return _turned_away(status)
-        # From here on, whatever goes wrong is an error: no event in the cluster would help.
-        self._queue.done(info.uid)
-        if has_pre_bind:
-            started = framework.now()
-            status = await self._pre_bind_or_turn_back(framework, decision, pod)
-            framework.pre_bound(status.code, started)
-            if not status.ok:
-                return status.by("")
+                return status
         else:
+            self._queue.done(info.uid)
+        if not has_pre_bind:
             framework.without_pre_bind.zeros += 1
         del self._held[info.uid]
         try:
@@ -198,6 +201,35 @@ class Bindings:
         except ClientError as failed:
             return error(str(failed))
         return (await framework.bind(state, info, node_name)).by("")
+
+    async def _wait(
+        self,
+        framework: Framework,
+        pod: QueuedPod,
+        decision: Decision,
+        permission: asyncio.Future[Status] | None,
+        *,
+        has_pre_bind: bool,
+    ) -> Status:
+        """Wait for permission, and for what PreBind plugins do."""
+        # Others may want to know where the pod is about to go: binding may take a while.
+        await self._announce(pod, decision.node_name)
+        if permission is not None:
+            started = framework.now()
+            status = await permission
+            waited_s = framework.now() - started
+            self._metrics.permit_wait_duration.labels(status.code.label).observe(waited_s)
+            self._waiting.remove(pod.info.uid)
+            if not status.ok:
+                return _turned_away(status)
+        # From here on, whatever goes wrong is an error: no event in the cluster would help.
+        self._queue.done(pod.info.uid)
+        if not has_pre_bind:
+            return SUCCESS
+        started = framework.now()
+        status = await self._pre_bind_or_turn_back(framework, decision, pod)
+        framework.pre_bound(status.code, started)
+        return status.by("")
 
     async def _announce(self, pod: QueuedPod, node_name: str) -> None:
         try:

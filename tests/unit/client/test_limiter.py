@@ -57,7 +57,7 @@ def test_turns_come_in_the_order_of_asking(run_once: Run) -> None:
         passed: list[tuple[int, float]] = []
 
         async def caller(number: int) -> None:
-            await limiter.acquire()
+            await limiter.wait(limiter.reserve())
             passed.append((number, clock.monotonic()))
 
         tasks = [asyncio.create_task(caller(number)) for number in range(4)]
@@ -74,8 +74,8 @@ def test_who_gives_up_gives_the_token_back(run_once: Run) -> None:
         clock = VirtualClock()
         sleep = VirtualSleep(clock)
         limiter = RateLimiter(1, 1, clock=clock, sleep=sleep)
-        await limiter.acquire()
-        task = asyncio.create_task(limiter.acquire())
+        assert limiter.reserve() == 0
+        task = asyncio.create_task(limiter.wait(limiter.reserve()))
         await settle()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

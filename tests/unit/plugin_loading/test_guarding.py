@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import logging
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -52,6 +53,9 @@ from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.logs.formats import ERR, FIELDS
 from kubesched.plugin_loading.guarding import guarded
 from kubesched.plugin_loading.watching import PERIOD_S
+from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+from kubesched.plugins.node_resources_fit import NodeResourcesFit
+from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.queue.hints import Registrations
 from kubesched.testing import Workbench
 
@@ -506,3 +510,54 @@ def test_nothing_is_guarded_that_the_plugin_does_not_have() -> None:
     made = guarded(Nameless, VirtualClock())
 
     assert made.events_to_register is Nameless.events_to_register
+
+
+class NeverTooUneven(PodTopologySpread):
+    """Knows better than what it inherits."""
+
+    name = "NeverTooUneven"
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+        return ALL_PASS
+
+
+class AllTheSame(InterPodAffinity):
+    """Scores, and then does not care."""
+
+    name = "AllTheSame"
+
+    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array | None:
+        return None
+
+
+class RoomForAll(NodeResourcesFit):
+    """Overcommits, and scores as ever."""
+
+    name = "RoomForAll"
+
+    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+        return ALL_PASS
+
+
+class NothingOfItsOwn(NodeResourcesFit):
+    """Has another name."""
+
+    name = "NothingOfItsOwn"
+
+
+@pytest.mark.parametrize(
+    ("plugin", "method", "expected"),
+    [
+        (NeverTooUneven, "turned_away", Filter.turned_away),
+        (NeverTooUneven, "weighted", PodTopologySpread.weighted),
+        (AllTheSame, "weighted", Score.weighted),
+        (AllTheSame, "turned_away", InterPodAffinity.turned_away),
+        (RoomForAll, "row_filter", RowFilter.row_filter),
+        (RoomForAll, "row_scorer", NodeResourcesFit.row_scorer),
+        (NothingOfItsOwn, "row_filter", NodeResourcesFit.row_filter),
+    ],
+)
+def test_a_shortcut_is_not_taken_past_what_a_plugin_has_made_its_own(
+    plugin: type[Plugin], method: str, expected: Callable[..., object]
+) -> None:
+    assert inspect.unwrap(getattr(guarded(plugin, VirtualClock()), method)) is expected

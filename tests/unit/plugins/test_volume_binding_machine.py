@@ -156,7 +156,7 @@ class Machine(RuleBasedStateMachine):
         nodes = NodeRows.all_of(table)
         assert plugin.pre_filter(state, info, nodes).status.ok
         verdict = plugin.filter(state, info, nodes)
-        placement = state.read(VolumeBinding.name).placement  # type: ignore[attr-defined]
+        placement = state.read(VolumeBinding.name).placement
         answers: dict[str, Status | list[str]] = {}
         for row in range(table.size):
             if table.valid[row]:

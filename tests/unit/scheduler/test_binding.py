@@ -15,12 +15,13 @@ from kubesched.scheduler import binding
 
 from .harness import scheduler
 
-LIMIT = 3
+LIMIT, FEW = 3, 2
 
 
 @pytest.fixture(autouse=True)
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(binding, "MOST_AT_ONCE", LIMIT)
+    monkeypatch.setattr(binding, "LEAST_AT_ONCE", FEW)
     TakesItsTime.at_work = 0
 
 
@@ -28,14 +29,19 @@ class TakesItsTime(Bind):
     """Leaves the binding to the next plugin, when the test says so."""
 
     name = "TakesItsTime"
-    go_on: ClassVar[asyncio.Event]
+    go_on: ClassVar[asyncio.Semaphore]
     at_work: ClassVar[int]
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         TakesItsTime.at_work += 1
-        await TakesItsTime.go_on.wait()
+        await TakesItsTime.go_on.acquire()
         TakesItsTime.at_work -= 1
         return SKIP
+
+
+def let_go(pods: int) -> None:
+    for _ in range(pods):
+        TakesItsTime.go_on.release()
 
 
 class AllTogether(Permit):
@@ -60,7 +66,7 @@ def profile(*, permit: bool) -> dict[str, Any]:
 
 def test_the_next_decision_waits_while_many_are_being_bound() -> None:
     async def main() -> None:
-        TakesItsTime.go_on = asyncio.Event()
+        TakesItsTime.go_on = asyncio.Semaphore(0)
         async with scheduler(TakesItsTime, profiles=[profile(permit=False)]) as harness:
             names = [f"p{number}" for number in range(2 * LIMIT)]
             for name in names:
@@ -72,7 +78,27 @@ def test_the_next_decision_waits_while_many_are_being_bound() -> None:
             assert harness.app.cluster.assumed_count <= LIMIT + 1
             # It has turned since: nobody takes a loop that waits for one that is stuck.
             await harness.until(lambda: harness.app.engine.progress.silent_s < 1)
-            TakesItsTime.go_on.set()
+            let_go(len(names))
+            await harness.until(lambda: all(map(harness.node_of, names)))
+
+    asyncio.run(main())
+
+
+def test_the_next_ones_are_decided_in_a_row() -> None:
+    async def main() -> None:
+        TakesItsTime.go_on = asyncio.Semaphore(0)
+        async with scheduler(TakesItsTime, profiles=[profile(permit=False)]) as harness:
+            names = [f"p{number}" for number in range(2 * LIMIT)]
+            for name in names:
+                harness.create_pod(name)
+            await harness.until(lambda: TakesItsTime.at_work == LIMIT)
+            let_go(1)
+            await harness.until(lambda: TakesItsTime.at_work == FEW)
+            await asyncio.sleep(0.2)
+            assert TakesItsTime.at_work == FEW, "there is room for one, and that is not enough"
+            let_go(1)
+            await harness.until(lambda: TakesItsTime.at_work == LIMIT)
+            let_go(len(names))
             await harness.until(lambda: all(map(harness.node_of, names)))
 
     asyncio.run(main())
@@ -82,8 +108,7 @@ def test_pods_that_wait_for_permission_do_not_count() -> None:
     """Others may have to come before they get it."""
 
     async def main() -> None:
-        TakesItsTime.go_on = asyncio.Event()
-        TakesItsTime.go_on.set()
+        TakesItsTime.go_on = asyncio.Semaphore(2 * LIMIT)
         AllTogether.arrived.clear()
         async with scheduler(TakesItsTime, AllTogether, profiles=[profile(permit=True)]) as harness:
             names = [f"p{number}" for number in range(2 * LIMIT)]
