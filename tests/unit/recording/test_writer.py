@@ -38,6 +38,14 @@ def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
         time.sleep(0.01)
 
 
+def begun_with_an_entry(path: Path) -> Writer:
+    writer = begun(path)
+    writer.append(Gone(uid="a"))
+    until(path.exists)
+    until(lambda: Recording.open(path).entries == 1)
+    return writer
+
+
 def test_everything_told_is_there_after_closing(tmp_path: Path) -> None:
     writer = begun(tmp_path / "r")
     for number in range(5000):
@@ -52,10 +60,7 @@ def test_everything_told_is_there_after_closing(tmp_path: Path) -> None:
 
 
 def test_entries_can_be_read_a_moment_later_while_the_file_is_open(tmp_path: Path) -> None:
-    writer = begun(tmp_path / "r")
-    writer.append(Gone(uid="a"))
-    until((tmp_path / "r").exists)
-    until(lambda: Recording.open(tmp_path / "r").entries == 1)
+    writer = begun_with_an_entry(tmp_path / "r")
     assert Recording.open(tmp_path / "r").cut_off
     writer.close()
 
@@ -64,10 +69,7 @@ def test_a_process_that_ends_while_a_file_is_begun_leaves_the_older_ones(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "r"
-    writer = begun(path)
-    writer.append(Gone(uid="a"))
-    until(path.exists)
-    until(lambda: Recording.open(path).entries == 1)
+    writer = begun_with_an_entry(path)
     reached, end = threading.Event(), threading.Event()
 
     def stop(self: RecordingFile, entries: object) -> None:
@@ -86,10 +88,7 @@ def test_a_file_whose_state_could_not_be_written_does_not_take_the_place_of_olde
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tmp_path / "r"
-    writer = begun(path)
-    writer.append(Gone(uid="a"))
-    until(path.exists)
-    until(lambda: Recording.open(path).entries == 1)
+    writer = begun_with_an_entry(path)
     monkeypatch.setattr(
         RecordingFile, "write", lambda _file, _entries: writer._fail("the disk is too slow")
     )
