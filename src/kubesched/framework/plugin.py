@@ -237,8 +237,8 @@ class Score(Plugin):
     ) -> Int64Array | None:
         """Return what is to be added to the total of each of the rows; None is 0 for all of them.
 
-        For plugins of the tree that need not score row by row first. It must agree with `score`,
-        normalized and multiplied by the weight, which is what those are asked that have it not.
+        For plugins of the tree that need not score row by row first. Others are asked for scores,
+        which are normalized and weighted then; it must agree with that.
         """
         raise NotImplementedError
 
