@@ -67,6 +67,11 @@ class NodeRows:
             return np.arange(self.rows.start, self.rows.stop, dtype=np.intp)
         return self.rows
 
+    @property
+    def are_real(self) -> bool:
+        """Whether rows are what the table's logs tell: nothing is supposed or tried out."""
+        return not self.table.in_trial
+
     def none(self) -> BoolArray:
         """Return False for every row, to be filled in."""
         return np.zeros(self.count, dtype=np.bool_)
@@ -151,6 +156,11 @@ class SupposedRows(NodeRows):
         #: [resource, element]
         self._requested = requested
         self._pod_count = pod_count
+
+    @property
+    def are_real(self) -> bool:
+        """They are not."""
+        return False
 
     @property
     def pod_count(self) -> Int64Array:

@@ -27,6 +27,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.ports import HostPorts
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
+from kubesched.cluster.stock import Stock
 from kubesched.cluster.term_counters import TermCounters
 from kubesched.cluster.vocabulary import Vocabulary
 from kubesched.cluster.volume_uses import VolumeUses
@@ -81,6 +82,8 @@ class NodeTable:
         self.feature_sets: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
         self._labels: dict[str, LabelColumn] = {}
         self._domains: Recent[str, Domains] = Recent(limit=256)
+        #: (number of a resource, with a default for pods that request nothing) → it in floats
+        self._stocks: dict[tuple[int, bool], Stock] = {}
 
         #: pods by selector, and the affinity terms that pods carry
         self.pod_counters = PodCounters()
@@ -273,6 +276,14 @@ class NodeTable:
         domains.refresh()
         return domains
 
+    def stock(self, number: int, *, non_zero: bool = False) -> Stock:
+        """Return a resource in floats, as it is now; not while rows are tried out."""
+        stock = self._stocks.get((number, non_zero))
+        if stock is None:
+            stock = self._stocks[number, non_zero] = Stock(self, number, non_zero=non_zero)
+        stock.refresh()
+        return stock
+
     def _is_stale(self, column: LabelColumn) -> bool:
         """Tell whether most values that a column knows are those of nodes long gone."""
         return len(column.vocabulary) > STALE_VALUES_FACTOR * self._capacity
@@ -363,6 +374,8 @@ class NodeTable:
         placed = [(row, pod) for row, pods in enumerate(self.pods) for pod in pods.values()]
         self.term_counters.validate(self.size, [(row, pod.terms) for row, pod in placed])
         self.volume_uses.validate((row, pod.volumes) for row, pod in placed)
+        for stock in self._stocks.values():
+            stock.validate()
         require(sorted(self.order.rows()) == sorted(self._row_of.values()), "rows in order")
 
     def _validate_node(self, row: int, node: Node) -> None:

@@ -208,10 +208,8 @@ class Ranking:
             plugin, column, epoch = scored.plugin, scored.column, epochs.get(scored.plugin)
             # What depends on pods is of no use for the next one: its total is all that is kept.
             scores = column.at(rows, epoch) if plugin.reads_pods else column.current(epoch)[rows]
-            if not plugin.proven_range:
-                wrong = (scores < 0) | (scores > MAX_NODE_SCORE)
-                if (wrong & passing).any():
-                    return None
+            if not plugin.proven_range and _are_wrong(scores, passing):
+                return None
             totals += scores if scored.weight == 1 else scores * scored.weight
         np.copyto(totals, NEVER, where=~passing)
         return totals, passing
@@ -226,3 +224,12 @@ class Ranking:
                 for plugin, column in self._normalized.items()
             )
         return self._is_even
+
+
+def _are_wrong(scores: Int64Array, passing: BoolArray) -> bool:
+    """Tell whether rows that pass have a score out of range; those that do not may have any."""
+    if not len(scores):
+        return False
+    if np.minimum.reduce(scores) >= 0 and np.maximum.reduce(scores) <= MAX_NODE_SCORE:
+        return False
+    return bool((((scores < 0) | (scores > MAX_NODE_SCORE)) & passing).any())

@@ -2,23 +2,28 @@
 
     score = 50 + (50 + balance(with the pod) - balance(without it)) / 2
 
-About 75 means that the pod changes nothing.
+About 75 means that the pod changes nothing. How even a row is without the pod is the same for all
+pods that ask for the same resources, so it is kept.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+
+import numpy as np
 
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.recent import Recent
 from kubesched.cluster.shape import Shape
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
+from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.plugin import RowScore, ShapePreScore
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status
-from kubesched.plugins.resource_scoring import balance_change, usages
-from kubesched.plugins.row_scoring import HALF, balance_change_row
+from kubesched.plugins.resource_scoring import Wanted, balance, usages, wanted_resources
+from kubesched.plugins.row_scoring import HALF, balance_change_row, balance_row
 
 
 class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
@@ -30,6 +35,8 @@ class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._resources = args.resources
+        #: numbers of resources → how evenly each row uses them as it is
+        self._even: Recent[tuple[int, ...], CachedColumn[np.int64]] = Recent(limit=16)
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeResourcesBalancedAllocation:
@@ -48,9 +55,31 @@ class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
 
     def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
         """Score the change in balance."""
-        used = usages(self._resources, shape.requests.amounts, nodes, non_zero=False)
-        score = balance_change(used, len(nodes))
+        wanted = wanted_resources(self._resources, shape.requests.amounts, nodes.table)
+        score = balance(usages(wanted, nodes, non_zero=False), len(nodes))
+        score -= self._balance_without(wanted, nodes)
         score += HALF
         score >>= 1  # half of it, rounded down
         score += HALF
         return score
+
+    def _balance_without(self, wanted: Sequence[Wanted], nodes: NodeRows) -> Int64Array:
+        """Return how even rows are without the pod."""
+        numbers = tuple(each.number for each in wanted)
+
+        def evaluate(rows: NodeRows) -> Int64Array:
+            nothing = [Wanted(number, 0, 1) for number in numbers]
+            return balance(usages(nothing, rows, non_zero=False), len(rows))
+
+        if not nodes.are_real:
+            return evaluate(nodes)
+        column = self._even.get(numbers)
+        if column is None:
+            table = nodes.table
+            column = self._even[numbers] = CachedColumn(
+                table,
+                log=table.row_changes,
+                evaluate=evaluate,
+                evaluate_row=balance_row(numbers, table),
+            )
+        return column.current()[nodes.rows]

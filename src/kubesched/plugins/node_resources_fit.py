@@ -33,7 +33,7 @@ from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins.node_resources_fit_hints import FitHints
-from kubesched.plugins.resource_scoring import strategy_scorer, usages
+from kubesched.plugins.resource_scoring import strategy_scorer, usages, wanted_resources
 from kubesched.plugins.row_scoring import least_allocated_row
 from kubesched.queue.hints import Registrations
 
@@ -125,8 +125,8 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
 
     def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
         """Score by the configured strategy."""
-        used = usages(self._resources, shape.scoring_requests, nodes, non_zero=True)
-        return self._scorer(used, len(nodes))
+        wanted = wanted_resources(self._resources, shape.scoring_requests, nodes.table)
+        return self._scorer(usages(wanted, nodes, non_zero=True), len(nodes))
 
     def _checked_requests(self, shape: Shape) -> list[tuple[str, int]]:
         """Return what must fit: cpu, memory, ephemeral storage first, as in all messages."""

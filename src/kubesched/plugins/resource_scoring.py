@@ -2,21 +2,23 @@
 
 All of it is int64 arithmetic as in Go: capacities near 2^63 wrap around when they are multiplied,
 and division is towards zero. Floats do the same in a fraction of the time as long as all amounts
-are exact in them, which those of real nodes are.
+are exact in them, which those of real nodes are: `cluster/stock.py` has them ready.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from kubesched.api.requests import is_scalar_resource
-from kubesched.cluster.arrays import BoolArray, Float64Array, Int64Array
+from kubesched.cluster.arrays import BoolArray, Float64Array, Int64Array, Rows
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
+from kubesched.cluster.stock import SMALL, Stock
 from kubesched.config.args import (
     LEAST_ALLOCATED,
     MAX_CUSTOM_PRIORITY_SCORE,
@@ -29,68 +31,87 @@ from kubesched.framework.plugin import MAX_NODE_SCORE
 
 #: Amounts below this are exact as floats.
 EXACT: Final = 1 << 53
-#: The sum of two amounts below this is still exact when it is multiplied by 100: 32 TiB of memory.
-SMALL: Final = 1 << 45
 #: Whole numbers, as int64 or as float64.
 Amounts: TypeAlias = npt.NDArray[Any]
-#: (requested with the pod, capacity) of one resource in each row → score; may change the former
-ResourceScorer = Callable[[Amounts, Amounts], Amounts]
 
 
-class Usage:
+class Wanted(NamedTuple):
+    """A resource that counts for a pod."""
+
+    number: int
+    request: int
+    weight: int
+
+
+class Usage(NamedTuple):
     """One resource in each row: what there is, what is taken, what the pod would add."""
 
-    __slots__ = ("allocatable", "allocated", "request", "weight")
+    there: Amounts
+    #: the same, at least one
+    divisor: Amounts
+    taken: Amounts
+    #: whether every row has some
+    is_everywhere: bool
+    request: int
+    weight: int
 
-    def __init__(
-        self, allocatable: Int64Array, allocated: Int64Array, *, request: int, weight: int
-    ) -> None:
-        self.allocatable = allocatable
-        self.allocated = allocated
-        self.request = request
-        self.weight = weight
+    @classmethod
+    def in_floats(cls, stock: Stock, rows: Rows, wanted: Wanted) -> Usage:
+        """Return it as it is kept for all rows."""
+        _, request, weight = wanted
+        there, divisor, taken = stock.there[rows], stock.divisor[rows], stock.taken[rows]
+        return cls(there, divisor, taken, stock.is_everywhere, request, weight)
 
-    def is_small(self) -> bool:
-        """Tell whether all of it can be reckoned with in floats."""
-        return self.request < SMALL and _are_small(self.allocatable) and _are_small(self.allocated)
-
-    def with_pod(self, *, in_floats: bool) -> tuple[Amounts, Amounts]:
-        """Return what the pod would make it, in an array of its own, and what there is."""
-        if not in_floats:
-            return self.allocated + self.request, self.allocatable
-        taken = self.allocated.astype(np.float64)
-        taken += self.request
-        return taken, self.allocatable.astype(np.float64)
+    @classmethod
+    def in_integers(cls, there: Int64Array, taken: Int64Array, wanted: Wanted) -> Usage:
+        """Return it for amounts of any size."""
+        _, request, weight = wanted
+        return cls(there, np.maximum(there, 1), taken, bool(there.all()), request, weight)
 
 
-def usages(
-    resources: Sequence[ResourceSpec],
-    requests: dict[str, int],
-    nodes: NodeRows,
-    *,
-    non_zero: bool,
-) -> list[Usage]:
-    """Collect the resources that count for a pod; rows without one have allocatable 0 there.
+#: (what would be taken with the pod, usage) → score of each row; may change the former
+ResourceScorer = Callable[[Amounts, Usage], Amounts]
 
-    With `non_zero`, cpu and memory of the nodes' pods include the default for pods that request
-    none. A resource that no node offers counts for no node.
+
+def wanted_resources(
+    resources: Sequence[ResourceSpec], requests: dict[str, int], table: NodeTable
+) -> list[Wanted]:
+    """Return the resources that count for a pod.
+
+    One that no node offers counts for no node, an extended one only for pods that request it.
     """
     found = []
-    for resource in resources:
-        request = requests.get(resource.name, 0)
-        if request == 0 and is_scalar_resource(resource.name):
-            continue
-        number = nodes.table.resources.find(resource.name)
-        if number is None:
-            continue
-        if non_zero and number in (CPU, MEMORY):
-            allocated = nodes.non_zero_requested(number)
-        else:
-            allocated = nodes.requested(number)
-        found.append(
-            Usage(nodes.allocatable(number), allocated, request=request, weight=resource.weight)
-        )
+    for each in resources:
+        request = requests.get(each.name, 0)
+        number = table.resources.find(each.name)
+        if number is not None and (request or not is_scalar_resource(each.name)):
+            found.append(Wanted(number, request, each.weight))
     return found
+
+
+def usages(wanted: Sequence[Wanted], nodes: NodeRows, *, non_zero: bool) -> list[Usage]:
+    """Look resources up in some rows; rows without one have 0 of it.
+
+    With `non_zero`, cpu and memory of the nodes' pods include the default for pods that request
+    none.
+    """
+    with_default = (CPU, MEMORY) if non_zero else ()
+    if nodes.are_real:
+        table, rows = nodes.table, nodes.rows
+        stocks = [table.stock(each.number, non_zero=each.number in with_default) for each in wanted]
+        if all(map(_fits_floats, stocks, wanted)):
+            pairs = zip(stocks, wanted, strict=True)
+            return [Usage.in_floats(stock, rows, each) for stock, each in pairs]
+    found = []
+    for each in wanted:
+        of_pods = nodes.non_zero_requested if each.number in with_default else nodes.requested
+        there, taken = nodes.allocatable(each.number), of_pods(each.number)
+        found.append(Usage.in_integers(there, taken, each))
+    return found
+
+
+def _fits_floats(stock: Stock, wanted: Wanted) -> bool:
+    return stock.is_small and wanted.request < SMALL
 
 
 def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int], Int64Array]:
@@ -100,39 +121,39 @@ def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int
     if strategy.type == MOST_ALLOCATED:
         return lambda used, rows: _weighted_mean(used, rows, most_allocated)
     parameters = strategy.requested_to_capacity_ratio
-    curve = broken_linear(parameters.shape if parameters else ())
+    curve = _by_utilization(broken_linear(parameters.shape if parameters else ()))
     return lambda used, rows: _mean_of_positive(used, rows, curve)
 
 
-def least_allocated(requested: Amounts, capacity: Amounts) -> Amounts:
+def least_allocated(requested: Amounts, used: Usage) -> Amounts:
     """Score the share of the capacity that stays free."""
-    free = np.subtract(capacity, requested, out=requested)
+    free = np.subtract(used.there, requested, out=requested)
     np.maximum(free, 0, out=free)
     free *= MAX_NODE_SCORE
-    return _quotient(free, np.maximum(capacity, 1))
+    return _quotient(free, used.divisor)
 
 
-def most_allocated(requested: Amounts, capacity: Amounts) -> Amounts:
+def most_allocated(requested: Amounts, used: Usage) -> Amounts:
     """Score the share of the capacity that is used."""
-    used = np.minimum(requested, capacity, out=requested)
-    used *= MAX_NODE_SCORE
-    return _quotient(used, np.maximum(capacity, 1))
+    taken = np.minimum(requested, used.there, out=requested)
+    taken *= MAX_NODE_SCORE
+    return _quotient(taken, used.divisor)
 
 
-def broken_linear(shape: Sequence[UtilizationShapePoint]) -> ResourceScorer:
-    """Return a function of utilization that is linear between the points of `shape`.
-
-    There are only 101 utilizations, so it is a table.
-    """
+def broken_linear(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
+    """Return a score for each utilization in percent, linear between the points of `shape`."""
     scale = MAX_NODE_SCORE // MAX_CUSTOM_PRIORITY_SCORE
     scaled = [(point.utilization, point.score * scale) for point in shape]
-    table = np.array([_interpolate(scaled, percent) for percent in range(101)], dtype=np.int64)
+    return np.array([_interpolate(scaled, percent) for percent in range(101)], dtype=np.int64)
 
-    def score(requested: Amounts, capacity: Amounts) -> Amounts:
-        utilization = _quotient(requested * 100, np.maximum(capacity, 1))
+
+def _by_utilization(curve: Int64Array) -> ResourceScorer:
+    def score(requested: Amounts, used: Usage) -> Amounts:
+        utilization = _quotient(requested * 100, used.divisor)
         # What wraps around to less than nothing is as good as nothing.
-        percent = np.where(requested > capacity, 100, np.maximum(utilization, 0))
-        return table[percent.astype(np.intp)]
+        percent = np.where(requested > used.there, 100, np.maximum(utilization, 0))
+        scores: Int64Array = curve[percent.astype(np.intp)]
+        return scores
 
     return score
 
@@ -152,12 +173,6 @@ def _quotient(dividend: Amounts, divisor: Amounts | int) -> Amounts:
     return quotient
 
 
-def _are_small(amounts: Int64Array) -> bool:
-    if not len(amounts):
-        return True
-    return bool(np.minimum.reduce(amounts) >= 0 and np.maximum.reduce(amounts) < SMALL)
-
-
 def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:
     for index, (utilization, score) in enumerate(points):
         if at <= utilization:
@@ -171,95 +186,79 @@ def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:
 
 
 def _weighted_mean(used: Sequence[Usage], rows: int, scorer: ResourceScorer) -> Int64Array:
-    in_floats = all(each.is_small() for each in used)
-    total: Amounts = np.zeros(rows, dtype=np.float64 if in_floats else np.int64)
+    total: Amounts | None = None
     weights: Int64Array | int = 0
     for each in used:
-        scores = scorer(*each.with_pod(in_floats=in_floats))
+        scores = scorer(each.taken + each.request, each)
         weight: Int64Array | int = each.weight
-        if np.count_nonzero(each.allocatable) < rows:
-            weight = np.where(each.allocatable != 0, each.weight, 0)
-        total += scores * weight
+        if not each.is_everywhere:
+            weight = np.where(each.there != 0, each.weight, 0)
+        if not isinstance(weight, int) or weight != 1:
+            scores *= weight
+        total = scores if total is None else np.add(total, scores, out=total)
         weights = weights + weight
+    if total is None:
+        return np.zeros(rows, dtype=np.int64)
     divisor = max(weights, 1) if isinstance(weights, int) else np.maximum(weights, 1)
     return _quotient(total, divisor).astype(np.int64, copy=False)
 
 
 def _mean_of_positive(used: Sequence[Usage], rows: int, scorer: ResourceScorer) -> Int64Array:
-    in_floats = all(each.is_small() for each in used)
     total = np.zeros(rows, dtype=np.int64)
     weights = np.zeros(rows, dtype=np.int64)
     for each in used:
-        score = scorer(*each.with_pod(in_floats=in_floats))
-        counts = (each.allocatable != 0) & (score > 0)
+        score = scorer(each.taken + each.request, each)
+        counts = (each.there != 0) & (score > 0)
         total += np.where(counts, score * each.weight, 0)
         weights += np.where(counts, each.weight, 0)
     # Rounded half away from zero; nothing here is negative.
     return np.floor(total / np.maximum(weights, 1) + 0.5).astype(np.int64)
 
 
-def balance_change(used: Sequence[Usage], rows: int) -> Int64Array:
-    """Score how much more evenly each row's resources are used with the pod than without it."""
-    shares = [_Shares(each) for each in used]
-    after = _balance([(each.there, each.with_pod) for each in shares], rows)
-    before = _balance([(each.there, each.without_pod) for each in shares], rows)
-    return after - before
-
-
-class _Shares:
-    """Which share of a resource is taken in each row, at most all; none where there is nothing."""
-
-    __slots__ = ("there", "with_pod", "without_pod")
-
-    def __init__(self, used: Usage) -> None:
-        #: where there is any of it, None: everywhere
-        self.there: BoolArray | None = None
-        there = used.allocatable
-        if there.min(initial=1) < 1:
-            self.there = there != 0
-            there = np.maximum(there, 1)
-        whole = there.astype(np.float64)
-        self.with_pod = self._share(used.allocated + used.request, whole)
-        self.without_pod = self._share(used.allocated, whole)
-
-    def _share(self, taken: Int64Array, whole: Float64Array) -> Float64Array:
-        share = taken / whole
-        np.minimum(share, 1.0, out=share)
-        if self.there is not None:
-            share *= self.there
-        return share
-
-
-def _balance(shares: Sequence[tuple[BoolArray | None, Float64Array]], rows: int) -> Int64Array:
-    """Score how evenly the resources of each row are used: 100 if all to the same share.
+def balance(used: Sequence[Usage], rows: int) -> Int64Array:
+    """Score how evenly the resources of each row would be used: 100 if all to the same share.
 
     The deviation of two shares is half their difference, of more their standard deviation. Sums
     are taken in the order of the resources: the result is cut to an integer, every bit counts.
     """
+    shares = [_Share(each) for each in used]
     deviation = _deviation_of_two(*shares) if len(shares) == 2 else _deviation(shares, rows)
     np.subtract(1, deviation, out=deviation)
     deviation *= MAX_NODE_SCORE
     return deviation.astype(np.int64)
 
 
-def _deviation_of_two(
-    one: tuple[BoolArray | None, Float64Array], other: tuple[BoolArray | None, Float64Array]
-) -> Float64Array:
+class _Share:
+    """Which share of a resource would be taken in each row; none where there is nothing."""
+
+    __slots__ = ("there", "values")
+
+    def __init__(self, used: Usage) -> None:
+        self.values: Float64Array = (used.taken + used.request) / used.divisor
+        #: where there is any of it, None: everywhere
+        self.there: BoolArray | None = None
+        np.minimum(self.values, 1.0, out=self.values)
+        if not used.is_everywhere:
+            self.there = used.there != 0
+            self.values *= self.there
+
+
+def _deviation_of_two(one: _Share, other: _Share) -> Float64Array:
     """The usual case, cpu and memory, with as few steps as possible."""
-    deviation = one[1] - other[1]
+    deviation = one.values - other.values
     np.abs(deviation, out=deviation)
-    deviation /= 2
-    for there, _ in (one, other):
-        if there is not None:
-            deviation *= there
+    deviation *= 0.5
+    for share in (one, other):
+        if share.there is not None:
+            deviation *= share.there
     return deviation
 
 
-def _deviation(shares: Sequence[tuple[BoolArray | None, Float64Array]], rows: int) -> Float64Array:
+def _deviation(shares: Sequence[_Share], rows: int) -> Float64Array:
     count = np.zeros(rows, dtype=np.int64)
     total, highest, lowest = np.zeros(rows), np.zeros(rows), np.ones(rows)
     everywhere = np.ones(rows, dtype=np.bool_)
-    known = [(everywhere if there is None else there, share) for there, share in shares]
+    known = [(everywhere if each.there is None else each.there, each.values) for each in shares]
     for there, share in known:
         count += there
         total += share

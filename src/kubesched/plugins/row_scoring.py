@@ -71,21 +71,35 @@ def balance_change_row(
         first, second = table.resources.find(one), table.resources.find(other)
         if first is None or second is None:
             return None
-        one_there = table.allocatable.item(first, row)
-        other_there = table.allocatable.item(second, row)
-        one_used = table.requested.item(first, row)
-        other_used = table.requested.item(second, row)
-        if max(one_there, other_there) >= EXACT or min(one_there, other_there) <= 0:
+        there = table.allocatable.item(first, row), table.allocatable.item(second, row)
+        used = table.requested.item(first, row), table.requested.item(second, row)
+        if not _are_exact(there, used):
             return None
-        if not (0 <= one_used < EXACT and 0 <= other_used < EXACT):
-            return None
-        before = _balance(one_used / one_there, other_used / other_there)
-        after = _balance(
-            (one_used + one_request) / one_there, (other_used + other_request) / other_there
-        )
+        before = _balance(used[0] / there[0], used[1] / there[1])
+        after = _balance((used[0] + one_request) / there[0], (used[1] + other_request) / there[1])
         return HALF + (HALF + after - before) // 2
 
     return score
+
+
+def balance_row(numbers: Sequence[int], table: NodeTable) -> RowScorer | None:
+    """Return a function that scores how even a row is; None unless of two resources."""
+    if len(numbers) != 2:
+        return None
+    first, second = numbers
+
+    def score(row: int) -> int | None:
+        there = table.allocatable.item(first, row), table.allocatable.item(second, row)
+        used = table.requested.item(first, row), table.requested.item(second, row)
+        if not _are_exact(there, used):
+            return None
+        return _balance(used[0] / there[0], used[1] / there[1])
+
+    return score
+
+
+def _are_exact(there: tuple[int, int], used: tuple[int, int]) -> bool:
+    return max(there) < EXACT and min(there) > 0 and min(used) >= 0 and max(used) < EXACT
 
 
 def _balance(one_share: float, other_share: float) -> int:

@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from kubesched.api.storage import CSIStorageCapacity, PersistentVolume, PersistentVolumeClaim
 from kubesched.config.args import UtilizationShapePoint
 from kubesched.plugins.resource_scoring import broken_linear
@@ -23,8 +21,7 @@ ClassScorer = Callable[[int, int], int]
 
 def class_scorer(shape: Sequence[UtilizationShapePoint]) -> ClassScorer:
     """Return the score of one class as a function of what is requested of what there is."""
-    curve = broken_linear(shape)
-    by_percent = [int(curve(np.array([percent]), np.array([100]))[0]) for percent in range(101)]
+    by_percent: list[int] = broken_linear(shape).tolist()
 
     def score(requested: int, capacity: int) -> int:
         full = capacity == 0 or requested > capacity

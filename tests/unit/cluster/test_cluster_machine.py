@@ -100,6 +100,10 @@ class ClusterMachine(RuleBasedStateMachine):
     def ask_for_a_label(self, key: str) -> None:
         self.cluster.table.label_column(key)
 
+    @rule(number=st.integers(0, 1), non_zero=st.booleans())
+    def ask_for_a_stock(self, number: int, non_zero: bool) -> None:
+        self.cluster.table.stock(number, non_zero=non_zero)
+
     # --- pods ---------------------------------------------------------------------------------
 
     @rule(new=_PODS, node_name=st.sampled_from(NODE_NAMES))

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from unittest.mock import patch
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.cluster.stock import SMALL
 from kubesched.config.args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
@@ -19,10 +18,10 @@ from kubesched.config.args import (
 )
 from kubesched.plugins.resource_scoring import (
     EXACT,
-    SMALL,
     Usage,
+    Wanted,
     _quotient,
-    balance_change,
+    balance,
     strategy_scorer,
 )
 
@@ -78,6 +77,16 @@ STRATEGIES = [
 small = st.one_of(st.integers(0, 100), st.integers(0, SMALL - 1), st.just(SMALL - 1))
 
 
+def usage(allocatable: list[int], allocated: list[int], request: int, weight: int = 1) -> Usage:
+    there, taken = np.array(allocatable, dtype=np.int64), np.array(allocated, dtype=np.int64)
+    return Usage.in_integers(there, taken, Wanted(0, request, weight))
+
+
+def as_floats(used: Usage) -> Usage:
+    there, divisor, taken = (np.asarray(each, dtype=np.float64) for each in used[:3])
+    return used._replace(there=there, divisor=divisor, taken=taken)
+
+
 @given(
     rows=st.lists(st.tuples(small, small, small, small), min_size=1, max_size=8),
     requests=st.tuples(small, small),
@@ -90,43 +99,29 @@ def test_floats_give_the_scores_that_integers_give(
     weights: tuple[int, int],
     strategy: ScoringStrategy,
 ) -> None:
-    columns = [np.array(column, dtype=np.int64) for column in zip(*rows, strict=True)]
-    used = [
-        Usage(columns[2 * i], columns[2 * i + 1], request=requests[i], weight=weights[i])
-        for i in (0, 1)
-    ]
-    score = strategy_scorer(strategy)
-    assert all(each.is_small() for each in used)
-    in_floats = score(used, len(rows))
-    with patch.object(Usage, "is_small", lambda _: False):
+    columns = [list(column) for column in zip(*rows, strict=True)]
+    used = [usage(columns[2 * i], columns[2 * i + 1], requests[i], weights[i]) for i in (0, 1)]
+    for score in (strategy_scorer(strategy), balance):
         in_integers = score(used, len(rows))
-    assert in_floats.tolist() == in_integers.tolist()
-    assert in_floats.dtype == in_integers.dtype == np.int64
+        in_floats = score(list(map(as_floats, used)), len(rows))
+        assert in_floats.tolist() == in_integers.tolist()
+        assert in_floats.dtype == in_integers.dtype == np.int64
 
 
-@pytest.mark.parametrize("amount", [SMALL, MOST, -1])
-def test_amounts_that_floats_may_not_hold_are_left_to_integers(amount: int) -> None:
-    assert not usage([amount], [0], 0).is_small()
-    assert not usage([0], [amount], 0).is_small()
-
-
-def usage(allocatable: list[int], allocated: list[int], request: int) -> Usage:
-    return Usage(np.array(allocatable), np.array(allocated), request=request, weight=1)
-
-
-def test_balance_changes_by_what_the_pod_adds() -> None:
-    # Half of one and nothing of the other: 75 of 100. With the pod both are half taken: 100.
-    cpu, memory = usage([10, 10], [5, 0], 0), usage([10, 10], [0, 0], 5)
-    assert balance_change([cpu, memory], 2).tolist() == [25, -25]
+def test_resources_that_are_used_to_the_same_share_are_in_balance() -> None:
+    cpu, memory = usage([10, 10, 10], [5, 0, 3], 0), usage([20, 20, 20], [10, 0, 0], 10)
+    # Half of the one, and all, half or half of the other.
+    assert balance([cpu, memory], 3).tolist() == [75, 75, 90]
+    assert balance([cpu, memory._replace(request=0)], 3).tolist() == [100, 100, 85]
 
 
 @pytest.mark.parametrize("others", [0, 1])
 def test_a_resource_that_a_node_does_not_have_does_not_count_there(others: int) -> None:
     cpu, memory = usage([10, 0], [0, 0], 5), usage([10, 10], [0, 0], 0)
     third = [usage([0, 0], [0, 0], 5)] * others
-    assert balance_change([cpu, memory, *third], 2).tolist() == [-25, 0]
+    assert balance([cpu, memory, *third], 2).tolist() == [75, 100]
 
 
 def test_more_than_all_counts_as_all() -> None:
     cpu, memory = usage([10], [30], 5), usage([10], [10], 0)
-    assert balance_change([cpu, memory], 1).tolist() == [0]
+    assert balance([cpu, memory], 1).tolist() == [100]
