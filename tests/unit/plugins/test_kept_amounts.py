@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from tests.unit.builders import Lab, node, on_node, pod
 
@@ -32,7 +33,7 @@ def test_scores_follow_whatever_happens(
     steps: list[tuple[tuple[int, str | None, tuple[str, str]], tuple[str, str]]],
 ) -> None:
     lab = Lab(*map(node, NODES))
-    there = {}
+    there: dict[str, Pod] = {}
     for (number, target, (cpu, memory)), wanted in steps:
         uid = f"p{number}"
         lab.cluster.remove_pod(uid)
