@@ -20,6 +20,7 @@ from kubesched.api.core import (
     PodAffinity,
     PodAffinityTerm,
     PodSpec,
+    PreferredSchedulingTerm,
     ResourceRequirements,
     TopologySpreadConstraint,
     Volume,
@@ -126,6 +127,23 @@ def node_affinity(number: int) -> Pod:
     return make_pod(number, affinity=Affinity(node_affinity=required))
 
 
+def preferred_node_affinity(number: int) -> Pod:
+    """Rather on the nodes of one zone, else on those of another."""
+    weighted = tuple(
+        PreferredSchedulingTerm(
+            weight=weight,
+            preference=NodeSelectorTerm(
+                match_expressions=(
+                    NodeSelectorRequirement(key=ZONE, operator="In", values=(zone,)),
+                )
+            ),
+        )
+        for weight, zone in ((100, "zone-1"), (40, "zone-2"))
+    )
+    preferred = NodeAffinity(preferred_during_scheduling_ignored_during_execution=weighted)
+    return make_pod(number, affinity=Affinity(node_affinity=preferred))
+
+
 def hard_spread(number: int) -> Pod:
     """Each application evenly over the zones."""
     return _spread(number, "DoNotSchedule")
@@ -220,6 +238,7 @@ WORKLOADS: Mapping[str, Make] = {
     "basic": basic,
     "own-sizes": own_sizes,
     "node-affinity": node_affinity,
+    "preferred-node-affinity": preferred_node_affinity,
     "hard-spread": hard_spread,
     "soft-spread": soft_spread,
     "zone-affinity": zone_affinity,

@@ -21,8 +21,10 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
 from kubesched.framework.cached_column import CachedColumn
+from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import (
+    Normalize,
     Plugin,
     PreFilterResult,
     RowFilter,
@@ -123,6 +125,7 @@ class Columns:
         self._book = book
         self._observer = observer
         self._filter_lap, self._score_lap = observer.lap("Filter"), observer.lap("Score")
+        self._normalize_lap = observer.lap("ScoreExtensionNormalize")
 
     def of_filters(
         self, shape: Shape, filters: PlacedFilters, log: ChangeLog, reject_row: RejectRow
@@ -201,3 +204,16 @@ class Columns:
             return score
 
         return CachedColumn(table, log=log, evaluate=evaluate, evaluate_row=evaluate_row)
+
+    def normalizer(self, plugin: Normalize) -> Callable[[Int64Array], Int64Array | None]:
+        """Return what normalizes scores for a plugin that promises to look at nothing else."""
+        observer, lap, state = self._observer, self._normalize_lap, CycleState()
+
+        def normalize(scores: Int64Array) -> Int64Array | None:
+            started = observer.now() if observer.sampled else 0.0
+            normalized = plugin.normalize(state, scores)
+            if observer.sampled:
+                lap(plugin.name, Code.SUCCESS, started)
+            return normalized
+
+        return normalize

@@ -41,6 +41,7 @@ from kubesched.framework.plugin import (
     RowFilter,
     RowScore,
     Score,
+    by_extremes,
 )
 from kubesched.framework.status import Status, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict
@@ -395,6 +396,7 @@ class NodeScore(_LooksAtPods, Score):
 class HighestWins(Normalize):
     """Scales scores: of the feasible nodes, the highest gets 100 and the lowest 0."""
 
+    @by_extremes
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
         """Scale them; nodes that are all alike get 100."""
         return _scaled(scores, best=int(scores.max(initial=_LEAST)))
@@ -403,6 +405,7 @@ class HighestWins(Normalize):
 class LowestWins(Normalize):
     """Scales scores: of the feasible nodes, the lowest gets 100 and the highest 0."""
 
+    @by_extremes
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
         """Scale them; nodes that are all alike get 100."""
         return _scaled(scores, best=int(scores.min(initial=_MOST)))

@@ -24,9 +24,10 @@ from kubesched.cluster.resources import Requests
 from kubesched.cluster.shape import Shape, shape_key, spec_for_nodes
 from kubesched.framework.answers import Answers, Columns, RowLocalPlugins
 from kubesched.framework.cached_column import CachedColumn
+from kubesched.framework.compared_score import ComparedScore
 from kubesched.framework.crowded import CrowdedRows
 from kubesched.framework.observing import Unobserved
-from kubesched.framework.plugin import Normalize, RowScore
+from kubesched.framework.plugin import Normalize, RowScore, is_by_extremes
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.ranking import Ranking, ScoreColumn
 from kubesched.framework.status_book import StatusBook
@@ -59,11 +60,11 @@ class ShapePlan:
         on_node: Answers,
         on_pods: Answers,
         scores: ScorePlugins,
-        table: NodeTable,
+        columns: Columns,
         book: StatusBook,
     ) -> None:
         self.shape = shape
-        self._table = table
+        self._table = columns.table
         self._book = book
         self._on_node = on_node
         self._on_pods = on_pods
@@ -82,7 +83,7 @@ class ShapePlan:
         self.score_skips = on_node.score_skips | on_pods.score_skips
         #: whether PreScore of row-local plugins has nothing to complain about
         self.is_scorable = on_node.is_scorable and on_pods.is_scorable
-        self.ranking = self._make_ranking(scores)
+        self.ranking = self._make_ranking(scores, columns)
         #: how many pods to wait with the next try to use the ranking
         self.pause = 0
         #: priority → rows where there is no room beside nominated pods
@@ -106,20 +107,31 @@ class ShapePlan:
             crowded = self._crowded[priority] = CrowdedRows(cluster, priority)
         return crowded
 
-    def _make_ranking(self, scores: ScorePlugins) -> Ranking | None:
+    def _make_ranking(self, scores: ScorePlugins, columns: Columns) -> Ranking | None:
         """Return the ranking, None if a normalized score may depend on the pods of a row."""
         summed: list[ScoreColumn] = []
-        normalized: dict[RowScore, CachedColumn[np.int64]] = {}
+        compared: list[ComparedScore] = []
         for plugin, weight in scores.weighted:
             column = self._scores.get(plugin.name)
             if column is None:
                 continue
-            if plugin.name not in scores.normalizers:
+            normalizer = scores.normalizers.get(plugin.name)
+            if normalizer is None:
                 summed.append(ScoreColumn(plugin, weight, column))
             elif plugin.reads_pods:
                 return None
             else:
-                normalized[plugin] = column
+                compared.append(
+                    ComparedScore(
+                        plugin,
+                        column,
+                        shape=self.shape,
+                        table=self._table,
+                        weight=weight,
+                        normalize=columns.normalizer(normalizer),
+                        by_extremes=is_by_extremes(normalizer),
+                    )
+                )
         return Ranking(
             self.shape,
             self._table,
@@ -127,7 +139,7 @@ class ShapePlan:
             pod_filters=self._on_pods.rejections,
             reject_row=self._on_pods.rejection_of,
             summed=summed,
-            normalized=normalized,
+            compared=compared,
         )
 
     def rejections(self) -> Int32Array:
@@ -201,7 +213,7 @@ class Plans:
                 on_node=self._about_nodes(shape),
                 on_pods=Answers(shape, self._on_pods, self._columns),
                 scores=self._scores,
-                table=self._table,
+                columns=self._columns,
                 book=self._book,
             )
             self._newest = ref(plan)

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Hashable, Iterable, Mapping
-from typing import TYPE_CHECKING, ClassVar, Final, Self
+from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
@@ -179,6 +179,24 @@ class Normalize(Plugin):
     @abstractmethod
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array | None:
         """Return the scores to be weighted; None is 0 for all nodes."""
+
+
+Normalizing = TypeVar("Normalizing", bound=Callable[..., Int64Array | None])
+
+
+def by_extremes(normalize: Normalizing) -> Normalizing:
+    """Promise of a `normalize`: what becomes of a score depends on it, the highest and the lowest.
+
+    On nothing else, the state included. Then what became of it is kept as long as these are the
+    same. The promise is the function's: whoever writes another has to promise anew.
+    """
+    normalize.by_extremes = True  # type: ignore[attr-defined]
+    return normalize
+
+
+def is_by_extremes(plugin: Normalize) -> bool:
+    """Tell whether a plugin's `normalize` makes that promise."""
+    return getattr(type(plugin).normalize, "by_extremes", False)
 
 
 class ShapePreScore(Plugin):

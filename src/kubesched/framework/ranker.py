@@ -152,7 +152,10 @@ class Ranker:
     def _filter(
         self, state: CycleState, pod: PodInfo, everywhere: NodeRows, ranking: Ranking
     ) -> Ranked | None:
-        """Leave rows out that cluster-wide filters reject; None if one reports an error."""
+        """Leave rows out that cluster-wide filters reject.
+
+        None if one reports an error, or if totals are others for those rows alone that are left.
+        """
         passing: BoolArray | None = None
         for name, plugin in self._filters.items():
             if name in state.skip_filter:
@@ -170,4 +173,6 @@ class Ranker:
             for mask in masks:
                 # Greater: it passed so far, and is not turned away.
                 passing = np.greater(ranking.passing if passing is None else passing, mask)
+        if passing is not None and not ranking.holds_among(passing):
+            return None
         return Ranked(ranking, passing)

@@ -2,8 +2,8 @@
 
 Most pods ask for no more than room, labels and tolerations. For them a row's total depends on the
 row alone, so it is kept, and after a placement one row of it is worked out again; choosing a node
-is then looking for the maximum. Scores that are brought into a range by comparing rows do not fit
-in, unless all rows have the same: then they make no difference.
+is then looking for the maximum. Scores that are brought into a range by comparing rows make no
+difference where all rows have the same, and are kept as `ComparedScore` says where they do.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from kubesched.cluster.shape import Shape
 from kubesched.framework.answers import RejectRow
 from kubesched.framework.best_rows import BestRows, best_of
 from kubesched.framework.cached_column import FEW, SPARSE, CachedColumn
+from kubesched.framework.compared_score import ComparedScore
 from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
 
 #: The total of a row that cannot take the pod.
@@ -48,7 +49,7 @@ class Ranking:
         pod_filters: CachedColumn[np.int32],
         reject_row: RejectRow,
         summed: Sequence[ScoreColumn],
-        normalized: Mapping[RowScore, CachedColumn[np.int64]],
+        compared: Sequence[ComparedScore],
     ) -> None:
         self._shape = shape
         self.table = table
@@ -59,12 +60,13 @@ class Ranking:
         self._reject_row = reject_row
         #: scores that count as they are
         self._summed = summed
-        #: those of them that depend on more than a row
-        self._with_epoch = [
-            each.plugin for each in summed if type(each.plugin).epoch is not RowScore.epoch
-        ]
         #: scores that are compared with those of other rows first
-        self._normalized = normalized
+        self._compared = compared
+        #: those of them that are not the same for all rows
+        self._uneven: list[ComparedScore] = []
+        #: plugins whose scores depend on more than a row
+        plugins = *(each.plugin for each in summed), *(each.plugin for each in compared)
+        self._with_epoch = [each for each in plugins if type(each).epoch is not RowScore.epoch]
         #: of each row, NEVER where it cannot take the pod
         self.totals: Int64Array = np.zeros(0, dtype=np.int64)
         #: which rows can take it
@@ -78,9 +80,12 @@ class Ranking:
         self.uses = 0
         #: what the scores of each of these depend on, as far as it is not the row; None: unknown
         self._epochs: dict[RowScore, Hashable] | None = None
-        #: up to where nodes were looked at to tell whether `_normalized` makes a difference
+        #: up to where nodes were looked at to tell whether `_compared` makes a difference
         self._compared_at = -1
-        self._is_even = False
+        #: whether totals can be kept although it does
+        self._can_be_kept = False
+        #: whether extremes were found since nodes, or which of them can take the pod, last changed
+        self._is_settled = False
 
     def refresh(self) -> bool:
         """Bring totals up to date; False if it is not that easy.
@@ -88,13 +93,14 @@ class Ranking:
         What is the same for all rows is left out of them.
         """
         self.uses += 1
-        if not self._is_same_everywhere():
-            return False
         table = self.table
         epochs = {plugin: plugin.epoch(self._shape, table) for plugin in self._with_epoch}
-        changed = None
-        if epochs == self._epochs and len(self.totals) == table.size:
-            changed = table.row_changes.rows_since(self._position)
+        is_known = epochs == self._epochs and len(self.totals) == table.size
+        if not is_known or self._compared_at != table.node_changes.position:
+            is_known = self._compare() and is_known
+            if not self._can_be_kept:
+                return False
+        changed = table.row_changes.rows_since(self._position) if is_known else None
         position = table.row_changes.position
         # Should a plugin raise, nothing is known any more.
         self._epochs = None
@@ -102,14 +108,22 @@ class Ranking:
             done = self._work_out_all(epochs)
         else:
             done = self._work_out_few(changed, epochs) or self._work_out(changed, epochs)
+            if done and not self._is_settled and self._settle():
+                done = self._work_out_all(epochs)
         if done:
             self._epochs, self._position = epochs, position
         return done
+
+    def holds_among(self, passing: BoolArray) -> bool:
+        """Tell whether totals are the same if only some of the rows can take the pod."""
+        return all(each.holds_among(passing) for each in self._uneven)
 
     def release(self) -> None:
         """Free the memory; the next one has all rows worked out."""
         self.totals, self.passing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.bool_)
         self._nodes = self._best = self._epochs = None
+        for each in self._compared:
+            each.release()
 
     @property
     def nodes(self) -> NodeRows:
@@ -155,6 +169,11 @@ class Ranking:
             if score is None or not (plugin.proven_range or 0 <= score <= MAX_NODE_SCORE):
                 return False
             total += score * weight
+        for each in self._uneven:
+            added = each.added_at(row)
+            if added is None:
+                return False
+            total += added
         self._set(row, total)
         return True
 
@@ -166,6 +185,7 @@ class Ranking:
         if NEVER in (before, total):
             self.passing[row] = total != NEVER
             self._nodes = None
+            self._is_settled = False
         best = self._best
         if best is None:
             return
@@ -174,10 +194,10 @@ class Ranking:
 
     def _work_out(self, rows: IndexArray, epochs: Mapping[RowScore, Hashable]) -> bool:
         """Work rows out again; False if a score is out of its range, which others report."""
-        worked_out = self._totals_of(rows, epochs)
-        if worked_out is None:
+        passing = self._passing_of(rows)
+        totals = self._totals_of(rows, passing, epochs)
+        if totals is None:
             return False
-        totals, passing = worked_out
         if len(rows) <= MOST_ONE_BY_ONE:
             for row, total in zip(rows.tolist(), totals.tolist(), strict=True):
                 self._set(row, total)
@@ -185,24 +205,32 @@ class Ranking:
             self.totals[rows] = totals
             self.passing[rows] = passing
             self._nodes = self._best = None
+            self._is_settled = False
         return True
 
     def _work_out_all(self, epochs: Mapping[RowScore, Hashable]) -> bool:
         """The same for all rows."""
         self._nodes = self._best = None
-        worked_out = self._totals_of(slice(0, self.table.size), epochs)
-        if worked_out is None:
+        everything = slice(0, self.table.size)
+        self.passing = self._passing_of(everything)
+        self._settle()
+        totals = self._totals_of(everything, self.passing, epochs)
+        if totals is None:
             return False
-        self.totals, self.passing = worked_out
+        self.totals = totals
         return True
 
-    def _totals_of(
-        self, rows: Rows, epochs: Mapping[RowScore, Hashable]
-    ) -> tuple[Int64Array, BoolArray] | None:
-        """Return the total of each row, and which rows pass; None if a score is out of range."""
+    def _passing_of(self, rows: Rows) -> BoolArray:
+        """Return which rows can take the pod."""
         passing: BoolArray = self._pod_filters.at(rows) == 0
         passing &= self._node_filters.current()[rows] == 0
         passing &= self.table.valid[rows]
+        return passing
+
+    def _totals_of(
+        self, rows: Rows, passing: BoolArray, epochs: Mapping[RowScore, Hashable]
+    ) -> Int64Array | None:
+        """Return the total of each row; None if a score is out of range."""
         totals = np.zeros(len(passing), dtype=np.int64)
         for scored in self._summed:
             plugin, column, epoch = scored.plugin, scored.column, epochs.get(scored.plugin)
@@ -211,19 +239,27 @@ class Ranking:
             if not plugin.proven_range and _are_wrong(scores, passing):
                 return None
             totals += scores if scored.weight == 1 else scores * scored.weight
+        for each in self._uneven:
+            added = each.added(rows)
+            if added is None:
+                return None
+            totals += added
         np.copyto(totals, NEVER, where=~passing)
-        return totals, passing
+        return totals
 
-    def _is_same_everywhere(self) -> bool:
-        """Tell whether scores that are compared among rows are the same for all of them."""
-        position = self.table.node_changes.position
-        if self._compared_at != position:
-            self._compared_at = position
-            self._is_even = all(
-                column.is_even(plugin.epoch(self._shape, self.table))
-                for plugin, column in self._normalized.items()
-            )
-        return self._is_even
+    def _compare(self) -> bool:
+        """Find out which scores differ among rows; tell whether these are the same as before."""
+        self._compared_at = self.table.node_changes.position
+        before, self._uneven = self._uneven, [each for each in self._compared if not each.is_even()]
+        self._can_be_kept = all(each.by_extremes for each in self._uneven)
+        self._is_settled = False
+        return self._uneven == before
+
+    def _settle(self) -> bool:
+        """Find the extremes of scores that are compared; tell whether they are others now."""
+        self._is_settled = True
+        moved = [each for each in self._uneven if each.settle(self.passing)]
+        return bool(moved)
 
 
 def _are_wrong(scores: Int64Array, passing: BoolArray) -> bool:

@@ -28,6 +28,7 @@ from kubesched.framework.plugin import (
     RowScore,
     ShapePreFilter,
     ShapePreScore,
+    by_extremes,
 )
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable
@@ -160,6 +161,7 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
             scores += self._added_preferred(nodes)
         return scores
 
+    @by_extremes
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
         """More is better."""
         return scale_to_best(scores)

@@ -19,7 +19,13 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import Normalize, RowFilter, RowScore, ShapePreScore
+from kubesched.framework.plugin import (
+    Normalize,
+    RowFilter,
+    RowScore,
+    ShapePreScore,
+    by_extremes,
+)
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.framework.verdict import Verdict, reject
@@ -103,6 +109,7 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
             lookup = self._disliked[shape] = Lookup(self._table.taint_sets, disliked, np.int64)
         return nodes.by_taints(lookup)
 
+    @by_extremes
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
         """Fewer is better."""
         return scale_to_worst(scores)

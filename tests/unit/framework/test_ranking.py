@@ -4,21 +4,30 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, rule
 
 from kubesched.api import names
-from kubesched.api.core import Pod
+from kubesched.api.core import Pod, Toleration
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework import status_book
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import RowFilter, RowScore, Score
+from kubesched.framework.plugin import (
+    Normalize,
+    Plugin,
+    RowFilter,
+    RowScore,
+    Score,
+    by_extremes,
+)
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import unschedulable
 from kubesched.framework.verdict import Verdict, reject
+from kubesched.plugins.taint_toleration import TaintToleration
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from tests.unit.builders import (
     Lab,
@@ -27,25 +36,38 @@ from tests.unit.builders import (
     on_node,
     pod,
     pod_term,
+    prefers,
+    requirement,
     should,
     spread_over,
+    term,
 )
 
 NODES = [f"n{number}" for number in range(6)]
 ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME
 TAINT = "slow=yes:PreferNoSchedule"
+PREFERS_SSD = prefers(
+    (30, term(requirement("disk", "In", "ssd"))), (12, term(requirement(ZONE, "In", "a")))
+)
 KINDS: list[dict[str, Any]] = [
     {"cpu": "1"},
     {"cpu": "1", "memory": "1Gi"},
     {"cpu": "2", "node_selector": {"disk": "ssd"}},
     {"labels": {"app": "web"}},
     {"cpu": "64"},
+    {"cpu": "1", "node_affinity": PREFERS_SSD},
+    {"memory": "1Gi", "tolerations": [Toleration(key="slow", operator="Exists")]},
     {"labels": {"app": "web"}, "spread": [spread_over(ZONE, app="web")]},
     {"labels": {"app": "web"}, "spread": [spread_over(HOST, soft=True, app="web")]},
     {
         "labels": {"app": "db"},
         "spread": [spread_over(ZONE, app="db"), spread_over(HOST, max_skew=2, app="db")],
         "node_selector": {"disk": "ssd"},
+    },
+    {
+        "labels": {"app": "web"},
+        "spread": [spread_over(ZONE, app="web")],
+        "node_affinity": PREFERS_SSD,
     },
     {"labels": {"app": "db"}, "near": must(pod_term(ZONE, app="web"))},
     {"labels": {"app": "db"}, "away_from": must(pod_term(HOST, app="db"))},
@@ -172,11 +194,101 @@ def test_what_is_ranked(asking: Pod) -> None:
     assert (totals(lab, asking) is None) is (asking.spec.containers[0].ports == ())
 
 
-def test_scores_that_differ_after_comparing_rows_are_not_ranked() -> None:
+def test_scores_that_are_compared_among_rows_are_added_where_they_differ() -> None:
     lab = Lab(node("n1", taints=[TAINT]), node("n2"))
-    assert totals(lab, pod("p")) is None
+    uneven = totals(lab, pod("p"))
+    assert uneven is not None
+    assert uneven["n2"] - uneven["n1"] == 3 * 100  # all of what TaintToleration has to give
+
     lab = Lab(node("n1", taints=[TAINT]), node("n2", taints=[TAINT]))
-    assert totals(lab, pod("p")) is not None
+    even = totals(lab, pod("p"))
+    assert even is not None
+    assert even["n2"] == even["n1"]
+
+
+def test_what_is_best_among_rows_is_found_again_when_the_best_is_full() -> None:
+    likes = prefers(
+        (10, term(requirement("disk", "Exists"))), (10, term(requirement("os", "Exists")))
+    )
+    labels = [{"disk": "x", "os": "y"}, {"disk": "x"}, None]
+    lab = Lab(*(node(f"n{number}", cpu="4", labels=each) for number, each in enumerate(labels)))
+
+    def preference(one: str, other: str) -> int:
+        """By how much the one is preferred to the other, which is as good in all other respects."""
+        ranked = totals(lab, pod("p", cpu="1", node_affinity=likes))
+        assert ranked is not None
+        return (ranked[one] - ranked[other]) // 2
+
+    assert preference("n0", "n1") == 50
+    assert preference("n1", "n2") == 50
+    lab.cluster.put_pod(pod("full", cpu="4", node="n0"))
+    assert preference("n1", "n2") == 100
+    lab.cluster.remove_pod("full")
+    assert preference("n1", "n2") == 50
+
+
+def test_totals_are_others_if_only_rows_are_left_that_compare_otherwise() -> None:
+    labels = {"app": "web"}
+    likes = prefers(
+        (10, term(requirement("disk", "Exists"))), (10, term(requirement("os", "Exists")))
+    )
+    alone = pod("p", labels=labels, node_affinity=likes, away_from=must(pod_term(HOST, app="web")))
+    nodes = [
+        node(f"n{number}", labels={HOST: f"n{number}"} | each)
+        for number, each in enumerate(({"disk": "x", "os": "y"}, {"disk": "x"}, {}))
+    ]
+    lab = Lab(*nodes)
+    assert totals(lab, alone) is not None
+    # The one that is liked best can take pods, but not this one.
+    lab.cluster.put_pod(pod("there", labels=labels, node="n0"))
+    assert totals(lab, alone) is None
+    assert (
+        SchedulingCycle(lab.cluster).schedule(lab.framework, lab.pending(alone)).node_name == "n1"
+    )
+
+
+class Rank(RowScore, Normalize):
+    """Scores rows by their number, and normalizes by how many have less: all of them matter."""
+
+    name = "Rank"
+    reads_pods = False
+
+    def score(self, shape: Any, nodes: NodeRows) -> Any:
+        return nodes.row_numbers()
+
+    def normalize(self, state: CycleState, scores: Any) -> Any:
+        return np.searchsorted(np.sort(scores), scores)
+
+
+class RankOfTaints(TaintToleration):
+    """Inherits a promise along with a function, and has another function."""
+
+    name = "RankOfTaints"
+
+    def normalize(self, state: CycleState, scores: Any) -> Any:
+        return np.searchsorted(np.sort(scores), scores)
+
+
+@pytest.mark.parametrize("plugin", [Rank, RankOfTaints])
+def test_scores_that_depend_on_more_than_the_extremes_are_not_ranked(plugin: type[Plugin]) -> None:
+    lab = Lab(node("n1", taints=[TAINT]), node("n2"), plugins=[plugin])
+    assert totals(lab, pod("p")) is None
+
+
+class Beyond(Rank):
+    """Normalizes to more than there is to give, though by the highest and lowest alone."""
+
+    name = "Beyond"
+
+    @by_extremes
+    def normalize(self, state: CycleState, scores: Any) -> Any:
+        return scores + 101
+
+
+def test_a_normalized_score_out_of_range_is_reported_as_ever() -> None:
+    lab = Lab(node("n1"), node("n2"), plugins=[Beyond])
+    decision = SchedulingCycle(lab.cluster, seed=1).schedule(lab.framework, lab.pending(pod("p")))
+    assert 'plugin "Beyond" returns an invalid score' in decision.status.message
 
 
 def test_as_long_as_room_is_promised_to_others_nothing_is_ranked() -> None:
