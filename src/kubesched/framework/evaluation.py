@@ -64,7 +64,12 @@ class Evaluator:
         self._scoring = Scoring(plugins, cluster.table, self._observer)
         #: the short way, where it can be gone
         self.ranker = Ranker(
-            plugins, cluster, plans=self.plans, scoring=self._scoring, observer=self._observer
+            plugins,
+            cluster,
+            plans=self.plans,
+            scoring=self._scoring,
+            observer=self._observer,
+            crowded=self._crowded,
         )
 
     # --- feasibility ------------------------------------------------------------------------
@@ -246,6 +251,15 @@ class Evaluator:
                         table.add_pod(row, other)
                 numbers[row] = self._all_filters(state, pod, NodeRows.one(table, row))[0]
         return numbers
+
+    def _crowded(self, state: CycleState, pod: PodInfo, among: BoolArray) -> BoolArray | None:
+        """Return which rows are out of the question for that reason; None if a plugin fails."""
+        numbers = self._leaving_room(state, pod, among)
+        if numbers is None:
+            return np.zeros(self._table.size, dtype=np.bool_)
+        if self.book.errors and self.book.any_error(numbers):
+            return None
+        return numbers > 0
 
     def _leaves_room_by_rows(self, state: CycleState, pod: PodInfo) -> bool:
         """Tell whether each row by itself has room beside nominated pods, or has not."""

@@ -1,13 +1,17 @@
 """Choosing by totals that are kept: the short way, for pods that some node can take as it is.
 
     plan's ranking ──> total of each row ──> without rows that cluster-wide filters reject
+                                         ──> without rows whose room is promised to others
                                          ──> plus what cluster-wide scores add
 
 It comes to the same node as filtering and scoring step by step, which is for all other pods: those
-that are restricted to some nodes, that fit nowhere, or that must leave room to nominated ones.
+that are restricted to some nodes, or that fit nowhere.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
 
 import numpy as np
 
@@ -25,6 +29,9 @@ from kubesched.framework.ranking import NEVER, Ranking
 from kubesched.framework.scoring import Scoring
 from kubesched.framework.skipped import SkippedPlugins
 from kubesched.framework.status import Code
+
+#: Returns which of some rows have no room beside the pods nominated to them; None: an error.
+Crowded: TypeAlias = Callable[[CycleState, PodInfo, BoolArray], BoolArray | None]
 
 #: After a pod for which the ranking was no use, so many of its shape are evaluated step by step.
 PAUSE = 16
@@ -80,11 +87,13 @@ class Ranker:
         plans: Plans,
         scoring: Scoring,
         observer: Unobserved,
+        crowded: Crowded,
     ) -> None:
         self._cluster = cluster
         self._table = cluster.table
         self._plans = plans
         self._scoring = scoring
+        self._crowded = crowded
         self._observer = observer
         self._pre_filter_lap, self._filter_lap = observer.lap("PreFilter"), observer.lap("Filter")
         self._skipped = SkippedPlugins()
@@ -102,7 +111,7 @@ class Ranker:
         self._plans.shed()
         plan = self._plans.plan(pod.shape.row_shape)
         ranking = plan.ranking
-        if ranking is None or not plan.is_unrestricted or len(self._cluster.nominator):
+        if ranking is None or not plan.is_unrestricted:
             return None
         if plan.pause:
             plan.pause -= 1
@@ -152,7 +161,7 @@ class Ranker:
     def _filter(
         self, state: CycleState, pod: PodInfo, everywhere: NodeRows, ranking: Ranking
     ) -> Ranked | None:
-        """Leave rows out that cluster-wide filters reject.
+        """Leave rows out that cluster-wide filters reject, or that have no room beside others.
 
         None if one reports an error, or if totals are others for those rows alone that are left.
         """
@@ -173,6 +182,13 @@ class Ranker:
             for mask in masks:
                 # Greater: it passed so far, and is not turned away.
                 passing = np.greater(ranking.passing if passing is None else passing, mask)
+        if len(self._cluster.nominator):
+            left = ranking.passing if passing is None else passing
+            crowded = self._crowded(state, pod, left)
+            if crowded is None:
+                return None
+            if np.count_nonzero(crowded):
+                passing = np.greater(left, crowded)
         if passing is not None and not ranking.holds_among(passing):
             return None
         return Ranked(ranking, passing)

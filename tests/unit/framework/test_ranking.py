@@ -25,7 +25,7 @@ from kubesched.framework.plugin import (
     by_extremes,
 )
 from kubesched.framework.runtime import Framework
-from kubesched.framework.status import unschedulable
+from kubesched.framework.status import error, unschedulable
 from kubesched.framework.verdict import Verdict, reject
 from kubesched.plugins.taint_toleration import TaintToleration
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
@@ -126,14 +126,28 @@ class RankingMachine(RuleBasedStateMachine):
         if self.lab.cluster.table.row_of(name) is not None:
             self.lab.cluster.remove_node(name)
 
-    @rule(kind=st.sampled_from(KINDS))
-    def schedule(self, kind: dict[str, Any]) -> None:
+    @rule(kind=st.sampled_from(KINDS), priority=st.sampled_from([0, 5]))
+    def schedule(self, kind: dict[str, Any], priority: int) -> None:
         self.serial += 1
-        asking = pod(f"p{self.serial}", **kind)
+        asking = pod(f"p{self.serial}", priority=priority, **kind)
         decision = self.both_ways(asking)
         if decision.node_name:
             self.lab.cluster.put_pod(on_node(asking, decision.node_name))
             self.placed.append(asking.metadata.uid)
+
+    @rule(
+        kind=st.sampled_from(KINDS),
+        name=st.sampled_from(NODES),
+        priority=st.sampled_from([0, 5]),
+        number=st.integers(0, 2),
+    )
+    def nominate(self, kind: dict[str, Any], name: str, priority: int, number: int) -> None:
+        promised = pod(f"promised-{number}", priority=priority, **kind)
+        self.lab.cluster.nominator.nominate(self.lab.pending(promised), name)
+
+    @rule(number=st.integers(0, 2))
+    def take_back(self, number: int) -> None:
+        self.lab.cluster.nominator.clear(pod(f"promised-{number}").metadata.uid)
 
     @rule(data=st.data())
     def remove_pod(self, data: st.DataObject) -> None:
@@ -291,10 +305,33 @@ def test_a_normalized_score_out_of_range_is_reported_as_ever() -> None:
     assert 'plugin "Beyond" returns an invalid score' in decision.status.message
 
 
-def test_as_long_as_room_is_promised_to_others_nothing_is_ranked() -> None:
-    lab = Lab(node("n1"), node("n2"))
+def test_rows_whose_room_is_promised_to_others_are_left_out() -> None:
+    lab = Lab(node("n1", cpu="4"), node("n2", cpu="4"))
+    lab.cluster.nominator.nominate(lab.pending(pod("promised", cpu="3", priority=5)), "n1")
+    ranked = totals(lab, pod("p", cpu="2", priority=5))
+    assert ranked is not None
+    assert ranked.keys() == {"n2"}
+    for fits in (pod("small", cpu="1"), pod("important", cpu="2", priority=6)):
+        ranked = totals(lab, fits)
+        assert ranked is not None
+        assert ranked.keys() == {"n1", "n2"}
+
+
+class FailsInACrowd(RowFilter):
+    """Reports an error of a row with two pods."""
+
+    name = "FailsInACrowd"
+    reads_pods = True
+
+    def filter(self, shape: Any, nodes: NodeRows) -> Verdict:
+        return reject(nodes.pod_count > 1, error("too many to think"))
+
+
+def test_an_error_about_a_row_with_promised_pods_is_reported_as_ever() -> None:
+    lab = Lab(node("n1"), node("n2"), pod("there", node="n1"), plugins=[FailsInACrowd])
     lab.cluster.nominator.nominate(lab.pending(pod("promised")), "n1")
-    assert totals(lab, pod("p")) is None
+    decision = SchedulingCycle(lab.cluster).schedule(lab.framework, lab.pending(pod("p")))
+    assert "too many to think" in decision.status.message
 
 
 class Opinion(Score):
