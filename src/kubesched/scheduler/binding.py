@@ -40,10 +40,10 @@ _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 #: How many pods may be with those who bind them, before the next decision has to wait. What is
 #: decided long before it can be written is decided by what is no longer so.
-MOST_AT_ONCE = 160
+MOST_AT_ONCE = 96
 #: It waits until so many are left, so that the next ones can be decided in a row. That is more than
 #: there are connections to the API server: these are never without work.
-LEAST_AT_ONCE = 128
+LEAST_AT_ONCE = 72
 
 
 class Bindings:
