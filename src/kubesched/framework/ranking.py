@@ -98,8 +98,8 @@ class Ranking:
         is_known = epochs == self._epochs and len(self.totals) == table.size
         if not is_known or self._compared_at != table.node_changes.position:
             is_known = self._compare() and is_known
-            if not self._can_be_kept:
-                return False
+        if not self._can_be_kept:
+            return False
         changed = table.row_changes.rows_since(self._position) if is_known else None
         position = table.row_changes.position
         # Should a plugin raise, nothing is known any more.
@@ -249,11 +249,12 @@ class Ranking:
 
     def _compare(self) -> bool:
         """Find out which scores differ among rows; tell whether these are the same as before."""
+        uneven = [each for each in self._compared if not each.is_even()]
+        is_same = uneven == self._uneven
+        self._uneven, self._is_settled = uneven, False
+        self._can_be_kept = all(each.by_extremes for each in uneven)
         self._compared_at = self.table.node_changes.position
-        before, self._uneven = self._uneven, [each for each in self._compared if not each.is_even()]
-        self._can_be_kept = all(each.by_extremes for each in self._uneven)
-        self._is_settled = False
-        return self._uneven == before
+        return is_same
 
     def _settle(self) -> bool:
         """Find the extremes of scores that are compared; tell whether they are others now."""

@@ -289,6 +289,16 @@ def test_scores_that_depend_on_more_than_the_extremes_are_not_ranked(plugin: typ
     assert totals(lab, pod("p")) is None
 
 
+def test_what_was_kept_while_scores_were_even_is_of_no_use_when_they_no_longer_are() -> None:
+    lab = Lab(node("n1"), node("n2"), plugins=[RankOfTaints])
+    assert totals(lab, pod("p")) is not None
+    lab.cluster.put_node(node("n1", taints=[TAINT]))
+    ranking = lab.framework.evaluator.plans.plan(lab.pending(pod("p")).shape).ranking
+    assert ranking is not None
+    assert not ranking.refresh()
+    assert not ranking.refresh(), "nor later on"
+
+
 class Beyond(Rank):
     """Normalizes to more than there is to give, though by the highest and lowest alone."""
 
