@@ -16,6 +16,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework import status_book
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, ShapeView
 from kubesched.framework.plugin import (
     Normalize,
     Plugin,
@@ -92,12 +93,22 @@ class OneByOne:
         return getattr(self._framework, name)
 
 
+class Roomiest(HighestWins, CachedNodeScore):
+    """Prefers nodes that have much, whoever is there: scaled by the highest and the lowest."""
+
+    name = "Roomiest"
+    reads_pods = False
+
+    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+        return node.allocatable("cpu")
+
+
 class RankingMachine(RuleBasedStateMachine):
     """Nodes and pods come and go; whoever is asked about gets the same node either way."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.lab = Lab()
+        self.lab = Lab(plugins=[Roomiest])
         self.serial = 0
         self.placed: list[str] = []
         self.seed = 0
