@@ -6,6 +6,8 @@ were added; a node that changes zone goes to the end of its new one.
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from kubesched.api import names
@@ -13,6 +15,8 @@ from kubesched.api.core import Node
 from kubesched.cluster.arrays import IndexArray
 
 Zone = tuple[str, str]
+
+_NO_ROWS: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 
 
 class NodeOrder:
@@ -46,12 +50,11 @@ class NodeOrder:
     def rows(self) -> IndexArray:
         """Return all rows in order."""
         if self._order is None:
-            turns = sorted(
-                (turn, zone_number, row)
-                for zone_number, rows in enumerate(self._zones.values())
-                for turn, row in enumerate(rows)
-            )
-            self._order = np.array([row for _, _, row in turns], dtype=np.intp)
+            zones = [np.fromiter(rows, np.intp, len(rows)) for rows in self._zones.values()]
+            turns = [np.arange(len(rows)) for rows in zones]
+            # Stable: within a turn zones stay in their order.
+            in_turn = np.argsort(np.concatenate([_NO_ROWS, *turns]), kind="stable")
+            self._order = np.concatenate([_NO_ROWS, *zones])[in_turn]
             self._positions = None
         return self._order
 

@@ -209,10 +209,8 @@ class Evaluator:
         """Look at a few nodes only: cheaper without the plan, which would cover all of them."""
         table = self._table
         wanted = [row for name in node_names if (row := table.row_of(name)) is not None]
-        named = np.zeros(table.size, dtype=np.bool_)
-        named[wanted] = True
-        order = table.order.rows()
-        rows = order[named[order]]
+        wanted.sort(key=table.order.positions().item)
+        rows = np.array(wanted, dtype=np.intp)
         rejections = self._rejections_at(state, pod, NodeRows(table, rows))
         feasible = rows[rejections == 0]
         if len(feasible):
