@@ -15,6 +15,7 @@ KubeschedError
     ├── ExtenderError             an extender refused, or cannot be understood
     ├── LeadershipLostError       we held the lease and do not any more, or cannot be sure of it
     ├── NotLeadingError           another replica may be in charge: nothing was sent
+    ├── WithdrawnError            the caller no longer wanted it when its turn came: not sent
     └── ApiError          the API server answered with a failure
         ├── UnauthorizedError     401
         ├── ForbiddenError        403
@@ -99,6 +100,10 @@ class LeadershipLostError(ClientError):
 
 class NotLeadingError(ClientError):
     """Another replica may be in charge by now, so a request that changes something was not sent."""
+
+
+class WithdrawnError(ClientError):
+    """The caller no longer wanted a request when its turn came, so it was not sent."""
 
 
 class ApiError(ClientError):

@@ -22,7 +22,7 @@ from kubesched.client.limiter import RateLimiter
 from kubesched.client.status import error_from_answer, retry_after
 from kubesched.client.stream import StreamResponse
 from kubesched.client.transport import JSON, Transport, request_name
-from kubesched.errors import NotLeadingError
+from kubesched.errors import NotLeadingError, WithdrawnError
 
 _log = logging.getLogger(__name__)
 
@@ -84,10 +84,13 @@ class Requester:
         body: bytes | None = None,
         content_type: str = JSON,
         timeout_s: float,
+        still_wanted: Callable[[], bool] | None = None,
     ) -> Response:
         """The answer with a 2xx status; others are raised as ApiError.
 
-        A refusal may not be the last word: sign in again, or come back later.
+        A refusal may not be the last word: sign in again, or come back later. A request may wait
+        for its turn for seconds: `still_wanted` is asked right before it leaves, each time, and
+        WithdrawnError raised if it says no.
         """
         if delay_s := self._take_turn(method):
             await self._limiter.wait(delay_s)
@@ -96,6 +99,9 @@ class Requester:
         while True:
             headers = await self._authorize()
             self._check_may_send(method, path)
+            if still_wanted is not None and not still_wanted():
+                self._limiter.give_back()
+                raise WithdrawnError(f"{request_name(method, path)}: not sent, no longer wanted")
             identity = self._identity
             response: Response | None = None
             started = time.monotonic()

@@ -92,14 +92,19 @@ class ApiClient:
         content_type: str = JSON,
         params: Params | None = None,
         timeout_s: float | None = None,
+        still_wanted: Callable[[], bool] | None = None,
     ) -> Response:
-        """Any request; an answer that is not 2xx is raised as ApiError."""
+        """Any request; an answer that is not 2xx is raised as ApiError.
+
+        `still_wanted` is asked right before it is sent; WithdrawnError is raised if it says no.
+        """
         return await self._requester.request(
             method,
             with_query(path, params) if params else path,
             body=None if body is None else _to_bytes(body),
             content_type=content_type,
             timeout_s=timeout_s or self._timeout_s,
+            still_wanted=still_wanted,
         )
 
     async def get(
@@ -156,7 +161,13 @@ class ApiClient:
 
     @overload
     async def patch(
-        self, path: str, body: object, *, content_type: str = ..., timeout_s: float | None = ...
+        self,
+        path: str,
+        body: object,
+        *,
+        content_type: str = ...,
+        timeout_s: float | None = ...,
+        still_wanted: Callable[[], bool] | None = ...,
     ) -> None: ...
     @overload
     async def patch(
@@ -167,6 +178,7 @@ class ApiClient:
         content_type: str = ...,
         type: type[T],
         timeout_s: float | None = ...,
+        still_wanted: Callable[[], bool] | None = ...,
     ) -> T: ...
     async def patch(
         self,
@@ -176,18 +188,31 @@ class ApiClient:
         content_type: str = MERGE_PATCH,
         type: type[T] | None = None,  # noqa: A002 - as in msgspec
         timeout_s: float | None = None,
+        still_wanted: Callable[[], bool] | None = None,
     ) -> T | None:
         """Change parts of an object."""
         response = await self.request(
-            "PATCH", path, body=body, content_type=content_type, timeout_s=timeout_s
+            "PATCH",
+            path,
+            body=body,
+            content_type=content_type,
+            timeout_s=timeout_s,
+            still_wanted=still_wanted,
         )
         return None if type is None else _decode(response, type, what=f"PATCH {path}")
 
     async def delete(
-        self, path: str, body: object = None, *, timeout_s: float | None = None
+        self,
+        path: str,
+        body: object = None,
+        *,
+        timeout_s: float | None = None,
+        still_wanted: Callable[[], bool] | None = None,
     ) -> None:
         """Delete an object; ``body`` are delete options, such as preconditions."""
-        await self.request("DELETE", path, body=body, timeout_s=timeout_s)
+        await self.request(
+            "DELETE", path, body=body, timeout_s=timeout_s, still_wanted=still_wanted
+        )
 
     async def list_pages(
         self,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 
 from kubesched.api import names
 from kubesched.api.core import Pod, PodCondition
@@ -87,8 +88,13 @@ class ApiCalls:
         if pod.status.nominated_node_name != node_name:
             await self._patch_status(pod, {"nominatedNodeName": node_name or None})
 
-    async def mark_as_preempted(self, pod: Pod, *, by: str) -> None:
-        """Say in a pod's conditions that it must make room, on behalf of a scheduler."""
+    async def mark_as_preempted(
+        self, pod: Pod, *, by: str, still_wanted: Callable[[], bool] | None = None
+    ) -> None:
+        """Say in a pod's conditions that it must make room, on behalf of a scheduler.
+
+        `still_wanted` is asked right before the request leaves; WithdrawnError if it says no.
+        """
         condition = self._changed_condition(
             pod,
             names.DISRUPTION_TARGET,
@@ -97,12 +103,16 @@ class ApiCalls:
             message=f"{by}: preempting to accommodate a higher priority pod",
         )
         if condition is not None:
-            await self._patch_status(pod, {"conditions": [condition]})
+            await self._patch_status(pod, {"conditions": [condition]}, still_wanted)
 
-    async def delete(self, pod: Pod) -> None:
-        """Delete a pod, with the grace it asks for."""
+    async def delete(self, pod: Pod, *, still_wanted: Callable[[], bool] | None = None) -> None:
+        """Delete a pod, with the grace it asks for; the uid makes sure that it is this pod."""
         meta = pod.metadata
-        await self._client.delete(resources.PODS.item(meta.name, namespace=meta.namespace))
+        await self._client.delete(
+            resources.PODS.item(meta.name, namespace=meta.namespace),
+            {"preconditions": {"uid": meta.uid}},
+            still_wanted=still_wanted,
+        )
 
     async def report_unschedulable(
         self, pod: Pod, *, reason: str, message: str, nominated_node: str | None
@@ -149,13 +159,20 @@ class ApiCalls:
             "lastTransitionTime": wanted.last_transition_time,
         }
 
-    async def _patch_status(self, pod: Pod, status: dict[str, object]) -> None:
+    async def _patch_status(
+        self,
+        pod: Pod,
+        status: dict[str, object],
+        still_wanted: Callable[[], bool] | None = None,
+    ) -> None:
         meta = pod.metadata
         path = resources.PODS.item(meta.name, namespace=meta.namespace, subresource="status")
         body = {"metadata": {"uid": meta.uid}, "status": status}
         for pause_s in (*RETRY_PAUSES_S, None):
             try:
-                await self._client.patch(path, body, content_type=STRATEGIC_MERGE_PATCH)
+                await self._client.patch(
+                    path, body, content_type=STRATEGIC_MERGE_PATCH, still_wanted=still_wanted
+                )
             except ClientError as failed:
                 if pause_s is None or not _may_pass(failed):
                     raise

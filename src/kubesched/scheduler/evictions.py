@@ -1,20 +1,25 @@
-"""Evicting pods to make room for others, in the background.
+"""Evicting victims for preemptors, in the background.
 
-All victims but the last are evicted at once, then the last one alone: while that is pending, the
-preemptor is kept out of the queue, and as soon as it is gone or going, the preemptor may be tried
-again. A victim that is not bound yet is not deleted but turned away from the place it was promised.
+All victims but the last are evicted at once, then the last one alone. The preemptor is kept out of
+the queue until the last victim is seen to be terminating or gone; from then on it may be tried
+again. A victim that is not bound yet is not deleted: its assumed place is taken from it.
+
+Requests may wait for their turn for seconds, and several preemptors may have chosen the same victim
+meanwhile. So a victim is deleted by one of them, on behalf of all, and each request looks again
+right before it leaves whether the victim is still there.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from kubesched import logs
 from kubesched.api.core import Pod
-from kubesched.cluster.nominator import Nominator
+from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.errors import ClientError, NotFoundError
+from kubesched.errors import ClientError, ConflictError, NotFoundError, WithdrawnError
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.label_values import ERROR, SUCCESS
 from kubesched.metrics.recorder import Metrics
@@ -26,8 +31,17 @@ from kubesched.scheduler.tasks import Tasks
 _log = logs.get_logger(__name__)
 
 
+class Deletion(NamedTuple):
+    """The deletion of one victim, on behalf of every preemptor that chose it."""
+
+    victim: PodInfo
+    node_name: str
+    #: done when the API server has answered
+    done: asyncio.Future[None]
+
+
 class Eviction:
-    """What is being done to make room for one pod."""
+    """The eviction of one preemptor's victims."""
 
     __slots__ = ("last_victim", "node_name", "preemptor")
 
@@ -45,7 +59,7 @@ class Evictions:
         self,
         *,
         api_calls: ApiCalls,
-        nominator: Nominator,
+        cluster: Cluster,
         waiting: WaitingPods,
         pre_binding: PreBindingPods,
         recorders: Recorders,
@@ -55,7 +69,7 @@ class Evictions:
         journal: Journal | None = None,
     ) -> None:
         self._api_calls = api_calls
-        self._nominator = nominator
+        self._cluster = cluster
         self._waiting = waiting
         self._pre_binding = pre_binding
         self._recorders = recorders
@@ -65,14 +79,17 @@ class Evictions:
         self._activate = activate
         self._metrics = metrics
         self._journal = journal
-        #: preemptor's uid → what is being done for it
+        #: preemptor's uid → its eviction, until the last victim is seen to leave
         self._under_way: dict[str, Eviction] = {}
+        #: victim's uid → its deletion, until the victim is seen to leave
+        self._deletions: dict[str, Deletion] = {}
         self._tasks = Tasks()
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        """Evict pods, in the background; those that are on their way out are left alone."""
+        """Evict pods, in the background; those that are terminating are left alone."""
         if self._journal is not None:
             self._journal.evicting(victims)
+        self._forget_what_was_seen()
         staying = [each for each in victims if each.pod.metadata.deletion_timestamp is None]
         if not staying:
             return
@@ -82,26 +99,48 @@ class Evictions:
             "Start the preemption asynchronously",
             preemptor=preemptor.full_name,
             node=node_name,
-            numVictims=len(staying),
+            numVictims=len(victims),
+            numVictimsToDelete=len(staying),
         )
         eviction = self._under_way[preemptor.uid] = Eviction(preemptor, node_name)
         self._tasks.start(self._evict_all(eviction, staying))
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether pods are still being evicted to make room for a pod."""
+        """Tell whether victims of a preemptor have still to be seen leaving."""
         eviction = self._under_way.get(uid)
         return eviction is not None and self._is_unfinished(eviction)
 
     def preemptors(self) -> set[str]:
-        """Return the uids of pods that others are still being evicted for."""
+        """Return the uids of preemptors whose victims have still to be seen leaving."""
         return {uid for uid, each in self._under_way.items() if self._is_unfinished(each)}
 
     def _is_unfinished(self, eviction: Eviction) -> bool:
-        if eviction.last_victim is None:
-            return True
-        meta = eviction.last_victim.pod.metadata
+        last = eviction.last_victim
+        return last is None or self._staying(last, eviction.node_name) is not None
+
+    def _staying(self, victim: PodInfo, node_name: str) -> Pod | None:
+        """Return the newest version of a victim that is on the node, and not seen to leave it."""
+        meta = victim.pod.metadata
         newest = self._find_pod(meta.namespace, meta.name)
-        return newest is not None and newest.metadata.deletion_timestamp is None
+        if (
+            newest is None
+            or newest.metadata.uid != victim.uid
+            or newest.metadata.deletion_timestamp is not None
+            or self._cluster.node_of(victim.uid) != node_name
+        ):
+            return None
+        return newest
+
+    def _forget_what_was_seen(self) -> None:
+        """Drop evictions and deletions whose victims have been seen to leave."""
+        self._under_way = {
+            uid: each for uid, each in self._under_way.items() if self._is_unfinished(each)
+        }
+        self._deletions = {
+            uid: each
+            for uid, each in self._deletions.items()
+            if not each.done.done() or self._staying(each.victim, each.node_name) is not None
+        }
 
     async def drain(self, timeout_s: float) -> None:
         """Wait for evictions that are under way; give up what takes longer."""
@@ -129,19 +168,25 @@ class Evictions:
             preemptor = eviction.preemptor.full_name
             _log.error("Error occurred during async preemption", failed, preemptor=preemptor)
         finally:
-            uid = eviction.preemptor.uid
-            # The pod may have preempted again meanwhile: that is not ours to end.
-            if self._under_way.get(uid) is eviction:
-                del self._under_way[uid]
-            if not succeeded:
-                self._activate([uid])
+            self._ended(eviction, victims, succeeded=succeeded)
             result = SUCCESS if succeeded else ERROR
             self._metrics.preemption_goroutines_execution.labels(result).inc()
             seconds = loop.time() - started
             self._metrics.preemption_goroutines_duration.labels(result).observe(seconds)
 
+    def _ended(self, eviction: Eviction, victims: list[PodInfo], *, succeeded: bool) -> None:
+        """Let the preemptor in again where no victim's departure is going to do that."""
+        uid, node_name = eviction.preemptor.uid, eviction.node_name
+        all_left = all(self._cluster.node_of(each.uid) != node_name for each in victims)
+        if succeeded and not all_left:
+            return
+        # The pod may have preempted again meanwhile: that is not for this eviction to end.
+        if self._under_way.get(uid) is eviction:
+            del self._under_way[uid]
+        self._activate([uid])
+
     async def _evict_together(self, eviction: Eviction, victims: list[PodInfo]) -> None:
-        """Evict pods at once; whatever fails, all of them are through before that is told."""
+        """Evict pods at once; all of them are through before a failure is raised."""
         results = await asyncio.gather(
             *(self._evict_one(eviction, victim) for victim in victims), return_exceptions=True
         )
@@ -150,9 +195,9 @@ class Evictions:
                 raise result
 
     async def _clear_nominations(self, eviction: Eviction) -> bool:
-        """Take promises back that less important pods have on the node; False if that failed."""
+        """Clear nominations of less important pods to the node; False if that failed."""
         cleared = True
-        for pod in self._nominator.pods_on(eviction.node_name):
+        for pod in self._cluster.nominator.pods_on(eviction.node_name):
             if pod.priority < eviction.preemptor.priority and pod.pod.status.nominated_node_name:
                 try:
                     await self._api_calls.nominate(pod.pod, "")
@@ -162,28 +207,63 @@ class Evictions:
         return cleared
 
     async def _evict_one(self, eviction: Eviction, victim: PodInfo) -> None:
-        preemptor, node_name = eviction.preemptor, eviction.node_name
-        note = f"Preempted by pod {preemptor.uid} on node {node_name}"
+        """Evict one victim, or wait for another preemptor's eviction that does so."""
+        known = self._deletions.get(victim.uid)
+        if known is not None:
+            await asyncio.shield(known.done)
+            return
         if self._turned_back(victim):
-            note += " (in kube-scheduler memory)."
-        else:
-            scheduler_name = preemptor.pod.spec.scheduler_name
-            try:
-                await self._api_calls.mark_as_preempted(victim.pod, by=scheduler_name)
-                await self._api_calls.delete(victim.pod)
-            except NotFoundError:
-                return
-            _log.v(
-                2,
-                "Preemptor Pod preempted victim Pod",
-                preemptor=preemptor.full_name,
-                victim=victim.full_name,
-                node=node_name,
-            )
+            self._record(eviction, victim, " (in kube-scheduler memory).")
+            return
+        done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._deletions[victim.uid] = Deletion(victim, eviction.node_name, done)
+        try:
+            await self._delete(eviction, victim)
+        except BaseException as failed:
+            del self._deletions[victim.uid]
+            if isinstance(failed, ClientError):
+                done.set_exception(failed)
+                done.exception()  # whether another preemptor waits for it or not
+            else:
+                done.cancel()
+            raise
+        done.set_result(None)
+
+    async def _delete(self, eviction: Eviction, victim: PodInfo) -> None:
+        preemptor, node_name = eviction.preemptor, eviction.node_name
+
+        def still_wanted() -> bool:
+            return self._staying(victim, node_name) is not None
+
+        newest = self._staying(victim, node_name)
+        if newest is None:
+            return
+        by = preemptor.pod.spec.scheduler_name
+        try:
+            await self._api_calls.mark_as_preempted(newest, by=by, still_wanted=still_wanted)
+            await self._api_calls.delete(newest, still_wanted=still_wanted)
+        except (NotFoundError, WithdrawnError):
+            return
+        except ConflictError:
+            if still_wanted():
+                raise
+            return  # another pod has its name by now
+        _log.v(
+            2,
+            "Preemptor Pod preempted victim Pod",
+            preemptor=preemptor.full_name,
+            victim=victim.full_name,
+            node=node_name,
+        )
+        self._record(eviction, victim)
+
+    def _record(self, eviction: Eviction, victim: PodInfo, more: str = "") -> None:
+        preemptor = eviction.preemptor
+        note = f"Preempted by pod {preemptor.uid} on node {eviction.node_name}{more}"
         self._recorders.preempted(victim.pod, by=preemptor.pod, note=note)
 
     def _turned_back(self, victim: PodInfo) -> bool:
-        """Take a victim's place from it, if it only has the promise of one."""
+        """Take its assumed place from a victim that is not bound yet."""
         waiting = self._waiting.get(victim.uid)
         if waiting is not None and waiting.preempt():
             return True

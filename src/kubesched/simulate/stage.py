@@ -87,10 +87,11 @@ class Stage(ApiCalls):
     def attach(self, engine: Engine) -> None:
         """Let an engine hear of everything."""
         self._names = list(engine.frameworks)
-        self._node_events = NodeHandler(engine.cluster, engine.queue)
+        self._node_events = NodeHandler(engine.cluster, engine.queue, engine.nominations)
         self._pod_events = PodHandler(
             engine.cluster,
             engine.queue,
+            nominations=engine.nominations,
             waiting=engine.waiting,
             is_ours=engine.is_ours,
             on_unreadable=engine.failures.refuse,
@@ -247,7 +248,13 @@ class Stage(ApiCalls):
                 old, replace(old, status=replace(old.status, nominated_node_name=node_name))
             )
 
-    async def mark_as_preempted(self, pod: Pod, *, by: str) -> None:  # noqa: ARG002
+    async def mark_as_preempted(
+        self,
+        pod: Pod,
+        *,
+        by: str,  # noqa: ARG002
+        still_wanted: Callable[[], bool] | None = None,  # noqa: ARG002 (nothing waits here)
+    ) -> None:
         """Take note that a pod must make room."""
         old = self._newest(pod)
         condition = PodCondition(
@@ -258,7 +265,12 @@ class Stage(ApiCalls):
         conditions = (*old.status.conditions, condition)
         self._change(old, replace(old, status=replace(old.status, conditions=conditions)))
 
-    async def delete(self, pod: Pod) -> None:
+    async def delete(
+        self,
+        pod: Pod,
+        *,
+        still_wanted: Callable[[], bool] | None = None,  # noqa: ARG002
+    ) -> None:
         """Delete a pod; whoever owns it will create another."""
         self._begin_deletion(self._newest(pod))
 

@@ -14,7 +14,7 @@ from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.embedded.nodes import NodeTemplate
-from kubesched.errors import ApiError, ConnectionFailedError, NotFoundError
+from kubesched.errors import ApiError, ConnectionFailedError, NotFoundError, WithdrawnError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Permit, Plugin, PreBind
 from kubesched.framework.registry import PluginContext
@@ -141,10 +141,10 @@ def test_the_preemptor_is_gated_until_its_last_victim_goes() -> None:
             api_calls: Any = here.app.engine.evictions._api_calls
             really_delete, asked, go_on = api_calls.delete, asyncio.Event(), asyncio.Event()
 
-            async def slow_delete(each: Pod) -> None:
+            async def slow_delete(each: Pod, **options: Any) -> None:
                 asked.set()
                 await go_on.wait()
-                await really_delete(each)
+                await really_delete(each, **options)
 
             api_calls.delete = slow_delete
             uid = here.create_pod("preemptor", priorityClassName="high")["metadata"]["uid"]
@@ -171,11 +171,11 @@ def test_a_preemptor_whose_victim_cannot_be_evicted_is_tried_again() -> None:
             really_delete = api_calls.delete
             failures: list[str] = []
 
-            async def fails_once(each: Pod) -> None:
+            async def fails_once(each: Pod, **options: Any) -> None:
                 if not failures:
                     failures.append(each.metadata.name)
                     raise ConnectionFailedError("the server is gone")
-                await really_delete(each)
+                await really_delete(each, **options)
 
             api_calls.delete = fails_once
             here.create_pod("preemptor", priorityClassName="high")
@@ -269,9 +269,15 @@ class SlowServer:
     def __init__(self) -> None:
         self.log: list[str] = []
         self.failures: dict[str, Exception] = {}
+        #: requests that wait for their turn, and those that wait for their answer
+        self.waiting: dict[str, asyncio.Event] = {}
         self.held: dict[str, asyncio.Event] = {}
 
-    async def _do(self, what: str) -> None:
+    async def _do(self, what: str, still_wanted: Callable[[], bool] = lambda: True) -> None:
+        if what in self.waiting:
+            await self.waiting[what].wait()
+        if not still_wanted():
+            raise WithdrawnError(what)
         self.log.append(what)
         if what in self.held:
             await self.held[what].wait()
@@ -281,11 +287,13 @@ class SlowServer:
     async def nominate(self, each: Pod, node_name: str) -> None:
         await self._do(f"nominate {each.metadata.name} {node_name!r}")
 
-    async def mark_as_preempted(self, each: Pod, *, by: str) -> None:
-        await self._do(f"mark {each.metadata.name}")
+    async def mark_as_preempted(
+        self, each: Pod, *, by: str, still_wanted: Callable[[], bool]
+    ) -> None:
+        await self._do(f"mark {each.metadata.name}", still_wanted)
 
-    async def delete(self, each: Pod) -> None:
-        await self._do(f"delete {each.metadata.name}")
+    async def delete(self, each: Pod, *, still_wanted: Callable[[], bool]) -> None:
+        await self._do(f"delete {each.metadata.name}", still_wanted)
 
 
 class Notes:
@@ -310,7 +318,7 @@ class Bench:
         recorders: Any = self.notes
         self.evictions = Evictions(
             api_calls=anything,
-            nominator=self.cluster.nominator,
+            cluster=self.cluster,
             waiting=self.waiting,
             pre_binding=PreBindingPods(),
             recorders=recorders,
@@ -323,10 +331,21 @@ class Bench:
     def victims(self, *names: str) -> list[PodInfo]:
         for name in names:
             self.pods[name] = on_node(pod(name), "n1")
-        return [self.cluster.compiler.placed(self.pods[name]) for name in names]
+        return [self.cluster.put_pod(self.pods[name]) for name in names]
 
-    def evict(self, *names: str) -> None:
-        self.evictions.evict(self.preemptor, "n1", self.victims(*names))
+    def evict(self, *names: str, by: str = "preemptor") -> None:
+        preemptor = self.cluster.compiler.pending(pod(by, priority=10))
+        self.evictions.evict(preemptor, "n1", self.victims(*names))
+
+    def gone(self, name: str) -> None:
+        """The informer says that a pod is gone."""
+        self.cluster.remove_pod(self.pods.pop(name).metadata.uid)
+
+    def terminating(self, name: str) -> None:
+        """The informer says that a pod is terminating."""
+        meta = replace(self.pods[name].metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+        self.pods[name] = replace(self.pods[name], metadata=meta)
+        self.cluster.put_pod(self.pods[name])
 
     def is_under_way(self) -> bool:
         return self.evictions.is_evicting_for("preemptor")
@@ -409,8 +428,10 @@ def test_a_victim_that_is_gone_already_is_fine(call: str) -> None:
         bench.evict("a")
         await bench.evictions.drain(5)
         assert bench.notes.notes == []
-        assert bench.activated == []
+        assert bench.is_under_way(), "the informer has not said so yet"
+        bench.gone("a")
         assert not bench.is_under_way()
+        assert bench.activated == [], "that it is gone is an event, which wakes the preemptor"
 
     slow_motion(steps)
 
@@ -424,6 +445,88 @@ def test_any_other_failure_ends_the_wait_and_activates_the_preemptor(call: str) 
         assert bench.activated == ["preemptor"]
         assert not bench.is_under_way()
         assert ("mark c" in bench.server.log) == call.endswith("c"), "the last comes after all"
+
+    slow_motion(steps)
+
+
+def test_a_victim_that_two_preemptors_chose_is_deleted_once() -> None:
+    """While it is not seen to be terminating, a third may choose it, too."""
+
+    async def steps(bench: Bench) -> None:
+        bench.server.held = {"delete a": asyncio.Event()}
+        bench.evict("a")
+        bench.evict("a", by="second")
+        await turns()
+        bench.server.held["delete a"].set()
+        await turns()
+        bench.evict("a", by="third")
+        await bench.evictions.drain(5)
+        assert bench.server.log == ["mark a", "delete a"]
+        assert [name for name, _, _ in bench.notes.notes] == ["a"]
+        assert bench.evictions.preemptors() == {"preemptor", "second", "third"}
+        bench.terminating("a")
+        assert bench.evictions.preemptors() == set()
+
+    slow_motion(steps)
+
+
+def test_a_deletion_that_fails_fails_for_everybody_who_waits_for_it() -> None:
+    async def steps(bench: Bench) -> None:
+        bench.server.held = {"delete a": asyncio.Event()}
+        bench.server.failures = {"delete a": ApiError("no", code=500)}
+        bench.evict("a")
+        bench.evict("a", by="second")
+        await turns()
+        bench.server.held["delete a"].set()
+        await bench.evictions.drain(5)
+        assert sorted(bench.activated) == ["preemptor", "second"]
+        bench.server.failures.clear()
+        bench.evict("a")
+        await bench.evictions.drain(5)
+        assert bench.server.log == ["mark a", "delete a"] * 2, "and is tried again afterwards"
+
+    slow_motion(steps)
+
+
+@pytest.mark.parametrize("call", ["mark a", "delete a"])
+@pytest.mark.parametrize("what_happens", ["terminating", "gone", "replaced"])
+def test_a_request_that_waited_for_its_turn_looks_at_the_victim_again(
+    call: str, what_happens: str
+) -> None:
+    """Its turn may come seconds later: what has gone meanwhile must not be deleted again."""
+
+    async def steps(bench: Bench) -> None:
+        bench.server.waiting = {call: asyncio.Event()}
+        bench.evict("a")
+        await turns()
+        if what_happens == "terminating":
+            bench.terminating("a")
+        else:
+            bench.gone("a")
+        if what_happens == "replaced":
+            bench.cluster.put_pod(another := on_node(pod("a", uid="another"), "n1"))
+            bench.pods["a"] = another
+        bench.server.waiting[call].set()
+        await bench.evictions.drain(5)
+        assert call not in bench.server.log
+        assert bench.notes.notes == []
+        assert not bench.is_under_way()
+
+    slow_motion(steps)
+
+
+def test_a_preemptor_whose_victims_went_before_it_could_wait_for_them_is_woken() -> None:
+    """It was kept out of the queue when their departure would have woken it."""
+
+    async def steps(bench: Bench) -> None:
+        bench.server.held = {"mark a": asyncio.Event()}
+        bench.evict("a")
+        await turns()
+        bench.gone("a")
+        bench.server.held["mark a"].set()
+        await bench.evictions.drain(5)
+        assert bench.activated == ["preemptor"]
+        assert not bench.is_under_way()
 
     slow_motion(steps)
 
@@ -490,6 +593,7 @@ def test_a_preemptor_may_preempt_again_before_the_answer_about_its_last_victim()
         assert bench.is_under_way(), "b is still there"
         bench.server.held["delete b"].set()
         await bench.evictions.drain(5)
+        bench.gone("b")
         assert not bench.is_under_way()
 
     slow_motion(steps)
