@@ -192,6 +192,60 @@ def test_a_pod_may_choose_not_to_preempt(control_plane: ControlPlane, namespace:
         assert victims_of(control_plane, namespace) == []
 
 
+# ---------------------------------------------------------------------- nominations that are void
+
+
+def nominated_with_its_place_taken(plane: ControlPlane, namespace: str) -> None:
+    """A pod waits for its victim, and a more important one takes what was free beside that."""
+    plane.create_many(pods_path(namespace), [on("n1", "victim", cpu="1")])
+    plane.request("POST", pods_path(namespace), asking("nominated", cpu="2", priority=MIDDLE))
+    eventually(lambda: nomination_of(plane, namespace, "nominated") == "n1" or None, every=0.02)
+    plane.request("POST", pods_path(namespace), asking("high", cpu="1", priority=HIGH))
+    assert wait_until_bound(plane, namespace, "high") == {"high": "n1"}
+
+
+def nomination_of(plane: ControlPlane, namespace: str, name: str) -> str:
+    status: JsonObject = plane.request("GET", pods_path(namespace, name))["status"]
+    return str(status.get("nominatedNodeName", ""))
+
+
+SMALL = {"cpu": "2"}
+
+
+def test_a_nomination_that_cannot_come_true_is_given_up_and_others_get_the_room(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.create_many("/api/v1/nodes", [node("n1", allocatable=SMALL)])
+    with run_scheduler(control_plane) as scheduler:
+        scheduler.wait_until_scheduling()
+        nominated_with_its_place_taken(control_plane, namespace)
+        control_plane.request("POST", pods_path(namespace), asking("late", cpu="1", priority=LOW))
+        wait_until_refused(control_plane, namespace, "late")
+        delete_pod(control_plane, namespace, "victim")
+        assert wait_until_bound(control_plane, namespace, "late") == {"late": "n1"}
+        assert nomination_of(control_plane, namespace, "nominated") == ""
+
+
+@pytest.mark.parametrize("what_happens", ["its place is taken", "its node is deleted"])
+def test_a_pod_whose_nomination_cannot_come_true_preempts_elsewhere(
+    control_plane: ControlPlane, namespace: str, what_happens: str
+) -> None:
+    nodes = [node(name, allocatable=SMALL) for name in ("n1", "n2")]
+    control_plane.create_many("/api/v1/nodes", nodes)
+    # Two victims instead of one: it hurts less on the other node.
+    others = [on("n2", f"other-{number}", cpu="1", grace_s=0) for number in range(2)]
+    control_plane.create_many(pods_path(namespace), others)
+    with run_scheduler(control_plane) as scheduler:
+        scheduler.wait_until_scheduling()
+        nominated_with_its_place_taken(control_plane, namespace)
+        assert victims_of(control_plane, namespace) == ["victim"]
+        if what_happens == "its place is taken":
+            delete_pod(control_plane, namespace, "victim")
+        else:
+            control_plane.request("DELETE", "/api/v1/nodes/n1")
+        assert wait_until_bound(control_plane, namespace, "nominated") == {"nominated": "n2"}
+
+
 # ---------------------------------------------------------------------- ours and the real one
 
 

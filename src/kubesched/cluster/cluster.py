@@ -17,6 +17,8 @@ when the node is deleted first.
 
 from __future__ import annotations
 
+from collections import Counter
+
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.cluster.budgets import Budgets
 from kubesched.cluster.node_table import NodeTable
@@ -42,6 +44,8 @@ class Cluster:
         self._namespace_changes = 0
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
+        #: priority → how many of those pods have it
+        self._priorities: Counter[int] = Counter()
         #: uids of pods that we placed and have not seen bound
         self._assumed: set[str] = set()
         #: node name → uid → pod, for pods whose node is not there
@@ -85,6 +89,7 @@ class Cluster:
             + table.row_changes.position
             + self.workloads.version
             + self.storage.version
+            + self.nominator.version
             + self._namespace_changes
         )
 
@@ -131,6 +136,10 @@ class Cluster:
         """The number of pods on nodes, assumed ones included."""
         return len(self._placed)
 
+    def has_pods_below(self, priority: int) -> bool:
+        """Tell whether there are pods on nodes that a pod of some priority could preempt."""
+        return any(each < priority for each in self._priorities)
+
     @property
     def assumed_count(self) -> int:
         """The number of pods that we placed and have not seen bound."""
@@ -159,6 +168,7 @@ class Cluster:
 
     def _put_on(self, pod: PodInfo, node_name: str) -> None:
         self._placed[pod.uid] = (pod, node_name)
+        self._priorities[pod.priority] += 1
         row = self.table.row_of(node_name)
         if row is None:
             self._homeless.setdefault(node_name, {})[pod.uid] = pod
@@ -183,6 +193,9 @@ class Cluster:
 
     def _take_off(self, uid: str) -> None:
         pod, node_name = self._placed.pop(uid)
+        self._priorities[pod.priority] -= 1
+        if not self._priorities[pod.priority]:
+            del self._priorities[pod.priority]
         row = self.table.row_of(node_name)
         if row is not None:
             self.table.remove_pod(row, pod)
@@ -211,3 +224,5 @@ class Cluster:
         placed = {uid: node_name for uid, (_, node_name) in self._placed.items()}
         require(seen == placed, "pods in the table are the pods that are placed")
         require(self._assumed <= placed.keys(), "assumed pods are placed")
+        counted = Counter(pod.priority for pod, _ in self._placed.values())
+        require(counted == self._priorities, "pods by priority")

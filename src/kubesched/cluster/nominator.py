@@ -69,6 +69,11 @@ class Nominator:
         """Return the node that a pod is nominated to."""
         return self._node_of.get(uid)
 
+    def pod(self, uid: str) -> PodInfo | None:
+        """Return a nominated pod."""
+        node_name = self._node_of.get(uid)
+        return None if node_name is None else self._by_node[node_name][uid]
+
     def has_pods_on(self, node_name: str) -> bool:
         """Tell whether a pod is nominated to a node."""
         return node_name in self._by_node

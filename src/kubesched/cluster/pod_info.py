@@ -93,6 +93,16 @@ class PodInfo:
         return replace(self.pod, spec=replace(self.pod.spec, node_name=node_name))
 
     @property
+    def is_being_preempted(self) -> bool:
+        """Whether a scheduler had it deleted for a more important pod, and it is not gone yet."""
+        return self.pod.metadata.deletion_timestamp is not None and any(
+            condition.type == names.DISRUPTION_TARGET
+            and condition.status == "True"
+            and condition.reason == names.REASON_PREEMPTION_BY_SCHEDULER
+            for condition in self.pod.status.conditions
+        )
+
+    @property
     def full_name(self) -> str:
         """The pod's namespace and name, as messages show it."""
         return f"{self.pod.metadata.namespace}/{self.pod.metadata.name}"

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from kubesched import logs
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
@@ -24,12 +25,20 @@ from kubesched.framework.cycle_state import NOBODY, CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
-from kubesched.framework.plugin import NOTHING_TO_FILTER, Filter, PreFilter, RowFilter
+from kubesched.framework.plugin import (
+    NOTHING_TO_FILTER,
+    Filter,
+    PreFilter,
+    PreFilterResult,
+    RowFilter,
+)
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.ranker import Ranker
 from kubesched.framework.scoring import PluginScores, Scoring
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.framework.status_book import StatusBook
+
+_log = logs.get_logger(__name__)
 
 
 class Evaluator:
@@ -118,12 +127,15 @@ class Evaluator:
         restricting: set[str],
     ) -> IndexArray | Diagnosis:
         nominated = self._nominated_row(pod)
+        refused: dict[int, int] = {}
         if nominated is not None:
-            row = np.array([nominated], dtype=np.intp)
-            if not self._rejections_at(state, pod, NodeRows(self._table, row)).any():
-                return row
+            number = self._rejection_on(state, pod, nominated)
+            if number == 0:
+                return np.array([nominated], dtype=np.intp)
+            if number is not None:
+                refused[nominated] = number
         if node_names is not None:
-            return self._filter_named(state, pod, node_names, restricting)
+            return self._filter_named(state, pod, node_names, restricting, refused)
         return self._filter_all(state, pod, plan)
 
     # --- feasibility, step by step ----------------------------------------------------------
@@ -132,6 +144,22 @@ class Evaluator:
         name = pod.pod.status.nominated_node_name
         return self._table.row_of(name) if name else None
 
+    def _rejection_on(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
+        """Return the number of a row's first rejection, 0 for none; None if a plugin failed.
+
+        A failure does not end the attempt: it is met again if the row is looked at with the others.
+        """
+        try:
+            return int(self._rejections_at(state, pod, NodeRows.one(self._table, row))[0])
+        except AttemptError as failed:
+            _log.error(
+                "Evaluation failed on nominated node",
+                failed.status.message,
+                pod=pod.full_name,
+                node=self._table.name_at(row),
+            )
+            return None
+
     def _pre_filter(
         self, state: CycleState, pod: PodInfo, plan: ShapePlan
     ) -> tuple[frozenset[str] | None, set[str]] | Diagnosis:
@@ -139,6 +167,7 @@ class Evaluator:
         node_names: frozenset[str] | None = None
         restricting: list[str] = []
         rejection: Status | None = None
+        state.skip_filter = NOBODY
         idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NOBODY
         for plugin in self._plugins.pre_filter:
             cluster_wide = self._cluster_pre_filters.get(plugin.name)
@@ -147,10 +176,7 @@ class Evaluator:
             elif cluster_wide is None:
                 result = plan.pre_filter[plugin.name]
             else:
-                started = self._observer.now() if self._observer.sampled else 0.0
-                result = cluster_wide.pre_filter(state, pod, NodeRows.all_of(self._table))
-                if self._observer.sampled:
-                    self._pre_filter_lap(plugin.name, result.status.code, started)
+                result = state.pre_filtered.get(plugin.name) or self._ask(cluster_wide, state, pod)
             status = result.status
             if status.code is Code.SKIP:
                 state.skip_filter |= {plugin.name}
@@ -172,6 +198,13 @@ class Evaluator:
         if rejection is not None:
             return self._turned_away(rejection, restricting)
         return node_names, set(restricting)
+
+    def _ask(self, plugin: PreFilter, state: CycleState, pod: PodInfo) -> PreFilterResult:
+        started = self._observer.now() if self._observer.sampled else 0.0
+        result = plugin.pre_filter(state, pod, NodeRows.all_of(self._table))
+        if self._observer.sampled:
+            self._pre_filter_lap(plugin.name, result.status.code, started)
+        return result
 
     def _turned_away(self, status: Status, restricting: list[str]) -> Diagnosis:
         diagnosis = Diagnosis(self._table, pre_filter=status)
@@ -204,9 +237,19 @@ class Evaluator:
         return self._diagnose(rejections, absent=None)
 
     def _filter_named(
-        self, state: CycleState, pod: PodInfo, node_names: frozenset[str], restricting: set[str]
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        node_names: frozenset[str],
+        restricting: set[str],
+        refused: Mapping[int, int],
     ) -> IndexArray | Diagnosis:
-        """Look at a few nodes only: cheaper without the plan, which would cover all of them."""
+        """Look at a few nodes only: cheaper without the plan, which would cover all of them.
+
+        `refused` is the nominated row with the number of its rejection, if it was rejected. It has
+        its own reason even if it is none of the nodes, and the plugin that gave it joins those that
+        restricted them: kube-scheduler's message says so.
+        """
         table = self._table
         wanted = [row for name in node_names if (row := table.row_of(name)) is not None]
         wanted.sort(key=table.order.positions().item)
@@ -216,6 +259,9 @@ class Evaluator:
         if len(feasible):
             return feasible
         numbers = np.zeros(table.size, dtype=np.int32)
+        for row, number in refused.items():
+            numbers[row] = number
+            restricting |= {self.book.statuses[number].plugin}
         numbers[rows] = rejections
         plugins = " ".join(sorted(restricting))
         absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugins}]")
@@ -369,6 +415,17 @@ class Evaluator:
     def is_row_local(self, state: CycleState) -> bool:
         """Tell whether only row-local filters have a say in this attempt."""
         return all(plugin.name in state.skip_filter for _, plugin in self._cluster_filters)
+
+    def is_row_local_for(self, pod: PodInfo) -> bool:
+        """Tell whether only row-local filters would have a say in an attempt at a pod."""
+        if not self._cluster_filters:
+            return True
+        state = CycleState()
+        try:
+            rejected = self._pre_filter(state, pod, self.plans.plan(pod.shape.row_shape))
+        except AttemptError:
+            return False
+        return not isinstance(rejected, Diagnosis) and self.is_row_local(state)
 
     def row_local_rejections(
         self, state: CycleState, pod: PodInfo, nodes: SupposedRows

@@ -12,7 +12,6 @@ from collections.abc import Container, Mapping
 
 import numpy as np
 
-from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
@@ -144,7 +143,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         if diagnosis.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         for other in self._cluster.table.pods[row].values():
-            if other.priority < pod.priority and _is_being_preempted(other.pod):
+            if other.priority < pod.priority and other.is_being_preempted:
                 return ALREADY_EVICTING
         return ""
 
@@ -152,15 +151,6 @@ class DefaultPreemption(PreEnqueue, PostFilter):
 def _leave_it_to_others(shape: Shape, change: Change[Pod]) -> bool:  # noqa: ARG001 (never helps)
     """Say no: it is the filters that turned the pod away which know whether the room suffices."""
     return False
-
-
-def _is_being_preempted(pod: Pod) -> bool:
-    return pod.metadata.deletion_timestamp is not None and any(
-        condition.type == names.DISRUPTION_TARGET
-        and condition.status == "True"
-        and condition.reason == names.REASON_PREEMPTION_BY_SCHEDULER
-        for condition in pod.status.conditions
-    )
 
 
 def _why_not(cluster: Cluster, refusals: Mapping[int, Status]) -> str:

@@ -32,6 +32,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
+from kubesched.plugins.freed_node import IsRowLocal
 from kubesched.plugins.node_resources_fit_hints import FitHints
 from kubesched.plugins.resource_scoring import strategy_scorer, usages, wanted_resources
 from kubesched.plugins.row_scoring import least_allocated_row
@@ -49,20 +50,34 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
     # Capacities near 2^63 wrap around when they are scored; that is an error, as in kube-scheduler.
     proven_range = False
 
-    def __init__(self, args: NodeResourcesFitArgs, rules: RequestRules, cluster: Cluster) -> None:
+    def __init__(
+        self,
+        args: NodeResourcesFitArgs,
+        rules: RequestRules,
+        cluster: Cluster,
+        *,
+        is_row_local: IsRowLocal = lambda _: True,
+    ) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
         self._strategy = args.scoring_strategy.type
         self._scorer = strategy_scorer(args.scoring_strategy)
-        self._hints = FitHints(rules, cluster, self._checked_requests)
+        self._hints = FitHints(
+            rules, cluster, checked=self._checked_requests, is_row_local=is_row_local
+        )
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeResourcesFit:
         """Make the plugin."""
         args = context.profile.args(cls.name, NodeResourcesFitArgs)
         check_node_resources_fit_args(args)
-        return cls(args, RequestRules.of(context.gates), context.cluster)
+        return cls(
+            args,
+            RequestRules.of(context.gates),
+            context.cluster,
+            is_row_local=lambda pod: context.evaluator.get().is_row_local_for(pod),
+        )
 
     def events_to_register(self) -> Registrations:
         """A pod that goes or shrinks, a node that comes or grows."""

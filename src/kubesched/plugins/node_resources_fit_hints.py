@@ -1,14 +1,14 @@
 """When it is worth trying a pod again that did not fit: something it requests was given back.
 
 Where a node or a pod changed, before is compared with after, once for each change, and then only
-what a pod requests is looked up. Where a pod went, `freed_row` looks at the node that it left:
-hundreds of pods may wait for room, and to wake all of them for each pod that goes would be in vain
+what a pod requests is looked up. Where a pod went, `freed_node` looks at the node that it left:
+hundreds of pods may wait for room, and waking all of them for each pod that goes would be in vain
 for nearly all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 
 from msgspec import Struct
 
@@ -20,7 +20,7 @@ from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.shape import Shape
 from kubesched.errors import ObjectError
 from kubesched.plugins.changes import Prepared, has_place, is_about_itself
-from kubesched.plugins.freed_row import FreedRow
+from kubesched.plugins.freed_node import Checked, FreedNode, IsRowLocal
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
 
@@ -58,12 +58,14 @@ class FitHints:
         self,
         rules: RequestRules,
         cluster: Cluster,
-        checked_requests: Callable[[Shape], Sequence[tuple[str, int]]],
+        *,
+        checked: Checked,
+        is_row_local: IsRowLocal,
     ) -> None:
         self._rules = rules
         self._cluster = cluster
-        #: returns the resources of a shape that the filter looks at, with amounts
-        self._checked_requests = checked_requests
+        self._checked = checked
+        self._is_row_local = is_row_local
         self._freed = Prepared(self._freed_by)
         self._offer = Prepared(_offer_of)
         self._shrunk = Prepared(self._shrunk_in)
@@ -80,18 +82,20 @@ class FitHints:
         ]
 
     def after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether the node of the pod that is gone has room now, or could be made to have."""
+        """Ask whether the node of the pod that is gone has room now, or lets the pod preempt."""
         freed = self._freed(change)
         return freed is not None and freed.helps(pod)
 
-    def _freed_by(self, change: Change[Pod]) -> FreedRow | None:
-        """Return the row on which a pod had, or was to have, a place; None if there is none."""
+    def _freed_by(self, change: Change[Pod]) -> FreedNode | None:
+        """Return the node that a pod was on, or was nominated to; None if there is none."""
         gone = change.old
         if gone is None or not has_place(gone):
             return None
         name = gone.spec.node_name or gone.status.nominated_node_name
         row = self._cluster.table.row_of(name)
-        return None if row is None else FreedRow(self._cluster, row, self._checked_requests)
+        if row is None:
+            return None
+        return FreedNode(self._cluster, row, checked=self._checked, is_row_local=self._is_row_local)
 
     def after_scale_down(self, pod: PodInfo, change: Change[Pod]) -> bool:
         """Ask whether the pod itself, or another on a node, takes less of what it requests."""

@@ -64,8 +64,7 @@ class SchedulingQueue:
         self._clock = clock
         #: returns the plugin that keeps a pod out, "" if none does
         self._gate = gate
-        #: tells whether the plugin that gates a pod would do so again; asked instead of hints
-        #: gives what tells of gated pods whether they are kept out as before, for one event
+        #: returns, for one event, what tells whether a gated pod is kept out as before
         self._holding = holding
         self._observe_hint = observe_hint
         self._max_unschedulable_s = max_unschedulable_s
@@ -283,6 +282,13 @@ class SchedulingQueue:
             pod = self._backing_off.remove(uid) or self._backing_off_errors.remove(uid)
             if pod is not None:
                 self._push_active(pod, events.FORCE_ACTIVATE)
+
+    def try_again(self, uid: str, event: ClusterEvent) -> None:
+        """Try a parked pod again after its backoff, whatever it waits for; a gate still holds."""
+        if uid in self._in_flight:
+            self._in_flight.record(Change(events.FORCE_ACTIVATE), only=uid)
+        elif (parked := self._parked.get(uid)) is not None:
+            self._wake(parked, Wake.AFTER_BACKOFF, event)
 
     def flush_backoff(self) -> None:
         """Let pods go whose backoff is over."""

@@ -33,6 +33,7 @@ from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.tasks import Tasks
 
@@ -54,6 +55,7 @@ class Bindings:
         *,
         cluster: Cluster,
         queue: SchedulingQueue,
+        nominations: Nominations,
         waiting: WaitingPods,
         pre_binding: PreBindingPods,
         failures: FailureHandler,
@@ -68,6 +70,7 @@ class Bindings:
     ) -> None:
         self._cluster = cluster
         self._queue = queue
+        self._nominations = nominations
         self._waiting = waiting
         self._pre_binding = pre_binding
         self._failures = failures
@@ -102,7 +105,7 @@ class Bindings:
         """Assume the pod, reserve, ask for permission, and leave the rest to a task."""
         node_name = decision.node_name
         self._cluster.assume(pod.info, node_name)
-        self._cluster.nominator.clear(pod.info.uid)
+        self._nominations.withdraw(pod.info.uid, placed_on=node_name)
         status, waits = self._reserve(framework, pod, decision)
         if not status.ok:
             self._undo(framework, pod, decision, _turned_away(status))
@@ -166,6 +169,7 @@ class Bindings:
         freed = pod.info
         gone = Change(events.ASSIGNED_POD_DELETE, old=freed.object_on(decision.node_name))
         self._queue.move(gone, only=lambda other: other.uid != freed.uid)
+        self._nominations.review(decision.node_name)
 
     async def _run(
         self,

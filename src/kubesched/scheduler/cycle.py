@@ -61,7 +61,6 @@ class SchedulingCycle:
             ranked = self._rank(framework, state, pod)
             if ranked is not None:
                 return ranked
-            state = CycleState()
             found = self.find(framework, state, pod)
             if isinstance(found, Diagnosis):
                 return self.explain(framework, state, pod, found)

@@ -48,6 +48,7 @@ from kubesched.scheduler.evictions import Evictions
 from kubesched.scheduler.extended_cycle import EXTENDER, ExtendedCycle
 from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.queue_check import QueueCheck
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.reports import StatusReports
@@ -113,7 +114,7 @@ class Engine:
         self._ready = asyncio.Event()
         self.evictions = Evictions(
             api_calls=outside.api_calls,
-            nominator=cluster.nominator,
+            cluster=cluster,
             waiting=self.waiting,
             pre_binding=self._pre_binding,
             recorders=outside.recorders,
@@ -126,11 +127,13 @@ class Engine:
         self.frameworks: dict[str, Framework] = self._make_frameworks(config)
         self.extenders = outside.make_extenders(config)
         self.queue = self._make_queue(config, options)
+        self.nominations = Nominations(cluster, self.queue)
         attempts = Attempts(metrics, clock)
         self.reports = StatusReports(outside.api_calls, outside.find_pod)
         self.failures = FailureHandler(
             cluster=cluster,
             queue=self.queue,
+            nominations=self.nominations,
             reports=self.reports,
             recorders=outside.recorders,
             attempts=attempts,
@@ -139,6 +142,7 @@ class Engine:
         self.bindings = Bindings(
             cluster=cluster,
             queue=self.queue,
+            nominations=self.nominations,
             waiting=self.waiting,
             pre_binding=self._pre_binding,
             failures=self.failures,
@@ -218,7 +222,7 @@ class Engine:
         uid = pod.metadata.uid
         if not self.is_ours(pod):
             self.queue.delete(uid)
-            self.cluster.nominator.clear(uid)
+            self.nominations.withdraw(uid)
         elif uid not in self.queue and not self.cluster.is_assumed(uid):
             try:
                 info = self.cluster.compiler.pending(pod)
@@ -227,7 +231,7 @@ class Engine:
                 return
             self.queue.add(info)
             if pod.status.nominated_node_name:
-                self.cluster.nominator.nominate(info, pod.status.nominated_node_name)
+                self.nominations.nominate(info, pod.status.nominated_node_name)
 
     def _make_frameworks(self, config: SchedulerConfiguration) -> dict[str, Framework]:
         return {

@@ -14,6 +14,7 @@ from kubesched.framework.status import Status, error
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.attempts import Attempts
+from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.reports import StatusReports
 
@@ -28,6 +29,7 @@ class FailureHandler:
         *,
         cluster: Cluster,
         queue: SchedulingQueue,
+        nominations: Nominations,
         reports: StatusReports,
         recorders: Recorders,
         attempts: Attempts,
@@ -35,6 +37,7 @@ class FailureHandler:
     ) -> None:
         self._cluster = cluster
         self._queue = queue
+        self._nominations = nominations
         self._reports = reports
         self._recorders = recorders
         self._attempts = attempts
@@ -123,6 +126,6 @@ class FailureHandler:
 
     def _nominate(self, pod: QueuedPod, nominated_node: str | None) -> None:
         if nominated_node:
-            self._cluster.nominator.nominate(pod.info, nominated_node)
+            self._nominations.nominate(pod.info, nominated_node)
         elif nominated_node is not None:
-            self._cluster.nominator.clear(pod.info.uid)
+            self._nominations.withdraw(pod.info.uid)

@@ -18,6 +18,7 @@ from kubesched.queue import events
 from kubesched.queue.differences import node_events, pod_events
 from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.nominations import Nominations
 
 _log = logging.getLogger(__name__)
 
@@ -25,9 +26,10 @@ _log = logging.getLogger(__name__)
 class NodeHandler:
     """Applies what happens to nodes."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue) -> None:
+    def __init__(self, cluster: Cluster, queue: SchedulingQueue, nominations: Nominations) -> None:
         self._cluster = cluster
         self._queue = queue
+        self._nominations = nominations
 
     def on_add(self, obj: Node, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
         """A node came."""
@@ -47,6 +49,7 @@ class NodeHandler:
         """A node went."""
         self._cluster.remove_node(obj.metadata.name)
         self._queue.move(Change(events.NODE_DELETE, old=obj))
+        self._nominations.review(obj.metadata.name, events.NODE_DELETE)
 
     def _put(self, node: Node) -> bool:
         try:
@@ -126,12 +129,14 @@ class PodHandler:
         cluster: Cluster,
         queue: SchedulingQueue,
         *,
+        nominations: Nominations,
         waiting: WaitingPods,
         is_ours: Callable[[Pod], bool],
         on_unreadable: Callable[[Pod, ObjectError], None],
     ) -> None:
         self._cluster = cluster
         self._queue = queue
+        self._nominations = nominations
         self._waiting = waiting
         #: tells whether one of our profiles is to schedule a pod
         self._is_ours = is_ours
@@ -160,23 +165,26 @@ class PodHandler:
     def on_delete(self, obj: Pod) -> None:
         """A pod went."""
         uid = obj.metadata.uid
-        self._cluster.nominator.clear(uid)
         self._queue.delete(uid)
         if obj.spec.node_name:
             self._cluster.remove_pod(uid)
-            self._queue.move(Change(events.ASSIGNED_POD_DELETE, old=obj))
-            return
-        if self._cluster.is_assumed(uid):
+            self._left(obj)
+        elif self._cluster.is_assumed(uid):
             self._assumed_is_going(obj)
-        elif obj.status.nominated_node_name:
-            self._nomination_ended(obj)
+        self._nominations.withdraw(uid)
 
     # --- inside -----------------------------------------------------------------------------
 
     def _assigned(self, pod: Pod) -> None:
-        self._cluster.nominator.clear(pod.metadata.uid)
-        if self._put(pod):
+        is_known = self._put(pod)
+        self._nominations.withdraw(pod.metadata.uid, placed_on=pod.spec.node_name)
+        if is_known:
             self._queue.move(Change(events.ASSIGNED_POD_ADD, new=pod))
+
+    def _left(self, pod: Pod) -> None:
+        """A pod is gone from its node."""
+        self._queue.move(Change(events.ASSIGNED_POD_DELETE, old=pod))
+        self._nominations.review(pod.spec.node_name)
 
     def _put(self, pod: Pod) -> bool:
         try:
@@ -194,7 +202,7 @@ class PodHandler:
             return
         self._queue.add(info)
         if pod.status.nominated_node_name:
-            self._cluster.nominator.nominate(info, pod.status.nominated_node_name)
+            self._nominations.nominate(info, pod.status.nominated_node_name)
 
     def _update_pending(self, old: Pod, new: Pod) -> None:
         uid = new.metadata.uid
@@ -209,13 +217,10 @@ class PodHandler:
                 self._on_unreadable(new, unreadable)
             return
         self._queue.update(old, info)
-        nominated = new.status.nominated_node_name
-        if nominated:
-            self._cluster.nominator.nominate(info, nominated)
+        if new.status.nominated_node_name:
+            self._nominations.nominate(info, new.status.nominated_node_name)
         elif old.status.nominated_node_name:
-            self._cluster.nominator.clear(uid)
-        if old.status.nominated_node_name and old.status.nominated_node_name != nominated:
-            self._nomination_ended(old)
+            self._nominations.withdraw(uid)
 
     def _assumed_is_going(self, pod: Pod) -> None:
         """A pod is deleted between its placement and its binding."""
@@ -226,11 +231,4 @@ class PodHandler:
         assumed, node_name = self._cluster.pod(uid), self._cluster.node_of(uid)
         self._cluster.forget(uid)
         if assumed is not None and node_name is not None:
-            gone = Change(events.ASSIGNED_POD_DELETE, old=assumed.object_on(node_name))
-            self._queue.move(gone)
-
-    def _nomination_ended(self, pod: Pod) -> None:
-        """Room that was kept for a pod is free for others that had to leave it."""
-        priority = pod.spec.priority or 0
-        gone = Change(events.ASSIGNED_POD_DELETE, old=pod)
-        self._queue.move(gone, only=lambda other: other.priority <= priority)
+            self._left(assumed.object_on(node_name))

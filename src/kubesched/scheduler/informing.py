@@ -42,6 +42,7 @@ class Informers:
         pods = PodHandler(
             engine.cluster,
             engine.queue,
+            nominations=engine.nominations,
             waiting=engine.waiting,
             is_ours=engine.is_ours,
             on_unreadable=engine.failures.refuse,
@@ -72,7 +73,7 @@ class Informers:
     def _of_state(self, client: ApiClient, engine: Engine) -> list[Informer[Any]]:
         cluster, queue = engine.cluster, engine.queue
         workloads = WorkloadHandler(cluster)
-        nodes = self._timed(NodeHandler(cluster, queue), lambda _: "Node")
+        nodes = self._timed(NodeHandler(cluster, queue, engine.nominations), lambda _: "Node")
         return [
             Informer(client, resources.NODES, Node, handler=nodes),
             Informer(client, resources.NAMESPACES, Namespace, handler=NamespaceHandler(cluster)),

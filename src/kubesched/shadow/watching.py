@@ -38,6 +38,7 @@ from kubesched.scheduler.handlers import (
     WorkloadHandler,
 )
 from kubesched.scheduler.informing import RUNNING_PODS
+from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.storage_handlers import StorageHandler
 from kubesched.shadow.attention import WatchOnlyClient
 from kubesched.shadow.backlog import Backlog, QueuedHandler
@@ -93,6 +94,7 @@ class WatchedCluster:
             registrations={},
             backoff=Backoff(),
         )
+        self._nominations = Nominations(self.cluster, self.queue)
         #: what is not taken into account, one line each
         self.notes: list[str] = []
         if config.extenders:
@@ -172,6 +174,7 @@ class WatchedCluster:
         pods = PodHandler(
             self.cluster,
             self.queue,
+            nominations=self._nominations,
             waiting=WaitingPods(),
             is_ours=lambda _pod: True,
             on_unreadable=lambda pod, why: self.notes.append(
@@ -191,7 +194,7 @@ class WatchedCluster:
         cluster = self.cluster
         workloads = WorkloadHandler(cluster)
         return {
-            "Node": NodeHandler(cluster, self.queue),
+            "Node": NodeHandler(cluster, self.queue, self._nominations),
             "Namespace": NamespaceHandler(cluster),
             "Service": workloads,
             "ReplicationController": workloads,

@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kubesched.api import labels, names
-from kubesched.api.meta import LabelSelector
+from kubesched.api.core import Namespace
+from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.storage import StorageClass
+from kubesched.api.workloads import Service
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_counters import Selection
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.resources import CPU
 from kubesched.errors import InvariantError, QuantityError
 from tests.unit.builders import cluster_of, node, on_node, pod
@@ -206,3 +212,49 @@ def test_labels_that_a_pod_gets_by_being_bound_are_no_change_to_its_row() -> Non
     cluster.put_pod(pod("p", node="n1", labels={**zoned, "more": "yes"}))
     assert cluster.table.row_changes.position > before
     cluster.validate()
+
+
+def _pending(cluster: Cluster, name: str = "p") -> PodInfo:
+    return cluster.compiler.pending(pod(name))
+
+
+def _assume_and_forget(cluster: Cluster) -> None:
+    cluster.assume(_pending(cluster), "n1")
+    cluster.forget("p")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda cluster: cluster.put_node(node("n2")),
+        lambda cluster: cluster.put_node(node("n1", labels={"new": "label"})),
+        lambda cluster: cluster.remove_node("n1"),
+        lambda cluster: cluster.put_pod(pod("new", node="n1")),
+        lambda cluster: cluster.remove_pod("there"),
+        lambda cluster: cluster.assume(_pending(cluster), "n1"),
+        _assume_and_forget,
+        lambda cluster: cluster.put_namespace(Namespace(ObjectMeta(name="default"))),
+        lambda cluster: cluster.remove_namespace("default"),
+        lambda cluster: cluster.nominator.nominate(_pending(cluster), "n1"),
+        lambda cluster: cluster.nominator.clear("nominated"),
+        lambda cluster: cluster.workloads.put(Service(ObjectMeta(name="web"))),
+        lambda cluster: cluster.storage.classes.put(StorageClass(ObjectMeta(name="fast"))),
+    ],
+)
+def test_every_change_that_may_matter_to_a_waiting_pod_makes_another_version(
+    change: Callable[[Cluster], object],
+) -> None:
+    """What is left out here is never noticed by the queue when it checks itself."""
+    cluster = cluster_of(node("n1"), pod("there", node="n1"))
+    cluster.nominator.nominate(_pending(cluster, "nominated"), "n1")
+    before = cluster.version
+    change(cluster)
+    assert cluster.version > before
+
+
+@pytest.mark.parametrize(("priority", "want"), [(5, False), (6, True)])
+def test_pods_that_could_be_preempted(priority: int, want: bool) -> None:
+    cluster = cluster_of(node("n1"), pod("there", node="n1", priority=5))
+    assert cluster.has_pods_below(priority) is want
+    cluster.remove_pod("there")
+    assert not cluster.has_pods_below(priority)

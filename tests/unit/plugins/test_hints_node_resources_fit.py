@@ -12,7 +12,7 @@ from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.features import FeatureGates
 from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
-from tests.unit.builders import Lab, container, node, pod
+from tests.unit.builders import Lab, container, node, pod, spread_over
 from tests.unit.plugins.hinting import added, deleted, helps, updated
 
 PLUGIN = "NodeResourcesFit"
@@ -85,20 +85,67 @@ def test_a_pod_that_could_evict_the_rest_is_helped() -> None:
     assert not room_for(polite, lower)
 
 
-def test_a_pod_that_was_promised_a_place_elsewhere_evicts_nobody_here() -> None:
+def nominated(lab: Lab, each: Pod, node_name: str) -> None:
+    lab.cluster.nominator.nominate(lab.pending(each), node_name)
+
+
+def test_a_nominated_pod_waits_for_its_victims_and_looks_for_no_others() -> None:
     lower = pod("lower", node="n", cpu="3", priority=1)
-    assert not room_for(pod("p", cpu="4", priority=5, nominated="m"), lower)
-    assert room_for(pod("p", cpu="1", priority=5, nominated="m"), lower), "it fits as things are"
+    lab = Lab(node("n"), node("m"), lower)
+    large, small = pod("large", cpu="4", priority=5), pod("small", cpu="1", priority=5)
+    for each in (large, small):
+        nominated(lab, each, "m")
+    assert not helps(lab, PLUGIN, large, deleted(GONE))
+    assert helps(lab, PLUGIN, small, deleted(GONE)), "it fits as things are"
 
 
-def test_a_pod_waits_until_the_last_of_its_victims_is_gone() -> None:
-    going = pod("going", node="n", cpu="3", priority=1)
-    meta = replace(going.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
-    promised = pod("p", cpu="4", priority=5, nominated="n")
-    assert not room_for(promised, replace(going, metadata=meta))
-    assert room_for(promised)
-    newcomer = pod("newcomer", node="n", cpu="3", priority=1)
-    assert room_for(promised, newcomer), "somebody came in between, and can be evicted, too"
+@pytest.mark.parametrize(("priority", "want"), [(4, True), (5, False), (6, False)])
+def test_room_reserved_by_nominated_pods_is_no_room(priority: int, want: bool) -> None:
+    """As in the scheduling cycle: pods of the same or a lower priority leave it free."""
+    lab = Lab(node("n"))
+    waiting = pod("p", cpu="2", priority=5)
+    nominated(lab, pod("preemptor", cpu="3", priority=priority), "n")
+    assert helps(lab, PLUGIN, waiting, deleted(GONE)) is want
+
+
+def test_what_a_pod_reserves_itself_is_room_for_it() -> None:
+    lab = Lab(node("n"))
+    waiting = pod("p", cpu="4", priority=5)
+    nominated(lab, waiting, "n")
+    assert helps(lab, PLUGIN, waiting, deleted(GONE))
+
+
+def test_victims_are_not_looked_for_where_nominated_pods_reserve_the_room() -> None:
+    lower = pod("lower", node="n", cpu="2", priority=1)
+    lab = Lab(node("n"), lower)
+    waiting = pod("p", cpu="4", priority=5)
+    assert helps(lab, PLUGIN, waiting, deleted(GONE))
+    nominated(lab, pod("preemptor", cpu="1", priority=5), "n")
+    assert not helps(lab, PLUGIN, waiting, deleted(GONE))
+
+
+@pytest.mark.parametrize(("priority", "want"), [(1, True), (5, False)])
+def test_a_pod_that_is_compared_with_others_may_preempt_on_other_nodes_now(
+    priority: int, want: bool
+) -> None:
+    """A pod that leaves one node may let a spread constraint pass on another, once room is made.
+
+    Only where there are pods that it could preempt.
+    """
+    there = pod("there", node="m", cpu="4", priority=priority)
+    lab = Lab(node("n", cpu="0"), node("m"), there)
+    spread = pod("p", cpu="4", priority=5, spread=[spread_over("zone", app="x")])
+    assert helps(lab, PLUGIN, spread, deleted(GONE)) is want
+    assert not helps(lab, PLUGIN, pod("p", cpu="4", priority=5), deleted(GONE))
+
+
+def test_answers_are_about_the_cluster_as_it_is() -> None:
+    """A change is asked about again when a pod that was in flight comes back."""
+    lab = Lab(node("n"), blocking := pod("there", node="n", cpu="4"))
+    change, waiting = deleted(GONE), pod("p", cpu="2")
+    assert not helps(lab, PLUGIN, waiting, change)
+    lab.cluster.remove_pod(blocking.metadata.uid)
+    assert helps(lab, PLUGIN, waiting, change)
 
 
 # --- pods that shrink -------------------------------------------------------------------------

@@ -105,12 +105,13 @@ class Lab:
         pods = PodHandler(
             self.cluster,
             queue,
+            nominations=engine.nominations,
             waiting=engine.waiting,
             is_ours=engine.is_ours,
             on_unreadable=engine.failures.refuse,
         )
         self.on_pod = RecordedPodHandler(pods, self.journal)
-        self.on_node = NodeHandler(self.cluster, queue)
+        self.on_node = NodeHandler(self.cluster, queue, engine.nominations)
         self.on_namespace = NamespaceHandler(self.cluster)
         self.on_workload = WorkloadHandler(self.cluster)
         self.on_budget = BudgetHandler(self.cluster)

@@ -13,6 +13,7 @@ from kubesched.metrics.recorder import Metrics
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.nominations import Nominations
 from tests.unit.builders import DEFAULT_GATES, Lab, node, on_node, pod
 from tests.unit.queue.queued import Bench as Queue
 
@@ -50,6 +51,7 @@ class Bench:
         self.handler = FailureHandler(
             cluster=self.lab.cluster,
             queue=self.bench.queue,
+            nominations=Nominations(self.lab.cluster, self.bench.queue),
             reports=reports,
             recorders=recorders,
             attempts=Attempts(Metrics(DEFAULT_GATES), self.bench.clock),

@@ -28,6 +28,7 @@ from kubesched.scheduler.handlers import (
     PodHandler,
     WorkloadHandler,
 )
+from kubesched.scheduler.nominations import Nominations
 from tests.unit.builders import node, on_node, pod
 from tests.unit.queue.queued import sort_key
 
@@ -56,10 +57,12 @@ class Bench:
         self._move = self.queue.move
         anything: Any = self.queue
         anything.move = self._note
-        self.nodes = NodeHandler(self.cluster, self.queue)
+        nominations = Nominations(self.cluster, self.queue)
+        self.nodes = NodeHandler(self.cluster, self.queue, nominations)
         self.pods = PodHandler(
             self.cluster,
             self.queue,
+            nominations=nominations,
             waiting=self.waiting,
             is_ours=lambda each: each.spec.scheduler_name == names.DEFAULT_SCHEDULER,
             on_unreadable=lambda each, why: self.unreadable.append(each.metadata.name),

@@ -148,6 +148,19 @@ def test_a_step_ends_when_its_budget_is_spent_and_the_next_goes_on_from_there() 
     assert bench.check.checked == 6, "from the beginning again"
 
 
+def test_room_that_a_nomination_reserved_is_found_once_it_is_cleared() -> None:
+    bench = Bench()
+    nominator = bench.lab.cluster.nominator
+    bench.silently_add_a_large_node()
+    nominator.nominate(bench.lab.pending(pod("preemptor", cpu="8", priority=5)), "large")
+    bench.park("a")
+    bench.check.step(1.0)
+    assert bench.woken() == []
+    nominator.clear("preemptor")
+    bench.check.step(1.0)
+    assert bench.woken() == ["a"]
+
+
 def test_what_a_step_overdraws_is_missing_in_the_next() -> None:
     bench = Bench(seconds_per_look=4.0)
     for number in range(20):
