@@ -106,7 +106,7 @@ class Ranker:
         """Return what rows can take the pod, and how good they are for it.
 
         Only where some row can, and where what is kept of the rows themselves is of use: None
-        otherwise, and then this is as if it had not been asked.
+        otherwise. What PreFilter plugins answered is then in the state, for the full evaluation.
         """
         self._plans.shed()
         plan = self._plans.plan(pod.shape.row_shape)
@@ -148,7 +148,7 @@ class Ranker:
         timed = self._observer.sampled
         started = self._observer.now() if timed else 0.0
         for name, plugin in asked.plugins:
-            result = plugin.pre_filter(state, pod, everywhere)
+            result = state.pre_filtered[name] = plugin.pre_filter(state, pod, everywhere)
             if timed:
                 started = self._pre_filter_lap(name, result.status.code, started)
             if result.status.code is Code.SKIP:

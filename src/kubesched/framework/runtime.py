@@ -7,7 +7,7 @@ pod and one node.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Container, Mapping
 
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
@@ -106,13 +106,15 @@ class Framework:
         plugin = self._gates.get(gate)
         if plugin is None:
             return lambda _: False
-        kept_out = plugin.kept_out()
-        if kept_out is not None:
-            return lambda pod: pod.uid in kept_out
+        kept_out: Container[str] | None = None
+        try:
+            kept_out = plugin.kept_out()
+        except Exception:  # noqa: BLE001 (other pods must not lose a wake-up for a plugin's bug)
+            _log.exception("plugin %s failed to list the pods it keeps out", gate)
 
         def is_held(pod: PodInfo) -> bool:
             try:
-                return not plugin.pre_enqueue(pod).ok
+                return not plugin.pre_enqueue(pod).ok if kept_out is None else pod.uid in kept_out
             except Exception:  # noqa: BLE001 (asked again, and reported, when the pod is woken)
                 return False
 

@@ -100,6 +100,8 @@ class Scoring:
                 continue
             if at_once and not sampled:
                 weighted = plugin.weighted(state, pod, nodes, weight)
+                if weighted is not None and not plugin.proven_range:
+                    _check_range(plugin, weighted, weight)
             else:
                 weighted = self._weighted(plugin, state, pod, nodes, weight)
             if weighted is not None:
@@ -205,9 +207,9 @@ def _is_skip(plugin: str, status: Status) -> bool:
     return False
 
 
-def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
-        wrong = scores.min() if scores.min() < 0 else scores.max()
+def _check_range(plugin: RowScore | Score, scores: Int64Array, weight: int = 1) -> None:
+    if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE * weight):
+        wrong = (scores.min() if scores.min() < 0 else scores.max()) // weight
         text = (
             f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" '
             f"returns an invalid score {wrong}, "

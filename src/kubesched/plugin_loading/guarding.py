@@ -42,6 +42,8 @@ _INSTEAD: Final[dict[str, Callable[[str], object]]] = {
     "post_filter": lambda text: PostFilterResult(error(text)),
     # Anything may help: better to try a pod in vain than to forget it.
     "events_to_register": lambda _text: None,
+    # Then each pod is asked about by itself.
+    "kept_out": lambda _text: None,
     "unreserve": lambda _text: None,
     "post_bind": lambda _text: None,
     # Behind all others: a pod that cannot be ordered must not keep others waiting.
@@ -56,10 +58,13 @@ _ENDING: Final = (
     "turned_away",
     "pre_score",
     "score",
+    "weighted",
     "normalize",
     "epoch",
 )
 _ASYNC: Final = ("pre_bind", "bind")
+#: All that a plugin may write; `create` is guarded where plugins are made.
+GUARDED_METHODS: Final = frozenset({*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC, "create"})
 #: Methods that say the same as others for less → those others.
 _SHORT_FOR: Final[dict[str, tuple[str, ...]]] = {
     "turned_away": ("filter",),
@@ -214,6 +219,8 @@ def _wrapped_status(method: str, own: Method) -> Method:
 
 def _wrapped_ending(method: str, own: Method) -> Method:
     check = _CHECKS.get(method, _unchecked)
+    #: which argument says how many answers there must be: the last one, but for the weight
+    about = -2 if method == "weighted" else -1
 
     @wraps(own)
     def guarded_method(self: Plugin, *arguments: object) -> object:
@@ -221,7 +228,7 @@ def _wrapped_ending(method: str, own: Method) -> Method:
         now = watch.timer
         started = now()
         try:
-            return check(own(self, *arguments), arguments[-1])
+            return check(own(self, *arguments), arguments[about])
         except AttemptError:
             raise
         except Exception as bug:
@@ -366,5 +373,6 @@ _CHECKS: Final[dict[str, Callable[[object, Any], object]]] = {
     "filter": _checked_verdict,
     "turned_away": _checked_masks,
     "score": _checked_scores,
+    "weighted": _checked_scores,
     "normalize": _checked_scores,
 }

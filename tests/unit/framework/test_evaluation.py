@@ -42,7 +42,7 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
-from tests.unit.builders import Lab, node, pod
+from tests.unit.builders import Lab, named, node, pod, requires
 
 NODES = (node("a"), node("b"), node("c"))
 
@@ -390,6 +390,36 @@ def test_a_nomination_does_not_get_around_pre_filter() -> None:
     lab = Lab(*NODES, only=["NodeAffinity"])
     conflict = pod(nominated="b", node_selector={"no": "such"})
     assert lab.feasible(conflict) == []
+
+
+@pytest.mark.parametrize("nominated", ["b", "c"])
+def test_whoever_rejects_the_nominated_node_joins_the_plugins_that_restricted_the_nodes(
+    nominated: str,
+) -> None:
+    """And the node keeps its own reason, whether it is one of those nodes or not."""
+    full = pod("there", node=nominated, cpu="4")
+    lab = Lab(*NODES, full, only=["NodeAffinity", "NodeResourcesFit"])
+    only_b = requires(named("b"))
+    asking = pod(
+        "me", cpu="1" if nominated == "b" else "5", node_affinity=only_b, nominated=nominated
+    )
+    diagnosis = lab.diagnosis(asking)
+    counts = {
+        "b": "1 Insufficient cpu, 2 node(s) didn't satisfy plugin(s) "
+        "[NodeAffinity NodeResourcesFit]",
+        "c": "1 Insufficient cpu, 1 node(s) didn't match Pod's node affinity/selector, "
+        "1 node(s) didn't satisfy plugin(s) [NodeAffinity]",
+    }
+    assert diagnosis.message() == f"0/3 nodes are available: {counts[nominated]}."
+    assert diagnosis.unschedulable_plugins == {"NodeAffinity", "NodeResourcesFit"}
+
+
+def test_a_plugin_that_fails_on_a_nominated_node_outside_the_set_does_not_end_the_attempt() -> None:
+    fails = filters("Bad", {"c": error("disk on fire")})
+    lab = Lab(*NODES, plugins=[fails], only=["NodeAffinity"])
+    assert lab.feasible(pod(node_affinity=requires(named("b")), nominated="c")) == ["b"]
+    with pytest.raises(AttemptError, match="disk on fire"):
+        lab.find(pod(node_affinity=requires(named("b"), named("c")), nominated="c"))
 
 
 def _with_nominated(priority: int, *, cpu: str = "3", node_name: str = "b") -> Lab:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Container
 from typing import ClassVar
 
 import pytest
@@ -108,6 +108,34 @@ def test_a_pod_that_no_gate_refuses_may_pass() -> None:
 def test_whatever_is_not_success_is_a_refusal(status: Status) -> None:
     bench = TestBench(Gate, A=status)
     assert bench.framework.gate(bench.pod).plugin == "A"
+
+
+class BrokenList(Gate):
+    """A gate that cannot say which pods it keeps out."""
+
+    def kept_out(self) -> Container[str] | None:
+        raise ValueError("no list")
+
+
+class BrokenContainer:
+    def __contains__(self, uid: object) -> bool:
+        raise ValueError("no answer")
+
+
+class BrokenMember(Gate):
+    """A gate whose list cannot be looked into."""
+
+    def kept_out(self) -> Container[str] | None:
+        return BrokenContainer()
+
+
+@pytest.mark.parametrize(("gate", "held"), [(BrokenList, True), (BrokenMember, False)])
+def test_a_gate_that_fails_is_asked_pod_by_pod_or_when_the_pod_is_woken(
+    gate: type[Gate], held: bool
+) -> None:
+    """The queue wakes one pod after the other: none may lose its turn to a plugin's bug."""
+    bench = TestBench(gate, A=unresolvable("no"))
+    assert bench.framework.holding("A")(bench.pod) is held
 
 
 # --- PostFilter -------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -31,8 +31,10 @@ from kubesched.framework.node_by_node import (
     ShapeView,
 )
 from kubesched.framework.plugin import (
+    EXTENSION_POINTS,
     Bind,
     Filter,
+    Normalize,
     Permit,
     Plugin,
     PostBind,
@@ -51,7 +53,7 @@ from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.logs.formats import ERR, FIELDS
-from kubesched.plugin_loading.guarding import guarded
+from kubesched.plugin_loading.guarding import GUARDED_METHODS, guarded
 from kubesched.plugin_loading.watching import PERIOD_S
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
@@ -168,6 +170,9 @@ class Careless(PreEnqueue, QueueSort, PostFilter, Reserve, Permit, Bind, PostBin
     def pre_enqueue(self, pod: PodInfo) -> Status:
         raise ValueError("pre_enqueue")
 
+    def kept_out(self) -> Container[str] | None:
+        raise ValueError("kept_out")
+
     def sort_key(self, pod: Any) -> tuple[float, ...]:
         raise ValueError("sort_key")
 
@@ -212,7 +217,20 @@ def test_every_other_point_fails_with_a_status_and_never_with_an_exception() -> 
     assert plugin.post_bind(None, None, "n") is None
     assert plugin.events_to_register() is None
     assert plugin.sort_key(None) > (1.0, 2.0)
-    assert failures(bench, "Careless") == 9
+    assert plugin.kept_out() is None
+    assert failures(bench, "Careless") == 10
+
+
+def test_there_is_no_method_of_a_plugin_that_is_not_guarded() -> None:
+    """A method that the framework calls, and that nothing guards, takes the scheduler with it."""
+    points = {base for classes in EXTENSION_POINTS.values() for base in classes}
+    methods = {
+        name
+        for base in (Plugin, Normalize, *points)
+        for name in vars(base)
+        if callable(getattr(base, name)) and not name.startswith("_")
+    }
+    assert methods == GUARDED_METHODS
 
 
 class FailingPreFilter(PreFilter, Filter):
@@ -358,6 +376,40 @@ def test_a_row_that_nothing_is_said_against_passes(
     monkeypatch.setattr(OneRow, "refuses", answer)
     for number in range(32):
         assert bench.schedule(bench.pod(f"p{number}", cpu=1)).node
+
+
+def weighted(answer: Callable[[int], Any]) -> type[Plugin]:
+    class Says(Score):
+        name = "Says"
+
+        def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
+            return np.zeros(len(nodes), dtype=np.int64)
+
+        def weighted(
+            self, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
+        ) -> Int64Array | None:
+            said: Int64Array | None = answer(len(nodes))
+            return said
+
+    return Says
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (lambda _: 1 // 0, "ZeroDivisionError"),
+        (lambda n: np.ones(n + 1, np.int64), "3 scores for 2 nodes"),
+        (lambda n: np.full(n, 101), 'plugin "Says" returns an invalid score 101'),
+        (lambda n: np.full(n, -1), 'plugin "Says" returns an invalid score -1'),
+    ],
+)
+def test_scores_that_are_weighted_already_are_checked_like_others(
+    answer: Callable[[int], Any], said: str
+) -> None:
+    bench = bench_with(weighted(answer))
+    # From the second pod of a kind on, totals are kept and scores come weighted.
+    messages = [bench.schedule(bench.pod(f"p{number}", cpu=1)).message for number in range(3)]
+    assert said in messages[-1]
 
 
 def test_scores_out_of_range_are_refused_as_in_kube_scheduler() -> None:

@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from typing import Any, ClassVar
+
 import numpy as np
+import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.framework.plugin import Score
-from kubesched.framework.status import Code, error
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, PreScore, Score
+from kubesched.framework.status import SUCCESS, Code, Status, error
+from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
-from tests.unit.builders import Lab, node, pod
+from tests.unit.builders import Lab, must, named, node, pod, pod_term, requires
 from tests.unit.framework.test_evaluation import filters, scores
 
 
@@ -103,3 +112,46 @@ def test_a_profile_that_does_not_ask_for_some_gets_all_nodes() -> None:
     decision = schedule(lab, pod())
 
     assert (decision.feasible_nodes, decision.evaluated_nodes) == (300, 300)
+
+
+class Counting(PreFilter, Filter, PreScore, Score):
+    """Takes note of how often each point asks it in one attempt."""
+
+    name = "Counting"
+    asked: ClassVar[Counter[str]] = Counter()
+
+    def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:
+        Counting.asked["PreFilter"] += 1
+        return PreFilterResult()
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+        return ALL_PASS
+
+    def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
+        Counting.asked["PreScore"] += 1
+        return SUCCESS
+
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
+        Counting.asked["Score"] += 1
+        return np.zeros(len(nodes), dtype=np.int64)
+
+
+@pytest.mark.parametrize(
+    ("asking", "points"),
+    [
+        pytest.param({"cpu": "1"}, {"PreFilter", "PreScore", "Score"}, id="fits"),
+        pytest.param({"cpu": "9"}, {"PreFilter"}, id="fits nowhere"),
+        pytest.param({"node_affinity": requires(named("a"))}, {"PreFilter"}, id="one node only"),
+        pytest.param({"nominated": "a"}, {"PreFilter"}, id="nominated"),
+        pytest.param(
+            {"cpu": "1", "near": must(pod_term("zone", app="none"))}, {"PreFilter"}, id="no company"
+        ),
+    ],
+)
+def test_a_plugin_is_asked_once_at_each_point(asking: dict[str, Any], points: set[str]) -> None:
+    """However often pods of the kind came before, which decides what is known of them."""
+    lab = Lab(node("a"), node("b"), plugins=[Counting])
+    for _ in range(20):
+        Counting.asked.clear()
+        schedule(lab, pod(**asking))
+        assert Counting.asked == dict.fromkeys(points, 1)
