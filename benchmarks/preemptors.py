@@ -1,11 +1,13 @@
 """What preemption costs while many pods preempt at once, beside kube-scheduler on the same work.
 
-Every node is full of pods of low priority, and as many pods of high priority come as there are
-victims, so that each of them has to preempt one. A pretended kubelet lets victims terminate after
-a second. Both schedulers have the client-side rate limit that they have by default (50 requests a
-second), under which calls leave seconds after they were decided.
+Every node is full of pods of low priority, and pods of high priority come, each of which has to
+preempt one; if there are fewer victims than preemptors, the others go on waiting. A pretended
+kubelet lets victims terminate after a second. Both schedulers have the client-side rate limit that
+they have by default (50 requests a second), under which calls leave seconds after they were
+decided.
 
     python -m benchmarks.preemptors --preemptors 30 300
+    python -m benchmarks.preemptors --preemptors 300 --victims 30
 """
 
 from __future__ import annotations
@@ -13,12 +15,10 @@ from __future__ import annotations
 import argparse
 import asyncio
 import contextlib
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 from kubesched.api.core import Pod
 from kubesched.bench import assets, schedulers
@@ -105,18 +105,18 @@ def pod(name: str, *, priority: int, node_name: str | None = None) -> Json:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def measure(candidate: Candidate, count: int) -> Outcome:
-    with tempfile.TemporaryDirectory() as folder, RealPlane(Path(folder), {}) as plane:
+async def measure(candidate: Candidate, count: int, victims: int) -> Outcome:
+    with RealPlane(assets.folder(), {}) as plane:
         scheduler = SchedulerProcess(candidate, plane, DEFAULT_LIMITS)
         async with ApiClient(kubeconfig.load(plane.admin_kubeconfig)) as client:
             kubelet = Kubelet(client)
-            await _fill(client, count)
+            await _fill(client, victims)
             informer = Informer(client, resources.PODS, Pod, handler=kubelet)
             watching = asyncio.ensure_future(informer.run())
             await informer.synced.wait()
             scheduler.start()
             try:
-                return await _run(candidate, scheduler, client, kubelet, count)
+                return await _run(candidate, scheduler, client, kubelet, count, victims)
             finally:
                 await scheduler.stop()
                 watching.cancel()
@@ -144,6 +144,7 @@ async def _run(
     client: ApiClient,
     kubelet: Kubelet,
     count: int,
+    victims: int,
 ) -> Outcome:
     access = scheduler.metrics_access
     if access is None:
@@ -154,7 +155,7 @@ async def _run(
         started = time.monotonic()
         preemptors = [pod(name, priority=1000) for name in names]
         await _create(client, resources.PODS.collection(namespace=NAMESPACE), preemptors)
-        while sum(name in kubelet.bound_at for name in names) < count:
+        while sum(name in kubelet.bound_at for name in names) < min(count, victims):
             scheduler.check()
             if time.monotonic() - started > TIMEOUT_S:
                 break
@@ -220,6 +221,7 @@ def _sum(text: str, name: str, having: str = "") -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--preemptors", type=int, nargs="+", default=[30, 300])
+    parser.add_argument("--victims", type=int, help="as many as preemptors unless given")
     parser.add_argument("--schedulers", default="ours,kube-scheduler")
     options = parser.parse_args()
     candidates = schedulers.parse(options.schedulers, assets.folder())
@@ -227,7 +229,7 @@ def main() -> None:
     print(f"{head} requests CPU s")
     for count in options.preemptors:
         for candidate in candidates:
-            out = asyncio.run(measure(candidate, count))
+            out = asyncio.run(measure(candidate, count, options.victims or count))
             print(
                 f"{count:10} {out.scheduler:15} {out.bound:6} {out.seconds:8.1f} {out.attempts:8} "
                 f"{out.most_attempts:12} {out.deletes:9} {out.events:6} {out.requests:8} "
