@@ -176,6 +176,7 @@ class App:
                 background = [
                     *(tasks.create_task(recorder.run()) for recorder in self._recorders.values()),
                     *(tasks.create_task(informer.run()) for informer in self.informers.all),
+                    tasks.create_task(garbage.collect_when_idle(self._is_idle)),
                 ]
                 try:
                     if not delays_cache:
@@ -217,6 +218,10 @@ class App:
         finally:
             for helper in helpers:
                 helper.cancel()
+
+    def _is_idle(self) -> bool:
+        """Tell whether no pod is being scheduled or bound."""
+        return not self.queue.active_count and not self.queue.in_flight_count
 
     async def _drain(self) -> None:
         """Finish what is under way, as far as that does not take long."""

@@ -68,13 +68,15 @@ class HttpConnection(asyncio.Protocol):
     )
 
     transport: asyncio.Transport
+    #: as long as the connection lasts: it refers to us, and every connection would be a cycle that
+    #: stays until the garbage collector comes
+    _parser: httptools.HttpResponseParser
 
     def __init__(self, peer: str, on_lost: Callable[[HttpConnection], None]) -> None:
         self._loop = asyncio.get_running_loop()
         #: ``host:port`` for messages
         self.peer = peer
         self._on_lost = on_lost
-        self._parser = httptools.HttpResponseParser(self)
         #: what came of the current answer until its head was complete
         self._head: list[bytes] = []
         self._head_done = False
@@ -87,12 +89,14 @@ class HttpConnection(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """Keep the transport."""
         self.transport = cast("asyncio.Transport", transport)
+        self._parser = httptools.HttpResponseParser(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Finish or fail what is under way."""
         self.closed = self.lost = True
         self._ended(exc)
         self._on_lost(self)
+        del self._parser
 
     def data_received(self, data: bytes) -> None:
         """Feed the parser."""

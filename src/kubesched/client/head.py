@@ -40,6 +40,7 @@ class _Collector:
         with contextlib.suppress(httptools.HttpParserError, httptools.HttpParserUpgrade):
             for piece in pieces:
                 self._parser.feed_data(piece)
+        del self._parser  # it refers to us, and only the garbage collector would free the two
         return self._headers
 
     def on_header(self, name: bytes, value: bytes) -> None:

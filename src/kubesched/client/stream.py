@@ -20,7 +20,16 @@ _HIGH_WATER_BYTES = 1 << 20
 class StreamConnection(HttpConnection):
     """A connection for one request whose answer may never end."""
 
-    __slots__ = ("_chunks", "_complete", "_error", "_paused", "_size", "_status", "_waiter")
+    __slots__ = (
+        "_chunks",
+        "_complete",
+        "_error",
+        "_has_failed",
+        "_paused",
+        "_size",
+        "_status",
+        "_waiter",
+    )
 
     def __init__(self, peer: str, on_lost: Callable[[HttpConnection], None]) -> None:
         super().__init__(peer, on_lost)
@@ -29,6 +38,8 @@ class StreamConnection(HttpConnection):
         self._status = 0
         self._paused = False
         self._complete = False
+        self._has_failed = False
+        #: why, until the reader has been told
         self._error: ClientError | None = None
         self._waiter: asyncio.Future[None] | None = None
 
@@ -36,8 +47,8 @@ class StreamConnection(HttpConnection):
         """Send the request and wait for the head of the answer."""
         self.transport.write(message)
         while not self._head_done:
-            if self._error is not None:
-                raise self._error
+            if self._has_failed:
+                raise self._take_error()
             await self._wait(timeout_s)
         return StreamResponse(self, self._status, Head(self._head), inactivity_timeout_s=timeout_s)
 
@@ -46,8 +57,8 @@ class StreamConnection(HttpConnection):
         while not self._chunks:
             if self._complete:
                 return b""
-            if self._error is not None:
-                raise self._error
+            if self._has_failed:
+                raise self._take_error()
             await self._wait(timeout_s)
         chunks, self._chunks = self._chunks, []
         self._size = 0
@@ -74,15 +85,21 @@ class StreamConnection(HttpConnection):
             self._wake()
 
     def _expects_data(self) -> bool:
-        return not self._complete and self._error is None
+        return not self._complete and not self._has_failed
 
     def _completed(self) -> None:
         self._complete = True
         self._wake()
 
     def _failed(self, error: ClientError) -> None:
+        self._has_failed = True
         self._error = error
         self._wake()
+
+    def _take_error(self) -> ClientError:
+        """Hand the error over: its traceback leads to our reader, and from there back to us."""
+        error, self._error = self._error, None
+        return error or ConnectionFailedError(f"{self.peer}: the connection has failed before")
 
     async def _wait(self, timeout_s: float) -> None:
         waiter: asyncio.Future[None] = self._loop.create_future()

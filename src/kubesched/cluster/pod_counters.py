@@ -2,7 +2,8 @@
 
 Topology spread and inter-pod affinity ask for such counts. A counter is made the first time one
 asks for it, from the label sets, and from then on follows every pod that is added or removed; it is
-never recounted. Those longest unused are dropped when there are too many.
+never recounted. Those longest unused are dropped when there are too many, and those that count
+nothing, which rollouts leave behind, when they are as many as the others.
 
 Nearly every selector asks for one value, or one of a few, of some label. Both selectors and label
 sets are found by that, so that neither is compared with all of the others.
@@ -29,6 +30,8 @@ Scope = tuple[str | None, Pair | None]
 
 #: How much memory all counters may take.
 LIMIT_BYTES = 256 << 20
+#: So many counters are never too many, whatever they count.
+FEW_COUNTERS = 64
 
 
 class Selection(Struct, frozen=True, cache_hash=True):
@@ -83,6 +86,8 @@ class PodCounters:
         self._by_scope: dict[Scope, dict[Selection, PodCounter]] = {}
         #: how many were dropped, and count nothing any more, whoever still knows them
         self.dropped = 0
+        #: with so many, those that count nothing are looked for
+        self._tidy_at = FEW_COUNTERS
         #: namespace → label, None for all → label sets that have pods on some row
         self._label_sets: dict[str, dict[Pair | None, dict[LabelSet, None]]] = {}
 
@@ -178,16 +183,24 @@ class PodCounters:
             for _, counter in zip(range(8), reversed(self._counters.values()), strict=False)
         ]
         while self._counters and len(self._counters) * max(recent) > self._limit_bytes:
-            selection, dropped = self._counters.popitem(last=False)
-            self.dropped += 1
-            for scope in selection.scopes:
-                in_scope = self._by_scope[scope]
-                del in_scope[selection]
-                if not in_scope:
-                    del self._by_scope[scope]
-            for labels in self._in_scope(selection):
-                if dropped in labels.counters:
-                    labels.counters.remove(dropped)
+            self._drop(next(iter(self._counters)))
+        if len(self._counters) >= self._tidy_at:
+            for selection in [each for each, counts in self._counters.items() if not counts.total]:
+                self._drop(selection)
+            # Twice as many as are left: so each is looked at about once for each new one.
+            self._tidy_at = max(FEW_COUNTERS, 2 * len(self._counters))
+
+    def _drop(self, selection: Selection) -> None:
+        dropped = self._counters.pop(selection)
+        self.dropped += 1
+        for scope in selection.scopes:
+            in_scope = self._by_scope[scope]
+            del in_scope[selection]
+            if not in_scope:
+                del self._by_scope[scope]
+        for labels in self._in_scope(selection):
+            if dropped in labels.counters:
+                labels.counters.remove(dropped)
 
     def validate(self, size: int) -> None:
         """Recount every counter from the label sets."""

@@ -31,3 +31,7 @@ class Recent(Generic[K, V]):
         self._entries[key] = value
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything."""
+        self._entries.clear()

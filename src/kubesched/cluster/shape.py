@@ -51,10 +51,16 @@ class Shape:
         #: what scoring takes it to request, with a default where containers say nothing
         self.scoring_requests = scoring_requests
         self.host_ports = host_ports(spec)
-        #: the same without any wish about other pods: all that matters to a row by itself
-        self.row_shape = row_shape or self
+        # Not self where there is none: a shape that refers to itself outlives its last pod until
+        # the garbage collector comes.
+        self._row_shape = row_shape
         #: namespace → terms, which by default are about pods of their own namespace
         self._terms: dict[str, PodTerms] = {}
+
+    @property
+    def row_shape(self) -> Shape:
+        """The same without any wish about other pods: all that matters to a row by itself."""
+        return self._row_shape or self
 
     @cached_property
     def node_selector(self) -> SelectorMatch:
@@ -70,6 +76,16 @@ class Shape:
         wanted = [container.image for container in containers]
         wanted += [volume.image.reference for volume in self.spec.volumes if volume.image]
         return tuple(normalized_image_name(image) for image in wanted)
+
+    def copy(self) -> Shape:
+        """Return the same as an object of its own, for what is not to keep this one."""
+        return Shape(
+            self.spec,
+            node_name=self.node_name,
+            requests=self.requests,
+            scoring_requests=self.scoring_requests,
+            row_shape=self._row_shape,
+        )
 
     def terms_in(self, namespace: str) -> PodTerms:
         """Return the affinity terms of a pod of this shape in a namespace."""

@@ -3,9 +3,9 @@
     row shape ──without requests──> Answers of plugins that look at nodes alone ──┬──> ShapePlan
         └─────────────────────────> Answers of those that look at pods, too ──────┘
 
-A plan is made when a shape is first seen by a profile. What it knows of nodes by themselves it has
-in common with all plans whose shapes are the same but for what they request: sizes differ from pod
-to pod more than anything else does.
+A plan is made when a shape is first seen by a profile, and goes with the last pod of the shape.
+What it knows of nodes by themselves it has in common with all plans whose shapes are the same but
+for what they request: sizes differ from pod to pod more than anything else does.
 """
 
 from __future__ import annotations
@@ -37,6 +37,8 @@ PLAN_BYTES = 256 << 20
 #: What a plan takes: its objects, and a few columns.
 PLAN_OVERHEAD_BYTES = 12 << 10
 ROW_BYTES = 64
+#: So many plans outlive their pods: often the next pod like the one that went is about to come.
+PLANS_WITHOUT_PODS = 64
 
 
 class ScorePlugins:
@@ -194,7 +196,10 @@ class Plans:
         self._table = table
         self._book = book
         self._limit_bytes = limit_bytes
-        self._plans: OrderedDict[Shape, ShapePlan] = OrderedDict()
+        #: the longest unused first
+        self._plans: OrderedDict[ref[Shape], ShapePlan] = OrderedDict()
+        #: shapes that stay although their pods may be gone
+        self._held: Recent[Shape, Shape] = Recent(PLANS_WITHOUT_PODS)
         #: the one that was made last, if it is still there
         self._newest: Callable[[], ShapePlan | None] = lambda: None
         #: what is asked of nodes by themselves → what is known of them, as long as a plan needs it
@@ -205,20 +210,25 @@ class Plans:
 
     def plan(self, shape: Shape) -> ShapePlan:
         """Return the plan for a shape."""
-        plan = self._plans.get(shape)
+        key = ref(shape)
+        plan = self._plans.get(key)
+        if self._held.get(shape) is None:
+            self._held[shape] = shape
         if plan is None:
             self._make_room()
-            plan = self._plans[shape] = ShapePlan(
-                shape,
-                on_node=self._about_nodes(shape),
-                on_pods=Answers(shape, self._on_pods, self._columns),
+            # Not of the shape itself: a plan that refers to it would keep it, and so itself.
+            like_it = shape.copy()
+            plan = self._plans[ref(shape, self._forget)] = ShapePlan(
+                like_it,
+                on_node=self._about_nodes(like_it),
+                on_pods=Answers(like_it, self._on_pods, self._columns),
                 scores=self._scores,
                 columns=self._columns,
                 book=self._book,
             )
             self._newest = ref(plan)
         else:
-            self._plans.move_to_end(shape)
+            self._plans.move_to_end(key)
         return plan
 
     def shed(self) -> None:
@@ -232,6 +242,7 @@ class Plans:
 
     def clear(self) -> None:
         """Give all plans up, and with them the numbers of the book that their columns hold."""
+        self._held.clear()
         while self._plans:
             self._drop_oldest()
         for shared in list(self._shared.values()):
@@ -261,6 +272,12 @@ class Plans:
         per_plan = PLAN_OVERHEAD_BYTES + self._table.size * ROW_BYTES
         while len(self._plans) > max(self._limit_bytes // per_plan, 1):
             self._drop_oldest()
+
+    def _forget(self, key: ref[Shape]) -> None:
+        """Drop the plan of a shape that no pod has any more."""
+        dropped = self._plans.pop(key, None)
+        if dropped is not None:
+            dropped.release()
 
     def _drop_oldest(self) -> None:
         _, dropped = self._plans.popitem(last=False)

@@ -89,8 +89,9 @@ class PodRelations:
         self._hard_weight = hard_weight
         #: labels → terms → relations, as long as there are pods with these labels
         self._known: WeakKeyDictionary[LabelSet, Recent[PodTerms, Relations]] = WeakKeyDictionary()
-        #: with the epoch of namespaces that they are true for
-        self._selections: Recent[tuple[AffinityTerm, ...], tuple[int, Selection]] = Recent()
+        #: of the epoch of namespaces that they are true for
+        self._selections: Recent[tuple[AffinityTerm, ...], Selection] = Recent()
+        self._selections_epoch = -1
 
     def of(self, pod: PodInfo) -> Relations:
         """Return the relations of a pod, as they are now."""
@@ -151,10 +152,13 @@ class PodRelations:
     def _counter(self, terms: tuple[AffinityTerm, ...]) -> PodCounter:
         """Return the counter of existing pods that all of a pod's own terms are about."""
         epoch = self._table.term_counters.epoch
-        known = self._selections.get(terms)
-        if known is None or known[0] != epoch:
-            known = self._selections[terms] = epoch, self._selection_of_all(terms)
-        return self._table.pod_counter(known[1])
+        if epoch != self._selections_epoch:
+            self._selections.clear()
+            self._selections_epoch = epoch
+        selection = self._selections.get(terms)
+        if selection is None:
+            selection = self._selections[terms] = self._selection_of_all(terms)
+        return self._table.pod_counter(selection)
 
     def _selection_of_all(self, terms: Sequence[AffinityTerm]) -> Selection:
         if any(each.selector.nothing for each in terms):

@@ -17,6 +17,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Iterator, Sequence
+from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import numpy.typing as npt
@@ -73,6 +75,9 @@ SYSTEM_CONSTRAINTS = (
         max_skew=5, topology_key=names.LABEL_ZONE, when_unsatisfiable=SCHEDULE_ANYWAY
     ),
 )
+
+#: The constraints of so many owners of pods with the same labels are remembered.
+MOST_OWNERS: Final = 16
 
 
 class PodConstraints(Struct, frozen=True):
@@ -141,12 +146,15 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         self._cluster = cluster
         self._table = cluster.table
         self._eligibility = Eligibility(cluster.table, comparisons=comparisons)
-        self._constraints: Recent[tuple[Shape, LabelSet], PodConstraints] = Recent()
+        #: as long as there are pods with this shape and these labels
+        self._constraints: WeakKeyDictionary[Shape, WeakKeyDictionary[LabelSet, PodConstraints]]
+        self._constraints = WeakKeyDictionary()
         self._domains: Recent[Hashable, Domains] = Recent(limit=256)
-        #: with the version of services and owners that they were compiled for
-        self._default_for: Recent[
-            tuple[LabelSet, tuple[OwnerReference, ...]], tuple[int, PodConstraints]
-        ] = Recent()
+        #: labels → owners → constraints, with the version of services and owners that they were
+        #: compiled for
+        self._default_for: WeakKeyDictionary[
+            LabelSet, Recent[tuple[OwnerReference, ...], tuple[int, PodConstraints]]
+        ] = WeakKeyDictionary()
         self._hints = SpreadHints(
             lambda pod: self._constraints_of(pod).hard,
             match_label_keys=match_label_keys,
@@ -307,10 +315,12 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 
     def _constraints_of(self, pod: PodInfo) -> PodConstraints:
         if pod.shape.spec.topology_spread_constraints:
-            key = (pod.shape, pod.labels)
-            constraints = self._constraints.get(key)
+            of_shape = self._constraints.get(pod.shape)
+            if of_shape is None:
+                of_shape = self._constraints[pod.shape] = WeakKeyDictionary()
+            constraints = of_shape.get(pod.labels)
             if constraints is None:
-                constraints = self._constraints[key] = self._compile(pod)
+                constraints = of_shape[pod.labels] = self._compile(pod)
             return constraints
         return self._default_constraints(pod)
 
@@ -332,11 +342,14 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         if not self._defaults:
             return NO_CONSTRAINTS
         # Pods of one owner with the same labels are of the same kind until a service changes.
-        key = (pod.labels, pod.pod.metadata.owner_references)
+        of_labels = self._default_for.get(pod.labels)
+        if of_labels is None:
+            of_labels = self._default_for[pod.labels] = Recent(limit=MOST_OWNERS)
+        owners = pod.pod.metadata.owner_references
         version = self._cluster.workloads.version
-        known = self._default_for.get(key)
+        known = of_labels.get(owners)
         if known is None or known[0] != version:
-            known = self._default_for[key] = (version, self._compile_defaults(pod))
+            known = of_labels[owners] = (version, self._compile_defaults(pod))
         return known[1]
 
     def _compile_defaults(self, pod: PodInfo) -> PodConstraints:

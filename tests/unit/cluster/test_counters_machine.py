@@ -20,7 +20,7 @@ from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMe
 from kubesched.cluster.affinity_terms import compile_terms
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.label_sets import LabelSets
-from kubesched.cluster.pod_counters import Selection
+from kubesched.cluster.pod_counters import FEW_COUNTERS, Selection
 from tests.unit.builders import node, pod
 
 NODES = ("n1", "n2", "n3", "n4")
@@ -202,6 +202,23 @@ def test_counters_longest_unused_are_dropped_when_memory_is_short() -> None:
         cluster.table.pod_counter(selection_of(f"app-{number}"))
 
     assert len(counters) == 11, "as many as fit, and the one that was asked for last"
+    cluster.validate()
+
+
+def test_counters_that_count_nothing_are_dropped_before_they_are_many() -> None:
+    """Each rollout has another pod-template-hash, which selectors may name."""
+    cluster = Cluster()
+    cluster.put_node(node("n1"))
+    counters = cluster.table.pod_counters
+    for number in range(FEW_COUNTERS):
+        cluster.put_pod(pod(f"stays-{number}", node="n1", labels={"app": f"stays-{number}"}))
+    for number in range(10 * FEW_COUNTERS):
+        for app in (f"stays-{number % FEW_COUNTERS}", f"rollout-{number}"):
+            cluster.put_pod(pod(app, node="n1", labels={"app": app}))
+            cluster.table.pod_counter(selection_of(app))
+        cluster.remove_pod(f"rollout-{number}")
+        assert len(counters) <= 2 * FEW_COUNTERS + 1
+    assert all(counters._counters[selection_of(f"stays-{n}")].total for n in range(FEW_COUNTERS))
     cluster.validate()
 
 
