@@ -7,6 +7,7 @@ once, and tests see to that. The collector is for the cycles of others, such as 
 from __future__ import annotations
 
 import asyncio
+import ctypes
 import gc
 from collections.abc import Awaitable, Callable
 
@@ -32,9 +33,20 @@ async def collect_when_idle(
     """Look at everything but what was there at the start now and then, for ever.
 
     The collector counts objects, not time: in a process that rests, it would not look for hours.
+    Memory that was needed for a while, such as in a burst of pods, goes back to the system then.
     """
+    give_back = _allocator_trim()
     while True:
         await sleep(PERIOD_S)
         while not is_idle():
             await sleep(BUSY_S)
         gc.collect()
+        give_back()
+
+
+def _allocator_trim() -> Callable[[], object]:
+    """Return what makes the C library give free memory back; glibc does so by itself only at the
+    end of its heap, which hardly ever becomes free.
+    """
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
+    return (lambda: trim(0)) if trim is not None else (lambda: None)
