@@ -78,6 +78,11 @@ class SchedulerProcess:
         """Whether the process is there."""
         return self._popen.poll() is None
 
+    @property
+    def log_file(self) -> Path:
+        """Where it logs."""
+        return self._process.log
+
     def log(self) -> str:
         """All that it logged until now."""
         return self._process.log.read_text(errors="replace")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from textwrap import wrap
 
@@ -53,16 +54,9 @@ def svg(
 
 def ticks(largest: float) -> list[float]:
     """Round values from zero to at least the largest, some six of them."""
-    power = 10.0 ** (len(str(int(largest / _TICKS))) - 1) if largest >= _TICKS else 0.1
-    while power * 10 * _TICKS < largest:
-        power *= 10
+    power = 10.0 ** math.floor(math.log10(largest / _TICKS))
     step = next(power * nice for nice in _NICE if power * nice * _TICKS >= largest)
-    count = 0
-    values = [0.0]
-    while values[-1] < largest:
-        count += 1
-        values.append(round(count * step, 10))
-    return values
+    return [round(count * step, 10) for count in range(math.ceil(largest / step) + 1)]
 
 
 def _described(lines: Mapping[str, Points]) -> str:

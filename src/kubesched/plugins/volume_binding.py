@@ -36,7 +36,7 @@ from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvabl
 from kubesched.framework.verdict import Verdict
 from kubesched.plugins.volume_binder import PREDICATE, Reservation, VolumeBinder
 from kubesched.plugins.volume_claims import PodClaims, is_fully_bound, sort_claims, usable_claims
-from kubesched.plugins.volume_hints import REGISTRATIONS
+from kubesched.plugins.volume_hints import registrations
 from kubesched.plugins.volume_placement import Placement, Placer
 from kubesched.plugins.volume_scoring import ClassScorer, class_scorer, node_score
 from kubesched.queue.hints import Registrations
@@ -112,7 +112,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
 
     def events_to_register(self) -> Registrations:
         """Whatever may bring a volume to a claim, or a node to a volume."""
-        return REGISTRATIONS
+        return registrations(self._storage)
 
     # --- finding nodes --------------------------------------------------------------------------
 

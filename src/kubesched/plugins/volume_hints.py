@@ -10,10 +10,14 @@ from kubesched.api.storage import (
     CSIDriver,
     CSINode,
     CSIStorageCapacity,
+    PersistentVolume,
     PersistentVolumeClaim,
     StorageClass,
 )
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.storage import Storage
+from kubesched.errors import ObjectError
+from kubesched.plugins.volume_claims import sort_claims, usable_claims
 from kubesched.plugins.volume_provisioning import volume_limit
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
@@ -72,13 +76,28 @@ def _on(resource: Resource, action: Action, hint: Any = None) -> Registration:  
 
 _CHANGED: Final = Action.ADD | Action.UPDATE
 
-REGISTRATIONS: Final[Sequence[Registration]] = (
-    _on(Resource.STORAGE_CLASS, _CHANGED, after_class_change),
-    _on(Resource.PERSISTENT_VOLUME_CLAIM, _CHANGED, after_claim_change),
-    _on(Resource.PERSISTENT_VOLUME, _CHANGED),
-    # Labels decide which volumes a node can reach, and where volumes may be made.
-    _on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
-    _on(Resource.CSI_NODE, _CHANGED, after_csi_node_change),
-    _on(Resource.CSI_DRIVER, Action.UPDATE, after_driver_change),
-    _on(Resource.CSI_STORAGE_CAPACITY, _CHANGED, after_capacity_change),
-)
+
+def registrations(storage: Storage) -> Sequence[Registration]:
+    """Return what may help, with hints that look at claims as they are by then."""
+
+    def after_volume_change(pod: PodInfo, change: Change[PersistentVolume]) -> bool:  # noqa: ARG001
+        """A volume helps a pod that may choose one, not one whose claims others have yet to bind.
+
+        That pod would be rejected before any volume is looked at, and in the same words; its
+        claims tell when they are bound. kube-scheduler tries it after each change of any volume.
+        """
+        try:
+            return not sort_claims(usable_claims(pod, storage), storage).immediate
+        except ObjectError:
+            return False
+
+    return (
+        _on(Resource.STORAGE_CLASS, _CHANGED, after_class_change),
+        _on(Resource.PERSISTENT_VOLUME_CLAIM, _CHANGED, after_claim_change),
+        _on(Resource.PERSISTENT_VOLUME, _CHANGED, after_volume_change),
+        # Labels decide which volumes a node can reach, and where volumes may be made.
+        _on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
+        _on(Resource.CSI_NODE, _CHANGED, after_csi_node_change),
+        _on(Resource.CSI_DRIVER, Action.UPDATE, after_driver_change),
+        _on(Resource.CSI_STORAGE_CAPACITY, _CHANGED, after_capacity_change),
+    )

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from msgspec import Struct
 
 from kubesched.queue.queued_pod import QueuedPod
+
+#: A pod in its longest backoff rests for this share of it before an idle scheduler tries it early.
+REST_SHARE: Final = 0.1
 
 
 class Backoff(Struct, frozen=True):
@@ -38,3 +42,14 @@ class Backoff(Struct, frozen=True):
         """Tell whether the pod still has to wait."""
         expires_at = self.expires_at(pod)
         return expires_at != 0.0 and expires_at >= math.floor(now)
+
+    def is_resting(self, pod: QueuedPod, now: float) -> bool:
+        """Tell whether a pod is not to be tried even if the scheduler has nothing else to do.
+
+        Without this a pod would be tried after each of many events that cannot help it, hundreds
+        of times a second. Those that failed a few times only, or wait for their victims to go, are
+        not held up.
+        """
+        if pod.awaits_victims or self.duration_s(pod) < self.max_s:
+            return False
+        return now < pod.queued_at + REST_SHARE * self.max_s

@@ -12,6 +12,7 @@ class QueuedPod:
         "algorithm_s",
         "attempt_began",
         "attempts",
+        "awaits_victims",
         "consecutive_errors",
         "filtered",
         "flushed",
@@ -45,6 +46,8 @@ class QueuedPod:
         self.pending_plugins: set[str] = set()
         #: whether they looked at nodes and found none, rather than refuse the one chosen
         self.filtered = False
+        #: whether it has preempted others, and may be placed as soon as they are gone
+        self.awaits_victims = False
         #: the PreEnqueue plugin that keeps it out, "" if none does
         self.gated_by = ""
         #: whether the last wake-up was the timeout, which means that an event was missed; and when

@@ -8,9 +8,10 @@
 
 *Active* pods are popped in the order of the QueueSort plugin. When there are none, pods that are
 backing off after a rejection are popped early: waiting helps nobody while the scheduler is idle.
-Those that failed with an error wait in any case. *Unschedulable* pods are parked until an event
-happens that one of the plugins which turned them away has registered, or until they have been
-parked for too long. *Gated* pods are parked until their PreEnqueue plugin lets them go.
+Those that have come to the longest backoff rest for a tenth of it first, and those that failed with
+an error wait in any case. *Unschedulable* pods are parked until an event happens that one of the
+plugins which turned them away has registered, or until they have been parked for too long. *Gated*
+pods are parked until their PreEnqueue plugin lets them go.
 
 A pod that becomes feasible is tried again, at the latest, after its backoff (at most the longest
 one, to the next full second) if an event told of it, and after `max_unschedulable_s` and a flush if
@@ -204,9 +205,10 @@ class SchedulingQueue:
         """Return the pod to try next, or None if there is none; it is then in flight."""
         pod = self._active.pop()
         if pod is None:
-            pod = self._backing_off.pop()
-            if pod is None:
+            pod = self._backing_off.peek()
+            if pod is None or self._backoff.is_resting(pod, self._clock.time()):
                 return None
+            self._backing_off.pop()
             self.tally.arrived(ACTIVE, events.POP_FROM_BACKOFF.label)
         pod.attempts += 1
         self.tally.settled(pod)

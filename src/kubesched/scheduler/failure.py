@@ -72,6 +72,8 @@ class FailureHandler:
                 pod=pod.info.full_name,
                 err=status.message,
             )
+        if nominated_node is not None:
+            pod.awaits_victims = bool(nominated_node)
         newest = self._requeue(pod)
         if newest is None:
             return

@@ -8,6 +8,8 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import CSIVolumeSource, Pod, Volume
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.framework.cycle_state import CycleState
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change
 from tests.unit.builders import node, pod
@@ -18,9 +20,11 @@ from .volume_lab import VolumeLab, capacity, claim, csi_node, driver, storage_cl
 INLINE = with_volumes(pod(), Volume(name="v", csi=CSIVolumeSource(driver="disk.example.com")))
 
 
-def helps(waiting: Pod, resource: Resource, old: Any, new: Any) -> bool:
+def helps(
+    waiting: Pod, resource: Resource, old: Any, new: Any, *, lab: VolumeLab | None = None
+) -> bool:
     """Ask what is registered, as the queue does; nothing registered means no."""
-    lab = VolumeLab()
+    lab = lab or VolumeLab().have(storage_class(), claim())
     action = Action.ADD if old is None else Action.UPDATE if new is not None else Action.DELETE
     event = ClusterEvent(resource, action)
     registrations = lab.plugin.events_to_register()
@@ -63,6 +67,31 @@ def helps(waiting: Pod, resource: Resource, old: Any, new: Any) -> bool:
 )
 def test_what_helps_any_pod(resource: Resource, old: Any, new: Any, wanted: bool) -> None:
     assert helps(using(pod(), "c"), resource, old, new) is wanted
+
+
+@pytest.mark.parametrize(
+    ("objects", "rejected"),
+    [
+        pytest.param([claim(storage_class="at-once")], True, id="to be bound at once"),
+        pytest.param([claim(storage_class=None)], True, id="without a class"),
+        pytest.param([], True, id="missing"),
+        pytest.param([claim(deleting=True)], True, id="being deleted"),
+        pytest.param([claim(phase="Lost", volume="v")], True, id="lost its volume"),
+        pytest.param([claim(volume="v")], True, id="half bound"),
+        pytest.param([claim()], False, id="waits for the pod"),
+        pytest.param([claim(volume="v", bound=True)], False, id="bound"),
+    ],
+)
+def test_a_volume_helps_unless_claims_reject_the_pod_before_volumes_are_looked_at(
+    objects: list[Any], rejected: bool
+) -> None:
+    classes = storage_class(), storage_class("at-once", mode="Immediate")
+    lab, waiting = VolumeLab(node()).have(*classes, *objects), using(pod(), "c")
+    nodes = NodeRows.all_of(lab.cluster.table)
+    status = lab.plugin.pre_filter(CycleState(), lab.pending(waiting), nodes).status
+    assert status.rejected is rejected
+    for old in (None, volume(size="2Gi")):
+        assert helps(waiting, Resource.PERSISTENT_VOLUME, old, volume(), lab=lab) is not rejected
 
 
 def test_labels_of_nodes_help() -> None:

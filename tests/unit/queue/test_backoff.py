@@ -74,3 +74,21 @@ def test_a_pod_that_never_failed_does_not_wait() -> None:
 
 def test_without_backoff_nobody_waits() -> None:
     assert not Backoff(max_s=0).is_waiting(_failed(rejections=9), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("failures", "after_s", "resting"),
+    [
+        pytest.param(1, 0.0, False, id="the first failures"),
+        pytest.param(4, 0.0, False, id="as long as the wait doubles"),
+        pytest.param(5, 0.0, True, id="the longest wait"),
+        pytest.param(5, 0.999, True, id="a tenth of it"),
+        pytest.param(5, 1.0, False, id="and no longer"),
+    ],
+)
+def test_a_tenth_of_the_longest_wait_is_rest(failures: int, after_s: float, resting: bool) -> None:
+    assert Backoff().is_resting(_failed(rejections=failures), 100.0 + after_s) is resting
+
+
+def test_without_backoff_nobody_rests() -> None:
+    assert not Backoff(max_s=0).is_resting(_failed(rejections=9), 100.0)

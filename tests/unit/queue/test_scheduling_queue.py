@@ -192,6 +192,49 @@ def test_idle_the_pod_whose_backoff_ends_first_is_popped_early() -> None:
     assert bench.pop() is late
 
 
+def test_a_storm_of_events_does_not_have_pods_tried_without_end() -> None:
+    """An idle scheduler pops early; what that may come to is bounded for each pod."""
+    bench, names = Bench(), [f"p{number}" for number in range(20)]
+    tried = {name: [0.0] for name in names}
+    for name in names:
+        bench.failed(name, "Fit")
+    for tick in range(1, 3001):  # half a minute, an event and a look at the queue every 10 ms
+        bench.clock.advance(0.01)
+        bench.move(events.NODE_ADD)
+        if tick % 100 == 0:
+            bench.flush()
+        while (popped := bench.queue.pop()) is not None:
+            tried[popped.info.uid].append(tick / 100)
+            bench.fail(popped, "Fit")
+    for moments in tried.values():
+        first = sum(moment <= 2.5 for moment in moments)
+        assert 5 <= first <= 8, "quick at first: the next event may be the one"
+        assert 8 <= len(moments) <= 35, "then about once a second"
+
+
+def test_a_pod_in_its_longest_backoff_rests_before_it_is_popped_early() -> None:
+    bench = Bench()
+    pod = bench.failed("a", "Fit")
+    pod.unschedulable_count = 4
+    bench.queue.activate(["a"])
+    bench.fail(bench.pop(), "Fit")
+    bench.move(events.NODE_ADD)
+    assert bench.counts() == {"backoff": 1}
+    bench.clock.advance(0.99)
+    assert bench.queue.pop() is None
+    bench.clock.advance(0.02)
+    assert bench.pop() is pod
+
+
+def test_a_pod_whose_victims_go_does_not_rest() -> None:
+    bench = Bench()
+    pod = bench.failed("a", "Fit")
+    pod.unschedulable_count = 100
+    pod.awaits_victims = True
+    bench.move(events.NODE_ADD)
+    assert bench.pop() is pod
+
+
 def test_pods_whose_backoff_ends_in_the_same_second_come_by_importance() -> None:
     bench = Bench(start=1000.0)
     for name, priority, at in (("a", 0, 0.1), ("b", 5, 0.3), ("c", 9, 0.3)):

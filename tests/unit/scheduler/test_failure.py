@@ -108,6 +108,15 @@ def test_a_nomination_counts_at_once(
     assert bench.reports.submitted[0][2] == nominated
 
 
+def test_a_pod_awaits_its_victims_until_it_loses_its_nomination() -> None:
+    bench = Bench()
+    for nominated, awaits in ((None, False), ("n1", True), (None, True), ("", False)):
+        bench.fail(unschedulable("x").by("F"), nominated_node=nominated)
+        assert bench.pod.awaits_victims is awaits
+        bench.bench.queue.activate(["p"])
+        assert bench.bench.pop() is bench.pod
+
+
 @pytest.mark.parametrize(
     "newest",
     [None, on_node(pod("p"), "n1"), pod("p", uid="another")],
