@@ -17,7 +17,7 @@ ResourceList = dict[str, QuantityText]
 class ResourceClaimRef(ApiStruct, frozen=True):
     """A container's use of one of its pod's resource claims."""
 
-    name: str
+    name: str = ""
     request: str = ""
 
 
@@ -58,8 +58,8 @@ class Container(ApiStruct, frozen=True):
 class NodeSelectorRequirement(ApiStruct, frozen=True):
     """A condition on one node label or field."""
 
-    key: str
-    operator: str
+    key: str = ""
+    operator: str = ""
     values: tuple[str, ...] = ()
 
 
@@ -79,8 +79,8 @@ class NodeSelector(ApiStruct, frozen=True):
 class PreferredSchedulingTerm(ApiStruct, frozen=True):
     """A term that adds its weight to the score of the nodes it matches."""
 
-    weight: int
-    preference: NodeSelectorTerm
+    weight: int = 0
+    preference: NodeSelectorTerm = NodeSelectorTerm()
 
 
 class NodeAffinity(ApiStruct, frozen=True):
@@ -95,7 +95,7 @@ class NodeAffinity(ApiStruct, frozen=True):
 class PodAffinityTerm(ApiStruct, frozen=True):
     """Pods to be near to, or away from, and how near."""
 
-    topology_key: str
+    topology_key: str = ""
     label_selector: LabelSelector | None = None
     namespaces: tuple[str, ...] = ()
     namespace_selector: LabelSelector | None = None
@@ -106,8 +106,8 @@ class PodAffinityTerm(ApiStruct, frozen=True):
 class WeightedPodAffinityTerm(ApiStruct, frozen=True):
     """A preferred affinity term with its weight."""
 
-    weight: int
-    pod_affinity_term: PodAffinityTerm
+    weight: int = 0
+    pod_affinity_term: PodAffinityTerm = PodAffinityTerm()
 
 
 class PodAffinity(ApiStruct, frozen=True):
@@ -137,9 +137,9 @@ class Toleration(ApiStruct, frozen=True):
 class TopologySpreadConstraint(ApiStruct, frozen=True):
     """How evenly a group of pods is to be spread over domains."""
 
-    max_skew: int
-    topology_key: str
-    when_unsatisfiable: str
+    max_skew: int = 0
+    topology_key: str = ""
+    when_unsatisfiable: str = ""
     label_selector: LabelSelector | None = None
     min_domains: int | None = None
     node_affinity_policy: str | None = None
@@ -150,7 +150,7 @@ class TopologySpreadConstraint(ApiStruct, frozen=True):
 class PodSchedulingGate(ApiStruct, frozen=True):
     """A reason, given by somebody else, to leave the pod alone for now."""
 
-    name: str
+    name: str = ""
 
 
 class ImageVolumeSource(ApiStruct, frozen=True):
@@ -162,7 +162,7 @@ class ImageVolumeSource(ApiStruct, frozen=True):
 class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True):
     """A volume by its claim."""
 
-    claim_name: str
+    claim_name: str = ""
     read_only: bool = False
 
 
@@ -294,8 +294,8 @@ class PodSpec(ApiStruct, frozen=True):
 class PodCondition(ApiStruct, frozen=True):
     """One aspect of a pod's state."""
 
-    type: str
-    status: str
+    type: str = ""
+    status: str = ""
     reason: str = ""
     message: str = ""
     observed_generation: int = 0
@@ -360,8 +360,8 @@ class ContainerImage(ApiStruct, frozen=True):
 class NodeCondition(ApiStruct, frozen=True):
     """One aspect of a node's health."""
 
-    type: str
-    status: str
+    type: str = ""
+    status: str = ""
 
 
 class NodeStatus(ApiStruct, frozen=True):

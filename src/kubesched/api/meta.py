@@ -42,8 +42,8 @@ class ObjectMeta(ApiStruct, frozen=True):
 class LabelSelectorRequirement(ApiStruct, frozen=True):
     """One ``matchExpressions`` entry."""
 
-    key: str
-    operator: str
+    key: str = ""
+    operator: str = ""
     values: tuple[str, ...] = ()
 
 

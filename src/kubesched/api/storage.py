@@ -158,7 +158,7 @@ def _annotated_class(meta: ObjectMeta) -> str | None:
 class TopologySelectorLabelRequirement(ApiStruct, frozen=True):
     """A label and the values that it may have."""
 
-    key: str
+    key: str = ""
     values: tuple[str, ...] = ()
 
 

@@ -14,6 +14,7 @@ from typing import Any, Self
 import msgspec
 from msgspec import Struct
 
+from kubesched.api.decoding import convert
 from kubesched.client import resources
 from kubesched.client.meta import ObjectReference, WireStruct
 from kubesched.client.rest import ApiClient
@@ -47,13 +48,8 @@ class Lease(Struct, frozen=True, gc=False):
     def of(cls, raw: JsonObject) -> Self:
         """Read a Lease; ClientError if it is none."""
         spec = raw.get("spec")
-        known = (
-            {key: value for key, value in spec.items() if value is not None}
-            if isinstance(spec, dict)
-            else {}
-        )
         try:
-            return cls(raw, msgspec.convert(known, LeaseRecord))
+            return cls(raw, convert(spec if isinstance(spec, dict) else {}, LeaseRecord))
         except msgspec.ValidationError as error:
             raise ClientError(f"the Lease cannot be read: {error}") from error
 

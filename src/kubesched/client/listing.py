@@ -1,7 +1,7 @@
 """One page of a list: its objects, and what had to be left out.
 
 The whole page is decoded in one pass. Only if that fails is it taken apart, object by object, so
-that one malformed object costs nothing but itself.
+that one malformed object costs nothing but itself, and one with nulls only its own second look.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from typing import Any, Generic, TypeVar
 import msgspec
 from msgspec import Raw, Struct
 
+from kubesched.api.decoding import decoder_of
 from kubesched.client.meta import UNREADABLE, BadObject, ListMeta, WireStruct
 from kubesched.client.watch import describe_bad_object
 
@@ -73,7 +74,7 @@ def decode_page(body: bytes, object_type: type[T], *, first: bool) -> ListPage[T
 
 def _decode_one_by_one(body: bytes, object_type: type[T], *, first: bool) -> ListPage[T]:
     page = _decode_raw_list(body)
-    decode = msgspec.json.Decoder(object_type).decode
+    decode = decoder_of(object_type).decode
     items: list[T] = []
     bad: list[BadObject] = []
     for raw in page.items or ():

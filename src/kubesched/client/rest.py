@@ -10,11 +10,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from typing import Any, Self, TypeVar, overload
+from typing import Self, TypeVar, overload
 from urllib.parse import urlencode
 
 import msgspec
 
+from kubesched.api.decoding import decoder_of
 from kubesched.client.access import ClusterAccess
 from kubesched.client.connection import Response
 from kubesched.client.limiter import RateLimiter
@@ -37,7 +38,6 @@ STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 JSON_PATCH = "application/json-patch+json"
 
 _encode = msgspec.json.Encoder().encode
-_decoders: dict[Any, msgspec.json.Decoder[Any]] = {}
 
 
 class ApiClient:
@@ -308,17 +308,9 @@ def _query_value(value: str | int | bool) -> str:
     return str(value)
 
 
-def _decoder(object_type: type[T]) -> msgspec.json.Decoder[T]:
-    """One decoder for each type: making one costs far more than using it."""
-    decoder = _decoders.get(object_type)
-    if decoder is None:
-        decoder = _decoders[object_type] = msgspec.json.Decoder(object_type)
-    return decoder
-
-
 def _decode(response: Response, object_type: type[T], *, what: str) -> T:
     try:
-        return _decoder(object_type).decode(response.body)
+        return decoder_of(object_type).decode(response.body)
     except UNREADABLE as error:
         name = getattr(object_type, "__name__", str(object_type))
         raise ClientError(f"{what}: the answer is not a {name}: {error}") from error

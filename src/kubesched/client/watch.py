@@ -16,6 +16,7 @@ from typing import Any, Generic, Self, TypeVar, cast
 import msgspec
 from msgspec import Raw, Struct
 
+from kubesched.api.decoding import decoder_of
 from kubesched.client.meta import UNREADABLE, ApiObject, BadObject
 from kubesched.client.status import error_from_event
 from kubesched.client.stream import StreamResponse
@@ -63,7 +64,7 @@ class _BookmarkObject(Struct, frozen=True, gc=False):
 
 
 _decode_raw_event = msgspec.json.Decoder(_RawEvent).decode
-_decode_bookmark = msgspec.json.Decoder(_BookmarkObject).decode
+_decode_bookmark = decoder_of(_BookmarkObject).decode
 
 
 def describe_bad_object(raw: bytes | Raw, error: Exception, *, event_type: str = "") -> BadObject:
@@ -98,11 +99,6 @@ def _event_decoder(object_type: type[T]) -> msgspec.json.Decoder[WatchEvent[T]]:
     return msgspec.json.Decoder(event_type)
 
 
-@cache
-def _object_decoder(object_type: type[T]) -> msgspec.json.Decoder[T]:
-    return msgspec.json.Decoder(object_type)
-
-
 class WatchDecoder(Generic[T]):
     """Cuts chunks into lines and decodes them; remembers the resource version it came to."""
 
@@ -120,7 +116,7 @@ class WatchDecoder(Generic[T]):
         self._pending_bytes = 0
         self._skipping = False
         self._decode = _event_decoder(object_type).decode
-        self._decode_object = _object_decoder(object_type).decode
+        self._decode_object = decoder_of(object_type).decode
 
     def feed(self, chunk: bytes) -> Iterator[WatchEvent[T] | Bookmark | BadObject]:
         """The events that are complete with this chunk; raises the ApiError of an ERROR event."""
@@ -167,11 +163,14 @@ class WatchDecoder(Generic[T]):
             return self._special_event(line)
         if event.type not in _OBJECT_EVENTS:
             return self._special_event(line)
+        return self._noted(event)
+
+    def _noted(self, event: WatchEvent[T]) -> WatchEvent[T]:
         self.resource_version = event.object.metadata.resource_version
         return event
 
     def _special_event(self, line: bytes) -> WatchEvent[T] | Bookmark | BadObject:
-        """Bookmarks, errors, and what does not decode."""
+        """Bookmarks, errors, objects with nulls, and what does not decode."""
         try:
             raw = _decode_raw_event(line)
         except UNREADABLE as error:
@@ -183,7 +182,7 @@ class WatchDecoder(Generic[T]):
             if raw.type == "BOOKMARK":
                 return self._bookmark(raw.object)
             if raw.type in _OBJECT_EVENTS:
-                self._decode_object(raw.object)
+                return self._noted(WatchEvent(raw.type, self._decode_object(raw.object)))
             unknown = ValueError(f"unknown event type {raw.type!r}")
             bad = describe_bad_object(raw.object, unknown, event_type=raw.type)
         except UNREADABLE as error:

@@ -16,8 +16,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final
 
-import msgspec
-
+from kubesched.api.decoding import convert
 from kubesched.api.quantity import nano
 from kubesched.api.storage import (
     ANNOTATION_BIND_COMPLETED,
@@ -177,13 +176,13 @@ class Provisioner:
 
     def _best_match(self, claim: Version, class_name: str) -> Version | None:
         """Return the smallest unclaimed volume that has all that a claim asks for."""
-        wanted = msgspec.convert(claim.obj, PersistentVolumeClaim)
+        wanted = convert(claim.obj, PersistentVolumeClaim)
         best: tuple[int, str] | None = None
         for name in self._unclaimed.get(class_name, ()):
             version = self._store.get(VOLUMES, name)
             if version is None:
                 continue
-            volume = msgspec.convert(version.obj, PersistentVolume)
+            volume = convert(version.obj, PersistentVolume)
             if forms.serves(volume, wanted):
                 size = nano((volume.spec.capacity or {}).get("storage", 0))
                 best = min(best, (size, name)) if best is not None else (size, name)

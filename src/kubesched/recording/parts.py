@@ -18,6 +18,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Raw, Struct
 
+from kubesched.api.decoding import decoder_of
 from kubesched.errors import ObjectError
 from kubesched.recording.entries import (
     FORMAT,
@@ -96,7 +97,7 @@ _glance: Final = msgspec.json.Decoder(_Glance).decode
 _seal: Final = msgspec.json.Decoder(Seal).decode
 _header: Final = msgspec.json.Decoder(Header).decode
 _version: Final = msgspec.json.Decoder(_Version).decode
-_objects: Final = {name: msgspec.json.Decoder(kind).decode for name, kind in KINDS.items()}
+_objects: Final = {name: decoder_of(kind).decode for name, kind in KINDS.items()}
 
 
 class Ending(Enum):

@@ -241,7 +241,8 @@ class TrustKeeper:
 def _front_proxy(authorities: Authorities, data: dict[str, str]) -> FrontProxy:
     def listed(key: str) -> tuple[str, ...]:
         text = data.get(key)
-        return msgspec.json.decode(text, type=tuple[str, ...]) if text else ()
+        # Go writes a list that was never made as null.
+        return msgspec.json.decode(text, type=tuple[str, ...] | None) or () if text else ()
 
     return FrontProxy(
         authorities=authorities,

@@ -18,6 +18,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from kubesched.api.decoding import decoder_of
 from kubesched.api.meta import ApiStruct, ObjectMeta
 from kubesched.client.meta import UNREADABLE
 from kubesched.errors import ObjectError
@@ -127,7 +128,7 @@ def _read_line(snapshot: Snapshot, number: int, line: bytes, *, strict: bool) ->
         identity = _identify(line)
         kind = kind_of(identity.api_version, identity.kind)
         if kind is not None:
-            snapshot.add(kind.name, msgspec.json.decode(line, type=kind.type))
+            snapshot.add(kind.name, decoder_of(kind.type).decode(line))
     except UNREADABLE as unreadable:
         if strict:
             raise ObjectError(f"{snapshot.source}, line {number}: {unreadable}") from None

@@ -15,6 +15,7 @@ import msgspec
 import yaml
 
 from kubesched.api.core import Pod
+from kubesched.api.decoding import convert
 from kubesched.config import untrusted_yaml
 from kubesched.embedded.pod_defaults import set_spec_defaults
 from kubesched.errors import ObjectError
@@ -189,7 +190,7 @@ def _object(tree: JsonObject, kind: Kind, where: str, classes: Sequence[Priority
         elif kind.name == "Node":
             status = tree.setdefault("status", {})
             status.setdefault("allocatable", status.get("capacity"))
-        return msgspec.convert(_without_nulls(tree), kind.type)
+        return convert(tree, kind.type)
     except (msgspec.ValidationError, AttributeError, TypeError) as unreadable:
         raise ObjectError(f"{at}: {unreadable}") from None
 

@@ -16,6 +16,7 @@ import yaml
 
 from kubesched.api import names
 from kubesched.api.core import Node, Pod
+from kubesched.api.decoding import convert
 from kubesched.errors import UsageError
 
 Json = dict[str, Any]
@@ -189,7 +190,7 @@ def _with_uid(document: Json) -> Json:
 
 def _converted(document: Json, kind: Any, where: str) -> Any:  # noqa: ANN401 (an instance of `kind`)
     try:
-        return msgspec.convert(document, kind)
+        return convert(document, kind)
     except msgspec.ValidationError as wrong:
         name = (document.get("metadata") or {}).get("name", "")
         raise UsageError(f"{where}: {kind.__name__} {name}: {wrong}") from None
