@@ -265,6 +265,12 @@ class PodResourceClaim(ApiStruct, frozen=True):
     name: str = ""
 
 
+class PodSchedulingGroup(ApiStruct, frozen=True):
+    """The group that a pod is to be scheduled with."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpec(ApiStruct, frozen=True):
     """What the pod's author wants."""
 
@@ -273,6 +279,7 @@ class PodSpec(ApiStruct, frozen=True):
     priority: int | None = None
     preemption_policy: str | None = None
     scheduling_gates: tuple[PodSchedulingGate, ...] = ()
+    scheduling_group: PodSchedulingGroup | None = None
     node_selector: dict[str, str] | None = None
     affinity: Affinity | None = None
     tolerations: tuple[Toleration, ...] = ()

@@ -23,6 +23,7 @@ from kubesched.config import loading
 from kubesched.config.durations import Duration
 from kubesched.config.features import FeatureGates, Stage, Version
 from kubesched.config.field_errors import aggregate
+from kubesched.config.gate_effects import without_effect
 from kubesched.config.types import LeaderElection, SchedulerConfiguration
 from kubesched.errors import ConfigError, UsageError
 from kubesched.logs import TEXT, LoggingOptions, quote
@@ -45,15 +46,6 @@ _WITHOUT_CONFIG: Final = (
     "kubeconfig",
     "profiling",
 )
-
-
-#: Gates that change nothing here when set to the value given; see docs/differences.md.
-_WITHOUT_EFFECT: Final = {
-    "NominatedNodeNameForExpectation": False,
-    "SchedulerAsyncAPICalls": True,
-    "SchedulerAsyncPreemption": False,
-    "SchedulerPopFromBackoffQ": False,
-}
 
 
 class Note(msgspec.Struct, frozen=True):
@@ -357,11 +349,9 @@ def _notes(flags: ParsedFlags, gates: FeatureGates) -> list[Note]:
         stage = "GA" if state.stage is Stage.GA else "deprecated"
         message = f"Warning: setting {stage} feature gate. It will be removed in a future release."
         notes.append(Note(message, {"featureGate": state.name, "value": state.enabled}))
-    notes += [
-        Note(f"feature gate {name}={str(value).lower()} is accepted, but has no effect")
-        for name, value in _WITHOUT_EFFECT.items()
-        if gates.enabled(name) is value
-    ]
+    idle = without_effect(gates)
+    if idle:
+        notes.append(Note(f"feature gates that have no effect in kubesched: {', '.join(idle)}"))
     alpha = [each.name for each in gates.states() if each.stage is Stage.ALPHA and each.enabled]
     if alpha:
         notes.append(

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from msgspec.structs import replace
+
 from kubesched.cluster.cluster import Cluster
 from kubesched.config import plugins as config_plugins
 from kubesched.config.features import FeatureGates
-from kubesched.config.profiles import Profile
+from kubesched.config.profiles import PluginRef, Profile
 from kubesched.errors import ConfigError
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.registry import (
@@ -48,6 +50,8 @@ def build_framework(
     expansion = config_plugins.expand(
         profile, registry.points_of, unbuilt=config_plugins.Unbuilt.LEAVE_OUT
     )
+    if gates.enabled("GenericWorkload"):
+        expansion = _asking_about_groups(expansion, registry)
     context = PluginContext(
         profile=profile,
         gates=gates,
@@ -76,6 +80,21 @@ def build_framework(
     )
     context.evaluator.set(framework.evaluator)
     return framework
+
+
+def _asking_about_groups(
+    expansion: config_plugins.Expansion, registry: Registry
+) -> config_plugins.Expansion:
+    """Ask GangScheduling first, even in a profile without it: it rejects pods of groups.
+
+    kube-scheduler places such pods by groups whatever the profile says. As long as we cannot, none
+    of them may be placed alone.
+    """
+    guard = PluginRef(name="GangScheduling")
+    if guard.name not in registry:
+        return expansion
+    others = (ref for ref in expansion.points["preFilter"] if ref.name != guard.name)
+    return replace(expansion, points={**expansion.points, "preFilter": (guard, *others)})
 
 
 @cache

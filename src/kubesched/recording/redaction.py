@@ -100,6 +100,7 @@ class NameRedactor:
             core.Toleration: {"value": self._node_value},
             core.Taint: {"value": self._node_value},
             core.PodSchedulingGate: {"name": name},
+            core.PodSchedulingGroup: {"pod_group_name": name},
             core.ResourceClaimRef: {"name": name, "request": name},
             core.PodResourceClaim: {"name": name},
             core.Volume: {"name": dashed},

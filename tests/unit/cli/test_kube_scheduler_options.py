@@ -431,6 +431,6 @@ def test_a_file_of_labels_that_is_none(tmp_path: Path) -> None:
 def test_a_gate_that_changes_nothing_here_is_named() -> None:
     asked = make_options(["--feature-gates=SchedulerPopFromBackoffQ=false"])
     assert [note.message for note in asked.notes] == [
-        "feature gate SchedulerPopFromBackoffQ=false is accepted, but has no effect"
+        "feature gates that have no effect in kubesched: SchedulerPopFromBackoffQ=false"
     ]
     assert make_options(["--feature-gates=SchedulerPopFromBackoffQ=true"]).notes == ()

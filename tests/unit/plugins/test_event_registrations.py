@@ -61,6 +61,7 @@ ELSEWHERE = {
     "VolumeBinding",
     "VolumeZone",
     "DynamicResources",
+    "GangScheduling",
 }
 
 
