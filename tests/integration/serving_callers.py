@@ -51,6 +51,7 @@ class Reply:
     code: int
     headers: dict[str, str]
     body: str
+    content: bytes = b""
 
 
 class Callers:
@@ -190,7 +191,8 @@ def ask(
     connection.request(method, path, headers=headers)
     with connection.getresponse() as answer:
         found = {name.lower(): value for name, value in answer.getheaders()}
-        return Reply(answer.status, found, answer.read().decode(errors="replace"))
+        content = answer.read()
+        return Reply(answer.status, found, content.decode(errors="replace"), content)
 
 
 @contextlib.contextmanager

@@ -21,10 +21,14 @@ from typing import Any
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from .control_plane import MERGE_PATCH, ControlPlane, JsonObject, eventually
+from .exposition import parse
+from .replicas import free_port, page
+from .replicas import serving as serving_flags
 from .scheduler_process import (
     SchedulerProcess,
     configuration,
+    delete_pod,
     node,
     node_of,
     pod,
@@ -180,6 +184,7 @@ def scheduler_behind(proxy: Proxy, plane: ControlPlane) -> Iterator[SchedulerPro
 # ---------------------------------------------------------------------- spoiled objects
 
 POISONED = "poisoned"
+WRONG = ("quantity", "type")
 HUGE_EXPONENT = "1e999999999"
 
 
@@ -209,7 +214,7 @@ POD_CHANGES = {
     "a list that is a text": put("spec.containers", "many"),
     "a map that is a list": put("metadata.labels", ["a"]),
     "a number that is a text": put("spec.priority", "high"),
-    "a spec that is null": put("spec", None),
+    "a spec that is a list": put("spec", []),
     "an exponent beyond reason": put(CPU, {"cpu": HUGE_EXPONENT}),
     "a quantity that is none": put(CPU, {"memory": "lots"}),
     "a quantity of a megabyte": put(CPU, {"cpu": "1" * (1 << 20)}),
@@ -389,6 +394,53 @@ def test_unreadable_objects_in_a_list_are_named_and_left_out(
     assert len(told) == 3
     named = ("nodes: left out", f"{namespace}/bad-type", f"{namespace}/bad-quantity")
     assert [sum(name in line for line in told) for name in named] == [1, 1, 1]
+
+
+def test_unreadable_objects_are_counted_and_named_until_they_can_be_read(
+    control_plane: ControlPlane, namespace: str, proxy: Proxy
+) -> None:
+    spoiled = {"bad-type", "bad-quantity", POISONED}
+    changes = {
+        "bad-type": put("spec.containers", "many"),
+        "bad-quantity": put("spec.containers", [{"resources": {"requests": {"cpu": "lots"}}}]),
+        POISONED: put("status.allocatable.cpu", "lots"),
+    }
+
+    def spoil(item: JsonObject) -> JsonObject:
+        name = item.get("metadata", {}).get("name")
+        return changes[name](item) if name in spoiled else item
+
+    proxy.spoil_item = spoil
+    proxy.spoil_event = lambda event: {**event, "object": spoil(event["object"])}
+    control_plane.create_many("/api/v1/nodes", [node(POISONED), node("n1")])
+    port = free_port()
+    settings = configuration(proxy.kubeconfig())
+    with run_scheduler(control_plane, settings, *serving_flags(control_plane, port)) as scheduler:
+        scheduler.wait_until_scheduling()
+        pods = [pod("bad-type"), pod("bad-quantity"), pod("good")]
+        control_plane.create_many(pods_path(namespace), pods)
+        wait_until_bound(control_plane, namespace, "good")
+
+        def shown() -> tuple[list[str], dict[str, float]]:
+            status = page(control_plane, port, "/statusz").body
+            counted = parse(page(control_plane, port, "/metrics").body)
+            counts = counted["kubesched_unreadable_objects"].counts
+            lines = status.partition("Objects that cannot be read")[2].splitlines()[1:]
+            return lines, {labels[0][1]: count for labels, count in counts.items() if count}
+
+        eventually(lambda: shown()[1] == {"Node": 1, "Pod": 2})
+        named, _ = shown()
+        starts = [f"  Node {POISONED}: ", *(f"  Pod {namespace}/bad-{n}: " for n in WRONG)]
+        assert [line[: len(start)] for line, start in zip(named, starts, strict=True)] == starts
+
+        # They are changed, and can be read now; one is deleted.
+        spoiled.clear()
+        patch = {"metadata": {"labels": {"readable": "now"}}}
+        for path in (f"/api/v1/nodes/{POISONED}", pods_path(namespace, "bad-type")):
+            control_plane.request("PATCH", path, patch, content_type=MERGE_PATCH)
+        delete_pod(control_plane, namespace, "bad-quantity")
+        eventually(lambda: shown() == ([], {}))
+        wait_until_bound(control_plane, namespace, "bad-type")
 
 
 # ---------------------------------------------------------------------- spoiled service

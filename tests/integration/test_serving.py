@@ -6,7 +6,11 @@ real kube-scheduler, with the same flags and asked the same, answers at the same
 
 from __future__ import annotations
 
+import contextlib
+import io
 from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
 
 import pytest
 import trustme
@@ -14,7 +18,7 @@ import trustme
 from kubesched.server.sources import HealthCheck, MetricsPage, Sources, StatusPage
 
 from .control_plane import ControlPlane, _free_ports, eventually
-from .serving_callers import LOOPBACK, Callers, serve_endpoints
+from .serving_callers import LOOPBACK, Callers, Reply, serve_endpoints
 
 SOURCES = Sources(
     readyz=(
@@ -103,6 +107,15 @@ def port(control_plane: ControlPlane, callers: Callers) -> Iterator[int]:
 @pytest.fixture
 def real_port(control_plane: ControlPlane, callers: Callers) -> Iterator[int]:
     """The port of a real kube-scheduler."""
+    with serve_real_endpoints(control_plane, callers) as port:
+        yield port
+
+
+@contextlib.contextmanager
+def serve_real_endpoints(
+    control_plane: ControlPlane, callers: Callers, *more_flags: str
+) -> Iterator[int]:
+    """Run a real kube-scheduler; yields its port."""
     (port,) = _free_ports(1)
     kubeconfig = control_plane.scheduler_kubeconfig
     flags = (
@@ -110,6 +123,7 @@ def real_port(control_plane: ControlPlane, callers: Callers) -> Iterator[int]:
         f"--bind-address={LOOPBACK}",
         f"--authentication-kubeconfig={kubeconfig}",
         f"--authorization-kubeconfig={kubeconfig}",
+        *more_flags,
     )
 
     def ready() -> bool:
@@ -167,6 +181,8 @@ WORD_FOR_WORD = [
     ("admin token", "PUT", "/debug/flags/v", ""),
     ("admin token", "GET", "/flagz", "application/json"),
     ("admin token", "GET", "/statusz", "image/png"),
+    ("admin token", "GET", "/statusz", "application/cbor"),
+    ("admin token", "GET", "/flagz", "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz"),
 ]
 
 
@@ -200,6 +216,78 @@ def test_kube_scheduler_describes_itself_in_the_same_form(
 def _keys(document: str) -> list[str]:
     """The top-level keys of a YAML document."""
     return [line.partition(":")[0] for line in document.splitlines() if line[:1].isalpha()]
+
+
+#: (path, Accept) of which one or the other answers differ with CBOR
+IN_CBOR = [
+    ("/flagz", "application/cbor;v=v1beta1;g=config.k8s.io;as=Flagz"),
+    ("/statusz", "application/cbor;v=v1beta1;g=config.k8s.io;as=Statusz"),
+    ("/statusz", "application/cbor;v=v1alpha1;g=config.k8s.io;as=Statusz"),
+    ("/statusz", "application/cbor"),
+    ("/statusz", "image/png"),
+    ("/flagz", "application/json"),
+    ("/flagz", "application/*;v=v1beta1;g=config.k8s.io;as=Flagz"),
+]
+
+
+def test_with_its_gate_kube_scheduler_speaks_the_same_cbor(
+    callers: Callers, control_plane: ControlPlane
+) -> None:
+    gate = "--feature-gates=CBORServingAndStorage=true"
+    with (
+        serve_endpoints(control_plane, replace(SOURCES, cbor=True)) as port,
+        serve_real_endpoints(control_plane, callers, gate) as real,
+    ):
+        for path, accept in IN_CBOR:
+            ours, theirs = (
+                callers.ask(each, "admin token", path, accept=accept) for each in (port, real)
+            )
+            assert ours.code == theirs.code, (path, accept)
+            for name in ("content-type", "warning", "x-content-type-options"):
+                assert ours.headers.get(name) == theirs.headers.get(name), (path, accept, name)
+            if "cbor" in theirs.headers["content-type"]:
+                assert_same_form(ours, theirs)
+
+
+def assert_same_form(ours: Reply, theirs: Reply) -> None:
+    """Compare documents in CBOR."""
+    # Go shuffles the keys, and what they hold is each program's own.
+    said, wanted = decode_cbor(ours.content), decode_cbor(theirs.content)
+    assert {key: type(value) for key, value in said.items()} == {
+        key: type(value) for key, value in wanted.items()
+    }
+    for key in (b"kind", b"apiVersion", b"metadata", b"message", b"reason", b"code"):
+        assert said.get(key) == wanted.get(key), key
+
+
+def decode_cbor(document: bytes) -> Any:
+    """Decode a document of Kubernetes; text is bytes, as it stands there."""
+    stream = io.BytesIO(document)
+    assert stream.read(3) == b"\xd9\xd9\xf7"
+
+    def item() -> Any:
+        (first,) = stream.read(1)
+        major, number = first >> 5, first & 31
+        if major == 7:
+            return {20: False, 21: True, 22: None}[number]
+        if number > 23:
+            number = int.from_bytes(stream.read(1 << (number - 24)))
+        match major:
+            case 0:
+                return number
+            case 1:
+                return -1 - number
+            case 2:
+                return stream.read(number)
+            case 4:
+                return [item() for _ in range(number)]
+            case 5:
+                return {item(): item() for _ in range(number)}
+        raise AssertionError(f"major type {major}")
+
+    decoded = item()
+    assert stream.read() == b""
+    return decoded
 
 
 def test_authorities_that_are_replaced_are_followed(callers: Callers, port: int) -> None:

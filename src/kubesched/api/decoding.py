@@ -48,15 +48,21 @@ class ObjectDecoder(Generic[T]):
             return convert(msgspec.json.decode(text), self._object_type)
 
 
-@cache
+_decoders: dict[Any, ObjectDecoder[Any]] = {}
+
+
 def decoder_of(object_type: type[T]) -> ObjectDecoder[T]:
     """Return the decoder of a type: making one costs far more than using it."""
-    return ObjectDecoder(object_type)
+    decoder = _decoders.get(object_type)
+    if decoder is None:
+        decoder = _decoders[object_type] = ObjectDecoder(object_type)
+    return decoder
 
 
 def convert(tree: object, object_type: type[T]) -> T:
     """Make an object of what was decoded untyped; raises msgspec.ValidationError."""
-    return msgspec.convert(_without_nulls(tree, _type_info(object_type)), object_type)
+    known: Any = object_type  # mypy does not take a type[T] for hashable
+    return msgspec.convert(_without_nulls(tree, _type_info(known)), object_type)
 
 
 @cache

@@ -34,6 +34,7 @@ from kubesched.client.user_agent import user_agent
 from kubesched.clock import RealClock
 from kubesched.config import encoding
 from kubesched.config.extenders import with_extender_effects
+from kubesched.config.gate_effects import without_effect
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import LeadershipLostError
 from kubesched.metrics.pod_resources import render_pod_resources
@@ -41,10 +42,11 @@ from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.slis import HealthSlis
 from kubesched.recording.journal import Journal
 from kubesched.recording.opening import open_journal
+from kubesched.scheduler import unreadable
 from kubesched.scheduler.debugging import dump_and_compare
 from kubesched.scheduler.engine import EngineOptions
 from kubesched.server.serving import SecureServer
-from kubesched.server.sources import PING, HealthCheck, MetricsPage, Sources, StatusPage
+from kubesched.server.sources import PING, Finding, HealthCheck, MetricsPage, Sources, StatusPage
 
 if TYPE_CHECKING:
     from kubesched.web.page import WebPage
@@ -166,6 +168,7 @@ class Component:
         options = self._options
         election = () if self._election is None else (HealthCheck("leaderElection", self._lease),)
         loop = HealthCheck("scheduling-loop", self._loop)
+        enabled = options.gates.enabled
         return Sources(
             healthz=(*(election or (PING,)), loop),
             livez=(PING, loop),
@@ -187,14 +190,31 @@ class Component:
             resource_metrics=MetricsPage(self._pod_resources),
             sli_metrics=MetricsPage(self._slis.render, self._slis.reset),
             configuration=lambda: encoding.to_json(self._reloader.config).encode(),
-            flags=lambda: options.flag_values,
-            status=StatusPage(
-                binary_version=options.reported_version.removeprefix("v"),
-                emulation_version=".".join(map(str, options.emulated_version)),
-            ),
+            flags=(lambda: options.flag_values) if enabled("ComponentFlagz") else None,
+            status=self._status_page() if enabled("ComponentStatusz") else None,
+            cbor=enabled("CBORServingAndStorage"),
             set_verbosity=logs.set_verbosity,
             profiling=options.config.enable_profiling,
             web_page=None if self._page is None else self._page.answer,
+        )
+
+    def _status_page(self) -> StatusPage:
+        options = self._options
+        return StatusPage(
+            binary_version=options.reported_version.removeprefix("v"),
+            emulation_version=".".join(map(str, options.emulated_version)),
+            findings=(
+                Finding(
+                    "Objects that cannot be read; the last version that could be stays in force",
+                    "unreadableObjects",
+                    lambda: list(unreadable.lines(self._app.informers.unreadable())),
+                ),
+                Finding(
+                    "Feature gates that were switched, and have no effect here",
+                    "gatesWithoutEffect",
+                    lambda: without_effect(options.gates),
+                ),
+            ),
         )
 
     def _make_page(self) -> WebPage:

@@ -92,6 +92,8 @@ class Informer(Generic[T]):
         self._backoff = Backoff(rng=self._rng)
         self._handlers: list[Handler[T]] = [handler] if handler is not None else []
         self._store: ObjectStore[T] = ObjectStore()
+        #: objects whose newest version cannot be read, until one can, or they are gone
+        self._unreadable: dict[Key, str] = {}
         #: where the next watch begins, "": list first
         self._resource_version = ""
         #: the trouble that was last logged, "": none
@@ -108,6 +110,20 @@ class Informer(Generic[T]):
     def objects(self) -> Mapping[Key, T]:
         """The copy, by (namespace, name); a view that changes with the cluster."""
         return self._store.objects
+
+    @property
+    def kind(self) -> str:
+        """What its objects are called."""
+        return self._type.__name__
+
+    @property
+    def unreadable(self) -> Mapping[Key, str]:
+        """Objects whose newest version cannot be read, with the reason.
+
+        An older version stays in the copy if there was one. What has no readable name stands under
+        ("", "") until the next list.
+        """
+        return self._unreadable
 
     @property
     def resource_version(self) -> str:
@@ -160,7 +176,9 @@ class Informer(Generic[T]):
                 if page.first:
                     seen.clear()
                 for count, obj in enumerate(page.items, start=1):
-                    seen.add(key_of(obj))
+                    key = key_of(obj)
+                    seen.add(key)
+                    self._unreadable.pop(key, None)
                     self._deliver(self._store.apply(obj), initial=initial)
                     if count % _BREATH_AFTER == 0:
                         await asyncio.sleep(0)
@@ -169,6 +187,7 @@ class Informer(Generic[T]):
                     self._report(bad)
                 version = page.resource_version
         self._deliver(self._store.retain(seen))
+        self._unreadable = {key: why for key, why in self._unreadable.items() if key in seen}
         self._resource_version = version
         self.synced.set()
 
@@ -201,6 +220,8 @@ class Informer(Generic[T]):
 
     def _take(self, event: WatchEvent[T] | Bookmark | BadObject) -> None:
         if isinstance(event, WatchEvent):
+            if self._unreadable:
+                self._unreadable.pop(key_of(event.object), None)
             if event.type == DELETED:
                 self._deliver(self._store.remove(event.object))
             else:
@@ -208,7 +229,9 @@ class Informer(Generic[T]):
         elif isinstance(event, BadObject):
             self._report(event)
             if event.event_type == DELETED and event.name:
-                self._deliver(self._store.remove_key((event.namespace, event.name)))
+                key = event.namespace, event.name
+                self._unreadable.pop(key, None)
+                self._deliver(self._store.remove_key(key))
 
     def _deliver(self, changes: Iterable[Change[T]], *, initial: bool = False) -> None:
         for change in changes:
@@ -233,6 +256,7 @@ class Informer(Generic[T]):
             )
 
     def _report(self, bad: BadObject) -> None:
+        self._unreadable[bad.namespace, bad.name] = bad.error
         try:
             self._on_bad_object(bad)
         except Exception:  # noqa: BLE001 - as with handlers

@@ -69,6 +69,7 @@ class Metrics:
     queueing_hint_execution_duration: HistogramFamily
     event_handling_duration: HistogramFamily
     cache_size: GaugeFamily
+    unreadable_objects: GaugeFamily
     queue_checks: Counter
     queue_missed_wakeups: CounterFamily
     plugin_failures: CounterFamily

@@ -165,6 +165,13 @@ SCHEDULING: Final = (
         "Number of nodes, pods, and assumed (bound) pods in the scheduler cache.",
         labels="type",
     ),
+    gauge(
+        ALPHA,
+        "kubesched_unreadable_objects",
+        "Number of objects whose newest version cannot be read, by kind. The last version that "
+        "could be read stays in force.",
+        labels="kind",
+    ),
     counter(
         ALPHA,
         "kubesched_queue_checks_total",

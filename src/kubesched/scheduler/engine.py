@@ -53,6 +53,7 @@ from kubesched.scheduler.queue_check import QueueCheck
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.reports import StatusReports
 from kubesched.scheduler.scheduler import Scheduler
+from kubesched.scheduler.unreadable import UnusableObjects
 
 #: A turn of the loop takes less than a millisecond; after this long, something is wrong.
 PROGRESS_LIMIT_S = 10.0
@@ -108,6 +109,8 @@ class Engine:
         #: hears of everything that is decided, None if nobody wants to know
         self.journal = options.journal
         self.cluster = cluster
+        #: objects that were decoded and cannot be used
+        self.unusable = UnusableObjects()
         #: pods between placement and binding
         self.waiting, self._pre_binding = WaitingPods(), PreBindingPods()
         #: set whenever there may be a pod to schedule
@@ -221,12 +224,14 @@ class Engine:
         """Queue a pod that has become ours, and let one go that is not any more."""
         uid = pod.metadata.uid
         if not self.is_ours(pod):
+            self.unusable.forget(pod)
             self.queue.delete(uid)
             self.nominations.withdraw(uid)
         elif uid not in self.queue and not self.cluster.is_assumed(uid):
             try:
                 info = self.cluster.compiler.pending(pod)
             except ObjectError as unreadable:
+                self.unusable.note(pod, unreadable)
                 self.failures.refuse(pod, unreadable)
                 return
             self.queue.add(info)

@@ -19,6 +19,7 @@ from kubesched.queue.differences import node_events, pod_events
 from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.nominations import Nominations
+from kubesched.scheduler.unreadable import UnusableObjects
 
 _log = logging.getLogger(__name__)
 
@@ -26,10 +27,17 @@ _log = logging.getLogger(__name__)
 class NodeHandler:
     """Applies what happens to nodes."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue, nominations: Nominations) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        nominations: Nominations,
+        unusable: UnusableObjects | None = None,
+    ) -> None:
         self._cluster = cluster
         self._queue = queue
         self._nominations = nominations
+        self._unusable = unusable or UnusableObjects()
 
     def on_add(self, obj: Node, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
         """A node came."""
@@ -47,6 +55,7 @@ class NodeHandler:
 
     def on_delete(self, obj: Node) -> None:
         """A node went."""
+        self._unusable.forget(obj)
         self._cluster.remove_node(obj.metadata.name)
         self._queue.move(Change(events.NODE_DELETE, old=obj))
         self._nominations.review(obj.metadata.name, events.NODE_DELETE)
@@ -56,7 +65,9 @@ class NodeHandler:
             self._cluster.put_node(node)
         except ObjectError as unreadable:
             _log.warning("node left as it was known before: %s", unreadable)
+            self._unusable.note(node, unreadable)
             return False
+        self._unusable.forget(node)
         return True
 
 
@@ -133,6 +144,7 @@ class PodHandler:
         waiting: WaitingPods,
         is_ours: Callable[[Pod], bool],
         on_unreadable: Callable[[Pod, ObjectError], None],
+        unusable: UnusableObjects | None = None,
     ) -> None:
         self._cluster = cluster
         self._queue = queue
@@ -142,6 +154,7 @@ class PodHandler:
         self._is_ours = is_ours
         #: told of pods to be scheduled that cannot be read
         self._on_unreadable = on_unreadable
+        self._unusable = unusable or UnusableObjects()
 
     def on_add(self, obj: Pod, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
         """A pod came."""
@@ -165,6 +178,7 @@ class PodHandler:
     def on_delete(self, obj: Pod) -> None:
         """A pod went."""
         uid = obj.metadata.uid
+        self._unusable.forget(obj)
         self._queue.delete(uid)
         if obj.spec.node_name:
             self._cluster.remove_pod(uid)
@@ -191,15 +205,19 @@ class PodHandler:
             self._cluster.put_pod(pod)
         except ObjectError as unreadable:
             _log.warning("pod left as it was known before: %s", unreadable)
+            self._unusable.note(pod, unreadable)
             return False
+        self._unusable.forget(pod)
         return True
 
     def _enqueue(self, pod: Pod) -> None:
         try:
             info = self._cluster.compiler.pending(pod)
         except ObjectError as unreadable:
+            self._unusable.note(pod, unreadable)
             self._on_unreadable(pod, unreadable)
             return
+        self._unusable.forget(pod)
         self._queue.add(info)
         if pod.status.nominated_node_name:
             self._nominations.nominate(info, pod.status.nominated_node_name)
@@ -213,9 +231,11 @@ class PodHandler:
         try:
             info = self._cluster.compiler.pending(new)
         except ObjectError as unreadable:
+            self._unusable.note(new, unreadable)
             if new.spec != old.spec:
                 self._on_unreadable(new, unreadable)
             return
+        self._unusable.forget(new)
         self._queue.update(old, info)
         if new.status.nominated_node_name:
             self._nominations.nominate(info, new.status.nominated_node_name)

@@ -24,6 +24,7 @@ from kubesched.scheduler.handlers import (
 )
 from kubesched.scheduler.storage_handlers import Stopwatch, storage_informers
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
+from kubesched.scheduler.unreadable import Unreadable
 
 T = TypeVar("T", bound=ApiObject)
 
@@ -46,6 +47,7 @@ class Informers:
             waiting=engine.waiting,
             is_ours=engine.is_ours,
             on_unreadable=engine.failures.refuse,
+            unusable=engine.unusable,
         )
         self.pods = Informer(
             client,
@@ -59,11 +61,22 @@ class Informers:
         )
         #: pods last: what they refer to is known before they come
         self.all: list[Informer[Any]] = [*self._of_state(client, engine), self.pods]
+        self._unusable = engine.unusable
+        metrics.unreadable_objects.set_function(
+            lambda: {(kind,): len(objects) for kind, objects in self.unreadable().items()}
+        )
 
     @property
     def have_synced(self) -> bool:
         """Whether everything was listed once."""
         return all(informer.has_synced for informer in self.all)
+
+    def unreadable(self) -> Unreadable:
+        """Return the objects that cannot be read, by kind; all kinds are there."""
+        return {
+            informer.kind: {**self._unusable.of(informer.kind), **informer.unreadable}
+            for informer in self.all
+        }
 
     async def wait_until_synced(self) -> None:
         """Return when everything was listed once."""
@@ -73,7 +86,8 @@ class Informers:
     def _of_state(self, client: ApiClient, engine: Engine) -> list[Informer[Any]]:
         cluster, queue = engine.cluster, engine.queue
         workloads = WorkloadHandler(cluster)
-        nodes = self._timed(NodeHandler(cluster, queue, engine.nominations), lambda _: "Node")
+        on_node = NodeHandler(cluster, queue, engine.nominations, engine.unusable)
+        nodes = self._timed(on_node, lambda _: "Node")
         return [
             Informer(client, resources.NODES, Node, handler=nodes),
             Informer(client, resources.NAMESPACES, Namespace, handler=NamespaceHandler(cluster)),

@@ -12,6 +12,7 @@ from typing import NamedTuple
 JSON = "application/json"
 YAML = "application/yaml"
 TEXT = "text/plain"
+CBOR = "application/cbor"
 
 #: parameters that ask for an object of a certain kind
 _CONVERSION = ("g", "v", "as")

@@ -8,8 +8,8 @@ import msgspec
 import yaml
 from msgspec import Struct
 
-from kubesched.server import accept
-from kubesched.server.accept import JSON, YAML
+from kubesched.server import accept, cbor
+from kubesched.server.accept import CBOR, JSON, YAML
 from kubesched.server.request import Request
 
 PLAIN = "text/plain; charset=utf-8"
@@ -67,7 +67,8 @@ def forbidden(request: Request, message: str) -> Answer:
 def not_acceptable(request: Request, offers: tuple[str, ...]) -> Answer:
     """Answer that there is no form of this that the client would take."""
     message = f"only the following media types are accepted: {', '.join(offers)}"
-    return _status(request, 406, reason="NotAcceptable", message=message)
+    forms = (JSON, YAML, CBOR) if CBOR in offers else (JSON, YAML)
+    return _status(request, 406, reason="NotAcceptable", message=message, forms=forms)
 
 
 def _status(
@@ -78,6 +79,7 @@ def _status(
     message: str,
     details: bool = False,
     headers: tuple[tuple[str, str], ...] = (),
+    forms: tuple[str, ...] = (JSON, YAML),
 ) -> Answer:
     status = {
         "kind": "Status",
@@ -89,7 +91,7 @@ def _status(
         **({"details": {}} if details else {}),
         "code": code,
     }
-    chosen = accept.negotiate(request.header("accept"), (JSON, YAML))
+    chosen = accept.negotiate(request.header("accept"), forms)
     if chosen is None:  # the failure matters more than its form
         return Answer(encode_json(status, pretty=True), code, JSON, headers)
     body = encode(status, chosen.media_type, pretty=wants_pretty(request))
@@ -105,7 +107,9 @@ def wants_pretty(request: Request) -> bool:
 
 
 def encode(value: object, media_type: str, *, pretty: bool = False) -> bytes:
-    """Encode plain values as JSON or YAML."""
+    """Encode plain values as JSON, YAML or CBOR."""
+    if media_type == CBOR:
+        return cbor.encode(value)
     if media_type == YAML:
         document: str = yaml.safe_dump(value, allow_unicode=True)
         return document.encode()

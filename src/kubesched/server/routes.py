@@ -42,6 +42,7 @@ class Routes:
                 paths=lambda: self._listed,
                 started=started,
                 clock=clock,
+                cbor=sources.cbor,
             )
 
     async def answer(self, request: Request) -> Answer:
@@ -87,7 +88,7 @@ class Routes:
         if sources.configuration is not None:
             self._list("/configz", pages.configz(sources.configuration))
         if sources.flags is not None:
-            self._list("/flagz", Flagz(sources.component, sources.flags))
+            self._list("/flagz", Flagz(sources.component, sources.flags, cbor=sources.cbor))
 
     def _add_debug(self) -> None:
         self._exact["/debug/pprof"] = profiling.redirect

@@ -36,6 +36,16 @@ class MetricsPage(NamedTuple):
     reset: Callable[[], None] | None = None
 
 
+class Finding(NamedTuple):
+    """Something that an operator should know of, and that kube-scheduler's page does not have."""
+
+    title: str
+    #: what objects call it, under ``kubesched``
+    field: str
+    #: one line each; without any, the page does not speak of it
+    lines: Callable[[], list[str]]
+
+
 class StatusPage(NamedTuple):
     """What ``/statusz`` says of the program, besides times and paths."""
 
@@ -43,6 +53,7 @@ class StatusPage(NamedTuple):
     binary_version: str
     #: e.g. 1.36
     emulation_version: str = ""
+    findings: tuple[Finding, ...] = ()
 
 
 class CallerObserver(Protocol):
@@ -93,6 +104,8 @@ class Sources:
     flags: Callable[[], Mapping[str, str]] | None = None
     #: /statusz
     status: StatusPage | None = None
+    #: whether /flagz and /statusz can be had as CBOR
+    cbor: bool = False
     #: PUT /debug/flags/v; only with profiling
     set_verbosity: Callable[[int], None] | None = None
     #: whether /debug/pprof and /debug/flags exist

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 from kubesched.clock import Clock
 from kubesched.server import accept, answers
-from kubesched.server.accept import JSON, TEXT, YAML, Choice, Target
+from kubesched.server.accept import CBOR, JSON, TEXT, YAML, Choice, Target
 from kubesched.server.answers import Answer
 from kubesched.server.request import Request
 from kubesched.server.sources import StatusPage
@@ -34,8 +34,9 @@ _Fields = Mapping[str, object]
 class ZPage:
     """One such page."""
 
-    def __init__(self, component: str, kind: str) -> None:
+    def __init__(self, component: str, kind: str, *, cbor: bool) -> None:
         self._component = component
+        self._offers = (*_OFFERS, CBOR) if cbor else _OFFERS
         #: as objects say it, e.g. ``Statusz``
         self._kind = kind
 
@@ -47,9 +48,9 @@ class ZPage:
         if not header.strip():
             chosen: Choice | None = Choice(TEXT)
         else:
-            chosen = accept.negotiate(header, _OFFERS, allows=self._allows)
+            chosen = accept.negotiate(header, self._offers, allows=self._allows)
         if chosen is None:
-            return answers.not_acceptable(request, _OFFERS)
+            return answers.not_acceptable(request, self._offers)
         if chosen.target is None:
             return answers.text(f"\n{self._component} {self._kind.lower()}\n{_WARNING}\n{text()}")
         return self._object(request, chosen.media_type, chosen.target, fields())
@@ -80,8 +81,10 @@ class ZPage:
 class Flagz:
     """All flags and their values."""
 
-    def __init__(self, component: str, flags: Callable[[], Mapping[str, str]]) -> None:
-        self._page = ZPage(component, "Flagz")
+    def __init__(
+        self, component: str, flags: Callable[[], Mapping[str, str]], *, cbor: bool = False
+    ) -> None:
+        self._page = ZPage(component, "Flagz", cbor=cbor)
         self._flags = flags
         self._delimiter = _any_delimiter()
 
@@ -107,9 +110,10 @@ class Statusz:
         paths: Callable[[], list[str]],
         started: float,
         clock: Clock,
+        cbor: bool = False,
     ) -> None:
         """``started`` is the process' start in seconds since the epoch."""
-        self._page = ZPage(component, "Statusz")
+        self._page = ZPage(component, "Statusz", cbor=cbor)
         self._status = page
         self._paths = paths
         self._started = int(started)
@@ -130,7 +134,13 @@ class Statusz:
             "binaryVersion": status.binary_version,
             **({"emulationVersion": emulation} if emulation else {}),
             "paths": first_segments(self._paths()),
+            **({"kubesched": found} if (found := self._findings()) else {}),
         }
+
+    def _findings(self) -> dict[str, list[str]]:
+        """Return what kube-scheduler's page does not have, by field, without what is empty."""
+        told = ((finding.field, finding.lines()) for finding in self._status.findings)
+        return {field: lines for field, lines in told if lines}
 
     def _text(self) -> str:
         up = self._uptime_s()
@@ -147,7 +157,16 @@ class Statusz:
             f"{name}{delimiter} {html.escape(value)}" if value else ""
             for name, value in lines.items()
         )
-        return "\n" + "\n".join(shown) + "\n"
+        return "\n" + "\n".join(shown) + "\n" + self._findings_text()
+
+    def _findings_text(self) -> str:
+        found = self._findings()
+        return "".join(
+            f"\n{finding.title}\n"
+            + "".join(f"  {html.escape(line)}\n" for line in found[finding.field])
+            for finding in self._status.findings
+            if finding.field in found
+        )
 
     def _uptime_s(self) -> int:
         return max(0, int(self._clock.time() - self._started))

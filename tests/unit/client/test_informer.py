@@ -517,6 +517,57 @@ class TestBadObjects:
         run(main())
         assert reports == [" c", "MODIFIED a", "DELETED b"]
 
+    def test_it_is_named_until_it_can_be_read_or_is_gone(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(*(thing(name, replicas="x") for name in "abc"), version=10)]
+        api.watches = [
+            watch_answer(
+                event_line("MODIFIED", thing("a", version=11)),
+                event_line("DELETED", thing("b", version=12, replicas="x")),
+                event_line("MODIFIED", thing("a", version=13, replicas="x")),
+                event_line("MODIFIED", thing("c", version=14)),
+                hold=True,
+            )
+        ]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.hears("add a@11", "add c@14")
+                ((key, why),) = fixture.informer.unreadable.items()
+                assert key == ("ns", "a")
+                assert "Expected `int`" in why
+
+        run(main())
+
+    def test_a_new_list_names_what_it_holds(self, run: Run) -> None:
+        api = Api()
+        api.lists = [
+            _listed(*(thing(name, replicas="x") for name in "abc"), version=10),
+            _listed(thing("b", version=21), thing("c", version=15, replicas="x"), version=30),
+        ]
+        api.watches = [watch_answer(event_line("ERROR", gone()))]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await eventually(lambda: fixture.watched_from() == ["10", "30"])
+                assert list(fixture.informer.unreadable) == [("ns", "c")]
+
+        run(main())
+
+    def test_an_object_with_nulls_is_read(self, run: Run) -> None:
+        api = Api()
+        api.lists = [_listed(thing("a", replicas=None), version=10)]
+        api.watches = [
+            watch_answer(event_line("MODIFIED", thing("a", version=11, replicas=None)), hold=True)
+        ]
+
+        async def main() -> None:
+            async with running(api) as fixture:
+                await fixture.hears("initial a@1", "update a@1 -> a@11")
+                assert not fixture.informer.unreadable
+
+        run(main())
+
     def test_in_a_second_list_it_is_not_taken_for_vanished(self, run: Run) -> None:
         api = Api()
         api.lists = [

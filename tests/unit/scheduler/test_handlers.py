@@ -29,6 +29,7 @@ from kubesched.scheduler.handlers import (
     WorkloadHandler,
 )
 from kubesched.scheduler.nominations import Nominations
+from kubesched.scheduler.unreadable import UnusableObjects
 from tests.unit.builders import node, on_node, pod
 from tests.unit.queue.queued import sort_key
 
@@ -58,7 +59,8 @@ class Bench:
         anything: Any = self.queue
         anything.move = self._note
         nominations = Nominations(self.cluster, self.queue)
-        self.nodes = NodeHandler(self.cluster, self.queue, nominations)
+        self.unusable = UnusableObjects()
+        self.nodes = NodeHandler(self.cluster, self.queue, nominations, self.unusable)
         self.pods = PodHandler(
             self.cluster,
             self.queue,
@@ -66,7 +68,12 @@ class Bench:
             waiting=self.waiting,
             is_ours=lambda each: each.spec.scheduler_name == names.DEFAULT_SCHEDULER,
             on_unreadable=lambda each, why: self.unreadable.append(each.metadata.name),
+            unusable=self.unusable,
         )
+
+    def named(self, kind: str) -> list[str]:
+        """Name the objects that are listed as unusable."""
+        return [name for _, name in self.unusable.of(kind)]
 
     def _note(self, change: Change[Any], **options: Any) -> None:
         event = change.event
@@ -149,6 +156,15 @@ def test_a_node_that_cannot_be_read_stays_as_it_was(
     assert bench.moved == [("NODE", "ADD")]
     assert "node left as it was known before" in caplog.text
     bench.cluster.validate()
+
+
+def test_a_node_that_cannot_be_read_is_listed_until_it_can_be_or_is_gone(bench: Bench) -> None:
+    bench.nodes.on_add(node("n1", cpu="plenty"), True)
+    bench.nodes.on_add(node("n2", cpu="plenty"), True)
+    assert bench.named("Node") == ["n1", "n2"]
+    bench.nodes.on_update(node("n1", cpu="plenty"), node("n1", cpu="2"))
+    bench.nodes.on_delete(node("n2", cpu="plenty"))
+    assert bench.named("Node") == []
 
 
 # --- pods -------------------------------------------------------------------------------------
@@ -273,6 +289,19 @@ def test_pods_that_cannot_be_read(bench: Bench, caplog: pytest.LogCaptureFixture
     assert caplog.text.count("pod left as it was known before") == 1
     with pytest.raises(ObjectError):
         bench.cluster.compiler.pending(wrong)
+    assert bench.named("Pod") == ["p", "q", "r"]
+
+
+def test_pods_that_can_be_read_again_or_are_gone_are_not_listed(bench: Bench) -> None:
+    wrong: Any = {"cpu": "plenty"}
+    bench.pods.on_add(pod("added", **wrong), False)
+    bench.pods.on_add(pod("gone", **wrong), False)
+    bench.pods.on_add(pod("bound", node="n1", **wrong), False)
+    assert bench.named("Pod") == ["added", "gone", "bound"]
+    bench.pods.on_update(pod("added", **wrong), pod("added"))
+    bench.pods.on_delete(pod("gone", **wrong))
+    bench.pods.on_update(pod("bound", node="n1", **wrong), pod("bound", node="n1"))
+    assert bench.named("Pod") == []
 
 
 # --- what decides which pods belong together --------------------------------------------------

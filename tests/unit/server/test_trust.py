@@ -158,6 +158,23 @@ def test_what_the_cluster_says(
     assert trust.front_proxy.uid_headers == ()
 
 
+def test_a_list_that_go_never_made_is_empty(
+    run_once: Run, client_authority: trustme.CA, proxy_authority: trustme.CA
+) -> None:
+    said = {
+        **config_map(client_authority, proxy_authority),
+        "requestheader-allowed-names": "null",
+    }
+
+    async def main() -> Trust:
+        async with following(Reviewer(config_map=said)) as (trust, _):
+            return trust.current
+
+    proxy = run_once(main()).front_proxy
+    assert proxy is not None
+    assert (proxy.allowed_names, proxy.username_headers) == ((), ("X-Remote-User",))
+
+
 def test_flags_outrank_the_cluster(
     run_once: Run,
     tmp_path: Path,

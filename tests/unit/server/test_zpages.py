@@ -11,9 +11,10 @@ import pytest
 import yaml
 
 from kubesched.clock import VirtualClock
+from kubesched.server import cbor
 from kubesched.server.answers import Answer
 from kubesched.server.request import Request
-from kubesched.server.sources import StatusPage
+from kubesched.server.sources import Finding, StatusPage
 from kubesched.server.zpages import Flagz, Statusz, first_segments
 
 from .harness import request
@@ -26,13 +27,16 @@ WARNING = (
 )
 
 
-def statusz(emulation_version: str = "1.36") -> Statusz:
+def statusz(
+    emulation_version: str = "1.36", *, findings: tuple[Finding, ...] = (), cbor: bool = False
+) -> Statusz:
     return Statusz(
         "kube-scheduler",
-        StatusPage("1.36.4", emulation_version),
+        StatusPage("1.36.4", emulation_version, findings),
         paths=lambda: ["/metrics", "/metrics/slis", "/healthz", "/healthz/ping"],
         started=STARTED,
         clock=VirtualClock(STARTED + 3661),
+        cbor=cbor,
     )
 
 
@@ -141,6 +145,44 @@ def test_there_is_no_other_form(kind: str, accept: str) -> None:
         "only the following media types are accepted: "
         "application/json, application/yaml, text/plain"
     )
+
+
+@pytest.mark.parametrize("kind", ["Flagz", "Statusz"])
+def test_cbor_if_that_is_switched_on(kind: str) -> None:
+    pages: dict[str, Callable[[Request], Answer]] = {
+        "Flagz": Flagz("kube-scheduler", lambda: FLAGS, cbor=True),
+        "Statusz": statusz(cbor=True),
+    }
+    accept = f"application/cbor;v=v1beta1;g=config.k8s.io;as={kind}"
+    answer = pages[kind](request(headers={"accept": accept}))
+    as_json = asked(kind, accept.replace("cbor", "json"))
+
+    assert answer.content_type == f"application/cbor;g=config.k8s.io;v=v1beta1;as={kind}"
+    assert answer.body == cbor.encode(msgspec.json.decode(as_json.body))
+
+    refused = pages[kind](request(headers={"accept": "application/cbor"}))
+    assert (refused.code, refused.content_type) == (406, "application/cbor")
+    assert b"application/yaml, text/plain, application/cbor" in refused.body
+
+
+def test_what_an_operator_should_know_stands_at_the_end() -> None:
+    lines = {"wrong": ["CSINode n1: <why>", "and 3 more"], "quiet": []}
+    page = statusz(
+        findings=(
+            Finding("What is wrong", "wrong", lambda: lines["wrong"]),
+            Finding("What is not", "quiet", lambda: lines["quiet"]),
+        )
+    )
+    text = page(request()).body.decode()
+    assert text.endswith("\n\nWhat is wrong\n  CSINode n1: &lt;why&gt;\n  and 3 more\n")
+
+    accept = {"accept": "application/json;v=v1beta1;g=config.k8s.io;as=Statusz"}
+    found = msgspec.json.decode(page(request(headers=accept)).body)
+    assert found["kubesched"] == {"wrong": lines["wrong"]}
+
+    lines["wrong"] = []
+    assert "kubesched" not in msgspec.json.decode(page(request(headers=accept)).body)
+    assert page(request()).body.decode().endswith("/healthz /metrics\n")
 
 
 def test_paths_are_listed_by_their_first_segment() -> None:
