@@ -116,7 +116,9 @@ async def measure(candidate: Candidate, count: int, victims: int) -> Outcome:
             await informer.synced.wait()
             scheduler.start()
             try:
-                return await _run(candidate, scheduler, client, kubelet, count, victims)
+                return await _run(
+                    candidate, scheduler, client, kubelet=kubelet, count=count, victims=victims
+                )
             finally:
                 await scheduler.stop()
                 watching.cancel()
@@ -142,6 +144,7 @@ async def _run(
     candidate: Candidate,
     scheduler: SchedulerProcess,
     client: ApiClient,
+    *,
     kubelet: Kubelet,
     count: int,
     victims: int,
