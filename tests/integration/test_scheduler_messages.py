@@ -42,6 +42,8 @@ class Case:
     pods: list[JsonObject]
     #: pods that have their node already
     placed: list[JsonObject] = field(default_factory=list)
+    #: pod → node that it is nominated to
+    nominated: dict[str, str] = field(default_factory=dict)
 
 
 def taint(key: str, effect: str = "NoSchedule", value: str = "") -> JsonObject:
@@ -198,6 +200,25 @@ CASES = {
         [node(f"n{i}", taints=[taint(f"key-{i}-{'x' * 40}", value="v" * 20)]) for i in range(30)],
         [pod("p")],
     ),
+    "a nominated node among those that PreFilter leaves": Case(
+        nodes(3),
+        [pod("p", requests={"cpu": "1"}, affinity=requiring(named("n1")))],
+        placed=[pod("full", nodeName="n1", requests={"cpu": "4"})],
+        nominated={"p": "n1"},
+    ),
+    "a nominated node that PreFilter leaves out": Case(
+        nodes(4),
+        [pod("p", requests={"cpu": "5"}, affinity=requiring(named("n1")))],
+        nominated={"p": "n2"},
+    ),
+    "a nominated node that is left out, and has a taint": Case(
+        [*nodes(3), node("tainted", taints=[taint("dedicated")])],
+        [pod("p", requests={"cpu": "5"}, affinity=requiring(named("n1")))],
+        nominated={"p": "tainted"},
+    ),
+    "a nominated node that is not there": Case(
+        nodes(2), [pod("p", requests={"cpu": "5"})], nominated={"p": "gone"}
+    ),
     "no nodes at all": Case([], [pod("p", requests={"cpu": "1"})]),
     "values that are meant to hurt": Case(
         [
@@ -239,6 +260,13 @@ def observed(
     """What pods and events look like after a scheduler had its turn; nothing of it stays."""
     created = plane.create_many(pods_path(namespace), [*case.placed, *case.pods])
     waiting = [each["metadata"]["name"] for each in case.pods]
+    for name, node_name in case.nominated.items():
+        plane.request(
+            "PATCH",
+            f"{pods_path(namespace, name)}/status",
+            {"status": {"nominatedNodeName": node_name}},
+            content_type="application/merge-patch+json",
+        )
     with scheduler():
         for name in waiting:
             eventually(lambda: condition_of(plane, namespace, name), every=0.02)  # noqa: B023  at once

@@ -241,6 +241,8 @@ class PodHandler:
             self._nominations.nominate(info, new.status.nominated_node_name)
         elif old.status.nominated_node_name:
             self._nominations.withdraw(uid)
+            # It may fit elsewhere, and its message is about a node that it is not nominated to.
+            self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
 
     def _assumed_is_going(self, pod: Pod) -> None:
         """A pod is deleted between its placement and its binding."""
