@@ -8,6 +8,7 @@ from typing import Any
 
 JsonObject = dict[str, Any]
 
+JSON_PATCH = "application/json-patch+json"
 STRATEGIC = "application/strategic-merge-patch+json"
 
 
@@ -33,7 +34,7 @@ class ClusterApi:
         return self.ask("PATCH", path, patch, kind=STRATEGIC)
 
     def ask(
-        self, method: str, path: str, body: JsonObject | None = None, kind: str = "application/json"
+        self, method: str, path: str, body: Any = None, kind: str = "application/json"
     ) -> JsonObject:
         """Send a request; raise whatever is refused."""
         request = urllib.request.Request(  # noqa: S310 (loopback, made here)

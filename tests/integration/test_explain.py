@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from .audited_plane import AuditedPlane
@@ -133,28 +134,23 @@ def test_what_the_scheduler_may_not_see_is_noted(plane: AuditedPlane) -> None:
 @pytest.mark.parametrize("name", PENDING)
 def test_a_proposed_change_of_the_pod_places_it(plane: AuditedPlane, name: str) -> None:
     said = _explained(plane, name)
-    change = next(each for each in said["changes"] if "set" in each)
+    change = next(each for each in said["changes"] if "patch" in each)
     changed = f"changed-{name}"
+    original = plane.request("GET", pods_path(NAMESPACE, name))
     try:
-        plane.request("POST", pods_path(NAMESPACE), _with(PENDING[name], changed, change["set"]))
+        plane.request("POST", pods_path(NAMESPACE), _with(original, changed, change["patch"]))
         with run_scheduler(plane):
             wait_until_bound(plane, NAMESPACE, changed)
     finally:
         plane.request("DELETE", pods_path(NAMESPACE, changed) + "?gracePeriodSeconds=0")
 
 
-def _with(original: JsonObject, name: str, fields: JsonObject) -> JsonObject:
-    """A pod with some fields of its spec replaced, those of containers one by one."""
-    spec = {**original["spec"]}
-    for key, value in fields.items():
-        if key == "containers":
-            by_name = {each["name"]: each for each in value}
-            spec[key] = [{**each, **by_name.get(each["name"], {})} for each in spec[key]]
-        elif value is None:
-            del spec[key]
-        else:
-            spec[key] = value
-    return {**original, "metadata": {**original["metadata"], "name": name}, "spec": spec}
+def _with(original: JsonObject, name: str, patch: list[JsonObject]) -> JsonObject:
+    """A pod of another name, with a change."""
+    changed: JsonObject = jsonpatch.apply_patch(original, patch)
+    return {"metadata": {"name": name, "labels": original["metadata"].get("labels")}} | {
+        "spec": changed["spec"]
+    }
 
 
 def test_a_snapshot_says_the_same_as_the_live_cluster(plane: AuditedPlane, tmp_path: Path) -> None:

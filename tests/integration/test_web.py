@@ -11,6 +11,7 @@ import http.client
 import json
 import os
 import secrets
+import shlex
 import subprocess
 import sys
 import time
@@ -18,6 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import jsonpatch
 import pytest
 
 from .audited_plane import AuditedPlane
@@ -200,12 +202,10 @@ def test_the_suggested_change_applied_with_kubectl_places_the_pod(
     assert waiting["plugins"] == ["TaintToleration"]
     eventually(lambda: "untolerated taint" in told("/ui/api/queue")["pods"][0]["message"])
     explained = told(f"/ui/api/pods/{namespace}/secret-pod/explanation")
-    change = next(each for each in explained["changes"] if "tolerations" in each.get("set", {}))
+    change = next(each for each in explained["changes"] if each["kind"] == "tolerate")
 
-    patch = json.dumps({"spec": change["set"]})
-    control_plane.kubectl(
-        "patch", "pod", "secret-pod", f"-n={namespace}", "--type=merge", "-p", patch
-    )
+    [command] = change["commands"]
+    control_plane.kubectl(*shlex.split(command)[1:])
 
     eventually(lambda: node_of(control_plane, namespace, "secret-pod") == "secret-node")
     eventually(lambda: told("/ui/api/overview")["pods"]["placed"] == 1)
@@ -336,9 +336,8 @@ def test_a_new_user_sees_why_a_pod_waits_and_makes_it_run(assets: Path, tmp_path
 
         # What a pod requests cannot be changed while it waits: it is replaced.
         manifest = json.loads(kubectl("get", "pod", name, "-o=json"))
-        (container,) = change["set"]["containers"]
-        manifest["spec"]["containers"][0]["resources"] = container["resources"]
-        kubectl("replace", "--force", "-f=-", given=json.dumps(manifest))
+        changed = jsonpatch.apply_patch(manifest, change["patch"])
+        kubectl("replace", "--force", "-f=-", given=json.dumps(changed))
 
         def is_placed() -> bool:
             (found,) = get(url, f"/ui/api/pods?search=default/{name}")["pods"] or [{"node": ""}]

@@ -16,6 +16,8 @@ LABEL_REGION_BETA: Final = "failure-domain.beta.kubernetes.io/region"
 FIELD_NODE_NAME: Final = "metadata.name"
 
 TAINT_UNSCHEDULABLE: Final = "node.kubernetes.io/unschedulable"
+TAINT_NOT_READY: Final = "node.kubernetes.io/not-ready"
+TAINT_UNREACHABLE: Final = "node.kubernetes.io/unreachable"
 NO_SCHEDULE: Final = "NoSchedule"
 PREFER_NO_SCHEDULE: Final = "PreferNoSchedule"
 NO_EXECUTE: Final = "NoExecute"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cached_property
-from typing import Final
+from typing import Final, Literal
 
 import numpy as np
 from msgspec import Struct
@@ -26,10 +26,28 @@ from kubesched.snapshot.world import World
 NOWHERE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 
 
+#: What a change is about.
+Kind = Literal[
+    "request",
+    "tolerate",
+    "nodeSelector",
+    "nodeAffinity",
+    "spread",
+    "pod affinity",
+    "pod anti-affinity",
+    "ports",
+    "uncordon",
+    "bring back",
+    "evict",
+    "node",
+    "several",
+]
+
+
 class Proposal(Struct, frozen=True, kw_only=True):
     """A change that may help; whether it does is for the engine to say."""
 
-    kind: str
+    kind: Kind
     title: str
     #: how much is given up, about 0 to 1 for each thing that is changed
     cost: float

@@ -16,7 +16,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.labels import node_selector_terms
 from kubesched.explain import requests, wishes
 from kubesched.explain.case import Case, Proposal
-from kubesched.explain.surroundings import COST_NODE_BACK, back_in_use
+from kubesched.explain.surroundings import COST_NODE_BACK, back_in_use, unwell_because
 from kubesched.framework.status import Status
 from kubesched.plugins.inter_pod_affinity import NOT_AWAY, NOT_NEAR, InterPodAffinity
 from kubesched.plugins.node_affinity import NodeAffinity
@@ -105,7 +105,9 @@ def _even(case: Case, pod: Pod, row: int, status: Status) -> _Step:  # noqa: ARG
     return _Step(title, wishes.COST_SPREAD, wishes.without_spread(pod))
 
 
-def _no_ports(case: Case, pod: Pod, row: int, status: Status) -> _Step:  # noqa: ARG001
+def _no_ports(case: Case, pod: Pod, row: int, status: Status) -> _Step | None:  # noqa: ARG001
+    if pod.spec.host_network:
+        return None
     return _Step("use no host ports", wishes.COST_PORTS, wishes.without_ports(pod))
 
 
@@ -128,7 +130,7 @@ def _past_taints(case: Case, pod: Pod, row: int, status: Status) -> _Step:  # no
     conditions = [each for each in taints if each.key.startswith(wishes.CONDITION_TAINTS)]
     if node.spec.unschedulable or conditions:
         name = node.metadata.name
-        verb = "uncordon" if node.spec.unschedulable else "bring back"
+        verb = "bring back" if unwell_because(node) else "uncordon"
         return _Step(f"{verb} node {name}", COST_NODE_BACK, pod, back_in_use(node))
     cost = wishes.COST_TOLERATION * len(taints)
     return _Step(wishes.tolerating_title(taints), cost, wishes.tolerating(pod, taints))
@@ -174,3 +176,6 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Pod, int, Status], _Step | None]]] 
     InterPodAffinity.name: _any_company,
     NodePorts.name: _no_ports,
 }
+
+#: Plugins whose rejections can be taken away together with others.
+PLUGINS: Final = tuple(_CHANGES)

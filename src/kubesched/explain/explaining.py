@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from itertools import chain
-from typing import Any
 
-import msgspec
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubesched.api.core import Container, Pod
+from kubesched.api.core import Node, Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError, UsageError
-from kubesched.explain import combining, requests, surroundings, wishes
+from kubesched.explain import combining, commands, requests, surroundings, wishes
 from kubesched.explain.case import Case, Proposal
+from kubesched.explain.commands import Instructions
+from kubesched.explain.patching import differences
 from kubesched.explain.report import (
     Change,
     Explanation,
@@ -250,6 +250,7 @@ class _Explaining:
         there = [
             self._table.name_at(row) for row in rows.tolist() if self._table.nodes[row] is not None
         ]
+        how = self._instructions(proposal, there)
         return Change(
             kind=proposal.kind,
             title=proposal.title,
@@ -257,9 +258,29 @@ class _Explaining:
             examples=tuple(there[:_EXAMPLES]),
             cost=round(proposal.cost, 3),
             steps=proposal.steps,
-            set=changed_fields(self._case.pod, proposal.pod),
+            patch=differences(self._case.pod, proposal.pod),
             evict=tuple(map(_victim, proposal.evict)),
+            commands=tuple(chain.from_iterable(each.commands for each in how)),
+            note=" ".join(each.note for each in how if each.note),
         )
+
+    def _instructions(self, proposal: Proposal, fits_on: list[str]) -> list[Instructions]:
+        """Return how the nodes, other pods and the pod itself become what is proposed."""
+        found: list[Instructions] = []
+        changed = {each.metadata.name for each in proposal.nodes}
+        # Where any of several nodes will do, one is enough.
+        for name in [each for each in fits_on if each in changed][:1]:
+            row = self._table.row_of(name)
+            if row is not None:
+                found.append(_node_back(self._table.node_at(row)))
+        if proposal.evict:
+            found.append(commands.evict(each.pod for each in proposal.evict))
+        meta = self._pod.metadata
+        if self._world.find_pod(meta.namespace, meta.name) is not None:
+            found.append(commands.change(self._case.pod, proposal.pod))
+        elif proposal.pod != self._case.pod:
+            found.append(Instructions(note="Change the manifest of the pod."))
+        return found
 
 
 def changes_that_help(case: Case) -> Iterator[tuple[Proposal, IndexArray]]:
@@ -273,52 +294,20 @@ def changes_that_help(case: Case) -> Iterator[tuple[Proposal, IndexArray]]:
         combining.proposals(case),
         surroundings.new_nodes(case),
     ):
+        # Of two changes that read the same, such as terms over the same key, one may help.
         if proposal.title in seen:
             continue
-        seen.add(proposal.title)
         rows = case.outcome(proposal)
         if len(rows):
+            seen.add(proposal.title)
             yield proposal, rows
 
 
-def changed_fields(before: Pod, after: Pod) -> dict[str, Any]:
-    """Return the fields of a spec that differ, as they are afterwards; null where nothing is left.
-
-    Of containers, only their names and resources or ports: the rest is not known here.
-    """
-    old, new = _plain(before.spec), _plain(after.spec)
-    found = {
-        key: new.get(key)
-        for key in (*old, *(key for key in new if key not in old))
-        if old.get(key) != new.get(key)
-    }
-    for key, was, now in (
-        ("containers", before.spec.containers, after.spec.containers),
-        ("initContainers", before.spec.init_containers, after.spec.init_containers),
-    ):
-        if key in found:
-            found[key] = _changed_containers(was, now)
-    return found
-
-
-def _changed_containers(
-    before: Sequence[Container], after: Sequence[Container]
-) -> list[dict[str, Any]]:
-    changed = []
-    for old, new in zip(before, after, strict=True):
-        if old == new:
-            continue
-        fields: dict[str, Any] = {"name": new.name}
-        if old.resources != new.resources:
-            fields["resources"] = _plain(new.resources)
-        if old.ports != new.ports:
-            fields["ports"] = _plain(new.ports)
-        changed.append(fields)
-    return changed
-
-
-def _plain(value: object) -> Any:  # noqa: ANN401 (any JSON value)
-    return msgspec.json.decode(msgspec.json.encode(value))
+def _node_back(node: Node) -> Instructions:
+    name, causes = node.metadata.name, surroundings.unwell_because(node)
+    if not causes:
+        return commands.uncordon(name)
+    return Instructions(note=f"Find out what is wrong with node {name}: {', '.join(causes)}.")
 
 
 def _victim(pod: PodInfo) -> Victim:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from msgspec import Struct, field
+from msgspec import UNSET, Struct, field
 
 
 class Said(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
@@ -72,6 +72,15 @@ class Preemption(Said, frozen=True):
     message: str = ""
 
 
+class Operation(Said, frozen=True):
+    """One operation of a JSON Patch."""
+
+    op: str
+    path: str
+    #: not there if something is removed
+    value: Any = UNSET
+
+
 class Change(Said, frozen=True):
     """A change after which the pod fits, tried out on the engine."""
 
@@ -84,9 +93,13 @@ class Change(Said, frozen=True):
     cost: float = 0.0
     #: how many things are changed at once
     steps: int = 1
-    #: new values of fields of the pod's spec
-    set: dict[str, Any] = field(default_factory=dict)
+    #: what becomes different in the pod, as a JSON Patch
+    patch: tuple[Operation, ...] = ()
     evict: tuple[Victim, ...] = ()
+    #: what to run in a shell to make the change; none where a command cannot
+    commands: tuple[str, ...] = ()
+    #: what to know about them, or what to do instead
+    note: str = ""
 
 
 class Explanation(Said, frozen=True):

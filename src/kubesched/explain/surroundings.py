@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import Literal
 
 import numpy as np
 from msgspec.structs import replace
@@ -123,11 +124,9 @@ def nodes_back(case: Case) -> Iterator[Proposal]:
     cordoned, unwell = [], []
     for row in rows.tolist():
         node = case.table.node_at(row)
-        keys = {each.key for each in node.spec.taints if each.effect in _FORBIDDING}
-        conditions = {key for key in keys if key.startswith(CONDITION_TAINTS)}
-        if conditions - {names.TAINT_UNSCHEDULABLE}:
+        if unwell_because(node):
             unwell.append(node)
-        elif node.spec.unschedulable or conditions:
+        elif is_cordoned(node):
             cordoned.append(node)
     if cordoned:
         yield _back(case, "uncordon", cordoned)
@@ -138,18 +137,32 @@ def nodes_back(case: Case) -> Iterator[Proposal]:
 _FORBIDDING = (names.NO_SCHEDULE, names.NO_EXECUTE)
 
 
-def _back(case: Case, verb: str, nodes: list[Node]) -> Proposal:
+def unwell_because(node: Node) -> list[str]:
+    """Return what the cluster says is wrong with a node, as far as that keeps pods away."""
+    return sorted(
+        {
+            each.key.removeprefix(CONDITION_TAINTS)
+            for each in node.spec.taints
+            if each.effect in _FORBIDDING
+            and each.key.startswith(CONDITION_TAINTS)
+            and each.key != names.TAINT_UNSCHEDULABLE
+        }
+    )
+
+
+def is_cordoned(node: Node) -> bool:
+    """Tell whether a node is cordoned, also if only its taint is left of that."""
+    return node.spec.unschedulable or any(
+        each.key == names.TAINT_UNSCHEDULABLE and each.effect in _FORBIDDING
+        for each in node.spec.taints
+    )
+
+
+def _back(case: Case, verb: Literal["uncordon", "bring back"], nodes: list[Node]) -> Proposal:
     healthy = tuple(back_in_use(node) for node in nodes)
     name = nodes[0].metadata.name
     what = f"node {name}" if len(nodes) == 1 else f"any of {len(nodes)} nodes such as {name}"
-    causes = sorted(
-        {
-            each.key.removeprefix(CONDITION_TAINTS)
-            for node in nodes
-            for each in node.spec.taints
-            if each.key.startswith(CONDITION_TAINTS) and each.key != names.TAINT_UNSCHEDULABLE
-        }
-    )
+    causes = sorted({cause for node in nodes for cause in unwell_because(node)})
     why = f" ({', '.join(causes)})" if causes else ""
     return Proposal(
         kind=verb, title=f"{verb} {what}{why}", cost=COST_NODE_BACK, pod=case.pod, nodes=healthy

@@ -115,6 +115,8 @@ def _changes(console: Console, said: Explanation) -> None:
         examples = ", ".join(each.examples)
         table.add_row(str(number), escape(each.title), str(each.nodes), escape(examples))
     console.print(table)
+    if any(each.commands for each in said.changes):
+        console.print("[dim]-o json has the kubectl commands for them[/]")
 
 
 def _nodes(console: Console, said: Explanation, limit: int, *, every_node: bool) -> None:

@@ -27,7 +27,7 @@ from kubesched.api.core import (
     Toleration,
     TopologySpreadConstraint,
 )
-from kubesched.explain.case import Case, Proposal
+from kubesched.explain.case import Case, Kind, Proposal
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_affinity import NodeAffinity as NodeAffinityPlugin
 from kubesched.plugins.node_ports import NodePorts
@@ -62,11 +62,12 @@ def proposals(case: Case) -> Iterator[Proposal]:
         yield from _spread(case)
     if reasons.answer_of(InterPodAffinity.name) is not None:
         yield from _terms(case)
-    if reasons.answer_of(NodePorts.name) is not None:
+    # On the node's network, every port of a container is one of the node.
+    if reasons.answer_of(NodePorts.name) is not None and not case.pod.spec.host_network:
         yield _proposal(without_ports(case.pod), "ports", "use no host ports", COST_PORTS)
 
 
-def _proposal(pod: Pod, kind: str, title: str, cost: float) -> Proposal:
+def _proposal(pod: Pod, kind: Kind, title: str, cost: float) -> Proposal:
     return Proposal(kind=kind, title=title, cost=cost, pod=pod)
 
 
@@ -158,6 +159,8 @@ def _affinity_requirements(case: Case) -> Iterator[Proposal]:
     for number, term in enumerate(terms):
         for position, requirement in enumerate(term.match_expressions):
             kept = term.match_expressions[:position] + term.match_expressions[position + 1 :]
+            if not kept and not term.match_fields and len(terms) > 1:
+                continue  # nothing would be left of it, but its alternatives would
             reduced = replace(term, match_expressions=kept)
             rest = (*terms[:number], reduced, *terms[number + 1 :])
             values = f" ({', '.join(requirement.values)})" if requirement.values else ""
@@ -237,10 +240,11 @@ def without_spread(pod: Pod) -> Pod:
 
 def _terms(case: Case) -> Iterator[Proposal]:
     affinity = case.pod.spec.affinity or Affinity()
-    for what, of_pods in (
-        ("affinity", affinity.pod_affinity),
-        ("anti-affinity", affinity.pod_anti_affinity),
-    ):
+    kinds: tuple[tuple[str, Kind, PodAffinity | None], ...] = (
+        ("affinity", "pod affinity", affinity.pod_affinity),
+        ("anti-affinity", "pod anti-affinity", affinity.pod_anti_affinity),
+    )
+    for what, kind, of_pods in kinds:
         if of_pods is None:
             continue
         terms = of_pods.required_during_scheduling_ignored_during_execution
@@ -249,7 +253,7 @@ def _terms(case: Case) -> Iterator[Proposal]:
             changed = replace(of_pods, required_during_scheduling_ignored_during_execution=kept)
             pod = _with_pod_affinity(case.pod, what, changed)
             title = f"drop the pod {what} term over {term.topology_key}"
-            yield _proposal(pod, f"pod {what}", title, COST_TERM)
+            yield _proposal(pod, kind, title, COST_TERM)
 
 
 def _with_pod_affinity(pod: Pod, what: str, of_pods: PodAffinity) -> Pod:

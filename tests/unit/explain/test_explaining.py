@@ -11,11 +11,11 @@ from kubesched.api.meta import OwnerReference
 from kubesched.errors import ObjectError, UsageError
 from kubesched.explain.explaining import (
     Options,
-    changed_fields,
     changes_that_help,
     explain,
     find_pod,
 )
+from kubesched.explain.report import Operation
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.scheduler.cycle import SchedulingCycle
@@ -164,9 +164,8 @@ def test_a_smaller_request_is_computed_from_what_is_left() -> None:
 
     assert change.title == "request 6349Mi (6.2Gi) memory instead of 8Gi"
     assert (change.nodes, change.examples) == (1, ("n1",))
-    assert change.set == {
-        "containers": [{"name": "main", "resources": {"requests": {"memory": "6349Mi"}}}]
-    }
+    path = "/spec/containers/0/resources/requests/memory"
+    assert change.patch == (Operation("replace", path, "6349Mi"),)
 
 
 def test_a_taint_is_to_be_tolerated_where_nothing_else_is_in_the_way() -> None:
@@ -178,9 +177,8 @@ def test_a_taint_is_to_be_tolerated_where_nothing_else_is_in_the_way() -> None:
     ).changes[0]
 
     assert (found.title, found.nodes) == ("tolerate taint gpu=yes:NoSchedule", 3)
-    assert found.set == {
-        "tolerations": [{"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}]
-    }
+    wanted = {"key": "gpu", "operator": "Equal", "value": "yes", "effect": "NoSchedule"}
+    assert found.patch == (Operation("add", "/spec/tolerations", [wanted]),)
 
 
 def test_a_selector_gets_another_value_or_goes() -> None:
@@ -259,10 +257,32 @@ def test_one_more_node_comes_with_the_pods_that_every_node_gets() -> None:
     assert not any("one more node" in each for each in titles(pod("p", cpu="4"), *others))
 
 
-def test_fields_that_nothing_is_left_of_are_null() -> None:
-    before, after = pod("p", node_selector={"a": "b"}), pod("p")
+def test_a_node_that_is_cordoned_and_unwell_is_not_just_uncordoned() -> None:
+    unwell = node(
+        "n1", cpu="4", unschedulable=True, taints=[taint("node.kubernetes.io/not-ready:NoExecute")]
+    )
 
-    assert changed_fields(before, after) == {"nodeSelector": None}
+    [change] = (each for each in explained(pod("p", cpu="8"), unwell).changes if each.steps > 1)
+
+    assert change.title == "bring back node n1, and request 4 cpu instead of 8"
+    assert change.note.startswith("Find out what is wrong with node n1: not-ready.")
+
+
+def test_ports_of_a_pod_on_the_network_of_its_node_cannot_go() -> None:
+    host = pod("p", ports=[80])
+    host = replace(host, spec=replace(host.spec, host_network=True))
+
+    found = explained(host, node("n1"), pod("other", node="n1", ports=[80]))
+
+    assert "ports" not in {each.kind for each in found.changes}
+
+
+def test_one_of_several_alternatives_does_not_stand_for_all_of_them() -> None:
+    wanted = requires(term(requirement("a", "Exists")), term(requirement("b", "Exists")))
+
+    assert titles(pod("p", node_affinity=wanted), node("n1"))[0] == (
+        "drop the required node affinity"
+    )
 
 
 # --- whatever the cluster ---------------------------------------------------------------------

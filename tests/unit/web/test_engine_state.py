@@ -184,7 +184,7 @@ def test_the_suggested_change_places_the_pod(run_once: Run) -> None:
             await shown.settled(waiting=1)
             told = (await shown.ask("/ui/api/pods/default/large/explanation")).json
             change = next(each for each in told["changes"] if each["kind"] == "request")
-            cpu = change["set"]["containers"][0]["resources"]["requests"]["cpu"]
+            cpu = change["patch"][0]["value"]
 
             shown.create("smaller", cpu=cpu)
             await shown.settled(waiting=1)

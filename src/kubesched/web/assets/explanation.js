@@ -4,7 +4,6 @@ import { get, Latest } from "./api.js";
 import { copyButton, el, failure, loading, meter, muted, show, table } from "./dom.js";
 import { count, plural } from "./format.js";
 import { highlight } from "./nodes.js";
-import { remedy } from "./remedies.js";
 import { href, nodeLink, podLink } from "./route.js";
 import { scores } from "./scores.js";
 
@@ -58,17 +57,16 @@ const listed = (links) => links.flatMap((link, at) => (at ? [", ", link] : [link
 function changes(said) {
   if (!said.changes?.length) return null;
   return el("section", el("h3", "What would place it"), el("p.muted", "The smallest change first; each was tried out on the state of the cluster."),
-    el("ol.changes", said.changes.map((each) => change(each, said.pod))));
+    el("ol.changes", said.changes.map(change)));
 }
 
-function change(each, pod) {
-  const { title, nodes: fits, examples = [] } = each;
-  const help = remedy(each, pod);
+function change({ title, nodes: fits, examples = [], commands = [], note }) {
+  const command = commands.join("\n");
   return el("li", el("div.line", el("b", title), el("span.badge.placed", plural(fits, "node"))),
     examples.length > 0 && el("p.muted", { onpointerenter: () => highlight(examples), onpointerleave: () => highlight(null) },
       "for example ", listed(examples.map(nodeLink))),
-    help && el("details", el("summary", "How to"), el("p.muted", help.note),
-      el("div.snippet", el("pre", { tabindex: "0" }, help.command), copyButton(help.command))));
+    (note || command) && el("details", el("summary", "How to"), note && el("p.muted", note),
+      command && el("div.snippet", el("pre", { tabindex: "0" }, command), copyButton(command))));
 }
 
 function reasons(said) {
