@@ -184,6 +184,14 @@ def terms_of(spec: Spec) -> list[JsonObject]:
 
 #: By kind: at least one situation for each.
 CASES: Mapping[Kind, list[Case]] = {
+    "schedulerName": [
+        Case(
+            "schedulerName default-scheduler instead of other",
+            [node("n1")],
+            wide(schedulerName="other"),
+            lambda spec: spec.update(schedulerName="default-scheduler"),
+        )
+    ],
     "request": [
         Case(
             "request 4 cpu",

@@ -67,9 +67,7 @@ def run(flags: argparse.Namespace) -> int:
     snapshot = cluster_source.read_snapshot(flags)
     world = World(snapshot, config, gates, registry=registry)
     pod = _pod(flags, target, world, snapshot)
-    options = Options(
-        changes=not flags.no_changes, any_profile=flags.config is None, profile=flags.profile
-    )
+    options = Options(changes=not flags.no_changes, profile=flags.profile)
     _show(flags, explain(world, pod, options))
     return 0
 

@@ -28,6 +28,7 @@ NOWHERE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 
 #: What a change is about.
 Kind = Literal[
+    "schedulerName",
     "request",
     "tolerate",
     "nodeSelector",

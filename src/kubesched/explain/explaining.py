@@ -29,6 +29,7 @@ from kubesched.explain.report import (
     ReasonCount,
     Victim,
 )
+from kubesched.explain.unclaimed import is_unclaimed, unclaimed_message
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
@@ -47,8 +48,6 @@ class Options(Struct, frozen=True):
 
     #: whether to look for changes that would place the pod
     changes: bool = True
-    #: whether another profile may stand in for one that the configuration does not have
-    any_profile: bool = False
     #: name of the profile, "" for the one that the pod names
     profile: str = ""
 
@@ -68,29 +67,23 @@ def find_pod(world: World, namespace: str, name: str) -> Pod:
 
 def explain(world: World, pod: Pod, options: Options = Options()) -> Explanation:  # noqa: B008 (immutable)
     """Explain a pod: one that waits, one that has a node, or one that does not exist yet."""
-    framework, notes = _framework(world, pod, options)
+    framework = _framework(world, pod, options)
     placed = world.cluster.pod(pod.metadata.uid)
     with world.without_pods([] if placed is None else [placed]):
         found = _Explaining(world, framework, pod, options).explanation()
-    return replace(
-        found, current_node=pod.spec.node_name, notes=(*world.notes, *notes, *found.notes)
-    )
+    return replace(found, current_node=pod.spec.node_name, notes=(*world.notes, *found.notes))
 
 
-def _framework(world: World, pod: Pod, options: Options) -> tuple[Framework, list[str]]:
+def _framework(world: World, pod: Pod, options: Options) -> Framework:
+    """Return the profile to evaluate a pod with; the first one stands in for another scheduler."""
     wanted = options.profile or pod.spec.scheduler_name
     framework = world.frameworks.get(wanted)
     if framework is not None:
-        return framework, []
-    known = ", ".join(world.frameworks)
-    if not options.any_profile or options.profile:
+        return framework
+    if options.profile:
+        known = ", ".join(world.frameworks)
         raise UsageError(f"the configuration has no profile {wanted}, only {known}")
-    first = next(iter(world.frameworks.values()))
-    note = (
-        f"the pod is for scheduler {wanted}, which may decide otherwise: name its configuration "
-        f"with --config. Explained with the default configuration."
-    )
-    return first, [note]
+    return next(iter(world.frameworks.values()))
 
 
 class _Explaining:
@@ -104,6 +97,13 @@ class _Explaining:
         self._options = options
         self._case = Case(world, framework, pod)
         self._notes: list[str] = []
+        self._unclaimed = not options.profile and is_unclaimed(pod, world.frameworks)
+        named = pod.spec.scheduler_name
+        if named and named not in world.frameworks and not self._unclaimed:
+            self._notes.append(
+                f"the pod is for scheduler {named}, which may decide otherwise: name its "
+                f"configuration with --config; explained with profile {framework.scheduler_name}"
+            )
 
     def explanation(self) -> Explanation:
         total = len(self._table)
@@ -123,6 +123,8 @@ class _Explaining:
             notes=tuple(self._notes),
         )
         if len(rows):
+            if self._unclaimed and self._options.changes:
+                said = replace(said, changes=(self._other_scheduler(rows),))
             return self._with_scores(said, rows)
         if self._options.changes and total and outcome == "Unschedulable":
             return replace(said, changes=self._changes())
@@ -132,6 +134,8 @@ class _Explaining:
 
     def _attempt(self) -> tuple[str, str, Preemption | None]:
         """Try the pod as the scheduling cycle does, without consequences."""
+        if self._unclaimed:
+            return "Unclaimed", unclaimed_message(self._pod, self._world.frameworks), None
         if not len(self._table):
             return "Unschedulable", NO_NODES_AVAILABLE, None
         info = self._world.compile(self._pod)
@@ -244,6 +248,20 @@ class _Explaining:
         found = (self._change(proposal, rows) for proposal, rows in changes_that_help(self._case))
         ranked = sorted(found, key=lambda each: (each.steps, each.cost, -each.nodes))
         return tuple(ranked[:MAX_CHANGES])
+
+    def _other_scheduler(self, rows: IndexArray) -> Change:
+        """Propose the scheduler that is there to one that no profile is for."""
+        profile = self._framework.scheduler_name
+        named = self._pod.spec.scheduler_name
+        return self._change(
+            Proposal(
+                kind="schedulerName",
+                title=f"schedulerName {profile} instead of {named}",
+                cost=wishes.COST_OTHER_VALUE,
+                pod=self._case.with_spec(lambda spec: replace(spec, scheduler_name=profile)),
+            ),
+            rows,
+        )
 
     def _change(self, proposal: Proposal, rows: IndexArray) -> Change:
         # Nodes of the proposal that are not there have no name that means anything.

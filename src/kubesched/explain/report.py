@@ -107,9 +107,9 @@ class Explanation(Said, frozen=True):
 
     pod: str
     scheduler_name: str
-    #: Schedulable, Unschedulable, Gated or Error
+    #: Schedulable, Unschedulable, Gated, Unclaimed (by any profile) or Error
     outcome: str
-    #: as in the pod's condition
+    #: as in the pod's condition; why there is none, if no profile is for the pod
     message: str
     total_nodes: int
     feasible_nodes: int

@@ -10,7 +10,13 @@ from rich.table import Table
 
 from kubesched.explain.report import Explanation, NodeAnswer
 
-_COLOURS = {"Schedulable": "green", "Unschedulable": "red", "Gated": "yellow", "Error": "red"}
+_COLOURS = {
+    "Schedulable": "green",
+    "Unschedulable": "red",
+    "Gated": "yellow",
+    "Unclaimed": "red",
+    "Error": "red",
+}
 
 
 def show(console: Console, said: Explanation, *, top: int, every_node: bool) -> None:
@@ -30,7 +36,8 @@ def _headline(console: Console, said: Explanation) -> None:
     colour = _COLOURS[said.outcome]
     where = f", on {escape(said.current_node)} now" if said.current_node else ""
     console.print(
-        f"[bold]{escape(said.pod)}[/]: [bold {colour}]{said.outcome}[/]{where}; fits on "
+        f"[bold]{escape(said.pod)}[/]: [bold {colour}]{said.outcome}[/]{where}; "
+        f"{'would fit' if said.outcome == 'Unclaimed' else 'fits'} on "
         f"{said.feasible_nodes} of {said.total_nodes} nodes (profile {escape(said.scheduler_name)})"
     )
     if said.message:
@@ -101,7 +108,7 @@ def _preemption(console: Console, said: Explanation) -> None:
 
 
 def _changes(console: Console, said: Explanation) -> None:
-    if said.outcome != "Unschedulable":
+    if not said.changes and said.outcome != "Unschedulable":
         return
     if not said.changes:
         console.print("\nNo change was found that would place the pod.")

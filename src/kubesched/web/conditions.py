@@ -6,16 +6,19 @@ The texts are Kubernetes' and do not change, so they tell; where none does, no p
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from kubesched.api import names
 from kubesched.api.core import Pod, PodCondition
+from kubesched.explain.unclaimed import is_unclaimed, unclaimed_message
 from kubesched.web.report import WaitingPod
 
 ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"
 UNSCHEDULABLE: Final = "unschedulable"
 GATED: Final = "gated"
+UNCLAIMED: Final = "unclaimed"
 
 _GATED_REASON: Final = "SchedulingGated"
 #: Part of a message → the plugin that says so.
@@ -44,9 +47,18 @@ _WHO_SAYS: Final = (
 )
 
 
-def waiting_pod(pod: Pod) -> WaitingPod:
-    """Tell how a pod waits that has no node."""
+def waiting_pod(pod: Pod, profiles: Collection[str]) -> WaitingPod:
+    """Tell how a pod waits that has no node; `profiles` are those of the scheduler."""
     said = scheduled_condition(pod)
+    if is_unclaimed(pod, profiles):
+        return WaitingPod(
+            namespace=pod.metadata.namespace,
+            name=pod.metadata.name,
+            state=UNCLAIMED,
+            message=unclaimed_message(pod, profiles),
+            since=pod.metadata.creation_timestamp or "",
+            priority=pod.spec.priority or 0,
+        )
     gated = bool(pod.spec.scheduling_gates)
     message = said.message if said is not None else ""
     return WaitingPod(
@@ -54,7 +66,7 @@ def waiting_pod(pod: Pod) -> WaitingPod:
         name=pod.metadata.name,
         state=GATED if gated else _state(said),
         plugins=("SchedulingGates",) if gated else plugins_named(message),
-        message=message or (_gates(pod) if gated else ""),
+        message=message or (gates_message(pod) if gated else ""),
         since=pod.metadata.creation_timestamp or "",
         priority=pod.spec.priority or 0,
     )
@@ -80,6 +92,7 @@ def _state(said: PodCondition | None) -> str:
     return UNSCHEDULABLE if said.reason == names.POD_REASON_UNSCHEDULABLE else BACKOFF
 
 
-def _gates(pod: Pod) -> str:
+def gates_message(pod: Pod) -> str:
+    """Say which gates hold a pod back."""
     named = " ".join(each.name for each in pod.spec.scheduling_gates)
     return f"waiting for scheduling gates: [{named}]"

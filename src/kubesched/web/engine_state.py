@@ -17,8 +17,9 @@ from kubesched.queue.queued_pod import QueuedPod
 from kubesched.recording.journal import Journal
 from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
-from kubesched.web.conditions import scheduled_condition
+from kubesched.web.conditions import scheduled_condition, waiting_pod
 from kubesched.web.living_world import LivingWorld, Rules
+from kubesched.web.pending_pods import PendingPods
 from kubesched.web.rates import of_metrics
 from kubesched.web.report import PodCounts, WaitingPod
 from kubesched.web.source import LiveSource, Source
@@ -40,6 +41,8 @@ class EngineState(ClusterState):
         self._app = app
         self._rules = rules
         self._journal = journal
+        self._pending = PendingPods()
+        app.informers.pods.add_handler(self._pending)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -57,6 +60,7 @@ class EngineState(ClusterState):
             backoff=queue.backoff_count,
             unschedulable=queue.unschedulable_count,
             gated=queue.gated_count,
+            unclaimed=sum(1 for _ in self._unclaimed()),
         )
 
     def reasons(self) -> Mapping[str, int]:
@@ -67,7 +71,10 @@ class EngineState(ClusterState):
         return +found
 
     def waiting(self) -> Iterator[Waiting]:
-        """Return the pods in the queue, first those that were tried in vain."""
+        """Return pods that no queue has, and those in ours, first those tried in vain."""
+        profiles = self._app.engine.frameworks
+        for pod in self._unclaimed():
+            yield Waiting(pod, partial(waiting_pod, pod, profiles))
         for state, queued in self._app.queue.parts():
             yield Waiting(queued.info.pod, partial(self._told, state, queued))
 
@@ -103,6 +110,9 @@ class EngineState(ClusterState):
             # The scheduler's role may not list them; who names one is told that it is not known.
             return ()
         return found
+
+    def _unclaimed(self) -> Iterator[Pod]:
+        return self._pending.unclaimed(self._app.engine.frameworks)
 
     def _told(self, state: str, queued: QueuedPod) -> WaitingPod:
         pod = queued.info.pod

@@ -13,7 +13,7 @@ from msgspec import Meta, Struct
 
 from kubesched.api.core import Pod
 from kubesched.errors import ObjectError, UsageError
-from kubesched.explain.explaining import Options, explain, find_pod
+from kubesched.explain.explaining import explain, find_pod
 from kubesched.explain.report import Explanation
 from kubesched.simulate import displacing
 from kubesched.simulate.comparing import add_nodes
@@ -131,7 +131,7 @@ def _lost(world: World, question: AboutLoss) -> tuple[str, list[str]]:
 
 
 def _explained(world: World, pod: Pod) -> ShortExplanation:
-    return shortened(explain(world, pod, Options(any_profile=True)))
+    return shortened(explain(world, pod))
 
 
 def shortened(said: Explanation, most: int = MOST_NODES) -> ShortExplanation:

@@ -29,7 +29,7 @@ from kubesched.recording.reader import Recording
 from kubesched.replay.moments import Moments, PendingPod
 from kubesched.snapshot.world import World
 from kubesched.web.columns import NodeColumns
-from kubesched.web.conditions import ACTIVE, GATED, UNSCHEDULABLE, waiting_pod
+from kubesched.web.conditions import ACTIVE, GATED, UNSCHEDULABLE, gates_message, waiting_pod
 from kubesched.web.errors import BusyError
 from kubesched.web.living_world import Rules
 from kubesched.web.rates import HISTORY_S, RECENT_S
@@ -81,9 +81,11 @@ class Moment(State):
         }
         told = {each.uid: each for each in moments.pending_at(entry)}
 
+        profiles = tuple(each.scheduler_name for each in rules.config.profiles)
+
         def tell(pod: Pod) -> WaitingPod:
             known = told.get(pod.metadata.uid)
-            return waiting_pod(pod) if known is None else _told(pod, known)
+            return waiting_pod(pod, profiles) if known is None else _told(pod, known)
 
         waiting = [pod for pod in self._snapshot.pods if not pod.spec.node_name]
         self._pending = Pending(waiting, tell)
@@ -261,7 +263,7 @@ def _told(pod: Pod, waiting: PendingPod) -> WaitingPod:
         name=waiting.name,
         state=GATED if gated else UNSCHEDULABLE if tried else ACTIVE,
         plugins=("SchedulingGates",) if gated else waiting.plugins,
-        message=waiting.message or (waiting_pod(pod).message if gated else ""),
+        message=waiting.message or (gates_message(pod) if gated else ""),
         attempts=waiting.attempts,
         since=rfc3339(waiting.since.timestamp()),
         priority=waiting.priority,

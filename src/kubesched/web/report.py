@@ -19,6 +19,13 @@ class PodCounts(Told, frozen=True):
     backoff: int = 0
     unschedulable: int = 0
     gated: int = 0
+    #: for a scheduler that no profile is for
+    unclaimed: int = 0
+
+    @property
+    def waiting(self) -> int:
+        """How many have no node."""
+        return self.active + self.backoff + self.unschedulable + self.gated + self.unclaimed
 
 
 class Rate(Told, frozen=True):
@@ -135,7 +142,7 @@ class WaitingPod(Told, frozen=True):
 
     namespace: str
     name: str
-    #: active, backoff, unschedulable or gated
+    #: active, backoff, unschedulable, gated or unclaimed
     state: str
     plugins: tuple[str, ...] = ()
     message: str = ""

@@ -21,7 +21,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web.columns import NodeColumns
-from kubesched.web.conditions import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, waiting_pod
+from kubesched.web.conditions import ACTIVE, BACKOFF, GATED, UNCLAIMED, UNSCHEDULABLE
 from kubesched.web.report import AllNodes, ChangedNodes, FoundPod, PodCounts, WaitingPod
 
 
@@ -128,11 +128,9 @@ class ClusterState(State):
 class Pending:
     """Pods without a node, as their conditions, or somebody else, tell of them."""
 
-    _ORDER = (UNSCHEDULABLE, BACKOFF, ACTIVE, GATED)
+    _ORDER = (UNCLAIMED, UNSCHEDULABLE, BACKOFF, ACTIVE, GATED)
 
-    def __init__(
-        self, pods: Iterable[Pod], tell: Callable[[Pod], WaitingPod] = waiting_pod
-    ) -> None:
+    def __init__(self, pods: Iterable[Pod], tell: Callable[[Pod], WaitingPod]) -> None:
         told = [(pod, tell(pod)) for pod in pods]
         self._told = sorted(told, key=lambda each: self._ORDER.index(each[1].state))
         self._states = Counter(each.state for _, each in told)
@@ -148,10 +146,11 @@ class Pending:
             backoff=self._states[BACKOFF],
             unschedulable=self._states[UNSCHEDULABLE],
             gated=self._states[GATED],
+            unclaimed=self._states[UNCLAIMED],
         )
 
     def waiting(self) -> Iterator[Waiting]:
-        """Return them, first those that were tried in vain."""
+        """Return them, first those that will not be tried, or were tried in vain."""
         return (Waiting(pod, partial(_as_is, told)) for pod, told in self._told)
 
 

@@ -52,9 +52,7 @@ def overview(source: Source, state: State) -> Overview:
 
 def queue(state: State, *, limit: int) -> QueueTold:
     """Tell who waits, and for what."""
-    counts = state.counts()
-    total = counts.active + counts.backoff + counts.unschedulable + counts.gated
-    return _queue(state, total, islice(state.waiting(), limit))
+    return _queue(state, state.counts().waiting, islice(state.waiting(), limit))
 
 
 async def queue_search(state: State, search: str, *, limit: int) -> QueueTold:

@@ -11,8 +11,9 @@ from kubesched.errors import ClientError
 from kubesched.shadow.watching import WatchedCluster
 from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
+from kubesched.web.conditions import waiting_pod
 from kubesched.web.living_world import LivingWorld, Rules
-from kubesched.web.report import PodCounts
+from kubesched.web.report import PodCounts, WaitingPod
 from kubesched.web.state import ClusterState, Pending, Waiting
 
 
@@ -60,7 +61,7 @@ class WatchedState(ClusterState):
         self._watched = watched
         self._placements = placements
         self._rules = rules
-        self._pending = Pending(())
+        self._pending = Pending((), self._told)
         #: number of changes after which `_pending` was made
         self._as_of = -1
 
@@ -104,8 +105,13 @@ class WatchedState(ClusterState):
             return ()  # whoever names one is told that it is not known
         return found
 
+    def _told(self, pod: Pod) -> WaitingPod:
+        return waiting_pod(pod, self._watched.frameworks)
+
     def _newest(self) -> Pending:
         if self._as_of != self._placements.changes:
             self._as_of = self._placements.changes
-            self._pending = Pending(each.info.pod for each in self._watched.queue.pods())
+            self._pending = Pending(
+                (each.info.pod for each in self._watched.queue.pods()), self._told
+            )
         return self._pending

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from kubesched.api.core import Pod
 from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
+from kubesched.web.conditions import waiting_pod
 from kubesched.web.report import PodCounts
 from kubesched.web.state import ClusterState, Pending, Waiting
 
@@ -18,7 +19,9 @@ class WorldState(ClusterState):
         super().__init__(world.cluster)
         self._world = world
         self._classes = tuple(classes)
-        self._pending = Pending(world.pending.values())
+        self._pending = Pending(
+            world.pending.values(), lambda pod: waiting_pod(pod, world.frameworks)
+        )
 
     @property
     def notes(self) -> tuple[str, ...]:

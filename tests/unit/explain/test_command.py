@@ -54,6 +54,23 @@ def test_a_table_says_what_why_and_what_would_help(
     assert "request 3 cpu instead of 6" in said
 
 
+def test_a_scheduler_that_is_not_there_is_said_first(
+    manifests: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(
+        "{kind: Pod, metadata: {name: new}, spec: {schedulerName: other, containers: [{name: c}]}}"
+    )
+
+    assert main(["explain", "-f", str(path), manifests]) == 0
+
+    headline, message = capsys.readouterr().out.splitlines()[:2]
+    assert headline == (
+        "default/new: Unclaimed; would fit on 1 of 2 nodes (profile default-scheduler)"
+    )
+    assert message.startswith("no profile is named other, as the pod's schedulerName says")
+
+
 @pytest.mark.parametrize("output", ["json", "yaml"])
 def test_programs_get_the_same(
     manifests: str, output: str, capsys: pytest.CaptureFixture[str]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, Pod, PodCondition
 from kubesched.api.meta import OwnerReference
 from kubesched.errors import ObjectError, UsageError
 from kubesched.explain.explaining import (
@@ -135,7 +137,48 @@ def test_preemption_names_node_and_victims() -> None:
     assert [each.pod for each in said.preemption.victims] == ["default/low"]
 
 
-def test_a_pod_of_a_scheduler_that_the_configuration_does_not_have_is_refused() -> None:
+def for_scheduler(name: str, **more: Any) -> Pod:
+    made = pod("p", **more)
+    return replace(made, spec=replace(made.spec, scheduler_name=name))
+
+
+def test_a_pod_that_no_profile_is_for_waits_without_events() -> None:
+    said = explained(for_scheduler("defualt-scheduler"), node("n1"))
+
+    assert said.outcome == "Unclaimed"
+    assert said.message == (
+        "no profile is named defualt-scheduler, as the pod's schedulerName says, only "
+        "default-scheduler: unless another scheduler takes the pod, it waits without conditions "
+        "and events"
+    )
+    # What the other profile would make of it is still worth knowing.
+    assert (said.feasible_nodes, said.best_nodes) == (1, ("n1",))
+    [change] = said.changes
+    assert change.title == "schedulerName default-scheduler instead of defualt-scheduler"
+    assert change.patch == (Operation("replace", "/spec/schedulerName", "default-scheduler"),)
+
+
+def test_a_pod_of_another_scheduler_that_is_at_work_is_not_unclaimed() -> None:
+    condition = PodCondition(type="PodScheduled", status="False", reason="Unschedulable")
+    refused = for_scheduler("other", cpu="9")
+    refused = replace(refused, status=replace(refused.status, conditions=(condition,)))
+    placed = for_scheduler("other", node="n1")
+
+    for each, outcome in ((refused, "Unschedulable"), (placed, "Schedulable")):
+        said = explained(each, node("n1"))
+        assert said.outcome == outcome
+        assert said.notes[0].startswith("the pod is for scheduler other, which may decide other")
+
+
+def test_a_profile_that_is_asked_for_stands_in_for_the_one_that_the_pod_names() -> None:
+    said = explain(
+        world_of(node("n1")), for_scheduler("other"), Options(profile="default-scheduler")
+    )
+
+    assert said.outcome == "Schedulable"
+
+
+def test_a_profile_that_the_configuration_does_not_have_is_refused() -> None:
     world, foreign = world_of(node("n1")), pod("p")
 
     with pytest.raises(UsageError, match="no profile other, only default-scheduler"):

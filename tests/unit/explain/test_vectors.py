@@ -80,7 +80,7 @@ def _pod(case: dict[str, Any]) -> Pod:
 
 def _said(vector: Vector) -> Explanation:
     world = _world(vector.case)
-    return explain(world, _pod(vector.case), Options(changes=False, any_profile=True))
+    return explain(world, _pod(vector.case), Options(changes=False))
 
 
 AFFINITY = "InterPodAffinity"

@@ -30,11 +30,11 @@ def told(waiting: Pod, reason: str, message: str = "") -> Pod:
     ],
 )
 def test_the_condition_tells_where_a_pod_waits(waiting: Pod, state: str) -> None:
-    assert waiting_pod(waiting).state == state
+    assert waiting_pod(waiting, ("default-scheduler",)).state == state
 
 
 def test_a_gated_pod_names_its_gates() -> None:
-    waiting = waiting_pod(pod("p", gates=["a", "b"], priority=7))
+    waiting = waiting_pod(pod("p", gates=["a", "b"], priority=7), ("default-scheduler",))
 
     assert waiting.plugins == ("SchedulingGates",)
     assert waiting.message == "waiting for scheduling gates: [a b]"

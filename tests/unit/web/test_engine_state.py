@@ -115,6 +115,7 @@ def test_what_waits_where_and_why(run_once: Run) -> None:
                 "backoff": 0,
                 "unschedulable": 1,
                 "gated": 1,
+                "unclaimed": 0,
             }
 
             queue = (await shown.ask("/ui/api/queue")).json
@@ -173,6 +174,43 @@ def test_a_question_does_not_change_what_it_is_about(run: Run) -> None:
             assert (await shown.ask("/ui/api/pods?search=another")).json["pods"][0]["node"]
 
     run(main())
+
+
+def test_pods_that_no_profile_is_for_are_shown_first(run_once: Run) -> None:
+    async def main() -> None:
+        async with demo() as shown:
+            shown.create("large", cpu="1000")
+            await shown.settled(waiting=1)
+            shown.cluster.create(_for_scheduler("forgotten", "defualt-scheduler"))
+            await eventually(lambda: len(shown.app.informers.pods.objects) == 2)
+
+            overview = (await shown.ask("/ui/api/overview")).json
+            assert overview["pods"]["unclaimed"] == 1
+            queue = (await shown.ask("/ui/api/queue")).json
+            assert queue["total"] == 2
+            assert [each["name"] for each in queue["pods"]] == ["forgotten", "large"]
+            assert queue["pods"][0]["state"] == "unclaimed"
+            assert queue["pods"][0]["message"].startswith(
+                "no profile is named defualt-scheduler, as the pod's schedulerName says, only "
+                "default-scheduler: unless another scheduler takes the pod"
+            )
+            told = (await shown.ask("/ui/api/pods/default/forgotten/explanation")).json
+            assert told["outcome"] == "Unclaimed"
+            assert told["message"] == queue["pods"][0]["message"]
+
+    run_once(main())
+
+
+def _for_scheduler(name: str, scheduler_name: str) -> JsonObject:
+    return {
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name},
+        "spec": {
+            "schedulerName": scheduler_name,
+            "containers": [{"name": "main", "image": "x"}],
+        },
+    }
 
 
 def test_the_suggested_change_places_the_pod(run_once: Run) -> None:

@@ -60,6 +60,7 @@ def test_the_overview() -> None:
         "backoff": 0,
         "unschedulable": 0,
         "gated": 1,
+        "unclaimed": 0,
     }
     assert told["latency"] == {"p50Ms": None, "p99Ms": None}
     assert told["rate"] == {"perSecond": 0.0, "history": []}

@@ -7,7 +7,7 @@ import pytest
 
 from kubesched.api.meta import ObjectMeta
 from kubesched.errors import KubeschedError, UsageError
-from kubesched.explain.explaining import Options, explain
+from kubesched.explain.explaining import explain
 from kubesched.simulate import displacing
 from kubesched.simulate.comparing import add_nodes
 from kubesched.simulate.headroom import headroom
@@ -66,7 +66,7 @@ def test_an_explanation_is_that_of_the_command_line() -> None:
     world = small_world()
     said = answered(world, AboutPod(namespace="default", name="waiting"), ())
 
-    wanted = explain(world, world.pending["default", "waiting"], Options(any_profile=True))
+    wanted = explain(world, world.pending["default", "waiting"])
 
     assert msgspec.json.decode(said) == plain(wanted)
     assert b'"changes"' in said

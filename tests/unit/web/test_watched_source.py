@@ -43,7 +43,8 @@ def test_a_cluster_is_shown_as_its_api_server_tells(run_once: Run) -> None:
                 overview = (await ask("/ui/api/overview")).json
                 assert overview["source"] == "cluster"
                 assert overview["nodes"] == 2
-                assert (overview["pods"]["placed"], overview["pods"]["active"]) == (1, 2)
+                assert (overview["pods"]["placed"], overview["pods"]["active"]) == (1, 1)
+                assert overview["pods"]["unclaimed"] == 1
                 assert overview["latency"] == {"p50Ms": None, "p99Ms": None}
 
                 cluster.create(pod("late", node=first))
@@ -52,8 +53,8 @@ def test_a_cluster_is_shown_as_its_api_server_tells(run_once: Run) -> None:
                 assert {each["name"] for each in node["pods"]} == {"placed", "late"}
 
                 told = (await ask("/ui/api/pods/default/others/explanation")).json
-                assert told["outcome"] == "Schedulable"
-                assert any("somebody-else" in note for note in told["notes"])
+                assert told["outcome"] == "Unclaimed"
+                assert "no profile is named somebody-else" in told["message"]
                 assert watched.cluster.pod_count == 2
             watching.cancel()
             await asyncio.gather(watching, return_exceptions=True)

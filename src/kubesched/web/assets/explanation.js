@@ -46,6 +46,7 @@ export function render(said, again) {
 function sentence(said) {
   const fits = `fits on ${count(said.feasibleNodes)} of ${plural(said.totalNodes, "node")}`;
   const best = said.bestNodes ?? [];
+  if (said.outcome === "Unclaimed") return `No profile is for it; under ${said.schedulerName} it ${fits}.`;
   if (said.currentNode) return ["Runs on ", nodeLink(said.currentNode), `; ${fits} if it were placed anew.`];
   if (said.outcome === "Gated") return `Held back by its gates; it ${fits}.`;
   if (best.length === 1) return [`It ${fits}; the best is `, nodeLink(best[0]), "."];

@@ -13,6 +13,7 @@ const MEANING = {
   backoff: "wait before the next try",
   unschedulable: "fit on no node as things are",
   gated: "are held back by scheduling gates",
+  unclaimed: "name a scheduler that no profile is for",
 };
 
 /** Start showing the overview. */
