@@ -19,6 +19,7 @@ import yaml
 
 from kubesched.bench.operations import Operation, Workload
 from kubesched.bench.performance_operations import Reading, read_operations
+from kubesched.config import untrusted_yaml
 from kubesched.errors import ConfigError, UsageError
 
 #: What most files call them, and what --nodes and --pods therefore change.
@@ -90,7 +91,7 @@ def read(path: Path) -> tuple[TestCase, ...]:
     except OSError as failed:
         raise ConfigError(f"{path}: {failed.strerror}") from None
     except yaml.YAMLError as wrong:
-        raise ConfigError(f"{path}: this is not YAML: {' '.join(str(wrong).split())}") from None
+        raise ConfigError(f"{path}: this is not YAML: {untrusted_yaml.problem(wrong)}") from None
     if not isinstance(tree, list):
         raise ConfigError(f"{path}: a list of test cases was expected")
     return tuple(_test_case(path, place, each) for place, each in enumerate(tree))

@@ -26,6 +26,7 @@ from kubesched.bench.operations import JsonObject
 from kubesched.bench.planes import Plane, gates_flag
 from kubesched.bench.processes import LOOPBACK, Process, StartError, free_ports, spawn
 from kubesched.client.access import ClusterAccess, Server, tls_context
+from kubesched.config import untrusted_yaml
 from kubesched.errors import ConfigError, UsageError
 
 OURS = "ours"
@@ -149,7 +150,7 @@ def _base(path: Path) -> JsonObject:
     except OSError as failed:
         raise ConfigError(f"{path}: {failed.strerror}") from None
     except yaml.YAMLError as wrong:
-        raise ConfigError(f"{path}: this is not YAML: {' '.join(str(wrong).split())}") from None
+        raise ConfigError(f"{path}: this is not YAML: {untrusted_yaml.problem(wrong)}") from None
     if not isinstance(decoded, dict):
         raise ConfigError(f"{path}: this is not a KubeSchedulerConfiguration")
     return decoded

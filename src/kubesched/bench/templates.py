@@ -17,6 +17,7 @@ from typing import Any
 import yaml
 
 from kubesched.bench.operations import JsonObject
+from kubesched.config import untrusted_yaml
 from kubesched.errors import ConfigError
 
 Value = int | float | str
@@ -188,7 +189,7 @@ class FileTemplate:
             # Derived from the safe loader, only compiled.
             decoded = yaml.load(text, Loader=_LOADER)  # noqa: S506
         except yaml.YAMLError as wrong:
-            reason = " ".join(str(wrong).split())
+            reason = untrusted_yaml.problem(wrong)
             raise ConfigError(f"{self._path}: this is not YAML: {reason}") from None
         if not isinstance(decoded, dict):
             raise ConfigError(f"{self._path}: this is not an object")

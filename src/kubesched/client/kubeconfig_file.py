@@ -124,7 +124,7 @@ def read(path: Path) -> KubeconfigFile:
     try:
         tree = untrusted_yaml.load(text)
     except yaml.YAMLError as error:
-        raise KubeconfigError(f"{path}: not YAML: {' '.join(str(error).split())}") from error
+        raise KubeconfigError(f"{path}: not YAML: {untrusted_yaml.problem(error)}") from error
     try:
         document = msgspec.convert(tree if tree is not None else {}, type=_Document)
     except msgspec.ValidationError as error:

@@ -174,7 +174,7 @@ def _compose(text: str) -> yaml.Node | None:
     except UnicodeEncodeError as error:
         raise ConfigError(f"yaml: invalid Unicode character at {error.start}") from error
     except yaml.YAMLError as error:
-        raise ConfigError(f"yaml: {' '.join(str(error).split())}") from error
+        raise ConfigError(f"yaml: {untrusted_yaml.problem(error)}") from error
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:

@@ -60,6 +60,21 @@ def load(text: str) -> Any:  # noqa: ANN401 (any value)
     return documents[0] if documents else None
 
 
+def problem(error: yaml.YAMLError) -> str:
+    """Say where a text is not YAML and why, in one line.
+
+    PyYAML's own text names its stream, which is "<unicode string>": the caller knows the file.
+    """
+    if isinstance(error, yaml.reader.ReaderError):
+        return f"character {error.position + 1}: {error.reason}"
+    if not isinstance(error, yaml.MarkedYAMLError):
+        return " ".join(str(error).split())
+    mark = error.problem_mark or error.context_mark
+    where = f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+    context = f", {error.context}" if error.context and error.problem else ""
+    return " ".join(f"{where}{error.problem or error.context}{context}".split())
+
+
 def check_depth(text: str) -> None:
     """Raise YAMLError for a text that is nested too deep for libyaml's composer."""
     brackets = text.count("[") + text.count("{")

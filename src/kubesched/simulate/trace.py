@@ -133,7 +133,7 @@ def _documents(text: str, path: Path) -> Iterator[tuple[str, Any]]:
     try:
         documents = [each for each in untrusted_yaml.load_all(text) if each is not None]
     except yaml.YAMLError as malformed:
-        raise ObjectError(f"{path}: not YAML: {' '.join(str(malformed).split())}") from None
+        raise ObjectError(f"{path}: not YAML: {untrusted_yaml.problem(malformed)}") from None
     if len(documents) == 1 and isinstance(documents[0], list):
         documents = documents[0]
     for number, document in enumerate(documents, start=1):
@@ -148,8 +148,8 @@ def _line(line: str, where: str) -> Any:  # noqa: ANN401 (any JSON value)
     try:
         return untrusted_yaml.load(line)
     except yaml.YAMLError as malformed:
-        text = " ".join(str(malformed).split())
-        raise ObjectError(f"{where}: neither JSON nor YAML: {text}") from None
+        what = untrusted_yaml.problem(malformed)
+        raise ObjectError(f"{where}: neither JSON nor YAML: {what}") from None
 
 
 # --- records to happenings --------------------------------------------------------------------

@@ -58,8 +58,10 @@ def read(path: Path) -> Base:
         tree = untrusted_yaml.load(path.read_text(encoding="utf-8"))
     except OSError as failed:
         raise ConfigError(f"cannot read {path}: {failed.strerror}") from None
-    except (yaml.YAMLError, UnicodeDecodeError) as malformed:
-        raise ConfigError(f"{path}: not YAML: {' '.join(str(malformed).split())}") from None
+    except UnicodeDecodeError as malformed:
+        raise ConfigError(f"{path}: not YAML: {malformed}") from None
+    except yaml.YAMLError as malformed:
+        raise ConfigError(f"{path}: not YAML: {untrusted_yaml.problem(malformed)}") from None
     if not isinstance(tree, dict):
         raise ConfigError(f"{path}: not a configuration")
     return Base(str(path), tree)

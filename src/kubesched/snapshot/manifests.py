@@ -19,12 +19,14 @@ from kubesched.api.decoding import convert
 from kubesched.config import untrusted_yaml
 from kubesched.embedded.pod_defaults import set_spec_defaults
 from kubesched.errors import ObjectError
+from kubesched.snapshot import api_fields
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.kinds import KINDS, Kind, PriorityClass, kind_of
 
 JsonObject = dict[str, Any]
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
+_SHOWN_UNKNOWN: Final = 5
 #: Priorities that every cluster has.
 SYSTEM_CLASSES: Final = {
     "system-cluster-critical": 2_000_000_000,
@@ -37,6 +39,7 @@ def read(paths: Sequence[Path]) -> Snapshot:
     snapshot = Snapshot(source=", ".join(map(str, paths)))
     ignored: dict[str, int] = {}
     found: list[tuple[str, Kind, JsonObject]] = []
+    unknown: list[str] = []
     for path in _files(paths):
         for where, tree in _objects(path):
             kind = kind_of(tree.get("apiVersion"), tree.get("kind"))
@@ -45,12 +48,17 @@ def read(paths: Sequence[Path]) -> Snapshot:
                 ignored[name] = ignored.get(name, 0) + 1
             else:
                 found.append((where, kind, tree))
+                unknown += (f"{where}: {_named(tree)}: {each}" for each in _unknown_fields(tree))
     # Classes first: pods get their priority from them.
     for where, kind, tree in sorted(found, key=lambda each: each[1].name != "PriorityClass"):
         snapshot.add(kind.name, _object(tree, kind, where, snapshot.priority_classes))
     if ignored:
         listed = ", ".join(f"{count} {name}" for name, count in sorted(ignored.items()))
         snapshot.notes.append(f"objects that do not decide where pods go, left out: {listed}")
+    # A newer API server may have written them: no reason to refuse all the rest.
+    snapshot.notes += unknown[:_SHOWN_UNKNOWN]
+    if len(unknown) > _SHOWN_UNKNOWN:
+        snapshot.notes.append(f"{len(unknown) - _SHOWN_UNKNOWN} more unknown fields are left out")
     return snapshot
 
 
@@ -77,6 +85,10 @@ def _first_pod(
         found = _pod_tree(tree)
         if found is None:
             continue
+        wrong = [*_unknown_fields(tree), *_wrong_values(tree)]
+        if wrong:
+            more = f" (and {len(wrong) - 1} more like this)" if len(wrong) > 1 else ""
+            raise ObjectError(f"{where}: {_named(tree)}: {wrong[0]}{more}")
         meta = found.setdefault("metadata", {})
         if not meta.get("namespace"):
             meta["namespace"] = namespace
@@ -95,11 +107,54 @@ def _pod_tree(tree: JsonObject) -> JsonObject | None:
     template = spec.get("template") if isinstance(spec, dict) else None
     if not isinstance(template, dict) or not isinstance(template.get("spec"), dict):
         return None
-    owner = tree.get("metadata") or {}
-    meta = dict(template.get("metadata") or {})
+    owner, meta = _map_of(tree.get("metadata")), dict(_map_of(template.get("metadata")))
     meta.setdefault("name", owner.get("name", ""))
     meta.setdefault("namespace", owner.get("namespace", ""))
     return {"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": template["spec"]}
+
+
+def _map_of(value: object) -> JsonObject:
+    return value if isinstance(value, dict) else {}
+
+
+# --- what is wrong with a tree ----------------------------------------------------------------
+
+
+def _unknown_fields(tree: JsonObject) -> Iterator[str]:
+    if not _is_from_a_server(tree):
+        for part, type_name, path in _typed(tree):
+            yield from api_fields.unknown_fields(part, type_name, path)
+
+
+def _wrong_values(tree: JsonObject) -> Iterator[str]:
+    if not _is_from_a_server(tree):
+        for part, type_name, path in _typed(tree):
+            yield from api_fields.wrong_values(part, type_name, path)
+
+
+def _is_from_a_server(tree: JsonObject) -> bool:
+    """Tell whether an API server has checked an object already: there may be many of these."""
+    meta = tree.get("metadata")
+    return isinstance(meta, dict) and bool(meta.get("resourceVersion"))
+
+
+def _typed(tree: JsonObject) -> Iterator[tuple[object, str, str]]:
+    """Return the parts of an object whose fields are known, what they are, and where."""
+    kind, version = str(tree.get("kind")), tree.get("apiVersion")
+    group = api_fields.group_of(kind)
+    if group is not None and (not version or str(version).rpartition("/")[0] == group):
+        yield tree, kind, ""
+        return
+    # A kind that others have defined: what has the place of a pod template is one.
+    spec = tree.get("spec")
+    if isinstance(spec, dict):
+        yield spec.get("template"), "PodTemplateSpec", "spec.template"
+
+
+def _named(tree: JsonObject) -> str:
+    meta = tree.get("metadata")
+    name = meta.get("name") or meta.get("generateName", "") if isinstance(meta, dict) else ""
+    return f"{tree.get('kind')} {name}".strip()
 
 
 # --- files to trees ---------------------------------------------------------------------------
@@ -131,8 +186,7 @@ def _parsed(text: str, source: str) -> Iterator[tuple[str, JsonObject]]:
     try:
         documents = _documents(text)
     except yaml.YAMLError as malformed:
-        text_of_it = " ".join(str(malformed).split())
-        raise ObjectError(f"{source}: not YAML: {text_of_it}") from None
+        raise ObjectError(f"{source}: not YAML: {untrusted_yaml.problem(malformed)}") from None
     for number, document in enumerate(documents, start=1):
         where = source if len(documents) == 1 else f"{source}, document {number}"
         yield from _unpacked(document, where)
@@ -184,6 +238,8 @@ def _object(tree: JsonObject, kind: Kind, where: str, classes: Sequence[Priority
     at = f"{where}: {kind.name} {name}"
     if not name:
         raise ObjectError(f"{at}: it has no name")
+    for wrong in _wrong_values(tree):
+        raise ObjectError(f"{at}: {wrong}")
     try:
         if kind.name == "Pod":
             _complete_pod(tree, at, classes)

@@ -134,3 +134,23 @@ PIECES = st.sampled_from(
 def test_whatever_the_text(text: str) -> None:
     with contextlib.suppress(yaml.YAMLError):
         untrusted_yaml.load_all(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: [b", "line 2, column 1: did not find expected ',' or ']', while parsing a flow"),
+        ("a: b: c", "line 1, column 5: mapping values are not allowed in this context"),
+        ("a: \x00", "character 4: control characters are not allowed"),
+        ("a: !!int x", "a value that is not what its tag says"),
+        ("a: !thing x", "line 1, column 4: could not determine a constructor for the tag"),
+    ],
+)
+def test_a_problem_is_one_line_without_the_parsers_own_names(text: str, problem: str) -> None:
+    with pytest.raises(yaml.YAMLError) as refused:
+        untrusted_yaml.load_all(text)
+
+    said = untrusted_yaml.problem(refused.value)
+    assert said.startswith(problem)
+    assert "<" not in said
+    assert "\n" not in said

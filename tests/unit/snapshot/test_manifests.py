@@ -104,7 +104,7 @@ def test_pods_get_the_priority_of_their_class_wherever_it_stands(tmp_path: Path)
         ("apiVersion: v1\nkind: Node\n", "Node : it has no name"),
         (
             "apiVersion: v1\nkind: Node\nmetadata: {name: n, labels: 5}\n",
-            "Node n: Expected `object",
+            "Node n: metadata.labels: must be a map, not a value",
         ),
         ("apiVersion: v1\nkind: Pod\nmetadata: {name: p}\nspec: 5\n", "Pod p: "),
     ],
@@ -154,3 +154,101 @@ def test_a_file_without_a_pod_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(ObjectError, match="no pod in it, and nothing with a pod template"):
         manifests.read_pod(path, [], namespace="default")
+
+
+# --- pods that are not there yet --------------------------------------------------------------
+
+A_POD = "{{apiVersion: v1, kind: Pod, metadata: {{name: p}}, spec: {spec}}}"
+DEPLOYMENT = (
+    "{{apiVersion: apps/v1, kind: Deployment, metadata: {{name: p}}, "
+    "spec: {{template: {{spec: {spec}}}}}}}"
+)
+ROLLOUT = DEPLOYMENT.replace("apps/v1", "example.com/v1").replace("Deployment", "Rollout")
+REQUESTING = "{{containers: [{{name: c, resources: {{requests: {{cpu: {cpu}}}}}}}]}}"
+
+
+@pytest.mark.parametrize(
+    ("manifest", "spec", "message"),
+    [
+        (A_POD, "{contaners: []}", "Pod p: unknown field spec.contaners, did you mean containers?"),
+        (A_POD, "{containers: [{zzz: 1}]}", "Pod p: unknown field spec.containers[0].zzz"),
+        (A_POD, "{a: 1, b: 2}", "Pod p: unknown field spec.a (and 1 more like this)"),
+        (
+            DEPLOYMENT,
+            "{containers: [{imgae: x}]}",
+            (
+                "Deployment p: unknown field spec.template.spec.containers[0].imgae, "
+                "did you mean image?"
+            ),
+        ),
+        (ROLLOUT, "{node: x}", "Rollout p: unknown field spec.template.spec.node"),
+        (
+            A_POD,
+            REQUESTING.format(cpu="-1"),
+            (
+                'Pod p: spec.containers[0].resources.requests[cpu]: Invalid value: "-1": '
+                "must be greater than or equal to 0"
+            ),
+        ),
+        (
+            A_POD,
+            REQUESTING.format(cpu="lots"),
+            "Pod p: spec.containers[0].resources.requests[cpu]: 'lots' is not a quantity",
+        ),
+        (A_POD, REQUESTING.format(cpu="[1]"), "requests[cpu]: must be a quantity such as 500m"),
+        (A_POD, "{containers: {name: c}}", "Pod p: spec.containers: must be a list, not a map"),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_refused_with_its_place(
+    tmp_path: Path, manifest: str, spec: str, message: str
+) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text("kind: ConfigMap\n---\n" + manifest.format(spec=spec))
+
+    with pytest.raises(ObjectError) as refused:
+        manifests.read_pod(path, [], namespace="default")
+
+    assert str(refused.value).startswith(f"{path}, document 2: ")
+    assert message in str(refused.value)
+
+
+def test_fields_that_scheduling_does_not_read_are_no_mistakes(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text(
+        """
+        apiVersion: v1
+        kind: Pod
+        metadata: {name: p, labels: {any/key: x}, annotations: {other.key: y}, finalizers: [z/z]}
+        spec:
+          nodeSelector: {any.key: x}
+          dnsConfig: {options: [{name: ndots, value: "2"}]}
+          securityContext: {runAsNonRoot: true, seccompProfile: {type: RuntimeDefault}}
+          volumes: [{name: v, projected: {sources: [{configMap: {name: c, optional: true}}]}}]
+          containers:
+          - name: c
+            env: [{name: A, valueFrom: {resourceFieldRef: {resource: limits.cpu, divisor: 1m}}}]
+            lifecycle: {preStop: {exec: {command: [sleep, "1"]}}}
+            startupProbe: {httpGet: {path: /, port: http}, periodSeconds: 3}
+        status: {phase: Pending}
+        """
+    )
+
+    assert manifests.read_pod(path, [], namespace="default").metadata.name == "p"
+
+
+def test_unknown_fields_of_a_cluster_are_noted(tmp_path: Path) -> None:
+    path = tmp_path / "node.yaml"
+    path.write_text("{apiVersion: v1, kind: Node, metadata: {name: n}, spec: {taint: []}}")
+
+    assert manifests.read([path]).notes == [
+        f"{path}: Node n: unknown field spec.taint, did you mean taints?"
+    ]
+
+
+def test_what_an_api_server_has_taken_is_not_checked_again(tmp_path: Path) -> None:
+    path = tmp_path / "node.yaml"
+    path.write_text(
+        "{apiVersion: v1, kind: Node, metadata: {name: n, resourceVersion: '7'}, spec: {newer: 1}}"
+    )
+
+    assert manifests.read([path]).notes == []

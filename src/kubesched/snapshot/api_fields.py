@@ -1,0 +1,176 @@
+"""The fields that objects of the Kubernetes API have: to find those that only a typo has.
+
+Our structs hold what scheduling reads, so they cannot tell a field that does not exist from one
+that does not matter here. ``api_fields.json`` has all of them, as a kube-apiserver publishes them;
+``tools/api_fields.py`` writes it.
+
+    {"Pod": {"metadata": "ObjectMeta", "spec": "PodSpec", …},
+     "PodSpec": {"containers": "[]Container", "overhead": "{}quantity", "hostname": "", …}, …}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from difflib import get_close_matches
+from functools import cache
+from importlib import resources
+from typing import Any, Final
+
+import msgspec
+
+from kubesched.api import quantity
+from kubesched.errors import QuantityError
+
+#: Name of a type → field → type of the field: "" for plain values, "quantity", the name of a type,
+#: "[]" before the type of a list's elements, "{}" before that of a map's values.
+Fields = Mapping[str, Mapping[str, str]]
+
+FILE: Final = "api_fields.json"
+QUANTITY: Final = "quantity"
+#: Group and version → kinds that manifests may hold; what they are made of comes with them.
+KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "api/v1": (
+        "Namespace",
+        "Node",
+        "PersistentVolume",
+        "PersistentVolumeClaim",
+        "Pod",
+        "ReplicationController",
+        "Service",
+    ),
+    "apis/apps/v1": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+    "apis/batch/v1": ("CronJob", "Job"),
+    "apis/policy/v1": ("PodDisruptionBudget",),
+    "apis/scheduling.k8s.io/v1": ("PriorityClass",),
+    "apis/storage.k8s.io/v1": (
+        "CSIDriver",
+        "CSINode",
+        "CSIStorageCapacity",
+        "StorageClass",
+        "VolumeAttachment",
+    ),
+}
+
+
+@cache
+def known() -> Fields:
+    """Return the fields of all kinds that manifests may hold."""
+    text = resources.files("kubesched.snapshot").joinpath(FILE).read_bytes()
+    return msgspec.json.decode(text, type=dict[str, dict[str, str]])
+
+
+@cache
+def group_of(kind: str) -> str | None:
+    """Return the group of a kind whose fields are known, None if they are not."""
+    for group_version, kinds in KINDS.items():
+        if kind in kinds:
+            return (
+                group_version.rpartition("/")[0].removeprefix("apis").removeprefix("api").strip("/")
+            )
+    return None
+
+
+# --- checking ---------------------------------------------------------------------------------
+
+
+def unknown_fields(tree: object, type_name: str, path: str = "") -> Iterator[str]:
+    """Yield what is wrong with the names of fields below an object, one line each."""
+    fields = known().get(type_name)
+    if fields is not None and isinstance(tree, dict):
+        for key in map(str, tree):
+            if key not in fields:
+                near = get_close_matches(key, fields, n=1)
+                hint = f", did you mean {near[0]}?" if near else ""
+                yield f"unknown field {_joined(path, key)}{hint}"
+    for at, value, kind in _inside(tree, type_name, path):
+        if kind:
+            yield from unknown_fields(value, kind, at)
+
+
+def wrong_values(tree: object, type_name: str, path: str = "") -> Iterator[str]:
+    """Yield what is wrong with lists, maps and quantities below an object, one line each."""
+    if tree is None or not type_name:
+        return
+    if type_name == QUANTITY:
+        yield from _wrong_quantity(tree, path)
+        return
+    wanted = list if type_name.startswith("[]") else dict
+    if not isinstance(tree, wanted):
+        yield f"{path}: must be {_WORDS[wanted]}, not {_WORDS.get(type(tree), 'a value')}"
+        return
+    for at, value, kind in _inside(tree, type_name, path):
+        yield from wrong_values(value, kind, at)
+
+
+def _wrong_quantity(value: object, path: str) -> Iterator[str]:
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        shown = _WORDS.get(type(value), str(value).lower())
+        yield f"{path}: must be a quantity such as 500m or 1Gi, not {shown}"
+        return
+    try:
+        if quantity.compare(value, 0) < 0:
+            # In the words of the API server.
+            yield f'{path}: Invalid value: "{value}": must be greater than or equal to 0'
+    except QuantityError as malformed:
+        yield f"{path}: {malformed}"
+
+
+_WORDS: Final[Mapping[type, str]] = {list: "a list", dict: "a map"}
+
+
+def _inside(tree: object, type_name: str, path: str) -> Iterator[tuple[str, object, str]]:
+    """Yield what a list, a map or an object holds: where, what, and what it should be."""
+    if isinstance(tree, list):
+        if type_name.startswith("[]"):
+            yield from ((f"{path}[{at}]", each, type_name[2:]) for at, each in enumerate(tree))
+    elif isinstance(tree, dict):
+        if type_name.startswith("{}"):
+            yield from ((f"{path}[{key}]", each, type_name[2:]) for key, each in tree.items())
+        else:
+            fields = known().get(type_name, {})
+            yield from (
+                (_joined(path, key), each, fields.get(str(key), "")) for key, each in tree.items()
+            )
+
+
+def _joined(path: str, key: object) -> str:
+    return f"{path}.{key}" if path else str(key)
+
+
+# --- making the table -------------------------------------------------------------------------
+
+
+def from_openapi(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
+    """Return the table of what an API server says at /openapi/v3, by group and version."""
+    found: dict[str, dict[str, str]] = {}
+    for group_version, kinds in KINDS.items():
+        schemas = documents[group_version]["components"]["schemas"]
+        wanted = [name for name in schemas if name.rpartition(".")[2] in kinds and ".api." in name]
+        while wanted:
+            name = wanted.pop()
+            short = name.rpartition(".")[2]
+            if short in found:
+                continue
+            properties = schemas[name].get("properties", {})
+            types = {key: _type_of(each, wanted, schemas) for key, each in properties.items()}
+            found[short] = dict(sorted(types.items()))
+    return dict(sorted(found.items()))
+
+
+def _type_of(schema: Mapping[str, Any], wanted: list[str], schemas: Mapping[str, Any]) -> str:
+    reference = schema.get("$ref") or next(
+        (each["$ref"] for each in schema.get("allOf", ()) if "$ref" in each), ""
+    )
+    if reference:
+        name = reference.rpartition("/")[2]
+        if name.endswith(".resource.Quantity"):
+            return QUANTITY
+        if not schemas[name].get("properties"):
+            return ""
+        wanted.append(name)
+        return str(name.rpartition(".")[2])
+    if schema.get("type") == "array":
+        return "[]" + _type_of(schema["items"], wanted, schemas)
+    if isinstance(schema.get("additionalProperties"), dict):
+        return "{}" + _type_of(schema["additionalProperties"], wanted, schemas)
+    return ""
