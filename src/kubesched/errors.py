@@ -7,6 +7,7 @@ KubeschedError
 │   ├── QuantityError     … because a quantity is malformed or out of range
 │   └── SelectorError     … because a selector is malformed
 ├── PluginError           a plugin that broke its contract
+├── OutputError           a file, or standard output, that cannot be written
 ├── InvariantError        a structure that contradicts itself: a bug of ours
 ├── KubeconfigError       a kubeconfig, or credentials it names, that cannot be used
 └── ClientError           talking to the API server
@@ -62,6 +63,15 @@ class SelectorError(ObjectError):
 
 class PluginError(KubeschedError):
     """A plugin that cannot be built, or that broke the contract of its extension point."""
+
+
+class OutputError(KubeschedError):
+    """A file that a flag names, or standard output, that cannot be written."""
+
+    def __init__(self, what: str, reason: str) -> None:
+        super().__init__(f"cannot write {what}: {reason}")
+        #: in the system's words
+        self.reason = reason
 
 
 class InvariantError(KubeschedError):

@@ -16,6 +16,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from kubesched import output_file
 from kubesched.bench.decision_pods import WORKLOADS
 from kubesched.bench.decisions import Point
 from kubesched.bench.processes import launched
@@ -75,10 +76,11 @@ def run(
     else:
         show(report)
     if results:
-        results.mkdir(parents=True, exist_ok=True)
+        output_file.make_folder(results)
         stamp = started.replace(":", "").replace("-", "").partition("+")[0]
         path = results / f"decisions-{stamp}.json"
-        path.write_bytes(report.to_json())
+        with output_file.writing(path) as file:
+            file.write(report.to_json())
         console.print(f"written: {path}", soft_wrap=True)
     return 0
 

@@ -87,7 +87,9 @@ class TestCase:
 def read(path: Path) -> tuple[TestCase, ...]:
     """Read a file; ConfigError names what is wrong and where."""
     try:
-        tree = yaml.safe_load(path.read_text())
+        tree = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as wrong:
+        raise ConfigError(f"{path}: this is not YAML: {wrong}") from None
     except OSError as failed:
         raise ConfigError(f"{path}: {failed.strerror}") from None
     except yaml.YAMLError as wrong:

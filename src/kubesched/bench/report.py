@@ -13,6 +13,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from kubesched import output_file
 from kubesched.bench import chart
 from kubesched.bench.results import BASELINE, LIMIT, Machine, Report, Row, rows
 
@@ -158,10 +159,12 @@ def explanation(report: Report) -> str:
 def write(report: Report, folder: Path) -> list[Path]:
     """Write the report as JSON and its chart as SVG; return where."""
     stamp = report.started.replace(":", "").replace("-", "").partition("+")[0]
-    folder.mkdir(parents=True, exist_ok=True)
+    output_file.make_folder(folder)
     json_file, svg_file = (folder / f"bench-{stamp}.{kind}" for kind in ("json", "svg"))
-    json_file.write_bytes(report.to_json())
-    svg_file.write_text(chart.svg(rows(report), subtitle=subtitle(report)))
+    with output_file.writing(json_file) as file:
+        file.write(report.to_json())
+    with output_file.writing(svg_file) as file:
+        file.write(chart.svg(rows(report), subtitle=subtitle(report)).encode())
     return [json_file, svg_file]
 
 

@@ -146,7 +146,9 @@ def configuration(settings: Settings, kubeconfig: Path) -> JsonObject:
 
 def _base(path: Path) -> JsonObject:
     try:
-        decoded = yaml.safe_load(path.read_text())
+        decoded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except UnicodeDecodeError as wrong:
+        raise ConfigError(f"{path}: this is not YAML: {wrong}") from None
     except OSError as failed:
         raise ConfigError(f"{path}: {failed.strerror}") from None
     except yaml.YAMLError as wrong:

@@ -205,7 +205,9 @@ def file_template(path: Path) -> FileTemplate:
 
 def _read(path: Path) -> str:
     try:
-        return path.read_text()
+        return path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as wrong:
+        raise ConfigError(f"{path}: this is not YAML: {wrong}") from None
     except OSError as failed:
         raise ConfigError(f"{path}: {failed.strerror}") from None
 

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubesched import logs
+from kubesched import logs, output_file
 from kubesched.cli import running
 from kubesched.cli.parsing import Parser, positive
 from kubesched.errors import UsageError
@@ -112,6 +112,9 @@ def run(flags: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     if flags.list:
         return _list(flags)
+    if flags.results:
+        # What would be found out after an hour is better known now.
+        output_file.make_folder(flags.results)
     if flags.decisions:
         try:
             return _decisions(flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import asyncio
+import sys
 import tempfile
 import time
 from contextlib import asynccontextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from kubesched import logs
 from kubesched.cli import running
-from kubesched.cli.parsing import Parser, positive
+from kubesched.cli.parsing import Parser, not_negative, port, positive
 
 if TYPE_CHECKING:
     from collections.abc import AsyncIterator, Callable
@@ -40,8 +41,10 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "workload on it, and shows what came of it.",
     )
     parser.add_argument("--nodes", type=positive, default=300, metavar="N")
-    parser.add_argument("--pods", type=positive, default=5000, metavar="N")
-    parser.add_argument("--port", type=int, default=0, help="port of the API server (any free one)")
+    parser.add_argument("--pods", type=not_negative, default=5000, metavar="N")
+    parser.add_argument(
+        "--port", type=port, default=0, help="port of the API server (any free one)"
+    )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the same run every time")
     parser.add_argument(
         "--keep",
@@ -49,7 +52,11 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         help="stay up afterwards, for kubectl and with a web page; ends with Ctrl-C",
     )
     parser.add_argument(
-        "--ui-port", type=int, default=0, metavar="PORT", help="port of the web page (any free one)"
+        "--ui-port",
+        type=port,
+        default=0,
+        metavar="PORT",
+        help="port of the web page (any free one)",
     )
     parser.set_defaults(run=run)
 
@@ -57,7 +64,18 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
 def run(flags: argparse.Namespace) -> int:
     """Run the demo; return the exit code."""
     logs.configure(logs.LoggingOptions(verbosity=logs.ERRORS_ONLY))
-    return running.run(lambda: _demo(flags))
+    finished = flags.keep  # which ends with Ctrl-C
+
+    async def demo() -> None:
+        nonlocal finished
+        await _demo(flags)
+        finished = True
+
+    code = running.run(demo)
+    if not finished and not code:
+        print("Interrupted: the embedded cluster is gone.", file=sys.stderr)
+        return 130
+    return code
 
 
 async def _demo(flags: argparse.Namespace) -> None:
@@ -75,9 +93,11 @@ async def _demo(flags: argparse.Namespace) -> None:
         cluster.create_all(demo_workload.services())
         gpu_slots = 4 * templates[-1][0]
         pods = list(demo_workload.pods(flags.pods, gpu_slots=gpu_slots, seed=flags.seed))
+        nodes = sum(count for count, _ in templates)
+        plural, zones = demo_report.plural, min(nodes, len(demo_workload.ZONES))
         console.print(
-            f"[bold]kubesched demo[/]: {sum(count for count, _ in templates)} nodes in "
-            f"{len(demo_workload.ZONES)} zones, {len(pods)} pods, API server at {cluster.url}",
+            f"[bold]kubesched demo[/]: {plural(nodes, 'node')} in {plural(zones, 'zone')}, "
+            f"{plural(len(pods), 'pod')}, API server at {cluster.url}",
             soft_wrap=True,
         )
         app, make_page = _make_app(cluster, flags.seed, statistics)
@@ -178,7 +198,10 @@ async def _feed(
             await asyncio.sleep(POLL_S)
         await asyncio.sleep(0)
     deadline = time.monotonic() + 60
-    while statistics.bound_count + _parked(app) < len(pods) and time.monotonic() < deadline:
+    # What pods wait for is shown in the words of their conditions, once these are written.
+    while (
+        statistics.bound_count + _parked(app) < len(pods) or len(app.engine.reports)
+    ) and time.monotonic() < deadline:
         advance(statistics.bound_count, _parked(app))
         await asyncio.sleep(POLL_S)
     advance(statistics.bound_count, _parked(app))

@@ -30,6 +30,14 @@ BAR_WIDTH = 24
 CELLS = 14
 
 
+_FEW = 10
+
+
+def plural(count: int, noun: str) -> str:
+    """Return a number of things."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
 class Statistics:
     """When pods were created and bound."""
 
@@ -96,14 +104,15 @@ def progress(console: Console, total: int) -> Iterator[Advance]:
 def show(console: Console, app: App, statistics: Statistics) -> None:
     """Print the summary."""
     waiting = statistics.created_count - statistics.bound_count
-    console.print(
-        f"\n[bold]{statistics.bound_count} pods bound[/] in {statistics.seconds:.1f} s, "
-        f"{statistics.rate:.0f} pods/s; {waiting} waiting"
-    )
-    console.print(
-        "from creation to binding: "
-        + ", ".join(f"p{p} {statistics.latency_ms(p):.0f} ms" for p in (50, 90, 99))
-    )
+    bound = f"[bold]{plural(statistics.bound_count, 'pod')} bound[/]"
+    if statistics.bound_count > 1:
+        bound += f" in {statistics.seconds:.1f} s, {statistics.rate:.0f} pods/s"
+    console.print(f"\n{bound}; {waiting} waiting")
+    if statistics.bound_count:
+        # Of a few pods, there are no percentiles to speak of.
+        shown = (50, 90, 99) if statistics.bound_count >= _FEW else (50,)
+        latencies = (f"p{p} {statistics.latency_ms(p):.0f} ms" for p in shown)
+        console.print(f"from creation to binding: {', '.join(latencies)}")
     console.print(_zones(app))
     if waiting:
         console.print(_reasons(app))

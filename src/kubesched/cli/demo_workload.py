@@ -15,6 +15,8 @@ from kubesched.embedded.nodes import NodeTemplate
 
 JsonObject = dict[str, Any]
 
+#: Of fewer pods than these, all can be placed.
+_FEW = 20
 ZONES = ("zone-a", "zone-b", "zone-c")
 GPU = "nvidia.com/gpu"
 GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
@@ -22,9 +24,9 @@ GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 
 def node_templates(count: int) -> list[tuple[int, NodeTemplate]]:
     """Split nodes into general ones, ones with much memory, and a few with GPUs."""
-    gpus = max(count // 20, 1)
+    gpus = max(count // 20, count > 1)
     large = count // 5
-    general = max(count - gpus - large, 1)
+    general = count - gpus - large
     return [
         (general, NodeTemplate(cpu="16", memory="64Gi", zones=ZONES, labels={"pool": "general"})),
         (large, NodeTemplate(cpu="16", memory="256Gi", zones=ZONES, labels={"pool": "memory"})),
@@ -64,15 +66,20 @@ def pods(count: int, *, gpu_slots: int, seed: int) -> Iterator[JsonObject]:
         (count * 20 // 100, api),
         (count * 8 // 100, cache),
         (min(gpu_pods, count // 10), training),
-        (max(count // 500, 1), misplaced),
-        (max(count // 250, 1), gated),
-        (max(count // 500, 1), oversized),
+        (_some(count, one_in=500), misplaced),
+        (_some(count, one_in=250), gated),
+        (_some(count, one_in=500), oversized),
     ]
     rest = count - sum(number for number, _ in kinds)
     kinds.append((max(rest, 0), batch))
     made = [make(number) for total, make in kinds for number in range(total)]
     rng.shuffle(made)
     return itertools.islice(made, count)
+
+
+def _some(count: int, *, one_in: int) -> int:
+    """Return how many of `count` pods are of a kind; one, unless there are only a few pods."""
+    return max(count // one_in, 1 if count >= _FEW else 0)
 
 
 def web(number: int) -> JsonObject:

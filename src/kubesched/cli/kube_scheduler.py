@@ -7,10 +7,9 @@ import os
 import platform
 import sys
 from collections.abc import Callable, Sequence
-from pathlib import Path
 from typing import Final
 
-from kubesched import __version__, logs
+from kubesched import __version__, logs, output_file
 from kubesched.cli import flag_help, running
 from kubesched.cli.flag_kinds import VersionFlag
 from kubesched.cli.flag_table import FLAGS
@@ -29,7 +28,7 @@ from kubesched.config.building import as_built
 from kubesched.config.features import BINARY_VERSION
 from kubesched.config.plugins import Unbuilt
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import ConfigError, KubeschedError, UsageError
+from kubesched.errors import ConfigError, KubeschedError, OutputError, UsageError
 
 _log = logs.get_logger(__name__)
 _plain_log = logging.getLogger(__name__)
@@ -141,9 +140,10 @@ def _print(text: str) -> None:
 
 def _write(text: str, path: str) -> None:
     try:
-        Path(path).write_text(text)
-    except OSError as failed:
-        raise ConfigError(f"open {path}: {(failed.strerror or '').lower()}") from None
+        with output_file.writing(path) as file:
+            file.write(text.encode())
+    except OutputError as failed:
+        raise ConfigError(f"open {path}: {failed.reason.lower()}") from None
     _log.info("Wrote configuration", file=path)
 
 

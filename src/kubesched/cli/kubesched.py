@@ -12,8 +12,8 @@ from kubesched.cli.parsing import Parser
 from kubesched.errors import KubeschedError
 
 
-def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command; return its exit code."""
+def make_parser() -> Parser:
+    """Return the parser of all commands."""
     parser = Parser(
         prog="kubesched",
         description="kube-scheduler in Python. The scheduler itself is the kube-scheduler command.",
@@ -30,8 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
     snapshot.add_command(commands)
     shadow.add_command(commands)
     ui.add_command(commands)
+    return parser
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; return its exit code."""
     try:
-        flags = parser.parse_args(sys.argv[1:] if arguments is None else arguments)
+        flags = make_parser().parse_args(sys.argv[1:] if arguments is None else arguments)
         run: Callable[[argparse.Namespace], int] = flags.run
         return run(flags)
     except KubeschedError as refused:

@@ -18,10 +18,27 @@ class Parser(argparse.ArgumentParser):
 
 def positive(text: str) -> int:
     """Read a number that must be at least 1."""
+    return _at_least(1, text)
+
+
+def not_negative(text: str) -> int:
+    """Read a number that must be at least 0."""
+    return _at_least(0, text)
+
+
+def port(text: str) -> int:
+    """Read the number of a port, 0 for any that is free."""
+    number = _at_least(0, text)
+    if number > 65535:
+        raise argparse.ArgumentTypeError(f"{number}: a port is a number from 0 to 65535")
+    return number
+
+
+def _at_least(least: int, text: str) -> int:
     try:
         number = int(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is not a number") from None
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{number} is too small, it must be at least 1")
+    if number < least:
+        raise argparse.ArgumentTypeError(f"{number} is too small, it must be at least {least}")
     return number

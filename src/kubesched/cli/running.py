@@ -14,8 +14,8 @@ from kubesched.errors import KubeschedError
 def run(main: Callable[[], Coroutine[object, object, None]]) -> int:
     """Run `main` until it ends or a signal comes; return the exit code.
 
-    The first SIGINT or SIGTERM cancels `main`, which may finish its work; the second one ends the
-    process at once.
+    The first SIGINT, SIGTERM or SIGHUP cancels `main`, which may finish its work; the second one
+    ends the process at once.
     """
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -43,8 +43,10 @@ async def _until_signalled(main: Callable[[], Coroutine[object, object, None]]) 
         stopping = True
         task.cancel()
 
-    for number in (signal.SIGINT, signal.SIGTERM):
-        loop.add_signal_handler(number, stop)
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        # What is ignored stays so: that is how ``nohup`` works.
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            loop.add_signal_handler(number, stop)
     try:
         await task
     except asyncio.CancelledError:

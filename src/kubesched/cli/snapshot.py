@@ -7,6 +7,7 @@ import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kubesched import output_file
 from kubesched.cli import cluster_source
 from kubesched.cli.parsing import Parser
 
@@ -21,7 +22,14 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "environment variables, no commands. Never writes to the cluster.",
     )
     cluster_source.add_source(parser)
-    parser.add_argument("-o", "--output", type=Path, required=True, metavar="FILE")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        required=True,
+        metavar="FILE",
+        help="where to; - for standard output",
+    )
     parser.set_defaults(run=run)
 
 
@@ -32,7 +40,9 @@ def run(flags: argparse.Namespace) -> int:
     found = cluster_source.read_snapshot(flags)
     files.write(found, flags.output, taken_at=datetime.now(UTC).isoformat(timespec="seconds"))
     listed = ", ".join(f"{count} {kind}" for kind, count in found.counts())
-    print(f"{flags.output}: {listed or 'an empty cluster'}")
+    to_stdout = str(flags.output) == output_file.STDOUT
+    what = "snapshot" if to_stdout else flags.output
+    print(f"{what}: {listed or 'an empty cluster'}", file=sys.stderr if to_stdout else sys.stdout)
     for note in found.notes:
         print(f"Note: {note}", file=sys.stderr)
     return 0

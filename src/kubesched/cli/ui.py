@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from kubesched import logs
 from kubesched.cli import cluster_source, running
-from kubesched.cli.parsing import Parser
+from kubesched.cli.parsing import Parser, port
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="FILE[:CLASS]",
         help="Python file with plugins that the configuration may enable; may be repeated",
     )
-    parser.add_argument("--port", type=int, default=0, help="port of the page (any free one)")
+    parser.add_argument("--port", type=port, default=0, help="port of the page (any free one)")
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.set_defaults(run=run)
 
@@ -66,8 +66,6 @@ def run(flags: argparse.Namespace) -> int:
     logs.configure(logs.LoggingOptions(verbosity=logs.ERRORS_ONLY))
     if flags.recording and (flags.snapshot or flags.manifests or flags.kubeconfig or flags.context):
         raise UsageError("--recording and other sources exclude each other: name one")
-    if not 0 <= flags.port <= 65535:
-        raise UsageError(f"--port {flags.port}: a port is a number from 0 to 65535")
     if flags.recording:
         return running.run(lambda: _serve(flags, _recorded(flags)))
     source = None if _is_live(flags) else _still(flags)

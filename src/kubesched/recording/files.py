@@ -125,7 +125,13 @@ def make_room(path: Path, files: int) -> None:
 
 
 def check_target(path: Path) -> None:
-    """Refuse to put something else aside, or to write where that cannot be done."""
+    """Refuse to put something else aside, or to write where that cannot be done.
+
+    A recording is several files, of which older ones are put aside: it cannot be a device or pipe.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        kind = "a device, pipe or socket"
+        raise ConfigError(f"--record {path}: that is {kind}, and a recording needs a file")
     try:
         with path.open("rb") as found:
             start = found.read(_FIRST_BYTES)

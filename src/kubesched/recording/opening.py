@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -17,7 +18,8 @@ def open_journal(
     options: RecordingOptions, clock: Clock, *, plugin_files: Sequence[str] = ()
 ) -> Journal:
     """Return a journal; raises ConfigError if there cannot be a recording at its path."""
-    path = Path(options.path)
+    # A link stays: the files are beside the one that it points to.
+    path = Path(os.path.realpath(options.path))
     files.check_target(path)
     writer = Writer(
         path,

@@ -155,17 +155,18 @@ def _brief(said: Run) -> Run:
 
 @cache
 def _registry(plugins: tuple[PluginSource, ...]) -> Registry:
-    references = []
-    for plugin in plugins:
-        if Path(plugin.path).is_file():
-            references.append(plugin.reference)
-            continue
-        # The worker is on another machine, or in another folder.
-        folder = Path(tempfile.mkdtemp(prefix="kubesched-plugins-"))
-        copy = folder / Path(plugin.path).name
-        copy.write_text(plugin.text, encoding="utf-8")
-        references.append(plugin.reference.replace(plugin.path, str(copy), 1))
-    return open_registry(IN_TREE, references)
+    with tempfile.TemporaryDirectory(prefix="kubesched-plugins-") as folder:
+        references = []
+        for number, plugin in enumerate(plugins):
+            if Path(plugin.path).is_file():
+                references.append(plugin.reference)
+                continue
+            # The worker is on another machine, or in another folder. Files are read here and now.
+            copy = Path(folder) / str(number) / Path(plugin.path).name
+            copy.parent.mkdir()
+            copy.write_text(plugin.text, encoding="utf-8")
+            references.append(plugin.reference.replace(plugin.path, str(copy), 1))
+        return open_registry(IN_TREE, references)
 
 
 def plugin_sources(references: Sequence[str]) -> tuple[PluginSource, ...]:

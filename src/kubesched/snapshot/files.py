@@ -10,7 +10,6 @@ Only fields that scheduling reads are kept: no environment, no commands, no secr
 from __future__ import annotations
 
 import gzip
-import os
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +17,7 @@ from pathlib import Path
 import msgspec
 from msgspec.structs import replace
 
+from kubesched import output_file
 from kubesched.api.decoding import decoder_of
 from kubesched.api.meta import ApiStruct, ObjectMeta
 from kubesched.client.meta import UNREADABLE
@@ -50,8 +50,10 @@ _identify = msgspec.json.Decoder(_Identity).decode
 
 
 def write(snapshot: Snapshot, path: Path, *, taken_at: str) -> None:
-    """Write a snapshot; what was in the file before stays until the new one is complete."""
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    """Write a snapshot; what was in the file before stays until the new one is complete.
+
+    Raises OutputError if that cannot be done.
+    """
     header = _Header(
         api_version=API_VERSION,
         kind=HEADER_KIND,
@@ -59,15 +61,13 @@ def write(snapshot: Snapshot, path: Path, *, taken_at: str) -> None:
         taken_at=taken_at,
         notes=tuple(snapshot.notes),
     )
-    try:
-        with gzip.open(partial, "wb", compresslevel=_LEVEL) as out:
-            out.write(_encode(header) + b"\n")
-            for line in _lines(snapshot):
-                out.write(line)
-        partial.replace(path)
-    except OSError as failed:
-        partial.unlink(missing_ok=True)
-        raise ObjectError(f"cannot write {path}: {failed.strerror}") from None
+    with (
+        output_file.writing(path) as file,
+        gzip.GzipFile(filename="", mode="wb", compresslevel=_LEVEL, fileobj=file) as out,
+    ):
+        out.write(_encode(header) + b"\n")
+        for line in _lines(snapshot):
+            out.write(line)
 
 
 def _lines(snapshot: Snapshot) -> Iterator[bytes]:

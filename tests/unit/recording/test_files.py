@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import gzip
+import os
 import stat
 from pathlib import Path
 
 import pytest
 
+from kubesched.clock import RealClock
 from kubesched.errors import ConfigError
 from kubesched.recording import files
 from kubesched.recording.entries import Gone, Header
 from kubesched.recording.files import RecordingFile
+from kubesched.recording.opening import open_journal
+from kubesched.recording.options import RecordingOptions
 
 HEADER = Header(
     kubesched_recording=1,
@@ -139,3 +143,21 @@ def test_a_path_that_cannot_be_is_refused_in_one_line(tmp_path: Path) -> None:
         files.check_target(tmp_path / "no" / "r")
     with pytest.raises(ConfigError, match="is a directory"):
         files.check_target(tmp_path)
+
+
+def test_what_is_no_file_is_refused_and_left_alone(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    with pytest.raises(ConfigError, match="a device, pipe or socket, and a recording needs a file"):
+        files.check_target(pipe)
+
+
+def test_a_link_stays_and_files_are_beside_what_it_points_to(tmp_path: Path) -> None:
+    link, target = tmp_path / "link", tmp_path / "folder" / "run"
+    target.parent.mkdir()
+    link.symlink_to(target)
+
+    journal = open_journal(RecordingOptions(path=str(link)), RealClock())
+
+    assert journal.writer._path == target

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Namespace
 from kubesched.api.meta import ObjectMeta
-from kubesched.errors import ObjectError
+from kubesched.errors import ObjectError, OutputError
 from kubesched.snapshot import files
 from kubesched.snapshot.contents import Snapshot
 from tests.unit.builders import node, pod, taint
@@ -101,5 +101,5 @@ def test_what_is_no_snapshot_is_refused_in_one_line(
 def test_a_file_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ObjectError, match=r"cannot read .*: No such file"):
         files.read(tmp_path / "nothing")
-    with pytest.raises(ObjectError, match=r"cannot write .*: No such file"):
+    with pytest.raises(OutputError, match=r"cannot write .*: No such file"):
         files.write(_snapshot(), tmp_path / "no" / "folder", taken_at=TAKEN_AT)
