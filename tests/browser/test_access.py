@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import re
+import socket
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, expect
 
 from .conftest import TIMEOUT_MS, OpenPage
-from .processes import Served
+from .processes import Served, serving
 
 
 @pytest.mark.parametrize("query", ["", "?token=wrong"])
@@ -82,3 +86,37 @@ def test_views_that_are_left_stay_quiet(open_page: OpenPage, demo: Served) -> No
     for target in ("#/pod/default/web-00002", "#/node/node-0001", "#/what-if", "#/queue"):
         page.evaluate("target => { location.hash = target; }", target)
     expect(page.locator(".group").first).to_be_visible()
+
+
+def test_a_cluster_that_is_gone_makes_the_page_stale_until_it_is_back(
+    browser: Browser, tmp_path: Path
+) -> None:
+    """The page's own server answers all the time; the one behind it does not."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    cluster = ("demo", "--keep", "--nodes=20", "--pods=50", f"--port={port}")
+    kubeconfig = tmp_path / "kubeconfig"
+    context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(TIMEOUT_MS)
+    page = context.new_page()
+    link, notice = page.locator("#link"), page.locator("#notice")
+    with contextlib.ExitStack() as running:
+        with serving(*cluster) as demo:
+            kubeconfig.write_text(Path(demo.kubeconfig).read_text())
+            ui = running.enter_context(serving("ui", "--no-browser", f"--kubeconfig={kubeconfig}"))
+            page.goto(ui.address)
+            expect(link).to_have_text("Live")
+            expect(notice).to_be_hidden()
+
+        expect(link).to_have_text(re.compile(r"^Stale since \d\d:\d\d:\d\d$"))
+        expect(notice).to_contain_text("The API server is not heard of since")
+        expect(notice).to_contain_text(f"127.0.0.1:{port}")
+        expect(page.locator("[data-stat=placed]")).not_to_have_text("0")
+        if folder := os.environ.get("SCREENSHOTS"):
+            page.screenshot(path=Path(folder) / "stale.png")
+
+        with serving(*cluster):
+            expect(link).to_have_text("Live", timeout=60_000)
+            expect(notice).to_be_hidden()
+    context.close()

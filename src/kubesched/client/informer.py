@@ -98,6 +98,8 @@ class Informer(Generic[T]):
         self._resource_version = ""
         #: the trouble that was last logged, "": none
         self._trouble = ""
+        #: since when it can neither list nor watch, in seconds since the epoch; None while it can
+        self.failing_since: float | None = None
         #: set after the first complete list was handed to the handlers
         self.synced = asyncio.Event()
 
@@ -105,6 +107,11 @@ class Informer(Generic[T]):
     def has_synced(self) -> bool:
         """Whether the first list is complete and the handlers have heard of it."""
         return self.synced.is_set()
+
+    @property
+    def trouble(self) -> str:
+        """What was last in the way of listing and watching, "" if nothing was."""
+        return self._trouble
 
     @property
     def objects(self) -> Mapping[Key, T]:
@@ -189,6 +196,7 @@ class Informer(Generic[T]):
         self._deliver(self._store.retain(seen))
         self._unreadable = {key: why for key, why in self._unreadable.items() if key in seen}
         self._resource_version = version
+        self.failing_since = None
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -207,6 +215,7 @@ class Informer(Generic[T]):
             field_selector=self._field_selector,
             label_selector=self._label_selector,
         ) as stream:
+            self.failing_since = None
             async for batch in stream:
                 for event in batch:
                     self._take(event)
@@ -268,6 +277,8 @@ class Informer(Generic[T]):
     def _note_trouble(self, error: KubeschedError) -> None:
         """One line for each new trouble, not for each try."""
         text = str(error)
+        if self.failing_since is None:
+            self.failing_since = self._clock.time()
         if text != self._trouble:
             self._trouble = text
             _log.error("cannot list and watch %s: %s; trying again", self._resource, text)

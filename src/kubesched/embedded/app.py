@@ -89,6 +89,7 @@ class App:
         self._deletion = Deletion(registry)
         self._allowed_hosts = allowed_hosts
         self._streams: set[WatchStream] = set()
+        self._ending = False
         self._plain: dict[Resource, Renderer] = {}
         #: Host headers that were looked at and are fine
         self._known_hosts: set[bytes] = set()
@@ -106,8 +107,13 @@ class App:
         """Deletes objects; for whoever does so within this process."""
         return self._deletion
 
+    def begin_watches(self) -> None:
+        """Let watches go on until they are ended."""
+        self._ending = False
+
     def end_watches(self) -> None:
-        """End all watches, so that the server can stop."""
+        """End all watches, also those that come from now on, so that the server can stop."""
+        self._ending = True
         for stream in tuple(self._streams):
             stream.cancel()
 
@@ -223,6 +229,8 @@ class App:
             shared=renderer.shared_line,
         )
         self._streams.add(stream)
+        if self._ending:
+            stream.cancel()
         listening = asyncio.ensure_future(_disconnected(receive))
         listening.add_done_callback(lambda _: stream.cancel())
         try:

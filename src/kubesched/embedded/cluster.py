@@ -145,6 +145,7 @@ class EmbeddedCluster:
         """Listen; UsageError if the address cannot be had."""
         listener = _listener(self._host, self._port)
         self._port = listener.getsockname()[1]
+        self._app.begin_watches()
         config = uvicorn.Config(
             self._app,
             http="httptools",

@@ -18,6 +18,7 @@ from kubesched.recording.journal import Journal
 from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import scheduled_condition, waiting_pod
+from kubesched.web.freshness import Freshness
 from kubesched.web.living_world import LivingWorld, Rules
 from kubesched.web.pending_pods import PendingPods
 from kubesched.web.rates import of_metrics
@@ -156,5 +157,6 @@ def engine_source(
         clock=clock,
         title=title,
         scheduler_names=lambda: frameworks,
+        stale=Freshness(lambda: app.informers.all, clock).stale,
         notes=notes,
     )

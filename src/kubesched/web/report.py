@@ -54,6 +54,13 @@ class RecordingTold(Told, frozen=True):
     timeline: tuple[int, ...] = ()
 
 
+class Stale(Told, frozen=True):
+    """That what is shown is not up to date."""
+
+    since: str
+    why: str
+
+
 class Overview(Told, frozen=True):
     """Everything at a glance."""
 
@@ -70,6 +77,8 @@ class Overview(Told, frozen=True):
     resources: tuple[str, ...]
     recording: RecordingTold | None = None
     what_if: bool = True
+    #: None as long as the API server is heard of
+    stale: Stale | None = None
     #: what is missing or was left out, one line each
     notes: tuple[str, ...] = ()
 

@@ -5,13 +5,14 @@ Source.state(at) ──> State ──> overview · nodes · queue · pods · que
 
 from __future__ import annotations
 
+import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Coroutine, Iterable
 
 from kubesched.clock import Clock
 from kubesched.errors import UsageError
 from kubesched.web.rates import Rates
-from kubesched.web.report import Latency, Rate, RecordingTold
+from kubesched.web.report import Latency, Rate, RecordingTold, Stale
 from kubesched.web.state import State
 from kubesched.web.times import rfc3339
 
@@ -62,6 +63,10 @@ class Source(ABC):
         """Return what recording this is, None if it is none."""
         return None
 
+    def stale(self) -> Stale | None:
+        """Return since when what is shown is old and why, None if it is not."""
+        return None
+
     def notes(self) -> tuple[str, ...]:
         """Return what else there is to know, one line each."""
         return ()
@@ -87,14 +92,19 @@ class LiveSource(Source):
         clock: Clock,
         title: Callable[[], str],
         scheduler_names: Callable[[], Iterable[str]],
+        stale: Callable[[], Stale | None],
+        probe: Callable[[], Coroutine[object, object, None]] | None = None,
         notes: Callable[[], Iterable[str]] = tuple,
     ) -> None:
+        """`probe` finds out, as long as it runs, whether the API server is there."""
         self.kind = kind
         self._state = state
         self._rates = rates
         self._clock = clock
         self._title = title
         self._scheduler_names = scheduler_names
+        self._stale = stale
+        self._probe = probe
         self._notes = notes
 
     @property
@@ -117,8 +127,11 @@ class LiveSource(Source):
         return rfc3339(self._clock.time())
 
     async def run(self) -> None:
-        """Sample how fast it goes."""
-        await self._rates.run()
+        """Sample how fast it goes, and whether anything comes."""
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._rates.run())
+            if self._probe is not None:
+                tasks.create_task(self._probe())
 
     def rate(self, state: State) -> Rate:  # noqa: ARG002
         """Return how many pods are placed."""
@@ -127,6 +140,10 @@ class LiveSource(Source):
     def latency(self, state: State) -> Latency:  # noqa: ARG002
         """Return how long attempts take."""
         return self._rates.latency()
+
+    def stale(self) -> Stale | None:
+        """Return since when the API server was not heard of, None if it is."""
+        return self._stale()
 
     def notes(self) -> tuple[str, ...]:
         """Return what else there is to know, one line each."""

@@ -46,6 +46,7 @@ def overview(source: Source, state: State) -> Overview:
         latency=source.latency(state),
         resources=state.columns.resources,
         recording=source.recording(state),
+        stale=source.stale(),
         notes=(*source.notes(), *state.notes),
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from kubesched.client.access import ClusterAccess
 from kubesched.clock import Clock
 from kubesched.shadow.watching import WatchedCluster
+from kubesched.web.freshness import Freshness
 from kubesched.web.living_world import Rules
 from kubesched.web.rates import Rates, Sample
 from kubesched.web.source import LiveSource, Source
@@ -27,6 +28,7 @@ def watched_source(
         user_agent="kubesched-ui",
         wrap_pods=placements.wrap,
     )
+    freshness = Freshness(watched.informers.values, clock)
     source = LiveSource(
         "cluster",
         WatchedState(watched, placements, _always(rules)),
@@ -34,6 +36,8 @@ def watched_source(
         clock=clock,
         title=lambda: access.server.address,
         scheduler_names=lambda: watched.frameworks,
+        stale=freshness.stale,
+        probe=lambda: freshness.probe(watched.client),
     )
     return watched, source
 

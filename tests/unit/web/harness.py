@@ -113,6 +113,7 @@ def living(state: State) -> Source:
         clock=clock,
         title=lambda: "test",
         scheduler_names=lambda: ["default-scheduler"],
+        stale=lambda: None,
     )
 
 

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from kubesched.client.access import ClusterAccess
 from kubesched.clock import RealClock
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.web import freshness
 from kubesched.web.living_world import Rules
 from kubesched.web.page import WebPage
+from kubesched.web.times import rfc3339
 from kubesched.web.watched_source import watched_source
 from tests.unit.client.servers import eventually
 
@@ -88,5 +92,73 @@ def test_pods_that_get_a_node_are_the_rate(run_once: Run) -> None:
             for task in (running, watching):
                 task.cancel()
             await asyncio.gather(running, watching, return_exceptions=True)
+
+    run_once(main())
+
+
+def test_a_server_that_is_gone_makes_the_picture_stale_until_it_is_back(run_once: Run) -> None:
+    async def main() -> None:
+        async with EmbeddedCluster() as cluster:
+            cluster.add_nodes(2)
+            port, access = cluster.port, ClusterAccess.plain(cluster.url)
+            watched, source = watched_source(access, RULES, clock=RealClock())
+            watching = asyncio.create_task(watched.run())
+            await watched.synced.wait()
+            assert source.stale() is None
+            before = rfc3339(RealClock().time())
+        async with asked(WebPage(source)) as ask:
+
+            def cannot_connect() -> bool:
+                stale = source.stale()
+                return stale is not None and f"127.0.0.1:{port}" in stale.why
+
+            await eventually(cannot_connect)
+            told = (await ask("/ui/api/overview")).json
+            assert before <= told["stale"]["since"] <= told["time"]
+            # What was known is still shown.
+            assert told["nodes"] == 2
+
+            async with EmbeddedCluster(port=port) as cluster:
+                cluster.add_nodes(3)
+                await eventually(lambda: source.stale() is None)
+                await eventually(lambda: len(watched.cluster.table) == 3)
+                assert (await ask("/ui/api/overview")).json["stale"] is None
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+
+    run_once(main())
+
+
+def test_a_server_that_is_only_silent_is_noticed(
+    run_once: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """No connection breaks, as behind a network that drops everything."""
+    monkeypatch.setattr(freshness, "ANSWER_WITHIN_S", 0.05)
+    monkeypatch.setattr(freshness, "PROBE_EVERY_S", 0.01)
+
+    class Silent:
+        answers = asyncio.Event()
+
+        async def request(self, *_: object, **__: object) -> None:
+            await self.answers.wait()
+
+    async def main() -> None:
+        client = Silent()
+        client.answers.set()
+        fresh = freshness.Freshness(list, RealClock())
+        probing = asyncio.create_task(fresh.probe(client))  # type: ignore[arg-type]  # enough of one
+        await asyncio.sleep(0)
+        assert fresh.stale() is None
+
+        client.answers.clear()
+        await eventually(lambda: fresh.stale() is not None)
+        stale = fresh.stale()
+        assert stale is not None
+        assert stale.why.startswith("no answer within")
+
+        client.answers.set()
+        await eventually(lambda: fresh.stale() is None)
+        probing.cancel()
+        await asyncio.gather(probing, return_exceptions=True)
 
     run_once(main())

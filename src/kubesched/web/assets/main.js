@@ -6,7 +6,7 @@
 import { get } from "./api.js";
 import { byId, el, failure, show } from "./dom.js";
 import * as explanation from "./explanation.js";
-import { count } from "./format.js";
+import { clock, count } from "./format.js";
 import * as header from "./header.js";
 import * as nodes from "./nodes.js";
 import * as nodeview from "./nodeview.js";
@@ -26,6 +26,8 @@ let close = () => {};
 /** the moment of a recording that is shown */
 let shown;
 let trouble = "";
+/** the state of the connection to the page's server */
+let connection = "";
 
 /** Load everything as it is, or as it was at the moment in the address. */
 async function load() {
@@ -89,10 +91,18 @@ function tabs(kind) {
 }
 
 function report(state, retryMs) {
-  link(state, { connecting: "Connecting", live: "Live", lost: "Offline" }[state]);
+  connection = state;
+  showLink();
   notice(state === "lost" ? `The connection is lost; what you see may be old. Trying again in ${Math.ceil(retryMs / 1000)} s.` : "");
   // For good, if the server ended or another one is in its place.
   if (state === "lost") get(["overview"]).catch((error) => { if (trouble) notice(`${error.message} What you see is old.`); });
+}
+
+/** Say whether what is shown is live: the server may be there, and the cluster behind it not. */
+function showLink() {
+  const stale = connection === "live" && store.overview?.stale;
+  if (stale) link("stale", `Stale since ${clock(stale.since)}`);
+  else link(connection, { connecting: "Connecting", live: "Live", lost: "Offline" }[connection]);
 }
 
 function link(state, text) {
@@ -103,13 +113,18 @@ function link(state, text) {
 /** Say what is wrong here, and what the server has to say. @param {string} text */
 function notice(text) {
   trouble = text;
-  const all = [text, ...(store.overview?.notes ?? [])].filter(Boolean).join(" · ");
+  const stale = store.overview?.stale;
+  const old = stale && `The API server is not heard of since ${clock(stale.since)}, what you see is as it was then: ${stale.why}`;
+  const all = [text, old, ...(store.overview?.notes ?? [])].filter(Boolean).join(" · ");
   const bar = byId("notice");
   if (bar.textContent !== all) bar.textContent = all;
   bar.hidden = !all;
 }
 
-store.addEventListener("overview", () => notice(trouble));
+store.addEventListener("overview", () => {
+  notice(trouble);
+  if (connection) showLink();
+});
 store.addEventListener("queue", () => { if (byId("waiting")) byId("waiting").textContent = count(store.queue.total); });
 byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("panel").focus(); });
 bindToggle(byId("theme"));
