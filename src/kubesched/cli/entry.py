@@ -17,10 +17,7 @@ import os  # noqa: E402
 import signal  # noqa: E402
 import sys  # noqa: E402
 from importlib import import_module  # noqa: E402
-from typing import TYPE_CHECKING  # noqa: E402
-
-if TYPE_CHECKING:
-    from typing_extensions import Buffer
+from typing import Any  # noqa: E402
 
 
 def kubesched() -> int:
@@ -90,7 +87,7 @@ class _Output(io.FileIO):
         )
         return output
 
-    def write(self, data: "Buffer", /) -> int:
+    def write(self, data: Any, /) -> int:  # noqa: ANN401 (any buffer)
         """Write, or remember why that is not possible."""
         try:
             return super().write(data)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 from pathlib import Path
 
@@ -107,6 +108,26 @@ def test_a_snapshot_of_manifests_says_the_same_as_they_do(
         assert main(["explain", "shop/web", source, "-o", "json"]) == 0
         said.append(capsys.readouterr().out)
     assert said[0] == said[1]
+
+
+def test_a_snapshot_leaves_a_link_a_link(manifests: str, tmp_path: Path) -> None:
+    link, target = tmp_path / "latest.gz", tmp_path / "today.gz"
+    link.symlink_to(target)
+
+    assert main(["snapshot", manifests, "-o", str(link)]) == 0
+
+    assert link.readlink() == target
+    assert gzip.decompress(target.read_bytes()).startswith(b'{"apiVersion":"kubesched/v1"')
+
+
+def test_a_snapshot_may_go_to_standard_output(
+    manifests: str, capsysbinary: pytest.CaptureFixture[bytes]
+) -> None:
+    assert main(["snapshot", manifests, "-o", "-"]) == 0
+
+    captured = capsysbinary.readouterr()
+    assert gzip.decompress(captured.out).count(b"\n") == 5
+    assert captured.err == b"snapshot: 2 Node, 2 Pod\n"
 
 
 def test_simulations_answer_in_json(manifests: str, capsys: pytest.CaptureFixture[str]) -> None:
