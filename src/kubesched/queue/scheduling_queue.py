@@ -160,6 +160,11 @@ class SchedulingQueue:
         pod = self._parked.get(uid)
         return None if pod is None or pod.gated_by else pod
 
+    def is_gated(self, uid: str) -> bool:
+        """Tell whether a PreEnqueue plugin keeps a pod out."""
+        pod = self._parked.get(uid)
+        return pod is not None and bool(pod.gated_by)
+
     def parts(self) -> Iterator[tuple[str, QueuedPod]]:
         """Return each pod with the part of the queue it is in, first those tried in vain.
 

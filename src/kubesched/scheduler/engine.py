@@ -123,6 +123,7 @@ class Engine:
             recorders=outside.recorders,
             find_pod=outside.find_pod,
             activate=self._activate,
+            is_gated=self._is_gated,
             metrics=metrics,
             journal=options.journal,
         )
@@ -130,7 +131,9 @@ class Engine:
         self.frameworks: dict[str, Framework] = self._make_frameworks(config)
         self.extenders = outside.make_extenders(config)
         self.queue = self._make_queue(config, options)
-        self.nominations = Nominations(cluster, self.queue)
+        self.nominations = Nominations(
+            cluster, self.queue, is_preempting=self.evictions.is_evicting_for
+        )
         attempts = Attempts(metrics, clock)
         self.reports = StatusReports(outside.api_calls, outside.find_pod)
         self.failures = FailureHandler(
@@ -320,8 +323,13 @@ class Engine:
     def _randomness(self) -> Randomness:
         return randomness.capture(self._cycle.rng, self._cycle.sampler.start, self.frameworks)
 
+    # Evictions are there before the queue, whose gates ask for them.
+
     def _activate(self, uids: Sequence[str]) -> None:
         self.queue.activate(uids)
+
+    def _is_gated(self, uid: str) -> bool:
+        return self.queue.is_gated(uid)
 
 
 def _patience_s(config: SchedulerConfiguration) -> float:

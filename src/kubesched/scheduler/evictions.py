@@ -1,7 +1,7 @@
 """Evicting victims for preemptors, in the background.
 
-All victims but the last are evicted at once, then the last one alone. The preemptor is kept out of
-the queue until the last victim is seen to be terminating or gone; from then on it may be tried
+All victims but the last are evicted at once, then the last one alone: while that is pending, the
+preemptor is kept out of the queue, and as soon as the last victim is seen to leave, it may be tried
 again. A victim that is not bound yet is not deleted: its assumed place is taken from it.
 
 Requests may wait for their turn for seconds, and several preemptors may have chosen the same victim
@@ -65,6 +65,7 @@ class Evictions:
         recorders: Recorders,
         find_pod: Callable[[str, str], Pod | None],
         activate: Callable[[Sequence[str]], None],
+        is_gated: Callable[[str], bool],
         metrics: Metrics,
         journal: Journal | None = None,
     ) -> None:
@@ -77,9 +78,11 @@ class Evictions:
         self._find_pod = find_pod
         #: makes pods active at once, by uid
         self._activate = activate
+        #: tells whether a pod is kept out of the queue, by uid
+        self._is_gated = is_gated
         self._metrics = metrics
         self._journal = journal
-        #: preemptor's uid → its eviction, until the last victim is seen to leave
+        #: preemptor's uid → its eviction
         self._under_way: dict[str, Eviction] = {}
         #: victim's uid → its deletion, until the victim is seen to leave
         self._deletions: dict[str, Deletion] = {}
@@ -106,12 +109,12 @@ class Evictions:
         self._tasks.start(self._evict_all(eviction, staying))
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether victims of a preemptor have still to be seen leaving."""
+        """Tell whether pods are still being evicted for a preemptor."""
         eviction = self._under_way.get(uid)
         return eviction is not None and self._is_unfinished(eviction)
 
     def preemptors(self) -> set[str]:
-        """Return the uids of preemptors whose victims have still to be seen leaving."""
+        """Return the uids of preemptors that pods are still being evicted for."""
         return {uid for uid, each in self._under_way.items() if self._is_unfinished(each)}
 
     def _is_unfinished(self, eviction: Eviction) -> bool:
@@ -132,10 +135,7 @@ class Evictions:
         return newest
 
     def _forget_what_was_seen(self) -> None:
-        """Drop evictions and deletions whose victims have been seen to leave."""
-        self._under_way = {
-            uid: each for uid, each in self._under_way.items() if self._is_unfinished(each)
-        }
+        """Drop deletions of victims that have been seen to leave."""
         self._deletions = {
             uid: each
             for uid, each in self._deletions.items()
@@ -175,15 +175,15 @@ class Evictions:
             self._metrics.preemption_goroutines_duration.labels(result).observe(seconds)
 
     def _ended(self, eviction: Eviction, victims: list[PodInfo], *, succeeded: bool) -> None:
-        """Let the preemptor in again where no victim's departure is going to do that."""
+        """Let the preemptor in again, unless a victim's departure is going to do that."""
         uid, node_name = eviction.preemptor.uid, eviction.node_name
-        all_left = all(self._cluster.node_of(each.uid) != node_name for each in victims)
-        if succeeded and not all_left:
-            return
         # The pod may have preempted again meanwhile: that is not for this eviction to end.
         if self._under_way.get(uid) is eviction:
             del self._under_way[uid]
-        self._activate([uid])
+        all_left = all(self._cluster.node_of(each.uid) != node_name for each in victims)
+        # If it is gated, an event that may help it came meanwhile: it may fit on another node.
+        if not succeeded or all_left or self._is_gated(uid):
+            self._activate([uid])
 
     async def _evict_together(self, eviction: Eviction, victims: list[PodInfo]) -> None:
         """Evict pods at once; all of them are through before a failure is raised."""

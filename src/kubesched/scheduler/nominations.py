@@ -14,6 +14,8 @@ is gone the pod is not tried on its account: it could neither be bound nor preem
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from msgspec.structs import replace
 
 from kubesched.cluster.cluster import Cluster
@@ -27,9 +29,17 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 class Nominations:
     """Changes nominations, and tells the queue what a change means for waiting pods."""
 
-    def __init__(self, cluster: Cluster, queue: SchedulingQueue) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        queue: SchedulingQueue,
+        *,
+        is_preempting: Callable[[str], bool] = lambda _uid: False,
+    ) -> None:
         self._cluster = cluster
         self._queue = queue
+        #: tells whether victims of a pod have still to be evicted
+        self._is_preempting = is_preempting
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
         """Reserve a place for a pod, instead of any that was reserved for it before."""
@@ -49,15 +59,15 @@ class Nominations:
     def review(self, node_name: str, event: ClusterEvent = events.ASSIGNED_POD_DELETE) -> None:
         """Try pods again that are nominated to a node, after a pod left it or the node itself went.
 
-        Those with victims that are still terminating there go on waiting.
+        Those with victims that have still to go from there go on waiting.
         """
+        row = self._cluster.table.row_of(node_name)
         for pod in self._cluster.nominator.pods_on(node_name):
-            if not self._has_victims_on(node_name, pod):
+            if row is None or not self._awaits_victims(pod, row):
                 self._queue.try_again(pod.uid, event)
 
-    def _has_victims_on(self, node_name: str, pod: PodInfo) -> bool:
-        row = self._cluster.table.row_of(node_name)
-        return row is not None and any(
+    def _awaits_victims(self, pod: PodInfo, row: int) -> bool:
+        return self._is_preempting(pod.uid) or any(
             other.priority < pod.priority and other.is_being_preempted
             for other in self._cluster.table.pods[row].values()
         )

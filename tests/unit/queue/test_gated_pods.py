@@ -116,3 +116,16 @@ def test_an_event_that_the_gate_does_not_hear_of_is_not_looked_at() -> None:
     bench.move(NODE_LABEL)
     assert bench.counts() == {"gated": 1}
     assert bench.hints == []
+
+
+def test_a_pod_that_is_to_be_tried_again_waits_for_its_gate() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")
+    bench.gated.add("a")
+    bench.queue.try_again("a", events.ASSIGNED_POD_DELETE)
+    assert bench.counts() == {"gated": 1}
+    assert bench.queue.is_gated("a")
+    bench.gated.clear()
+    bench.queue.activate(["a"])
+    assert bench.counts() == {"active": 1}
+    assert not bench.queue.is_gated("a")

@@ -32,7 +32,11 @@ class Bench:
         self.cluster = cluster_of(node("n1"), node("n2"), *placed)
         anything = Registration(events.ASSIGNED_POD_DELETE)
         self.queue = Queue(registered={"Fit": [anything]})
-        self.nominations = Nominations(self.cluster, self.queue.queue)
+        #: uids of pods whose victims have still to be evicted
+        self.preempting: set[str] = set()
+        self.nominations = Nominations(
+            self.cluster, self.queue.queue, is_preempting=self.preempting.__contains__
+        )
 
     def parked(self, name: str, priority: int = 5) -> PodInfo:
         """A pod that was tried in vain."""
@@ -78,6 +82,17 @@ def test_a_nominated_pod_is_tried_when_its_node_is_gone() -> None:
     bench.cluster.remove_node("n1")
     bench.nominations.review("n1", events.NODE_DELETE)
     assert bench.woken() == ["p"]
+
+
+def test_a_nominated_pod_whose_victims_have_still_to_be_evicted_goes_on_waiting() -> None:
+    bench = Bench(pod("v", node="n1", priority=1))
+    bench.nominations.nominate(bench.parked("p"), "n1")
+    bench.preempting.add("p")
+    bench.nominations.review("n1")
+    assert bench.woken() == []
+    bench.cluster.remove_node("n1")
+    bench.nominations.review("n1", events.NODE_DELETE)
+    assert bench.woken() == ["p"], "unless the node is gone"
 
 
 def test_pods_nominated_elsewhere_go_on_waiting() -> None:

@@ -5,7 +5,7 @@ Pods of three priorities come and go, victims take their time to terminate, node
 everything was seen and the longest backoff is over, each pod that still waits
 
 * fits nowhere,
-* has a victim that is terminating on its node, if it is nominated,
+* has a less important pod that is terminating on its node, if it is nominated,
 * could not preempt any pod, if it is not nominated,
 
 and no pod was ever deleted twice.
@@ -243,7 +243,8 @@ class NominationsMachine(RuleBasedStateMachine):
         for task in self.work:
             task.cancel()
         self.loop.run_until_complete(asyncio.gather(*self.work, return_exceptions=True))
-        self.loop.run_until_complete(self.engine.evictions.drain(0.0))
+        for writer in (self.engine.bindings, self.engine.evictions, self.engine.reports):
+            self.loop.run_until_complete(writer.drain(0.0))
         self.loop.close()
 
     def _pass(self, seconds: float) -> None:
@@ -345,7 +346,7 @@ class NominationsMachine(RuleBasedStateMachine):
             row = self.cluster.table.row_of(nominated)
             assert row is not None, f"{info} is nominated to a node that is gone"
             assert any(
-                other.is_being_preempted and other.priority < info.priority
+                other.pod.metadata.deletion_timestamp and other.priority < info.priority
                 for other in self.cluster.table.pods[row].values()
             ), f"{info} is nominated to {nominated} and waits for no victim"
             return
@@ -369,6 +370,6 @@ class NominationsMachine(RuleBasedStateMachine):
 
 
 NominationsMachine.TestCase.settings = settings(
-    max_examples=60, stateful_step_count=40, deadline=None
+    max_examples=200, stateful_step_count=40, deadline=None
 )
 test_nominations = NominationsMachine.TestCase
