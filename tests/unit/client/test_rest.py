@@ -29,6 +29,7 @@ from kubesched.errors import (
     KubeconfigError,
     TooManyRequestsError,
     UnauthorizedError,
+    WithdrawnError,
 )
 
 from .conftest import Run
@@ -379,6 +380,24 @@ class TestLimits:
             assert 0.09 <= time.monotonic() - started < 2
 
         run(_with_client(script, test, qps=100, burst=2))
+
+    def test_a_request_that_is_not_wanted_when_its_turn_comes_is_not_sent(self, run: Run) -> None:
+        script = Script().on("POST", "/t", answer()).on("DELETE", "/t", answer())
+
+        async def test(server: ScriptedServer, client: ApiClient) -> None:
+            wanted = True
+            first = client.post("/t", {})
+            later = asyncio.ensure_future(client.delete("/t", still_wanted=lambda: wanted))
+            await first
+            wanted = False
+            with pytest.raises(WithdrawnError, match="DELETE /t: not sent, no longer wanted"):
+                await later
+            assert [each.method for each in server.requests] == ["POST"]
+            wanted = True
+            await client.delete("/t", still_wanted=lambda: wanted)
+            assert [each.method for each in server.requests] == ["POST", "DELETE"]
+
+        run(_with_client(script, test, qps=20, burst=1))
 
     def test_observers_hear_of_every_answer(self, run_once: Run) -> None:
         heard: list[tuple[str, int, bool, bool]] = []

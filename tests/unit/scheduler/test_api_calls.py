@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from kubesched.errors import (
     ForbiddenError,
     NotFoundError,
     RequestTimeoutError,
+    WithdrawnError,
 )
 from kubesched.scheduler import api_calls
 from kubesched.scheduler.api_calls import ApiCalls, Binding
@@ -44,7 +45,15 @@ class Client:
         self.failures: list[Exception | None] = []
         self.answers: list[Pod] = []
 
-    async def _do(self, verb: str, path: str, body: Any = None) -> None:
+    async def _do(
+        self,
+        verb: str,
+        path: str,
+        body: Any = None,
+        still_wanted: Callable[[], bool] | None = None,
+    ) -> None:
+        if still_wanted is not None and not still_wanted():
+            raise WithdrawnError(path)
         self.calls.append((verb, path, body))
         failure = self.failures.pop(0) if self.failures else None
         if failure is not None:
@@ -53,12 +62,21 @@ class Client:
     async def post(self, path: str, body: object) -> None:
         await self._do("POST", path, body)
 
-    async def patch(self, path: str, body: object, *, content_type: str) -> None:
+    async def patch(
+        self,
+        path: str,
+        body: object,
+        *,
+        content_type: str,
+        still_wanted: Callable[[], bool] | None,
+    ) -> None:
         assert content_type == STRATEGIC_MERGE_PATCH
-        await self._do("PATCH", path, body)
+        await self._do("PATCH", path, body, still_wanted)
 
-    async def delete(self, path: str) -> None:
-        await self._do("DELETE", path)
+    async def delete(
+        self, path: str, body: object, *, still_wanted: Callable[[], bool] | None
+    ) -> None:
+        await self._do("DELETE", path, body, still_wanted)
 
     async def get(self, path: str, kind: type[Pod]) -> Pod:
         await self._do("GET", path)
@@ -233,7 +251,21 @@ def test_a_victim_is_marked_once_and_deleted() -> None:
         again.run(again.calls.mark_as_preempted(with_conditions(marked), by="my-scheduler")) == []
     )
     assert again.run(again.calls.delete(POD)) == ["DELETE"]
-    assert again.client.calls[0][1] == "/api/v1/namespaces/default/pods/p"
+    assert again.client.calls[0][1:] == (
+        "/api/v1/namespaces/default/pods/p",
+        {"preconditions": {"uid": POD.metadata.uid}},
+    )
+
+
+def test_a_victim_that_is_gone_when_the_turn_comes_is_left_alone() -> None:
+    bench = Bench()
+    for call in (
+        bench.calls.mark_as_preempted(POD, by="my-scheduler", still_wanted=lambda: False),
+        bench.calls.delete(POD, still_wanted=lambda: False),
+    ):
+        with pytest.raises(WithdrawnError):
+            bench.run(call)
+    assert bench.client.calls == []
 
 
 # --- trying again -----------------------------------------------------------------------------
