@@ -279,6 +279,15 @@ class NominationsMachine(RuleBasedStateMachine):
             )
             self._then(at_once)
 
+    @rule(cpus=st.lists(CPUS, min_size=2, max_size=4), last=st.sampled_from([0, 10]))
+    def ever_more_important_pods_come(self, cpus: list[str], last: int) -> None:
+        """Each may preempt those before it, and the last one takes what they left free."""
+        free = [name for name in PODS if name not in self.world.pods]
+        priorities = [*[0, 5, 10, 10][: len(cpus) - 1], last]
+        for name, cpu, priority in zip(free, cpus, priorities, strict=False):
+            self.world.create(name, cpu=cpu, priority=priority, labels={"app": "x"})
+            self._then(at_once=True)
+
     @precondition(lambda self: self.world.pods)
     @rule(data=st.data(), at_once=MOSTLY)
     def pod_is_deleted(self, data: st.DataObject, at_once: bool) -> None:
