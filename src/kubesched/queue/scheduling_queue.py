@@ -297,6 +297,14 @@ class SchedulingQueue:
         elif (parked := self._parked.get(uid)) is not None:
             self._wake(parked, Wake.AFTER_BACKOFF, event)
 
+    def waits_for(self, uid: str, event: ClusterEvent) -> bool:
+        """Tell whether a plugin that rejected a parked pod has registered an event."""
+        parked = self._parked.get(uid)
+        if parked is None:
+            return False
+        scheduler_name, listeners = parked.info.pod.spec.scheduler_name, self._listeners.of(event)
+        return any((scheduler_name, plugin) in listeners for plugin in parked.rejectors)
+
     def flush_backoff(self) -> None:
         """Let pods go whose backoff is over."""
         now = self._clock.time()

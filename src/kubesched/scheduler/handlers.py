@@ -241,8 +241,10 @@ class PodHandler:
             self._nominations.nominate(info, new.status.nominated_node_name)
         elif old.status.nominated_node_name:
             self._nominations.withdraw(uid)
-            # It may fit elsewhere, and its message is about a node that it is not nominated to.
-            self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
+            # As if it had left the node. Its message is about one that it is not nominated to, so
+            # it is tried even if hints see no use in that.
+            if self._queue.waits_for(uid, events.ASSIGNED_POD_DELETE):
+                self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
 
     def _assumed_is_going(self, pod: Pod) -> None:
         """A pod is deleted between its placement and its binding."""

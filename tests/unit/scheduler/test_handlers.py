@@ -50,7 +50,7 @@ class Bench:
             clock=VirtualClock(1000.0),
             sort_key=sort_key,
             gate=lambda _: "",
-            registrations={names.DEFAULT_SCHEDULER: {"Anything": None}},
+            registrations={names.DEFAULT_SCHEDULER: {"Anything": None, "Deaf": []}},
             backoff=Backoff(),
             max_unschedulable_s=300.0,
             on_ready=lambda: None,
@@ -224,6 +224,20 @@ def test_a_nomination_follows_the_pod_s_status(bench: Bench) -> None:
         bench.pods.on_update(old, new)
         found.append(bench.cluster.nominator.node_of("p"))
     assert found == ["n1", "n2", None]
+
+
+@pytest.mark.parametrize(("rejector", "woken"), [("Anything", True), ("Deaf", False)])
+def test_a_pod_whose_nomination_is_cleared_is_tried_if_its_rejector_hears_of_deletions(
+    bench: Bench, rejector: str, woken: bool
+) -> None:
+    nominated = pod("p", nominated="n1")
+    bench.pods.on_add(nominated, False)
+    popped = bench.queue.pop()
+    assert popped is not None
+    popped.unschedulable_plugins = {rejector}
+    bench.queue.requeue(popped)
+    bench.pods.on_update(nominated, pod("p"))
+    assert (bench.queue.unschedulable_count == 0) is woken
 
 
 @pytest.mark.parametrize("by", ["update", "deletion"])
