@@ -90,6 +90,21 @@ def test_what_takes_too_long_is_given_up(
     assert _bound(plane, namespace) == 0
 
 
+@pytest.mark.parametrize("moment_s", [0.0, 0.008, 0.016, 0.024])
+def test_a_signal_in_the_midst_of_connecting_leaves_no_traceback(
+    control_plane: ControlPlane, tmp_path: Path, moment_s: float
+) -> None:
+    """Right after it begins to ask for the lease, many connections are being made."""
+    flags = (f"--kubeconfig={control_plane.scheduler_kubeconfig}", "--secure-port=0")
+    with run_command(tmp_path / "scheduler.log", *flags) as scheduler:
+        scheduler.wait_for_log("Attempting to acquire leader lease")
+        time.sleep(moment_s)
+        scheduler.interrupt()
+        eventually(lambda: not scheduler.is_running, every=0.02)
+        assert "Fatal" not in scheduler.log()
+        assert "Traceback" not in scheduler.log()
+
+
 @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
 def test_a_second_signal_ends_it_at_once(
     control_plane: ControlPlane, namespace: str, tmp_path: Path, second: int

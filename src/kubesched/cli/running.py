@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine
+from typing import Any, Final
 
 from kubesched.errors import KubeschedError
+
+_log = logging.getLogger(__name__)
+
+#: What uvloop says of a transport whose socket is closed.
+_CLOSED: Final = "the handler is closed"
 
 
 def run(main: Callable[[], Coroutine[object, object, None]]) -> int:
@@ -33,6 +40,7 @@ def run(main: Callable[[], Coroutine[object, object, None]]) -> int:
 
 async def _until_signalled(main: Callable[[], Coroutine[object, object, None]]) -> int:
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(_on_loop_error)
     task = asyncio.ensure_future(main())
     stopping = False
 
@@ -53,6 +61,19 @@ async def _until_signalled(main: Callable[[], Coroutine[object, object, None]]) 
         if not stopping:
             raise
     return 0
+
+
+def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """Log what the event loop complains of, unless it is about a connection that we gave up.
+
+    uvloop goes on with the TLS handshake of a connection that was closed in the midst of it, as
+    happens when the process is to end, and finds the socket gone.
+    """
+    error = context.get("exception")
+    if isinstance(error, RuntimeError) and str(error).endswith(_CLOSED):
+        _log.debug("%s: %s", context.get("message"), error)
+    else:
+        loop.default_exception_handler(context)
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
