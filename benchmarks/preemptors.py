@@ -27,7 +27,7 @@ from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
 from kubesched.client import kubeconfig, resources
 from kubesched.client.informer import Informer
 from kubesched.client.rest import ApiClient
-from kubesched.errors import NotFoundError
+from kubesched.errors import ClientError, NotFoundError
 
 #: What kube-scheduler has if its configuration does not say otherwise.
 DEFAULT_LIMITS = Settings(qps=50.0, burst=100)
@@ -186,7 +186,7 @@ async def _until_it_serves(scheduler: SchedulerProcess, metrics: ApiClient) -> N
     deadline = time.monotonic() + 60
     while time.monotonic() < deadline:
         scheduler.check()
-        with contextlib.suppress(Exception):
+        with contextlib.suppress(ClientError):
             await metrics.request("GET", "/readyz")
             return
         await asyncio.sleep(0.1)

@@ -291,7 +291,7 @@ class SchedulingQueue:
                 self._push_active(pod, events.FORCE_ACTIVATE)
 
     def try_again(self, uid: str, event: ClusterEvent) -> None:
-        """Try a parked pod again after its backoff, whatever it waits for; a gate still holds."""
+        """Try a parked pod again after its backoff, without asking hints; a gate still holds."""
         if uid in self._in_flight:
             self._in_flight.record(Change(events.FORCE_ACTIVATE), only=uid)
         elif (parked := self._parked.get(uid)) is not None:

@@ -339,7 +339,7 @@ class NominationsMachine(RuleBasedStateMachine):
                 break
         else:
             raise AssertionError(f"still busy after {PATIENCE_S} s: {list(queue.parts())}")
-        # Whoever was parked just now has been told everything.
+        # Pods that were parked just now have been told everything.
         self._pass(BOUND_S)
         self.world.tell()
         for waiting in queue.pods():
