@@ -88,8 +88,12 @@ class Work:
         wait_until_bound(self._plane, self._namespace, "woken")
 
     def _preempt(self) -> None:
-        """Half of what each node has is taken; a pod that needs it all is more important."""
-        self._create(pod("important", requests={"cpu": "4"}, priorityClassName=HIGH))
+        """Half of what each node has is taken; a more important pod lacks as much as one pod has.
+
+        Of several victims, the first one to go wakes the preemptor in kube-scheduler and not in
+        ours; and what it does then in kube-scheduler is a race with the deletion of the others.
+        """
+        self._create(pod("important", requests={"cpu": "3"}, priorityClassName=HIGH))
         wait_until_bound(self._plane, self._namespace, "important")
 
     def _fail_to_bind(self) -> None:
