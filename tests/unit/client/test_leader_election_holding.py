@@ -178,7 +178,8 @@ class TestHolding:
                 started = RealClock().monotonic()
                 with pytest.raises(LeadershipLostError, match="no answer in time"):
                     await elector.hold()
-                assert 1 <= RealClock().monotonic() - started < 3
+                # The event loop's timers are early by a hair now and then.
+                assert 0.99 <= RealClock().monotonic() - started < 3
 
         run(main())
 
