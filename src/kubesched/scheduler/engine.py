@@ -30,6 +30,7 @@ from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
 from kubesched.progress import Progress
+from kubesched.queue import events
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_pod import QueuedPod
@@ -123,6 +124,7 @@ class Engine:
             recorders=outside.recorders,
             find_pod=outside.find_pod,
             activate=self._activate,
+            try_again=self._try_again,
             is_gated=self._is_gated,
             metrics=metrics,
             journal=options.journal,
@@ -327,6 +329,9 @@ class Engine:
 
     def _activate(self, uids: Sequence[str]) -> None:
         self.queue.activate(uids)
+
+    def _try_again(self, uid: str) -> None:
+        self.queue.try_again(uid, events.ASSIGNED_POD_DELETE)
 
     def _is_gated(self, uid: str) -> bool:
         return self.queue.is_gated(uid)

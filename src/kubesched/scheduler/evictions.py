@@ -65,6 +65,7 @@ class Evictions:
         recorders: Recorders,
         find_pod: Callable[[str, str], Pod | None],
         activate: Callable[[Sequence[str]], None],
+        try_again: Callable[[str], None],
         is_gated: Callable[[str], bool],
         metrics: Metrics,
         journal: Journal | None = None,
@@ -78,6 +79,8 @@ class Evictions:
         self._find_pod = find_pod
         #: makes pods active at once, by uid
         self._activate = activate
+        #: tries a pod again after its backoff if it is parked, by uid
+        self._try_again = try_again
         #: tells whether a pod is kept out of the queue, by uid
         self._is_gated = is_gated
         self._metrics = metrics
@@ -182,8 +185,10 @@ class Evictions:
             del self._under_way[uid]
         all_left = all(self._cluster.node_of(each.uid) != node_name for each in victims)
         # If it is gated, an event that may help it came meanwhile: it may fit on another node.
-        if not succeeded or all_left or self._is_gated(uid):
+        if not succeeded:
             self._activate([uid])
+        elif all_left or self._is_gated(uid):
+            self._try_again(uid)
 
     async def _evict_together(self, eviction: Eviction, victims: list[PodInfo]) -> None:
         """Evict pods at once; all of them are through before a failure is raised."""

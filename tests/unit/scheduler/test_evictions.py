@@ -325,6 +325,7 @@ class Bench:
             recorders=recorders,
             find_pod=lambda namespace, name: self.pods.get(name),
             activate=self.activated.extend,
+            try_again=self.activated.append,
             is_gated=lambda uid: uid in self.gated,
             metrics=Metrics(DEFAULT_GATES),
         )
