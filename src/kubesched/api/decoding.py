@@ -2,7 +2,7 @@
 
 Go writes a nil slice or map without ``omitempty`` as ``null``, so the API server does, too:
 ``"topologyKeys": null`` is what every CSI driver without topology has. Go's decoder takes ``null``
-for *not set*, whatever the field's type:
+for *not set*, for a field of any type:
 
     a field            is absent
     a value of a map   is the zero value of its type

@@ -30,7 +30,7 @@ Scope = tuple[str | None, Pair | None]
 
 #: How much memory all counters may take.
 LIMIT_BYTES = 256 << 20
-#: So many counters are never too many, whatever they count.
+#: So many counters are never too many, even if they count nothing.
 FEW_COUNTERS = 64
 
 

@@ -87,7 +87,7 @@ def _asking_about_groups(
 ) -> config_plugins.Expansion:
     """Ask GangScheduling first, even in a profile without it: it rejects pods of groups.
 
-    kube-scheduler places such pods by groups whatever the profile says. As long as we cannot, none
+    kube-scheduler places such pods by groups in every profile. As long as we cannot, none
     of them may be placed alone.
     """
     guard = PluginRef(name="GangScheduling")

@@ -35,7 +35,7 @@ def test_with_the_gate_a_pod_of_a_group_is_rejected_with_a_reason(gates: Feature
 
 
 def test_a_profile_without_the_plugin_is_no_way_around_it() -> None:
-    """kube-scheduler, too, heeds groups whatever the profile says."""
+    """kube-scheduler, too, heeds groups in every profile."""
     lab = Lab(node("n1"), only=["NodeResourcesFit"], gates=ALL)
     assert lab.diagnosis(in_group(pod("p"))).unschedulable_plugins == {"GangScheduling"}
 
