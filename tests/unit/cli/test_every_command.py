@@ -199,6 +199,8 @@ def test_no_temporary_folder_is_left(tmp_path: Path, number: signal.Signals) -> 
         stderr=subprocess.DEVNULL,
         text=True,
         env=environment(tmp_path),
+        # Under nohup, the tests pass an ignored SIGHUP on, which the command would respect.
+        preexec_fn=lambda: signal.signal(number, signal.SIG_DFL),  # noqa: PLW1509 (no threads here)
     )
     assert process.stdout is not None
     for line in process.stdout:
