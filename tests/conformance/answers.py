@@ -38,6 +38,7 @@ from kubesched.framework.status import Code, Status
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.verdicts import choose
+from tests.support.evaluating import feasible_rows
 
 Json = Any
 
@@ -221,14 +222,14 @@ def _attempt(here: CaseCluster, case: dict[str, Json], pod: PodInfo) -> dict[str
     as_it_is = pod
     nominated = case["pod"].get("status", {}).get("nominatedNodeName")
     if nominated:
-        alone = evaluator.find_feasible(CycleState(), pod)
+        alone = feasible_rows(evaluator, CycleState(), pod)
         result["nominatedFits"] = not isinstance(alone, Diagnosis) and (
             here.names(alone) == [nominated]
         )
         manifest = {**case["pod"], "status": {**case["pod"]["status"], "nominatedNodeName": ""}}
         pod = here.pending(manifest)
     state = CycleState()
-    found = evaluator.find_feasible(state, pod)
+    found = feasible_rows(evaluator, state, pod)
     if isinstance(found, Diagnosis) and not len(here.cluster.table):
         return {**result, "feasible": [], "fitError": found.message()}
     if isinstance(found, Diagnosis):

@@ -11,6 +11,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from tests.support.evaluating import feasible_rows, total_scores
 
 from .answers import CaseCluster, as_status, post_filter
 from .comparison import Difference
@@ -43,7 +44,7 @@ def _place(here: CaseCluster, pod: PodInfo, index: int, *, preempts: bool) -> di
         return result
     state = CycleState()
     try:
-        found = here.framework.evaluator.find_feasible(state, pod)
+        found = feasible_rows(here.framework.evaluator, state, pod)
         if isinstance(found, Diagnosis):
             post = post_filter(here, state, pod, found)
             found.post_filter_message = post["message"]
@@ -53,9 +54,9 @@ def _place(here: CaseCluster, pod: PodInfo, index: int, *, preempts: bool) -> di
             result["nominatedNode"], result["victims"] = post["nominatedNode"], post["victims"]
             pod = _make_room(here, pod, post)
             state = CycleState()
-            found = here.framework.evaluator.find_feasible(state, pod)
+            found = feasible_rows(here.framework.evaluator, state, pod)
             assert not isinstance(found, Diagnosis), found.message()
-        total = here.framework.evaluator.total_scores(state, pod, found)
+        total = total_scores(here.framework.evaluator, state, pod, found)
     except AttemptError as failed:
         result["scheduleError"] = failed.status.message
         return result
@@ -79,7 +80,7 @@ def _count_feasible(here: CaseCluster, pod: PodInfo, found: int) -> int:
         return found
     status = replace(pod.pod.status, nominated_node_name="")
     anywhere = here.cluster.compiler.pending(replace(pod.pod, status=status))
-    rows = here.framework.evaluator.find_feasible(CycleState(), anywhere)
+    rows = feasible_rows(here.framework.evaluator, CycleState(), anywhere)
     return 0 if isinstance(rows, Diagnosis) else len(rows)
 
 

@@ -26,6 +26,7 @@ from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.plugins.in_tree import IN_TREE
+from tests.support.evaluating import feasible_rows, total_scores
 
 from .control_plane import ControlPlane
 from .random_workload import random_nodes, random_pods
@@ -57,12 +58,12 @@ class Ours:
     def decide(self, pod: Pod) -> tuple[set[str], str]:
         """Return the best nodes, or the message if there is none."""
         info, state = self.cluster.compiler.pending(pod), CycleState()
-        found = self._framework.evaluator.find_feasible(state, info)
+        found = feasible_rows(self._framework.evaluator, state, info)
         if isinstance(found, Diagnosis):
             post = self._framework.post_filter(state, info, found)
             found.post_filter_message = post.status.message
             return set(), found.message()
-        total = self._framework.evaluator.total_scores(state, info, found)
+        total = total_scores(self._framework.evaluator, state, info, found)
         best = found[np.flatnonzero(total == total.max())]
         return {self.cluster.table.name_at(row) for row in best.tolist()}, ""
 

@@ -63,6 +63,7 @@ from kubesched.framework.scoring import PluginScores
 from kubesched.framework.stand_ins import NoEvictor
 from kubesched.framework.status import Status
 from kubesched.plugins.in_tree import IN_TREE
+from tests.support.evaluating import feasible_rows, total_scores
 
 MI = 1 << 20
 GI = 1 << 30
@@ -432,7 +433,9 @@ class Lab:
 
     def find(self, unbound: Pod, state: CycleState | None = None) -> list[str] | Diagnosis:
         """Return the names of feasible nodes, in order, or the diagnosis."""
-        found = self.framework.evaluator.find_feasible(state or CycleState(), self.pending(unbound))
+        found = feasible_rows(
+            self.framework.evaluator, state or CycleState(), self.pending(unbound)
+        )
         return found if isinstance(found, Diagnosis) else self.names(found)
 
     def feasible(self, unbound: Pod) -> list[str]:
@@ -451,18 +454,17 @@ class Lab:
         return self.diagnosis(unbound).message()
 
     def left_by_masks(self, name: str, unbound: Pod) -> list[str]:
-        """Return the nodes that are in none of a plugin's masks of nodes that it turns away."""
+        """Return the nodes that are in none of the masks of nodes that a plugin rejects."""
         plugin, table = self.framework.plugins.instances[name], self.cluster.table
         assert isinstance(plugin, Filter)
-        masks = plugin.turned_away(CycleState(), self.pending(unbound), NodeRows.all_of(table))
-        assert masks is not None
-        turned_away = np.logical_or.reduce([np.zeros(table.size, dtype=np.bool_), *masks])
-        return [name for name in table.names() if not turned_away[table.row_of(name)]]
+        verdict = plugin.filter(CycleState(), self.pending(unbound), NodeRows.all_of(table))
+        rejected = np.logical_or.reduce([np.zeros(table.size, dtype=np.bool_), *verdict.masks()])
+        return [name for name in table.names() if not rejected[table.row_of(name)]]
 
     def plugin_scores(self, unbound: Pod) -> dict[str, PluginScores]:
         """Return what each plugin that does not skip thinks of the feasible nodes."""
         info, state = self.pending(unbound), CycleState()
-        rows = self.framework.evaluator.find_feasible(state, info)
+        rows = feasible_rows(self.framework.evaluator, state, info)
         assert not isinstance(rows, Diagnosis), rows.message()
         found = self.framework.evaluator.plugin_scores(state, info, rows)
         return {each.plugin: each for each in found}
@@ -476,9 +478,9 @@ class Lab:
     def totals(self, unbound: Pod) -> dict[str, int]:
         """Return the weighted sums for the feasible nodes."""
         info, state = self.pending(unbound), CycleState()
-        rows = self.framework.evaluator.find_feasible(state, info)
+        rows = feasible_rows(self.framework.evaluator, state, info)
         assert not isinstance(rows, Diagnosis), rows.message()
-        totals = self.framework.evaluator.total_scores(state, info, rows)
+        totals = total_scores(self.framework.evaluator, state, info, rows)
         return dict(zip(self.names(rows), totals.tolist(), strict=True))
 
     def plugin(self, name: str) -> Any:

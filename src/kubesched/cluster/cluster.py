@@ -81,16 +81,15 @@ class Cluster:
         self._namespace_changes += 1
 
     @property
-    def version(self) -> int:
-        """A number that grows with every change that may matter to where a pod fits."""
-        table = self.table
+    def version(self) -> tuple[int, ...]:
+        """Another one for each state that may matter to where a pod fits."""
         return (
-            table.node_changes.position
-            + table.row_changes.position
-            + self.workloads.version
-            + self.storage.version
-            + self.nominator.version
-            + self._namespace_changes
+            self.table.node_changes.position,
+            self.table.row_changes.position,
+            self.workloads.version,
+            self.nominator.changes.position,
+            self._namespace_changes,
+            *self.storage.version,
         )
 
     # --- pods on nodes ----------------------------------------------------------------------

@@ -2,31 +2,34 @@
 
 A *domain* is the set of nodes with the same value of a label; domain 0 stands for rows that do not
 count. Which rows are in which domain changes when nodes do, which is seldom; the counts change with
-every pod, and are kept up to date by the counters of rows that they are sums of.
+every pod, and follow the counters of rows that they are sums of.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from typing import TYPE_CHECKING
+from weakref import ref
 
 import numpy as np
 
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.incremental import View
+from kubesched.errors import InvariantError, require
 
 if TYPE_CHECKING:
     from kubesched.cluster.node_rows import NodeRows
     from kubesched.cluster.node_table import NodeTable
+    from kubesched.cluster.row_counter import RowCounter
 
 
-class Domains:
+class Domains(View):
     """The values of one label, on all rows or on those that are eligible."""
 
     __slots__ = (
         "_by_domain",
         "_eligible",
         "_key",
-        "_position",
         "_starts",
         "_table",
         "ids",
@@ -36,15 +39,16 @@ class Domains:
         "there",
     )
 
+    derived = ("ids", "size", "there", "number", "leaves_rows_out")
+
     def __init__(
         self, table: NodeTable, key: str, eligible: Callable[[], BoolArray] | None = None
     ) -> None:
         """`eligible` may depend on nodes, not on their pods."""
+        super().__init__(table.node_changes)
         self._table = table
         self._key = key
         self._eligible = eligible
-        #: how far the log of nodes was read; counts of another position are not about these rows
-        self._position = -1
         #: row → domain, as numbers that arrays can be indexed by without converting them first
         self.ids: IndexArray = np.zeros(0, dtype=np.intp)
         #: how many domains the label has ever had
@@ -54,29 +58,25 @@ class Domains:
         self.number = 0
         #: whether there are rows that do not count
         self.leaves_rows_out = False
-        #: rows sorted by domain, and where each domain begins; None until somebody asks
+        #: rows sorted by domain, and where each domain begins; None until they are needed
         self._by_domain: IndexArray | None = None
         self._starts: IndexArray = np.zeros(0, dtype=np.intp)
 
-    def refresh(self) -> int:
-        """Look at nodes again if they changed; return up to where they were looked at."""
-        position = self._table.node_changes.position
-        if position != self._position:
-            self._position = position
-            column = self._table.label_column(self._key)
-            self.ids = column.ids[: self._table.size].astype(np.intp)
-            if self._eligible is not None:
-                self.ids[~self._eligible()] = 0
-            self.size = len(column.vocabulary)
-            self.there = np.bincount(self.ids, minlength=self.size) > 0
-            self.leaves_rows_out = bool(self.there[0])
-            self.there[0] = False
-            self.number = int(np.count_nonzero(self.there))
-            self._by_domain = None
-        return position
+    def rebuild(self) -> None:
+        """Look up the label of all rows."""
+        column = self._table.label_column(self._key)
+        self.ids = column.ids[: self._table.size].astype(np.intp)
+        if self._eligible is not None:
+            self.ids[~self._eligible()] = 0
+        self.size = len(column.vocabulary)
+        self.there = np.bincount(self.ids, minlength=self.size) > 0
+        self.leaves_rows_out = bool(self.there[0])
+        self.there[0] = False
+        self.number = int(np.count_nonzero(self.there))
+        self._by_domain = None
 
     def with_rows(self, nodes: NodeRows) -> BoolArray:
-        """Return which domains some rows are in, domain 0 included; to be changed as one likes."""
+        """Return which domains some rows are in, domain 0 included; the caller may change it."""
         if len(nodes) < len(self.ids):
             return np.bincount(self.ids[nodes.rows], minlength=self.size) > 0
         there = self.there.copy()
@@ -92,56 +92,67 @@ class Domains:
         return self._by_domain[self._starts.item(domain) : self._starts.item(domain + 1)]
 
 
-class DomainCounts:
-    """Sums of one counter's rows by domain."""
+class DomainCounts(View):
+    """Sums of one counter's rows by domain: rebuilt with the domains, updated by the counter."""
 
-    __slots__ = ("_hit", "_ids", "_position", "counts", "domains")
+    __slots__ = ("_counter", "_hit", "counts", "domains")
 
-    def __init__(self, domains: Domains) -> None:
+    derived = ("counts",)
+
+    def __init__(self, counter: RowCounter, domains: Domains) -> None:
+        super().__init__()
         self.domains = domains
-        self._position = -1
-        self._ids: IndexArray = domains.ids
-        #: domain → pods; what domain 0 has means nothing
-        self.counts: Int64Array = np.zeros(0, dtype=np.int64)
-        #: row → whether its domain has pods; None until somebody asks
+        # The counter refers to its sums: a second reference would be a cycle.
+        self._counter = ref(counter)
+        #: domain → pods; domain 0 has none
+        self.counts: Int64Array
+        #: row → whether its domain has pods; None until it is needed
         self._hit: BoolArray | None = None
 
+    def stamp(self) -> int:
+        """Return which rows are in which domains."""
+        self.domains.refresh()
+        return self.domains.version
+
+    def rebuild(self) -> None:
+        """Sum up all rows."""
+        domains, counter = self.domains, self._counter()
+        if counter is None:
+            raise InvariantError("a counter outlives its sums")
+        rows = counter.counts(len(domains.ids))
+        sums = np.bincount(domains.ids, weights=rows, minlength=domains.size)
+        self.counts = sums.astype(np.int64)
+        self.counts[0] = 0
+        self._hit = None
+
     def add(self, row: int, amount: int) -> None:
-        """Follow the counter of rows."""
-        # A row that is not known yet came with a node, after which all is summed up again.
-        if row >= len(self._ids):
+        """Follow the counter."""
+        domains = self.domains
+        # Otherwise rows are about to be assigned to domains, and all is summed up.
+        if self._read is None or self._stamp != domains.version or row >= len(domains.ids):
             return
-        domain = self._ids.item(row)
+        domain = domains.ids.item(row)
+        if not domain:
+            return
         before = self.counts.item(domain)
         self.counts[domain] = before + amount
-        if self._hit is None or not domain or (before and before + amount):
-            return
-        if self.domains.ids is self._ids:
-            self._hit[self.domains.rows_of(domain)] = not before
-        else:
-            self._hit = None
+        if self._hit is not None and not (before and before + amount):
+            self._hit[domains.rows_of(domain)] = not before
 
-    def current(self, count_rows: Callable[[int], Int32Array]) -> Int64Array:
-        """Return the sums; `count_rows` gives the counts of so many rows if they are needed."""
-        position = self.domains.refresh()
-        if position != self._position:
-            self._position, self._ids = position, self.domains.ids
-            rows = count_rows(len(self._ids))
-            sums = np.bincount(self._ids, weights=rows, minlength=self.domains.size)
-            self.counts = sums.astype(np.int64)
-            self._hit = None
-        return self.counts
-
-    def hit(self, count_rows: Callable[[int], Int32Array]) -> BoolArray:
-        """Return which rows are in a domain that has pods; domain 0 never has."""
-        counts = self.current(count_rows)
+    def hit(self) -> BoolArray:
+        """Return which rows are in a domain that has pods; the view must be refreshed."""
         if self._hit is None:
-            has_pods = counts > 0
-            has_pods[0] = False
-            self._hit = has_pods.take(self._ids)
+            self._hit = (self.counts > 0).take(self.domains.ids)
         return self._hit
+
+    def validate(self) -> None:
+        """Compare with sums built anew, and the rows that have pods in their domain as well."""
+        super().validate()
+        hit = (self.counts > 0).take(self.domains.ids)
+        require(self._hit is None or np.array_equal(self._hit, hit), "rows with pods nearby")
 
     @property
     def nbytes(self) -> int:
         """About how much memory it takes."""
-        return self.counts.nbytes + (0 if self._hit is None else self._hit.nbytes)
+        counts = self.counts.nbytes if self.is_known else 0
+        return counts + (0 if self._hit is None else self._hit.nbytes)

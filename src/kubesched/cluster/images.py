@@ -11,22 +11,33 @@ from kubesched.cluster.arrays import IndexArray
 class ImageState:
     """One image name, cluster-wide."""
 
-    __slots__ = ("_rows_array", "rows", "size_bytes")
+    __slots__ = ("_rows_array", "rows", "size_bytes", "spread")
 
     def __init__(self, size_bytes: int) -> None:
         #: as reported by the node that was the first to have it
         self.size_bytes = size_bytes
         self.rows: set[int] = set()
+        #: the size, and how many nodes have it
+        self.spread = (size_bytes, 0)
         self._rows_array: IndexArray | None = None
 
     def add(self, row: int) -> None:
         """Note that the node at `row` has the image."""
         self.rows.add(row)
-        self._rows_array = None
+        self._changed()
 
     def discard(self, row: int) -> None:
         """Note that the node at `row` no longer has the image."""
         self.rows.discard(row)
+        self._changed()
+
+    def resize(self, size_bytes: int) -> None:
+        """Take over the size."""
+        self.size_bytes = size_bytes
+        self._changed()
+
+    def _changed(self) -> None:
+        self.spread = self.size_bytes, len(self.rows)
         self._rows_array = None
 
     def rows_array(self) -> IndexArray:
@@ -69,7 +80,7 @@ class Images:
         for name, size_bytes in sizes.items():
             state = self._states[name]
             if len(state.rows) == 1:
-                state.size_bytes = size_bytes
+                state.resize(size_bytes)
 
 
 def image_sizes(node: Node | None) -> dict[str, int]:

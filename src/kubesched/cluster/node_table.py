@@ -17,9 +17,10 @@ from kubesched.api import names
 from kubesched.api.core import Node, Taint
 from kubesched.api.requests import node_allocatable
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown, read_only
-from kubesched.cluster.changes import ChangeLog
 from kubesched.cluster.domains import Domains
+from kubesched.cluster.float_resource import FloatResource
 from kubesched.cluster.images import Images, image_sizes
+from kubesched.cluster.incremental import Log
 from kubesched.cluster.node_order import NodeOrder
 from kubesched.cluster.node_rows import ShownColumns
 from kubesched.cluster.pod_counters import PodCounter, PodCounters, Selection
@@ -27,7 +28,6 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.ports import HostPorts
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
-from kubesched.cluster.stock import Stock
 from kubesched.cluster.term_counters import TermCounters
 from kubesched.cluster.vocabulary import Vocabulary
 from kubesched.cluster.volume_uses import VolumeUses
@@ -82,8 +82,8 @@ class NodeTable:
         self.feature_sets: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
         self._labels: dict[str, LabelColumn] = {}
         self._domains: Recent[str, Domains] = Recent(limit=256)
-        #: (number of a resource, with a default for pods that request nothing) → it in floats
-        self._stocks: dict[tuple[int, bool], Stock] = {}
+        #: (number of a resource, with a default for pods that request none) → it in floats
+        self._floats: dict[tuple[int, bool], FloatResource] = {}
 
         #: pods by selector, and the affinity terms that pods carry
         self.pod_counters = PodCounters()
@@ -92,9 +92,9 @@ class NodeTable:
         self.volume_uses = VolumeUses()
         self.images = Images()
         self.order = NodeOrder()
-        self.node_changes = ChangeLog()
-        self.row_changes = ChangeLog()
-        self.version_changes = ChangeLog()
+        self.node_changes: Log[int] = Log()
+        self.row_changes: Log[int] = Log()
+        self.version_changes: Log[int] = Log()
 
     def __len__(self) -> int:
         """Return the number of nodes."""
@@ -276,13 +276,13 @@ class NodeTable:
         domains.refresh()
         return domains
 
-    def stock(self, number: int, *, non_zero: bool = False) -> Stock:
+    def float_resource(self, number: int, *, non_zero: bool = False) -> FloatResource:
         """Return a resource in floats, as it is now; not while rows are tried out."""
-        stock = self._stocks.get((number, non_zero))
-        if stock is None:
-            stock = self._stocks[number, non_zero] = Stock(self, number, non_zero=non_zero)
-        stock.refresh()
-        return stock
+        found = self._floats.get((number, non_zero))
+        if found is None:
+            found = self._floats[number, non_zero] = FloatResource(self, number, non_zero=non_zero)
+        found.refresh()
+        return found
 
     def _is_stale(self, column: LabelColumn) -> bool:
         """Tell whether most values that a column knows are those of nodes long gone."""
@@ -374,8 +374,8 @@ class NodeTable:
         placed = [(row, pod) for row, pods in enumerate(self.pods) for pod in pods.values()]
         self.term_counters.validate(self.size, [(row, pod.terms) for row, pod in placed])
         self.volume_uses.validate((row, pod.volumes) for row, pod in placed)
-        for stock in self._stocks.values():
-            stock.validate()
+        for view in (*self._floats.values(), *self._domains.values()):
+            view.validate()
         require(sorted(self.order.rows()) == sorted(self._row_of.values()), "rows in order")
 
     def _validate_node(self, row: int, node: Node) -> None:

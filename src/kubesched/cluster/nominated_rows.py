@@ -1,7 +1,6 @@
-"""What nominated pods would take from each row: the room that others have to leave to them.
+"""What nominated pods request on each row: reserved, as other pods must leave that room to them.
 
-Nominations are few, but many pods are asked about while they last: all that wait behind them. So
-the sums over the pods of at least some priority are kept, and follow the nominator's journal.
+Nominations are few, but many pods are evaluated while they last: all that wait behind them.
 """
 
 from __future__ import annotations
@@ -9,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.cluster.arrays import IndexArray, Int64Array
+from kubesched.cluster.incremental import View
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodInfo
@@ -21,11 +21,11 @@ class NominatedRows:
     def __init__(self, table: NodeTable, nominator: Nominator) -> None:
         self._table = table
         self._nominator = nominator
-        self._sums: Recent[int, NominatedSums] = Recent(limit=16)
+        self._requests: Recent[int, NominatedRequests] = Recent(limit=16)
 
-    def taken_on(self, rows: IndexArray, pod: PodInfo) -> tuple[Int64Array, Int64Array]:
-        """Return what others would take from rows, [resource, element], and how many they are."""
-        sums = self.sums(pod.priority)
+    def reserved_on(self, rows: IndexArray, pod: PodInfo) -> tuple[Int64Array, Int64Array]:
+        """Return what is reserved for others, [resource, element], and for how many pods."""
+        sums = self.requests(pod.priority)
         requested, pod_count = sums.requested[:, rows], sums.pod_count[rows]
         own = self.own_row(pod)
         for element in np.flatnonzero(rows == own).tolist() if own is not None else ():
@@ -40,64 +40,58 @@ class NominatedRows:
         row = None if name is None else self._table.row_of(name)
         return None if row is None or pod.uid in self._table.pods[row] else row
 
-    def sums(self, priority: int) -> NominatedSums:
+    def requests(self, priority: int) -> NominatedRequests:
         """Return the sums over the pods of at least some priority."""
-        sums = self._sums.get(priority)
-        if sums is None:
-            sums = self._sums[priority] = NominatedSums(self._table, self._nominator, priority)
-        sums.update()
-        return sums
+        requests = self._requests.get(priority)
+        if requests is None:
+            requests = NominatedRequests(self._table, self._nominator, priority)
+            self._requests[priority] = requests
+        requests.refresh()
+        return requests
 
 
-class NominatedSums:
+class NominatedRequests(View):
     """Sums over nominated pods whose priority is at least `priority`."""
 
+    derived = ("pod_count", "requested")
+
     def __init__(self, table: NodeTable, nominator: Nominator, priority: int) -> None:
+        super().__init__(table.row_changes, nominator.changes)
         self._table = table
         self._nominator = nominator
         self._priority = priority
-        #: up to where the journals were read: of nominations, of nodes, of the pods on them
-        self._version, self._nodes_at, self._pods_at = -1, -1, -1
         #: [row]
-        self.pod_count: Int64Array = np.zeros(0, dtype=np.int64)
+        self.pod_count: Int64Array
         #: [resource, row]
-        self.requested: Int64Array = np.zeros((0, 0), dtype=np.int64)
+        self.requested: Int64Array
 
-    def update(self) -> None:
-        """Bring the sums up to date."""
-        table, nominator = self._table, self._nominator
-        names = self._changed_names()
-        if names is None:
-            self.pod_count = np.zeros(table.size, dtype=np.int64)
-            self.requested = np.zeros((len(table.resources), table.size), dtype=np.int64)
-            names = set(nominator.node_names())
-        self._version = nominator.version
-        self._nodes_at, self._pods_at = table.node_changes.position, table.row_changes.position
-        for name in names:
-            row = table.row_of(name)
-            if row is not None:
-                self._sum(row, name)
+    def stamp(self) -> tuple[int, int]:
+        """Return the number of resources, and which nodes there are: rows may be given away."""
+        return len(self._table.resources), self._table.node_changes.position
 
-    def _changed_names(self) -> set[str] | None:
-        """Return the nodes whose sums may be wrong; None means all."""
+    def rebuild(self) -> None:
+        """Sum up all rows."""
         table = self._table
-        if self.requested.shape != (len(table.resources), table.size):
-            return None
-        # When nodes come, go or change, rows may be others' than before.
-        if self._nodes_at != table.node_changes.position:
-            return None
-        names = self._nominator.changed_since(self._version)
-        rows = table.row_changes.rows_since(self._pods_at)
-        if names is None or rows is None:
-            return None
-        # A nominated pod that is on its node by now is counted there.
-        on_rows = (table.name_at(row) for row in rows.tolist())
-        return names.union(name for name in on_rows if self._nominator.has_pods_on(name))
+        self.pod_count = np.zeros(table.size, dtype=np.int64)
+        self.requested = np.zeros((len(table.resources), table.size), dtype=np.int64)
+        for name in self._nominator.node_names():
+            self._sum(name)
 
-    def _sum(self, row: int, node_name: str) -> None:
+    def update(self, rows: list[int], names: list[str]) -> bool:
+        """Sum up nodes whose nominations changed, or where a nominated pod may have come."""
+        on_rows = (self._table.name_at(row) for row in rows)
+        for name in {*names, *(name for name in on_rows if self._nominator.has_pods_on(name))}:
+            self._sum(name)
+        return True
+
+    def _sum(self, node_name: str) -> None:
+        row = self._table.row_of(node_name)
+        if row is None:
+            return
         self.pod_count[row] = 0
         self.requested[:, row] = 0
         for pod in self._nominator.pods_on(node_name):
+            # A nominated pod that is on its node by now is counted there.
             if pod.priority >= self._priority and pod.uid not in self._table.pods[row]:
                 pod.requests.resolve(self._table.resources)
                 self.pod_count[row] += 1

@@ -8,11 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from kubesched.cluster.incremental import Log
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
-
-#: How many changes are remembered; whoever comes later looks at everything again.
-JOURNAL_LENGTH = 4096
 
 
 class Nominator:
@@ -23,10 +21,8 @@ class Nominator:
         self._by_node: dict[str, dict[str, PodInfo]] = {}
         #: uid → node name
         self._node_of: dict[str, str] = {}
-        #: names of nodes whose nominations changed, the newest last
-        self._journal: list[str] = []
-        #: the number of all changes ever made
-        self.version = 0
+        #: names of nodes whose nominations changed
+        self.changes: Log[str] = Log()
 
     def __len__(self) -> int:
         return len(self._node_of)
@@ -36,7 +32,7 @@ class Nominator:
         self.clear(pod.uid)
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
         self._node_of[pod.uid] = node_name
-        self._changed(node_name)
+        self.changes.record(node_name)
 
     def clear(self, uid: str) -> None:
         """Take the promise back, if there is one."""
@@ -46,20 +42,7 @@ class Nominator:
             del pods[uid]
             if not pods:
                 del self._by_node[node_name]
-            self._changed(node_name)
-
-    def changed_since(self, version: int) -> set[str] | None:
-        """Return the nodes whose nominations changed; None if that is too long ago to tell."""
-        missed = self.version - version
-        if version < 0 or missed > len(self._journal):
-            return None
-        return set(self._journal[len(self._journal) - missed :])
-
-    def _changed(self, node_name: str) -> None:
-        self.version += 1
-        self._journal.append(node_name)
-        if len(self._journal) > JOURNAL_LENGTH:
-            del self._journal[: JOURNAL_LENGTH // 2]
+            self.changes.record(node_name)
 
     def node_names(self) -> Iterable[str]:
         """Return the nodes that pods are nominated to."""

@@ -1,11 +1,10 @@
-"""API objects by key, with a journal of what changed.
+"""API objects by key, with a log of what changed.
 
-    put · remove ──> objects, indexes ──> journal ──> whoever keeps something made of the objects
+    put · remove ──> objects, indexes ──> changes ──> views derived from the objects
 
-A reader remembers the store's `version` and later asks which keys changed since. An *assume store*
-also holds decisions that are not written yet: a changed copy of an object hides the object as long
-as the copy was made from it, which the resource version tells. Any other version of the object,
-and its removal, makes the copy worthless.
+An *assume store* also holds decisions that are not written yet: a changed copy of an object hides
+the object as long as the copy was made from it, which the resource version tells. Any other version
+of the object, and its removal, makes the copy worthless.
 """
 
 from __future__ import annotations
@@ -15,10 +14,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from kubesched.api.meta import ObjectMeta
+from kubesched.cluster.incremental import LOG_LENGTH, Log
 from kubesched.errors import ObjectError, require
-
-#: How many changes a journal remembers; whoever comes later looks at everything again.
-JOURNAL_LENGTH = 65_536
 
 
 class HasMeta(Protocol):
@@ -72,14 +69,11 @@ class Index(Generic[T, K]):
 class ObjectStore(ABC, Generic[T, K]):
     """Objects as the API server's watch last showed them."""
 
-    def __init__(self, *, journal_length: int = JOURNAL_LENGTH) -> None:
+    def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
         self._objects: dict[K, T] = {}
         self._indexes: list[Index[T, K]] = []
-        #: keys of changed objects, the newest last
-        self._journal: list[K] = []
-        self._journal_length = journal_length
-        #: number of all changes ever made
-        self.version = 0
+        #: keys of objects that changed
+        self.changes: Log[K] = Log(log_length)
         #: told the key of each object that changes, after it did
         self.listeners: list[Callable[[K], None]] = []
 
@@ -116,18 +110,8 @@ class ObjectStore(ABC, Generic[T, K]):
                 index.remove(key, old)
             self._changed(key)
 
-    def changed_since(self, version: int) -> set[K] | None:
-        """Return the keys of what changed since a version; None if that is too long ago."""
-        missed = self.version - version
-        if missed > len(self._journal):
-            return None
-        return set(self._journal[len(self._journal) - missed :])
-
     def _changed(self, key: K) -> None:
-        self.version += 1
-        self._journal.append(key)
-        if len(self._journal) > self._journal_length:
-            del self._journal[: self._journal_length // 2]
+        self.changes.record(key)
         for tell in self.listeners:
             tell(key)
 
@@ -173,8 +157,8 @@ class NamespacedStore(ObjectStore[T, tuple[str, str]]):
 class Assumptions(ObjectStore[T, K]):
     """Mixed into a store: decisions that are not written yet."""
 
-    def __init__(self, *, journal_length: int = JOURNAL_LENGTH) -> None:
-        super().__init__(journal_length=journal_length)
+    def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
+        super().__init__(log_length=log_length)
         #: key → changed copy; of the same resource version as the object under that key
         self._assumed: dict[K, T] = {}
 

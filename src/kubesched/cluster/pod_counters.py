@@ -216,7 +216,7 @@ class PodCounters:
                         counted[row] += pods
             require(np.array_equal(counter.counts(size), counted), f"counts of {selection}")
             require(counter.total == counted.sum(), f"total of {selection}")
-            require(counter.sums_add_up(), f"counts of {selection} by domain")
+            counter.validate()
 
     def _everywhere(self) -> Iterator[LabelSet]:
         for in_namespace in self._label_sets.values():

@@ -32,6 +32,14 @@ class Recent(Generic[K, V]):
         if len(self._entries) > self._limit:
             self._entries.popitem(last=False)
 
+    def items(self) -> list[tuple[K, V]]:
+        """Return all entries, the least recent first."""
+        return list(self._entries.items())
+
+    def values(self) -> list[V]:
+        """Return what the entries hold, the least recent first."""
+        return list(self._entries.values())
+
     def clear(self) -> None:
         """Forget everything."""
         self._entries.clear()

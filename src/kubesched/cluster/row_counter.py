@@ -16,7 +16,7 @@ MAX_SUMS = 8
 class RowCounter:
     """Counts by row: a dict as long as few rows have any, then an array."""
 
-    __slots__ = ("_dense", "_sparse", "_sums", "total")
+    __slots__ = ("__weakref__", "_dense", "_sparse", "_sums", "total")
 
     def __init__(self) -> None:
         self._sparse: dict[int, int] = {}
@@ -56,31 +56,27 @@ class RowCounter:
         return result
 
     def by_domain(self, domains: Domains) -> Int64Array:
-        """Return the sums by domain, that of domain 0 being without meaning; not to be changed."""
-        return self._sums_by(domains).current(self.counts)
+        """Return the sums by domain, 0 for domain 0; not to be changed."""
+        return self._sums_by(domains).counts
 
     def hit(self, domains: Domains) -> BoolArray:
         """Return which rows are in a domain that has any; not to be changed."""
-        return self._sums_by(domains).hit(self.counts)
+        return self._sums_by(domains).hit()
 
     def _sums_by(self, domains: Domains) -> DomainCounts:
         for sums in self._sums:
             if sums.domains is domains:
-                return sums
-        sums = DomainCounts(domains)
-        self._sums = [*self._sums[-MAX_SUMS + 1 :], sums]
+                break
+        else:
+            sums = DomainCounts(self, domains)
+            self._sums = [*self._sums[-MAX_SUMS + 1 :], sums]
+        sums.refresh()
         return sums
 
-    def sums_add_up(self) -> bool:
-        """Tell whether all sums by domain are what summing up gives."""
+    def validate(self) -> None:
+        """Check all sums by domain."""
         for sums in self._sums:
-            anew = DomainCounts(sums.domains)
-            kept, counted = sums.current(self.counts), anew.current(self.counts)
-            if not np.array_equal(kept[1:], counted[1:]):
-                return False
-            if not np.array_equal(sums.hit(self.counts), anew.hit(self.counts)):
-                return False
-        return True
+            sums.validate()
 
     @property
     def nbytes(self) -> int:

@@ -147,6 +147,6 @@ class TermCounters:
         for carried, counter in self._counters.items():
             same = np.array_equal(counter.counts(size), counted[carried])
             require(same and counter.total == counted[carried].sum(), f"carriers of {carried}")
-            require(counter.sums_add_up(), f"carriers of {carried} by domain")
+            counter.validate()
             noted = (counter in history for history in self._history.values())
             require(any(noted), f"{carried} is in the history")

@@ -91,17 +91,17 @@ class Case:
         """Return the rows that the pod, or a changed one, fits on as things are."""
         try:
             info = self.info if pod is None else self.world.compile(pod)
-            found = self.framework.evaluator.look_for_feasible(CycleState(), info)
+            found = self.framework.evaluator.look(CycleState(), info)
         except (AttemptError, ObjectError):
             return NOWHERE
-        return NOWHERE if isinstance(found, Diagnosis) else found
+        return NOWHERE if isinstance(found, Diagnosis) else found.rows()
 
     def first_rejection(self, pod: Pod, row: int) -> Status | None:
         """Return why a row turns a changed pod away, None if it does not."""
         state = CycleState()
         try:
             info = self.world.compile(pod)
-            found = self.framework.evaluator.look_for_feasible(state, info)
+            found = self.framework.evaluator.look(state, info)
             if isinstance(found, Diagnosis) and found.pre_filter is not None:
                 return found.pre_filter
             return self.framework.evaluator.status_on(state, info, row)

@@ -144,7 +144,7 @@ class _Explaining:
             return "Gated", gate.message, None
         state = CycleState()
         try:
-            found = self._framework.evaluator.look_for_feasible(state, info)
+            found = self._framework.evaluator.look(state, info)
             if not isinstance(found, Diagnosis):
                 return "Schedulable", "", None
             preemption = self._preemption(state, info, found)
@@ -215,7 +215,7 @@ class _Explaining:
         state = CycleState()
         evaluator = self._framework.evaluator
         try:
-            evaluator.look_for_feasible(state, self._case.info)
+            evaluator.look(state, self._case.info)
             columns = evaluator.plugin_scores(state, self._case.info, rows)
         except AttemptError as failed:
             return replace(said, outcome="Error", message=failed.status.message)

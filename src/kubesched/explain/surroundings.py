@@ -88,7 +88,7 @@ def _candidates(case: Case) -> list[Candidate]:
     foremost = replace(case.pod, spec=replace(case.pod.spec, priority=_ABOVE_ALL))
     info = case.world.compile(foremost)
     try:
-        found = evaluator.look_for_feasible(state, info)
+        found = evaluator.look(state, info)
         if not isinstance(found, Diagnosis) or found.pre_filter is not None:
             return []
         rows = found.rows_with(Code.UNSCHEDULABLE)

@@ -1,26 +1,23 @@
-"""What row-local plugins say about a shape: PreFilter, PreScore, first rejections, and scores.
+"""What row-local plugins say about a signature: PreFilter, PreScore, rejections, and scores.
 
-    plugin.filter / plugin.score ──all rows, or many──> CachedColumn
-    plugin.row_filter / row_scorer ──one row──────────────┘
-
-Plugins that look at node objects alone and those that look at the pods on nodes are kept apart:
-what the former say changes seldom, and mostly has nothing to do with how much a pod requests, so
-that many shapes can share it.
+Plugins that read node objects only and those that read the pods on nodes are kept apart: what the
+former say changes seldom, and mostly does not depend on how much a pod requests, so that many
+signatures can share it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TypeAlias
+from functools import partial
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from kubesched.cluster.arrays import Int32Array, Int64Array
-from kubesched.cluster.changes import ChangeLog
+from kubesched.cluster.incremental import Column, EvaluateRow
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape
-from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import (
@@ -35,11 +32,10 @@ from kubesched.framework.plugin import (
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.status import Code, Status
 from kubesched.framework.status_book import StatusBook
+from kubesched.framework.totals import RejectRow
 
 #: Filters, each with its position, which decides whose rejection counts.
 PlacedFilters: TypeAlias = Sequence[tuple[int, RowFilter]]
-#: Returns the number of a row's first rejection, 0 for none.
-RejectRow: TypeAlias = Callable[[int], int]
 
 
 class RowLocalPlugins:
@@ -62,12 +58,19 @@ class RowLocalPlugins:
             plugin for plugin, _ in plugins.score if isinstance(plugin, RowScore) and is_one(plugin)
         ]
         asked: list[RowFilter | RowScore] = [plugin for _, plugin in self.filters]
-        #: whether one of them looks at what a pod requests
+        #: whether one of them reads what a pod requests
         self.read_requests = any(plugin.reads_requests for plugin in asked + self.scores)
 
 
+class RowScores(NamedTuple):
+    """A plugin's scores of all rows, and of one row as it is now."""
+
+    column: Column[np.int64]
+    evaluate_row: EvaluateRow
+
+
 class Answers:
-    """What some plugins of a profile say about a shape."""
+    """What some plugins of a profile say about a signature."""
 
     def __init__(self, shape: Shape, plugins: RowLocalPlugins, columns: Columns) -> None:
         #: plugin → what PreFilter answered
@@ -77,48 +80,40 @@ class Answers:
         self.pre_score: dict[str, Status] = {
             name: plugin.pre_score(shape) for name, plugin in plugins.pre_scores.items()
         }
-        #: plugins that have nothing to filter for the shape, and nothing to score
-        self.filter_skips = frozenset(
+        #: plugins that have nothing to filter for the signature, and nothing to score
+        self.filter_skips = {
             name for name, each in self.pre_filter.items() if each.status.code is Code.SKIP
-        )
-        self.score_skips = frozenset(
+        }
+        self.score_skips = {
             name for name, status in self.pre_score.items() if status.code is Code.SKIP
-        )
-        #: whether PreFilter neither rejects nor restricts
-        self.is_unrestricted = all(
-            name in self.filter_skips or (each.status.ok and each.node_names is None)
-            for name, each in self.pre_filter.items()
-        )
-        #: whether PreScore has nothing to complain about
-        self.is_scorable = all(
-            name in self.score_skips or status.ok for name, status in self.pre_score.items()
-        )
+        }
         table = columns.table
         log = table.row_changes if plugins.reads_pods else table.node_changes
         filters = [each for each in plugins.filters if each[1].name not in self.filter_skips]
-        self._reject_row = columns.reject_row(shape, filters)
+        #: returns the number of a row's first rejection as the row is now, past the column
+        self.reject_row = columns.reject_row(shape, filters)
+        #: returns the same of many rows
+        self.reject = partial(columns.reject, shape, filters)
         #: the number of each row's first rejection, 0 for none
-        self.rejections = columns.of_filters(shape, filters, log, self._reject_row)
-        #: plugin → its scores; those that skip the shape are left out
-        self.scores: dict[str, CachedColumn[np.int64]] = {
-            plugin.name: columns.of_score(shape, plugin, log)
+        self.rejections: Column[np.int32] = Column(
+            table, log, self.reject, evaluate_row=self.reject_row
+        )
+        #: plugin → its scores; those that skip the signature are left out
+        self.scores: dict[str, RowScores] = {
+            plugin.name: columns.scores(shape, plugin)
             for plugin in plugins.scores
             if plugin.name not in self.score_skips
         }
 
-    def rejection_of(self, row: int) -> int:
-        """Return the number of a row's first rejection as the row is now, past the column."""
-        return self._reject_row(row)
-
-    def release(self) -> None:
-        """Free the memory of all columns, whoever still knows them: they may be filled anew."""
-        self.rejections.release()
+    def forget(self) -> None:
+        """Free the memory of all columns; views that still use them fill them anew."""
+        self.rejections.forget()
         for scores in self.scores.values():
-            scores.release()
+            scores.column.forget()
 
 
 class Columns:
-    """Makes columns in one profile."""
+    """Evaluates row-local plugins of one profile, each of them timed."""
 
     def __init__(self, table: NodeTable, book: StatusBook, observer: Unobserved) -> None:
         self.table = table
@@ -127,42 +122,35 @@ class Columns:
         self._filter_lap, self._score_lap = observer.lap("Filter"), observer.lap("Score")
         self._normalize_lap = observer.lap("ScoreExtensionNormalize")
 
-    def of_filters(
-        self, shape: Shape, filters: PlacedFilters, log: ChangeLog, reject_row: RejectRow
-    ) -> CachedColumn[np.int32]:
-        """Return a column of the numbers of rejections."""
-        observer, book, lap = self._observer, self._book, self._filter_lap
-
-        def evaluate(nodes: NodeRows) -> Int32Array:
-            result = np.zeros(len(nodes), dtype=np.int32)
-            # Backwards, so that of several rejections the first one stays.
-            for order, plugin in reversed(filters):
-                started = observer.now() if observer.sampled else 0.0
-                verdict = plugin.filter(shape, nodes)
-                if observer.sampled:
-                    lap(plugin.name, Code.SUCCESS, started)
-                numbers = book.numbers_of(verdict, order=order, plugin=plugin.name)
-                if numbers is not None:
-                    np.copyto(result, numbers, where=numbers > 0)
-            return result
-
-        return CachedColumn(self.table, log=log, evaluate=evaluate, evaluate_row=reject_row)
+    def reject(self, shape: Shape, filters: PlacedFilters, nodes: NodeRows) -> Int32Array:
+        """Return the number of each row's first rejection, 0 for none."""
+        observer, result = self._observer, np.zeros(len(nodes), dtype=np.int32)
+        # Backwards, so that of several rejections the first one stays.
+        for order, plugin in reversed(filters):
+            started = observer.now() if observer.sampled else 0.0
+            verdict = plugin.filter(shape, nodes)
+            if observer.sampled:
+                self._filter_lap(plugin.name, Code.SUCCESS, started)
+            numbers = self._book.numbers_of(verdict, order=order, plugin=plugin.name)
+            if numbers is not None:
+                np.copyto(result, numbers, where=numbers > 0)
+        return result
 
     def reject_row(self, shape: Shape, filters: PlacedFilters) -> RejectRow:
         """Return what gives the number of a row's first rejection as the row is now, 0 for none."""
         observer, book, lap = self._observer, self._book, self._filter_lap
-        # Made when a row has to be looked at again: many a shape is of one pod only.
-        ways: list[tuple[int, str, Callable[[int], Status | None]]] = []
+        # Made when a row has to be looked at again: many a signature is of one pod only.
+        by_row: list[tuple[int, str, Callable[[int], Status | None]]] = []
 
         def reject(row: int) -> int:
-            if not ways:
-                ways.extend(
+            if not by_row:
+                by_row.extend(
                     (order, plugin.name, self._row_filter(plugin, shape))
                     for order, plugin in filters
                 )
-            for order, name, refuse in ways:
+            for order, name, rejection in by_row:
                 started = observer.now() if observer.sampled else 0.0
-                status = refuse(row)
+                status = rejection(row)
                 if observer.sampled:
                     lap(name, Code.SUCCESS, started)
                 if status is not None and not status.ok:
@@ -172,14 +160,14 @@ class Columns:
         return reject
 
     def _row_filter(self, plugin: RowFilter, shape: Shape) -> Callable[[int], Status | None]:
-        """Return what says why a row is turned away: the plugin's own way, or arrays of one row."""
+        """Return what says why a row is rejected: the plugin's own way, or arrays of one row."""
         table = self.table
         return plugin.row_filter(shape, table) or (
             lambda row: plugin.filter(shape, NodeRows.one(table, row)).status_of(0)
         )
 
-    def of_score(self, shape: Shape, plugin: RowScore, log: ChangeLog) -> CachedColumn[np.int64]:
-        """Return a column of a plugin's scores."""
+    def scores(self, shape: Shape, plugin: RowScore) -> RowScores:
+        """Return a plugin's scores."""
         table, observer, lap = self.table, self._observer, self._score_lap
         score_row: Callable[[int], int | None] | None = None
 
@@ -203,7 +191,11 @@ class Columns:
             lap(plugin.name, Code.SUCCESS, started)
             return score
 
-        return CachedColumn(table, log=log, evaluate=evaluate, evaluate_row=evaluate_row)
+        log = table.row_changes if plugin.reads_pods else table.node_changes
+        depends_on_more = type(plugin).epoch is not RowScore.epoch
+        stamp = partial(plugin.epoch, shape, table) if depends_on_more else None
+        column = Column(table, log, evaluate, evaluate_row=evaluate_row, stamp=stamp)
+        return RowScores(column, evaluate_row)
 
     def normalizer(self, plugin: Normalize) -> Callable[[Int64Array], Int64Array | None]:
         """Return what normalizes scores for a plugin that promises to look at nothing else."""

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from kubesched.cluster.pod_info import PodInfo
-
-if TYPE_CHECKING:
-    from kubesched.framework.plugin import PreFilterResult
 
 NOBODY: Final[frozenset[str]] = frozenset()
 
@@ -19,7 +16,6 @@ class CycleState:
         "_data",
         "is_timed",
         "pods_to_activate",
-        "pre_filtered",
         "skip_filter",
         "skip_pre_bind",
         "skip_score",
@@ -27,8 +23,6 @@ class CycleState:
 
     def __init__(self) -> None:
         self._data: dict[object, object] = {}
-        #: what PreFilter of cluster-wide plugins answered so far: each is asked once an attempt
-        self.pre_filtered: dict[str, PreFilterResult] = {}
         #: names of plugins that have nothing to do for this pod
         self.skip_filter: frozenset[str] = NOBODY
         self.skip_score: frozenset[str] = NOBODY

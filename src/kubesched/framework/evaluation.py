@@ -1,48 +1,140 @@
-"""Finding a node for a pod: PreFilter, Filter, PreScore, Score over all nodes at once.
+"""The decision path: from a pod to the nodes that can take it, and to how good they are.
 
-    pod ─> plan of its shape ─> feasible rows ─> total scores ─> Decision
-                                     └─ none ─> Diagnosis
+    mask   = rows that pass the signature's row-local filters            PassingRows, cached
+             ∧ ¬ rejected by a cluster-wide filter                       Filter, evaluated now
+             ∧ ¬ rejected beside nominated pods                          BesideNominated, cached
+             ∧ the nodes that PreFilter, sampling or extenders leave
+    none   = Diagnosis: the first rejection of each node, in plugin order
+    total  = the signature's row-local totals                            Totals, cached
+             + scores of cluster-wide plugins                            Score, evaluated now
 
-Row-local plugins answer from the plan's cached columns; cluster-wide ones are asked for the rows
-that are still in the race. Nothing here changes the cluster.
+Every attempt takes this path. Nothing here changes the cluster.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
+from random import Random
+from typing import Final, NamedTuple, TypeAlias
 
 import numpy as np
 
 from kubesched import logs
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.node_rows import NodeRows, SupposedRows
+from kubesched.cluster.incremental import SPARSE
+from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import NO_VOLUMES
-from kubesched.framework.answers import RejectRow
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import NOBODY, CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
-from kubesched.framework.plugin import (
-    NOTHING_TO_FILTER,
-    Filter,
-    PreFilter,
-    PreFilterResult,
-    RowFilter,
-)
+from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, RowFilter
 from kubesched.framework.profile import ProfilePlugins, of_kind
-from kubesched.framework.ranker import Ranker
 from kubesched.framework.scoring import PluginScores, Scoring
+from kubesched.framework.skipped import SkippedPlugins
 from kubesched.framework.status import Code, Status, error, unresolvable
 from kubesched.framework.status_book import StatusBook
+from kubesched.framework.totals import INFEASIBLE, BestRows, best_of
+from kubesched.framework.verdict import Verdict
 
 _log = logs.get_logger(__name__)
 
 
+class Restriction(NamedTuple):
+    """The nodes that PreFilter plugins leave to be looked at."""
+
+    #: None means all
+    node_names: frozenset[str] | None
+    plugins: frozenset[str]
+
+
+UNRESTRICTED: Final = Restriction(None, frozenset())
+
+
+#: What cluster-wide filters said, with the position and the name of each.
+Rejections: TypeAlias = list[tuple[int, str, Verdict]]
+
+
+class FeasibleNodes:
+    """The nodes that can take a pod, of which there is at least one."""
+
+    __slots__ = ("mask", "nodes", "plan")
+
+    def __init__(self, plan: ShapePlan, nodes: NodeRows, mask: BoolArray | None) -> None:
+        self.plan = plan
+        self.nodes = nodes
+        #: which rows of the table these are; None if they are all that pass row-local filters
+        self.mask = mask
+
+    def __len__(self) -> int:
+        return self.nodes.count
+
+    def rows(self) -> IndexArray:
+        """Return the rows in the order of nodes."""
+        mask = self.plan.passing.mask if self.mask is None else self.mask
+        order = self.nodes.table.order.rows()
+        return order[mask[order]]
+
+    def narrowed(self, rows: IndexArray) -> FeasibleNodes:
+        """Return some of the nodes."""
+        return feasible_nodes(self.plan, NodeRows(self.nodes.table, rows))
+
+
+def feasible_nodes(plan: ShapePlan, nodes: NodeRows) -> FeasibleNodes:
+    """Return some nodes as those that can take a pod."""
+    mask = np.zeros(nodes.table.size, dtype=np.bool_)
+    mask[nodes.rows] = True
+    return FeasibleNodes(plan, nodes, mask)
+
+
+class Scored:
+    """How good feasible nodes are."""
+
+    __slots__ = ("_added", "_found", "_row_local")
+
+    def __init__(
+        self, found: FeasibleNodes, row_local: Int64Array, added: Int64Array | None
+    ) -> None:
+        self._found = found
+        #: row-local totals of all rows
+        self._row_local = row_local
+        #: what other scores add for each feasible node; None for nothing
+        self._added = added
+
+    def totals(self) -> Int64Array:
+        """Return the total of each feasible node, in the order of `FeasibleNodes.nodes`."""
+        totals = self._row_local[self._found.nodes.rows]
+        return totals if self._added is None else totals + self._added
+
+    def pick(self, random: Random) -> int:
+        """Return one of the best rows; a random number chooses among equals, in node order."""
+        best = self._best()
+        return best.nth(random.randrange(len(best)), self._found.nodes.table.order)
+
+    def _best(self) -> BestRows:
+        found, view = self._found, self._found.plan.totals
+        if self._added is None and self._row_local is view.totals:
+            best = view.best()
+            if found.mask is None:
+                return best
+            among = best.among(found.mask)
+            return among or best_of(np.where(found.mask, view.totals, INFEASIBLE))
+        totals, size = self.totals(), found.nodes.table.size
+        return best_of(totals if len(totals) == size else _spread(totals, found.nodes))
+
+
+def _spread(totals: Int64Array, nodes: NodeRows) -> Int64Array:
+    """Return the totals of all rows, given those of some."""
+    everywhere = np.full(nodes.table.size, INFEASIBLE, dtype=np.int64)
+    everywhere[nodes.rows] = totals
+    return everywhere
+
+
 class Evaluator:
-    """The vectorised part of a profile's framework."""
+    """Filters and scores nodes for pods of one profile."""
 
     def __init__(
         self, plugins: ProfilePlugins, cluster: Cluster, observer: Unobserved | None = None
@@ -51,40 +143,29 @@ class Evaluator:
         self._observer = observer or Unobserved()
         self._cluster = cluster
         self._table = cluster.table
-        # Which kind a plugin is, is asked once: the cycle has better things to do.
+        # Which kind a plugin is, is asked once and not in every attempt.
         self._cluster_pre_filters = of_kind(plugins.pre_filter, PreFilter)
         #: with the position of each, which decides whose rejection counts
         self._filters = list(enumerate(plugins.filter))
-        #: those that are row-local and look at the pods of a row
-        self._pod_filters = [
-            (order, plugin)
-            for order, plugin in self._filters
-            if isinstance(plugin, RowFilter) and plugin.reads_pods
-        ]
         self._cluster_filters = [
             (order, plugin) for order, plugin in self._filters if isinstance(plugin, Filter)
         ]
         self._pre_filtered = self._observer.stopwatch("PreFilter")
         self._filtered = self._observer.stopwatch("Filter")
+        self._pre_scored = self._observer.stopwatch("PreScore")
+        self._scored = self._observer.stopwatch("Score")
         self._pre_filter_lap = self._observer.lap("PreFilter")
         self._filter_lap = self._observer.lap("Filter")
+        self._skipped = SkippedPlugins()
+        self._all_rows = NodeRows.all_of(cluster.table)
         self.book = StatusBook()
         self.plans = Plans(plugins, cluster.table, self.book, observer=self._observer)
         self._scoring = Scoring(plugins, cluster.table, self._observer)
-        #: the short way, where it can be gone
-        self.ranker = Ranker(
-            plugins,
-            cluster,
-            plans=self.plans,
-            scoring=self._scoring,
-            observer=self._observer,
-            crowded=self._crowded,
-        )
 
-    # --- feasibility ------------------------------------------------------------------------
+    # --- PreFilter and Filter ---------------------------------------------------------------
 
-    def find_feasible(self, state: CycleState, pod: PodInfo) -> IndexArray | Diagnosis:
-        """Return the rows that the pod fits on, in node order, or why there are none.
+    def filter(self, state: CycleState, pod: PodInfo) -> FeasibleNodes | Diagnosis:
+        """Return the nodes that can take a pod, or why none can: the first part of an attempt.
 
         Raises AttemptError if a plugin reports an error.
         """
@@ -94,15 +175,15 @@ class Evaluator:
         through, code = self._pre_filtered, Code.ERROR
         try:
             plan = self.plans.plan(pod.shape.row_shape)
-            restricted = self._pre_filter(state, pod, plan)
-            if isinstance(restricted, Diagnosis):
-                rejection = restricted.pre_filter
+            restriction = self._pre_filter(state, pod, plan)
+            if isinstance(restriction, Diagnosis):
+                rejection = restriction.pre_filter
                 code = Code.UNSCHEDULABLE if rejection is None else rejection.code
-                return restricted
+                return restriction
             observer.asked("PreFilter", state.skip_filter)
             started = through(Code.SUCCESS, started)
             through = self._filtered
-            found = self._filter(state, pod, plan, *restricted)
+            found = self._filter(state, pod, plan, restriction)
             observer.asked("Filter", state.skip_filter, len(self._table))
             # That no node is left is no failure of the filters: they did their work.
             code = Code.SUCCESS
@@ -110,35 +191,177 @@ class Evaluator:
         finally:
             through(code, started)
 
-    def look_for_feasible(self, state: CycleState, pod: PodInfo) -> IndexArray | Diagnosis:
-        """Find the same as `find_feasible`, when it is no attempt and does not count as one."""
+    def look(self, state: CycleState, pod: PodInfo) -> FeasibleNodes | Diagnosis:
+        """Find the same as `filter`, outside of an attempt: it is not counted as one."""
         plan = self.plans.plan(pod.shape.row_shape)
-        restricted = self._pre_filter(state, pod, plan)
-        if isinstance(restricted, Diagnosis):
-            return restricted
-        return self._filter(state, pod, plan, *restricted)
+        restriction = self._pre_filter(state, pod, plan)
+        if isinstance(restriction, Diagnosis):
+            return restriction
+        return self._filter(state, pod, plan, restriction)
+
+    def _pre_filter(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan
+    ) -> Restriction | Diagnosis:
+        """Run PreFilter; each plugin is asked once an attempt."""
+        restriction, everywhere = UNRESTRICTED, self._everywhere()
+        sampled = self._observer.sampled
+        rejection: Status | None = None
+        idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NOBODY
+        skipped: list[str] = []
+        for name, plugin in self._steps_of(plan):
+            if name in idle:
+                skipped.append(name)
+                continue
+            if plugin is None:
+                result = plan.pre_filter[name]
+            elif sampled:
+                result = self._timed_pre_filter(plugin, state, pod, everywhere)
+            else:
+                result = plugin.pre_filter(state, pod, everywhere)
+            status = result.status
+            if status.code is Code.SKIP:
+                skipped.append(name)
+            elif status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
+                return self._rejected(status.by(name))
+            elif status.code is Code.UNSCHEDULABLE:
+                rejection = status.by(name)
+            elif not status.ok:
+                text = f'running PreFilter plugin "{name}": {status.message}'
+                raise AttemptError(error(text).by(name))
+            elif result.node_names is not None:
+                restriction = _restricted(restriction, name, result.node_names)
+                if not restriction.node_names:
+                    status = _no_node_in_common(restriction.plugins)
+                    return self._rejected(status, restriction.plugins)
+        if rejection is not None:
+            return self._rejected(rejection, restriction.plugins)
+        state.skip_filter = self._skipped.of(plan.filter_skips, skipped)
+        return restriction
+
+    def _steps_of(self, plan: ShapePlan) -> Iterable[tuple[str, PreFilter | None]]:
+        """Return who has a say in PreFilter, in order; None for row-local plugins."""
+        if plan.is_unrestricted:
+            return self._cluster_pre_filters.items()
+        pre_filters = self._plugins.pre_filter
+        return [(each.name, self._cluster_pre_filters.get(each.name)) for each in pre_filters]
+
+    def _timed_pre_filter(
+        self, plugin: PreFilter, state: CycleState, pod: PodInfo, nodes: NodeRows
+    ) -> PreFilterResult:
+        started = self._observer.now()
+        result = plugin.pre_filter(state, pod, nodes)
+        self._pre_filter_lap(plugin.name, result.status.code, started)
+        return result
+
+    def _rejected(self, status: Status, restricting: Iterable[str] = ()) -> Diagnosis:
+        diagnosis = Diagnosis(self._table, pre_filter=status)
+        diagnosis.unschedulable_plugins.update(restricting)
+        _blame(diagnosis, status)
+        return diagnosis
 
     def _filter(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, restriction: Restriction
+    ) -> FeasibleNodes | Diagnosis:
+        # A node that the pod is nominated to is looked at first, and by itself.
+        nominated = self._nominated_row(pod)
+        rejected: dict[int, int] = {}
+        if nominated is not None:
+            number = self._rejection_on(state, pod, nominated)
+            if number == 0:
+                return feasible_nodes(plan, NodeRows.one(self._table, nominated))
+            if number is not None:
+                rejected[nominated] = number
+        if restriction.node_names is None:
+            return self._filter_all(state, pod, plan)
+        return self._filter_named(state, pod, plan, restriction, rejected)
+
+    def _filter_all(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan
+    ) -> FeasibleNodes | Diagnosis:
+        plan.passing.refresh()
+        passing, nodes = plan.passing.mask, self._everywhere()
+        mask, others = self._evaluate(state, pod, plan, nodes, passing)
+        if mask is passing:
+            found = FeasibleNodes(plan, plan.passing.nodes, None)
+        else:
+            found = FeasibleNodes(plan, NodeRows.where(self._table, mask), mask)
+        if len(found):
+            return found
+        numbers = self._first_rejections(state, pod, plan, nodes, others)
+        return self._diagnose(numbers, absent=None)
+
+    def _filter_named(
         self,
         state: CycleState,
         pod: PodInfo,
         plan: ShapePlan,
-        node_names: frozenset[str] | None,
-        restricting: set[str],
-    ) -> IndexArray | Diagnosis:
-        nominated = self._nominated_row(pod)
-        refused: dict[int, int] = {}
-        if nominated is not None:
-            number = self._rejection_on(state, pod, nominated)
-            if number == 0:
-                return np.array([nominated], dtype=np.intp)
-            if number is not None:
-                refused[nominated] = number
-        if node_names is not None:
-            return self._filter_named(state, pod, node_names, restricting, refused)
-        return self._filter_all(state, pod, plan)
+        restriction: Restriction,
+        rejected: Mapping[int, int],
+    ) -> FeasibleNodes | Diagnosis:
+        """Look at those nodes only that PreFilter left.
 
-    # --- feasibility, step by step ----------------------------------------------------------
+        `rejected` is the nominated row with the number of its rejection, if it was rejected. It has
+        its own reason even if it is none of the nodes, and the plugin that gave it joins those that
+        restricted them: kube-scheduler's message says so.
+        """
+        table = self._table
+        names = restriction.node_names or ()
+        wanted = [row for name in names if (row := table.row_of(name)) is not None]
+        wanted.sort(key=table.order.positions().item)
+        rows = np.array(wanted, dtype=np.intp)
+        nodes = NodeRows(table, rows)
+        mask, others = self._evaluate(state, pod, plan, nodes, plan.passing.at(rows))
+        feasible = rows[mask]
+        if len(feasible):
+            return feasible_nodes(plan, NodeRows(table, feasible))
+        numbers, restricting = np.zeros(table.size, dtype=np.int32), set(restriction.plugins)
+        for row, number in rejected.items():
+            numbers[row] = number
+            restricting.add(self.book.statuses[number].plugin)
+        numbers[rows] = self._first_rejections(state, pod, plan, nodes, others)
+        plugins = " ".join(sorted(restricting))
+        absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugins}]")
+        diagnosis = self._diagnose(numbers, absent=absent)
+        diagnosis.unschedulable_plugins.update(restricting)
+        return diagnosis
+
+    def _evaluate(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows, mask: BoolArray
+    ) -> tuple[BoolArray, Rejections]:
+        """Return which rows of the mask no other filter rejects, and what those said."""
+        observer, has_errors = self._observer, bool(self.book.errors)
+        others: Rejections = []
+        for order, plugin in self._cluster_filters:
+            if plugin.name in state.skip_filter:
+                continue
+            started = observer.now() if observer.sampled else 0.0
+            verdict = plugin.filter(state, pod, nodes)
+            if observer.sampled:
+                self._filter_lap(plugin.name, Code.SUCCESS, started)
+            if verdict.statuses:
+                others.append((order, plugin.name, verdict))
+                has_errors = has_errors or not all(each.rejected for each in verdict.statuses)
+                for rejected in verdict.masks():
+                    # Greater: it passed so far, and is not rejected.
+                    mask = np.greater(mask, rejected)
+        if len(self._cluster.nominator):
+            beside = self._beside_nominated(state, pod, plan, nodes, mask)
+            if np.count_nonzero(beside):
+                mask = np.greater(mask, beside > 0)
+        else:
+            beside = None
+        if has_errors or self.book.errors:
+            columns = self._columns(plan, nodes, others)
+            if self.book.any_error(*columns, *(() if beside is None else (beside,))):
+                self._raise_error(self._first(nodes, columns, beside))
+        return mask, others
+
+    def _everywhere(self) -> NodeRows:
+        if self._all_rows.count != self._table.size:
+            self._all_rows = NodeRows.all_of(self._table)
+        return self._all_rows
+
+    # --- nominated pods ---------------------------------------------------------------------
 
     def _nominated_row(self, pod: PodInfo) -> int | None:
         name = pod.pod.status.nominated_node_name
@@ -150,7 +373,7 @@ class Evaluator:
         A failure does not end the attempt: it is met again if the row is looked at with the others.
         """
         try:
-            return int(self._rejections_at(state, pod, NodeRows.one(self._table, row))[0])
+            return self._number_on(state, pod, row)
         except AttemptError as failed:
             _log.error(
                 "Evaluation failed on nominated node",
@@ -160,242 +383,116 @@ class Evaluator:
             )
             return None
 
-    def _pre_filter(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan
-    ) -> tuple[frozenset[str] | None, set[str]] | Diagnosis:
-        """Run PreFilter; return the nodes to look at, None for all, and who restricted them."""
-        node_names: frozenset[str] | None = None
-        restricting: list[str] = []
-        rejection: Status | None = None
-        state.skip_filter = NOBODY
-        idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NOBODY
-        for plugin in self._plugins.pre_filter:
-            cluster_wide = self._cluster_pre_filters.get(plugin.name)
-            if plugin.name in idle:
-                result = NOTHING_TO_FILTER
-            elif cluster_wide is None:
-                result = plan.pre_filter[plugin.name]
-            else:
-                result = state.pre_filtered.get(plugin.name) or self._ask(cluster_wide, state, pod)
-            status = result.status
-            if status.code is Code.SKIP:
-                state.skip_filter |= {plugin.name}
-                continue
-            if status.code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
-                return self._turned_away(status.by(plugin.name), [])
-            if status.code is Code.UNSCHEDULABLE:
-                rejection = status.by(plugin.name)
-                continue
-            if not status.ok:
-                text = f'running PreFilter plugin "{plugin.name}": {status.message}'
-                raise AttemptError(error(text).by(plugin.name))
-            if result.node_names is not None:
-                restricting.append(plugin.name)
-                known = result.node_names
-                node_names = known if node_names is None else node_names & known
-                if not node_names:
-                    return self._turned_away(_no_node_in_common(restricting), restricting)
-        if rejection is not None:
-            return self._turned_away(rejection, restricting)
-        return node_names, set(restricting)
-
-    def _ask(self, plugin: PreFilter, state: CycleState, pod: PodInfo) -> PreFilterResult:
-        started = self._observer.now() if self._observer.sampled else 0.0
-        result = plugin.pre_filter(state, pod, NodeRows.all_of(self._table))
-        if self._observer.sampled:
-            self._pre_filter_lap(plugin.name, result.status.code, started)
-        return result
-
-    def _turned_away(self, status: Status, restricting: list[str]) -> Diagnosis:
-        diagnosis = Diagnosis(self._table, pre_filter=status)
-        diagnosis.unschedulable_plugins.update(restricting)
-        _blame(diagnosis, status)
-        return diagnosis
-
-    def _filter_all(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan
-    ) -> IndexArray | Diagnosis:
-        table = self._table
-        passing = plan.feasible()
-        global_rejections = self._cluster_wide(state, pod, NodeRows.all_of(table))
-        for numbers in global_rejections:
-            passing &= numbers == 0
-        crowded = self._leaving_room(state, pod, passing)
-        if crowded is not None:
-            passing &= crowded == 0
-        if self.book.errors and self.book.any_error(
-            plan.rejections(), *global_rejections, *_if_any(crowded)
-        ):
-            self._raise_error(self._merged(plan.rejections(), global_rejections, crowded))
-        if np.count_nonzero(passing):
-            order = table.order.rows()
-            return order[passing[order]]
-        if not self._leaves_room_by_rows(state, pod):
-            # What a full node would say with nominated pods on it matters only to the message.
-            crowded = self._leaving_room(state, pod)
-        rejections = self._merged(plan.rejections(), global_rejections, crowded)
-        return self._diagnose(rejections, absent=None)
-
-    def _filter_named(
+    def _beside_nominated(
         self,
         state: CycleState,
         pod: PodInfo,
-        node_names: frozenset[str],
-        restricting: set[str],
-        refused: Mapping[int, int],
-    ) -> IndexArray | Diagnosis:
-        """Look at a few nodes only: cheaper without the plan, which would cover all of them.
+        plan: ShapePlan,
+        nodes: NodeRows,
+        mask: BoolArray | None = None,
+    ) -> Int32Array:
+        """Return the number of each row's rejection once pods nominated to it are there.
 
-        `refused` is the nominated row with the number of its rejection, if it was rejected. It has
-        its own reason even if it is none of the nodes, and the plugin that gave it joins those that
-        restricted them: kube-scheduler's message says so.
-        """
-        table = self._table
-        wanted = [row for name in node_names if (row := table.row_of(name)) is not None]
-        wanted.sort(key=table.order.positions().item)
-        rows = np.array(wanted, dtype=np.intp)
-        rejections = self._rejections_at(state, pod, NodeRows(table, rows))
-        feasible = rows[rejections == 0]
-        if len(feasible):
-            return feasible
-        numbers = np.zeros(table.size, dtype=np.int32)
-        for row, number in refused.items():
-            numbers[row] = number
-            restricting |= {self.book.statuses[number].plugin}
-        numbers[rows] = rejections
-        plugins = " ".join(sorted(restricting))
-        absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugins}]")
-        diagnosis = self._diagnose(numbers, absent=absent)
-        diagnosis.unschedulable_plugins.update(restricting)
-        return diagnosis
-
-    def _leaving_room(
-        self, state: CycleState, pod: PodInfo, among: BoolArray | None = None
-    ) -> Int32Array | None:
-        """Return why rows are out of the question once pods nominated to them are there.
-
-        A row must pass both with and without those pods: they may come, or may not. The number of
-        the status that each row gets then, 0 for none; None if no pod is nominated. `among` are the
+        A row must pass both with and without those pods: they may come, or may not. `mask` are the
         rows that matter.
         """
-        nominator, table = self._cluster.nominator, self._table
-        if not len(nominator):
-            return None
-        if self._leaves_room_by_rows(state, pod):
-            crowded = self.plans.plan(pod.shape.row_shape).crowded(self._cluster, pod.priority)
-            return crowded.current(pod, lambda nodes: self.row_local_rejections(state, pod, nodes))
+        if self._is_reserved_by_rows(state, pod):
+            beside = plan.beside_nominated(self._cluster, pod.priority).rejections(pod)
+            return beside[nodes.rows]
+        table = self._table
         numbers = np.zeros(table.size, dtype=np.int32)
-        for node_name, others in nominator.nodes_to_leave_room_on(pod).items():
+        matters = np.ones(table.size, dtype=np.bool_)
+        if mask is not None:
+            matters[:] = False
+            matters[nodes.rows] = mask
+        for node_name, others in self._cluster.nominator.nodes_to_leave_room_on(pod).items():
             row = table.row_of(node_name)
-            if row is None or (among is not None and not among[row]):
+            if row is None or not matters[row]:
                 continue
             with table.trial(row):
                 for other in others:
                     if other.uid not in table.pods[row]:
                         table.add_pod(row, other)
-                numbers[row] = self._all_filters(state, pod, NodeRows.one(table, row))[0]
-        return numbers
+                numbers[row] = self._evaluate_fully(state, pod, NodeRows.one(table, row))[0]
+        return numbers[nodes.rows]
 
-    def _crowded(self, state: CycleState, pod: PodInfo, among: BoolArray) -> BoolArray | None:
-        """Return which rows are out of the question for that reason; None if a plugin fails."""
-        numbers = self._leaving_room(state, pod, among)
-        if numbers is None:
-            return np.zeros(self._table.size, dtype=np.bool_)
-        if self.book.errors and self.book.any_error(numbers):
-            return None
-        return numbers > 0
-
-    def _leaves_room_by_rows(self, state: CycleState, pod: PodInfo) -> bool:
+    def _is_reserved_by_rows(self, state: CycleState, pod: PodInfo) -> bool:
         """Tell whether each row by itself has room beside nominated pods, or has not."""
         return not pod.shape.host_ports and self.is_row_local(state)
 
-    def _rejections_at(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
-        """Run every filter on some rows, without the plan; raise AttemptError on an error."""
-        result = self._all_filters(state, pod, nodes)
-        if len(self._cluster.nominator):
-            rows = nodes.row_numbers()
-            among = np.zeros(self._table.size, dtype=np.bool_)
-            among[rows] = True
-            crowded = self._leaving_room(state, pod, among)
-            if crowded is not None:
-                np.copyto(result, crowded[rows], where=crowded[rows] > 0)
-        self._raise_error(result)
-        return result
-
-    def _all_filters(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
-        return self._first_rejections(state, pod, nodes, self._filters)
+    # --- reasons ----------------------------------------------------------------------------
 
     def _first_rejections(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: NodeRows,
-        filters: Sequence[tuple[int, RowFilter | Filter]],
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows, others: Rejections
     ) -> Int32Array:
-        """Return the number of each row's first rejection, 0 for none."""
+        """Return the number of each row's first rejection, for a pod that no row can take."""
+        beside = None
+        if len(self._cluster.nominator):
+            # What a full node would say with nominated pods on it matters only to the message.
+            beside = self._beside_nominated(state, pod, plan, nodes)
+        return self._first(nodes, self._columns(plan, nodes, others), beside)
+
+    def _columns(self, plan: ShapePlan, nodes: NodeRows, others: Rejections) -> list[Int32Array]:
+        """Return the numbers of rejections: of row-local filters, and of each other one."""
+        is_all = nodes is self._all_rows
+        columns = [plan.rejections() if is_all else plan.rejections_of(nodes)]
+        for order, name, verdict in others:
+            numbers = self.book.numbers_of(verdict, order=order, plugin=name)
+            if numbers is not None:
+                columns.append(numbers)
+        return columns
+
+    def _first(
+        self, nodes: NodeRows, columns: list[Int32Array], beside: Int32Array | None
+    ) -> Int32Array:
+        """Return the number of each row's first rejection."""
+        # A copy: the plan's column goes on changing.
+        result = columns[0].copy()
+        for numbers in columns[1:]:
+            result = self.book.first(result, numbers)
+        if beside is not None:
+            np.copyto(result, beside, where=beside > 0)
+        if len(self._table) < self._table.size:
+            # Rows without a node are evaluated along with the others, which means nothing.
+            result[~self._table.valid[nodes.rows]] = 0
+        return result
+
+    def _evaluate_fully(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
+        """Run every filter on some rows past all caches; return each one's first rejection."""
         result = np.zeros(len(nodes), dtype=np.int32)
         # Backwards, so that of several rejections the first one stays.
-        for order, plugin in reversed(filters):
+        for order, plugin in reversed(self._filters):
             if plugin.name in state.skip_filter:
                 continue
-            numbers = self._run_filter(order, plugin, state, pod, nodes)
+            if isinstance(plugin, RowFilter):
+                verdict = plugin.filter(pod.shape, nodes)
+            else:
+                verdict = plugin.filter(state, pod, nodes)
+            numbers = self.book.numbers_of(verdict, order=order, plugin=plugin.name)
             if numbers is not None:
                 np.copyto(result, numbers, where=numbers > 0)
         return result
 
-    def _run_filter(
-        self,
-        order: int,
-        plugin: RowFilter | Filter,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: NodeRows,
-    ) -> Int32Array | None:
-        if isinstance(plugin, RowFilter):
-            verdict = plugin.filter(pod.shape, nodes)
-        else:
-            verdict = plugin.filter(state, pod, nodes)
-        return self.book.numbers_of(verdict, order=order, plugin=plugin.name)
-
-    def _cluster_wide(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> list[Int32Array]:
-        results = []
-        observer = self._observer
-        for order, plugin in self._cluster_filters:
-            if plugin.name not in state.skip_filter:
-                started = observer.now() if observer.sampled else 0.0
-                numbers = self._run_filter(order, plugin, state, pod, nodes)
-                if observer.sampled:
-                    self._filter_lap(plugin.name, Code.SUCCESS, started)
-                if numbers is not None:
-                    results.append(numbers)
-        return results
-
-    def _merged(
-        self, local: Int32Array, others: list[Int32Array], crowded: Int32Array | None
-    ) -> Int32Array:
-        result = local.copy()  # the plan's column goes on changing
-        for numbers in others:
-            result = self.book.first(result, numbers)
-        if crowded is not None:
-            np.copyto(result, crowded, where=crowded > 0)
-        if len(self._table) < self._table.size:
-            # Rows without a node are evaluated along with the others; that is noise.
-            result[~self._table.valid[: self._table.size]] = 0
-        return result
+    def _number_on(self, state: CycleState, pod: PodInfo, row: int) -> int:
+        nodes = NodeRows.one(self._table, row)
+        result = self._evaluate_fully(state, pod, nodes)
+        if len(self._cluster.nominator):
+            plan = self.plans.plan(pod.shape.row_shape)
+            beside = self._beside_nominated(state, pod, plan, nodes, np.ones(1, dtype=np.bool_))
+            np.copyto(result, beside, where=beside > 0)
+        self._raise_error(result)
+        return int(result[0])
 
     def _raise_error(self, numbers: Int32Array) -> None:
-        for number in np.unique(numbers).tolist() if self.book.errors else ():
-            if number in self.book.errors:
-                status = self.book.statuses[number]
-                text = f'running "{status.plugin}" filter plugin: {status.message}'
-                raise AttemptError(error(text).by(status.plugin))
+        """Raise AttemptError if the first rejection of some row is an error and no rejection."""
+        found = self.book.errors and self.book.errors.intersection(numbers.tolist())
+        if found:
+            status = self.book.statuses[min(found)]
+            text = f'running "{status.plugin}" filter plugin: {status.message}'
+            raise AttemptError(error(text).by(status.plugin))
 
     def _diagnose(
-        self,
-        numbers: Int32Array,
-        *,
-        absent: Status | None,
-        statuses: list[Status] | None = None,
+        self, numbers: Int32Array, *, absent: Status | None, statuses: list[Status] | None = None
     ) -> Diagnosis:
         statuses = statuses or self.book.statuses
         diagnosis = Diagnosis(self._table, numbers=numbers, statuses=statuses, absent=absent)
@@ -404,12 +501,28 @@ class Evaluator:
                 _blame(diagnosis, statuses[number])
         return diagnosis
 
+    def diagnose(
+        self, state: CycleState, pod: PodInfo, rejected: Mapping[int, Status]
+    ) -> Diagnosis:
+        """Return why a pod fits nowhere, if rows that filters let pass were rejected later."""
+        plan, nodes = self.plans.plan(pod.shape.row_shape), self._everywhere()
+        plan.passing.refresh()
+        _, others = self._evaluate(state, pod, plan, nodes, plan.passing.mask)
+        numbers = self._first_rejections(state, pod, plan, nodes, others)
+        # What is said later is worded by services outside, and not for the book.
+        statuses = [*self.book.statuses, *rejected.values()]
+        for number, row in enumerate(rejected, start=len(self.book.statuses)):
+            numbers[row] = number
+        return self._diagnose(numbers, absent=None, statuses=statuses)
+
+    # --- questions of plugins ---------------------------------------------------------------
+
     def status_on(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
         """Return why a row cannot take the pod as things are, None if it can.
 
         Raises AttemptError if a plugin reports an error.
         """
-        number = int(self._rejections_at(state, pod, NodeRows.one(self._table, row))[0])
+        number = self._number_on(state, pod, row)
         return self.book.statuses[number] if number else None
 
     def is_row_local(self, state: CycleState) -> bool:
@@ -427,54 +540,59 @@ class Evaluator:
             return False
         return not isinstance(rejected, Diagnosis) and self.is_row_local(state)
 
-    def row_local_rejections(
-        self, state: CycleState, pod: PodInfo, nodes: SupposedRows
-    ) -> Int32Array:
-        """Return the number of each row's first row-local rejection, with other pods on it."""
-        if len(nodes) == 1:
-            # Arrays of one element cost as much as those of many.
-            with nodes.supposed() as row:
-                return np.array([self.rejecting_one(pod)(row)], dtype=np.int32)
-        on_pods = self._first_rejections(state, pod, nodes, self._pod_filters)
-        # What is said of the node itself does not depend on its pods, and is known.
-        on_node = self.plans.plan(pod.shape.row_shape).node_rejections()[nodes.rows]
-        return self.book.first(on_node, on_pods) if on_node.any() else on_pods
+    # --- PreScore and Score -----------------------------------------------------------------
 
-    def rejecting_one(self, pod: PodInfo) -> RejectRow:
-        """Return what gives the number of a row's first row-local rejection, as the row is now."""
-        return self.plans.plan(pod.shape.row_shape).rejection_of
+    def score(self, state: CycleState, pod: PodInfo, found: FeasibleNodes) -> Scored:
+        """Return how good feasible nodes are: the second part of an attempt.
 
-    def diagnose(self, state: CycleState, pod: PodInfo, refused: Mapping[int, Status]) -> Diagnosis:
-        """Return why a pod fits nowhere, if rows that filters let pass were refused later."""
-        plan = self.plans.plan(pod.shape.row_shape)
-        others = self._cluster_wide(state, pod, NodeRows.all_of(self._table))
-        numbers = self._merged(plan.rejections(), others, self._leaving_room(state, pod))
-        # What was said later is in anybody's words, and not for the book.
-        statuses = [*self.book.statuses, *refused.values()]
-        for number, row in enumerate(refused, start=len(self.book.statuses)):
-            numbers[row] = number
-        return self._diagnose(numbers, absent=None, statuses=statuses)
+        Raises AttemptError if a plugin reports an error, or a score that is out of range.
+        """
+        observer, plan, nodes = self._observer, found.plan, found.nodes
+        started = observer.now()
+        self._scoring.prepare(state, pod, plan, nodes)
+        observer.asked("PreScore", state.skip_score)
+        started = self._pre_scored(Code.SUCCESS, started)
+        row_local = self._row_local_totals(found)
+        if row_local is None:
+            # A score may be out of range: scoring plugin by plugin tells.
+            totals = self._scoring.total(state, pod, plan, nodes)
+            scored = Scored(found, _spread(totals, nodes), None)
+        else:
+            scored = Scored(found, row_local, self._scoring.others(state, pod, plan, nodes))
+        observer.asked("Score", state.skip_score, len(found))
+        self._scored(Code.SUCCESS, started)
+        return scored
 
-    # --- scores -----------------------------------------------------------------------------
-
-    def total_scores(self, state: CycleState, pod: PodInfo, rows: IndexArray) -> Int64Array:
-        """Return the weighted sum of all scores for each of `rows`, which are feasible."""
-        return self._scoring.total(state, pod, self.plans.plan(pod.shape.row_shape), rows)
+    def _row_local_totals(self, found: FeasibleNodes) -> Int64Array | None:
+        """Return the row-local totals of all rows that matter; None if a score is out of range."""
+        view, nodes = found.plan.totals, found.nodes
+        if not view.is_known and len(found) * SPARSE < self._table.size:
+            # A pod that is restricted to few nodes, and often has a signature of its own.
+            totals = view.at(nodes.rows, np.ones(len(found), dtype=np.bool_))
+            return None if totals is None else _spread(totals, nodes)
+        view.uses += 1
+        view.refresh()
+        if not view.in_range:
+            return None
+        return view.totals if found.mask is None else view.adjusted(found.mask)
 
     def plugin_scores(
         self, state: CycleState, pod: PodInfo, rows: IndexArray
     ) -> list[PluginScores]:
         """Return each plugin's scores for each of `rows`; plugins that skip are left out."""
-        return self._scoring.by_plugin(state, pod, self.plans.plan(pod.shape.row_shape), rows)
+        plan, nodes = self.plans.plan(pod.shape.row_shape), NodeRows(self._table, rows)
+        self._scoring.prepare(state, pod, plan, nodes)
+        return self._scoring.by_plugin(state, pod, plan, nodes)
 
 
-def _if_any(column: Int32Array | None) -> tuple[Int32Array, ...]:
-    return () if column is None else (column,)
+def _restricted(before: Restriction, plugin: str, node_names: frozenset[str]) -> Restriction:
+    both = node_names if before.node_names is None else before.node_names & node_names
+    return Restriction(both, before.plugins | {plugin})
 
 
-def _no_node_in_common(plugins: list[str]) -> Status:
+def _no_node_in_common(plugins: frozenset[str]) -> Status:
     if len(plugins) == 1:
-        return unresolvable(f"node(s) didn't satisfy plugin {plugins[0]}")
+        return unresolvable(f"node(s) didn't satisfy plugin {next(iter(plugins))}")
     listed = " ".join(sorted(plugins))
     return unresolvable(f"node(s) didn't satisfy plugin(s) [{listed}] simultaneously")
 

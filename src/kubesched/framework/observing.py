@@ -13,26 +13,18 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
-from typing import Final
 
-from msgspec import Struct
-
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
-from kubesched.metrics.series import NOTED, Counter, Histogram, Relay
+from kubesched.metrics.series import NOTED, Counter, Histogram
 
 #: The share of attempts whose plugins are timed.
 SHARE = 0.1
-#: The points of a pod's ranking, in order.
-RANKING: Final = ("PreFilter", "Filter", "PreScore", "Score")
 #: Notes how an extension point ended that began at some time; returns the time.
 Stopwatch = Callable[[Code, float], float]
 #: The same for one of the plugins that are asked there, in attempts whose plugins are timed.
 Lap = Callable[[str, Code, float], float]
-#: When PreFilter began, when Filter, PreScore and Score, and when that was through.
-Times = tuple[float, float, float, float, float]
 
 
 class Unobserved:
@@ -71,24 +63,6 @@ class Unobserved:
     def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
 
-    def filtered(self, state: CycleState, nodes: int, times: tuple[float, ...]) -> None:
-        """Note that all went well in PreFilter and Filter, with one feasible node."""
-
-    def ranked(self, state: CycleState, nodes: int, feasible: int, times: Times) -> None:
-        """Note that all went well from PreFilter to Score, with several feasible nodes."""
-
-
-class _Ranked(Struct, frozen=True):
-    """Where it is noted, for pods that some plugins have nothing to do with."""
-
-    skip_filter: frozenset[str]
-    skip_score: frozenset[str]
-    note_times: Callable[[Times], None]
-    #: of PreFilter and PreScore
-    asked: Counter
-    filtered: Counter
-    scored: Counter
-
 
 class Sample:
     """Which ones of many are looked at: how many are left until the next, drawn each time.
@@ -125,13 +99,9 @@ class Observer(Unobserved):
         #: point → plugins that may be asked there
         self._plugins_at: dict[str, Sequence[Plugin]] = {}
         #: what counts for all plugins that are asked at a point, by those that are not
-        self._tallies: dict[tuple[tuple[str, frozenset[str]], ...], Counter] = {}
-        #: where the last pod was noted: pods of one kind come together
-        self._last: _Ranked | None = None
-        #: of points that a ranking consists of
-        self._ranking: Relay | None = None
+        self._tallies: dict[tuple[str, frozenset[str]], Counter] = {}
         #: what is noted straight into, and for how many more attempts and gates it has room
-        self._noted: list[Histogram | Relay] = []
+        self._noted: list[Histogram] = []
         self._room = NOTED - self._attempts.left - self._gates.left
 
     def expect(self, point: str, plugins: Sequence[Plugin]) -> None:
@@ -227,52 +197,12 @@ class Observer(Unobserved):
 
     def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
         """Note that a point's plugins gave their answers, those `skipped` excepted."""
-        self._tally((point, skipped)).value += times
-
-    def filtered(self, state: CycleState, nodes: int, times: tuple[float, ...]) -> None:
-        """Note that all went well in PreFilter and Filter, with one feasible node."""
-        for point, began, ended in zip(RANKING, times, times[1:], strict=False):
-            self._duration(point, Code.SUCCESS).observe(ended - began)
-        self.asked("PreFilter", state.skip_filter)
-        self.asked("Filter", state.skip_filter, nodes)
-
-    def ranked(self, state: CycleState, nodes: int, feasible: int, times: Times) -> None:
-        """Note that all went well from PreFilter to Score, with several feasible nodes."""
-        last = self._last
-        # The ranker's sets are the same objects for the same plugins.
-        if (
-            last is None
-            or last.skip_filter is not state.skip_filter
-            or last.skip_score is not state.skip_score
-        ):
-            last = self._last = self._ranked_like(state)
-        last.note_times(times)
-        last.asked.value += 1
-        last.filtered.value += nodes
-        last.scored.value += feasible
-
-    def _ranked_like(self, state: CycleState) -> _Ranked:
-        if self._ranking is None:
-            self._ranking = Relay(*(self._duration(point, Code.SUCCESS) for point in RANKING))
-            self._noted.append(self._ranking)
-        skip_filter, skip_score = state.skip_filter, state.skip_score
-        return _Ranked(
-            skip_filter,
-            skip_score,
-            self._ranking.note,
-            self._tally(("PreFilter", skip_filter), ("PreScore", skip_score)),
-            self._tally(("Filter", skip_filter)),
-            self._tally(("Score", skip_score)),
-        )
-
-    def _tally(self, *asked: tuple[str, frozenset[str]]) -> Counter:
-        """Return what counts for all plugins at some points, but for those that are skipped."""
-        tally = self._tallies.get(asked)
+        key = point, skipped
+        tally = self._tallies.get(key)
         if tally is None:
-            tally = self._tallies[asked] = self._metrics.plugin_evaluation.shared(
+            tally = self._tallies[key] = self._metrics.plugin_evaluation.shared(
                 (plugin.name, point, self._profile)
-                for point, skipped in asked
                 for plugin in self._plugins_at.get(point, ())
                 if plugin.name not in skipped
             )
-        return tally
+        tally.value += times

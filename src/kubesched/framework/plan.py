@@ -1,36 +1,38 @@
-"""What a profile has to do for pods of one shape, and what it already knows about them.
+"""What a profile has cached about pods of one signature.
 
-    row shape ──without requests──> Answers of plugins that look at nodes alone ──┬──> ShapePlan
-        └─────────────────────────> Answers of those that look at pods, too ──────┘
+    signature ──without requests──> Answers of plugins that read nodes only ────┬──> ShapePlan
+        └─────────────────────────> Answers of those that read pods as well ────┘
 
-A plan is made when a shape is first seen by a profile, and goes with the last pod of the shape.
-What it knows of nodes by themselves it has in common with all plans whose shapes are the same but
-for what they request: sizes differ from pod to pod more than anything else does.
+A plan is made when a profile first sees a signature, and goes with the last pod that has it. What
+it knows of nodes by themselves it shares with all plans whose signatures differ only in requests:
+sizes differ from pod to pod more than anything else does.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from functools import partial
+from typing import NamedTuple
 from weakref import WeakValueDictionary, ref
 
 import numpy as np
 
-from kubesched.cluster.arrays import Int32Array, Int64Array
+from kubesched.cluster.arrays import IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.incremental import Column, LazyRows
+from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import Requests
 from kubesched.cluster.shape import Shape, shape_key, spec_for_nodes
-from kubesched.framework.answers import Answers, Columns, RowLocalPlugins
-from kubesched.framework.cached_column import CachedColumn
-from kubesched.framework.compared_score import ComparedScore
-from kubesched.framework.crowded import CrowdedRows
+from kubesched.framework.answers import Answers, Columns, RowLocalPlugins, RowScores
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import Normalize, RowScore, is_by_extremes
 from kubesched.framework.profile import ProfilePlugins, of_kind
-from kubesched.framework.ranking import Ranking, ScoreColumn
 from kubesched.framework.status_book import StatusBook
+from kubesched.framework.totals import NormalizedScore, PassingRows, ScoreColumn, Totals
 
 #: How much memory the plans of one profile may take.
 PLAN_BYTES = 256 << 20
@@ -48,12 +50,72 @@ class ScorePlugins:
         self.weighted = [
             (plugin, weight) for plugin, weight in plugins.score if isinstance(plugin, RowScore)
         ]
-        self.by_name = {plugin.name: plugin for plugin, _ in self.weighted}
-        self.normalizers = of_kind(self.by_name.values(), Normalize)
+        self.normalizers = of_kind((plugin for plugin, _ in self.weighted), Normalize)
+
+
+class RawScore(NamedTuple):
+    """Scores that have to be normalized among the feasible nodes of each attempt."""
+
+    plugin: RowScore
+    weight: int
+    column: Column[np.int64]
+
+
+class BesideNominated(LazyRows):
+    """For pods of one signature and priority: why a row rejects them beside its nominated pods.
+
+    The number of the rejection, 0 where both fit or no pod is nominated. Many pods wait while
+    others are evicted, and each has to leave the room that is reserved for nominated pods.
+    """
+
+    def __init__(
+        self, cluster: Cluster, priority: int, reject: Callable[[SupposedRows], Int32Array]
+    ) -> None:
+        super().__init__(cluster.table, cluster.table.row_changes, cluster.nominator.changes)
+        self._nominated = cluster.nominated_rows
+        self._priority = priority
+        self._reject = reject
+
+    def empty(self, size: int) -> Int32Array:
+        """Return the numbers of so many rows."""
+        return np.zeros(size, dtype=np.int32)
+
+    def compute(self, rows: IndexArray) -> None:
+        """Run filters with the nominated pods on their rows."""
+        self.values[rows] = 0
+        sums = self._nominated.requests(self._priority)
+        rows = rows[sums.pod_count[rows] > 0]
+        if len(rows):
+            nodes = self._with(rows, sums.requested[:, rows], sums.pod_count[rows])
+            self.values[rows] = self._reject(nodes)
+
+    def rejections(self, pod: PodInfo) -> Int32Array:
+        """Return the number of each row's rejection; not to be changed."""
+        self.refresh()
+        self.ensure(np.flatnonzero(~self.known))
+        own = self._nominated.own_row(pod)
+        if own is None:
+            return self.values
+        # Where the pod itself is nominated, only the others count.
+        numbers, row = self.values.copy(), np.array([own], dtype=np.intp)
+        requested, pod_count = self._nominated.reserved_on(row, pod)
+        numbers[own] = 0
+        if pod_count[0]:
+            numbers[own] = self._reject(self._with(row, requested, pod_count))[0]
+        return numbers
+
+    def _with(self, rows: IndexArray, requested: Int64Array, pod_count: Int64Array) -> SupposedRows:
+        table = self._table
+        return SupposedRows(
+            table,
+            rows,
+            requested=requested + table.requested[:, rows],
+            pod_count=pod_count + table.pod_count[rows],
+        )
 
 
 class ShapePlan:
-    """One profile's knowledge of one shape."""
+    """What one profile knows about one signature."""
 
     def __init__(
         self,
@@ -70,111 +132,113 @@ class ShapePlan:
         self._book = book
         self._on_node = on_node
         self._on_pods = on_pods
-        self._score_plugins: Mapping[str, RowScore] = scores.by_name
-        #: plugin → what PreFilter answered
+        #: plugin → what PreFilter answered; plugin → what PreScore answered
         self.pre_filter = on_node.pre_filter | on_pods.pre_filter
         self.pre_score = on_node.pre_score | on_pods.pre_score
-        #: plugin → its scores
-        self._scores: dict[str, CachedColumn[np.int64]] = on_node.scores | on_pods.scores
-
-        #: plugins of PreFilter that have nothing to do for the shape
-        self.skips = on_node.filter_skips | on_pods.filter_skips
+        #: plugins that have nothing to filter for the signature, and nothing to score
+        self.filter_skips = frozenset(on_node.filter_skips | on_pods.filter_skips)
+        self.score_skips = frozenset(on_node.score_skips | on_pods.score_skips)
         #: whether PreFilter of row-local plugins neither rejects nor restricts
-        self.is_unrestricted = on_node.is_unrestricted and on_pods.is_unrestricted
-        #: plugins of PreScore that have nothing to do for the shape
-        self.score_skips = on_node.score_skips | on_pods.score_skips
-        #: whether PreScore of row-local plugins has nothing to complain about
-        self.is_scorable = on_node.is_scorable and on_pods.is_scorable
-        self.ranking = self._make_ranking(scores, columns)
-        #: how many pods to wait with the next try to use the ranking
-        self.pause = 0
-        #: priority → rows where there is no room beside nominated pods
-        self._crowded: Recent[int, CrowdedRows] = Recent(limit=8)
+        self.is_unrestricted = all(
+            name in self.filter_skips or (each.status.ok and each.node_names is None)
+            for name, each in self.pre_filter.items()
+        )
+        #: whether PreScore of row-local plugins reports no error
+        self.is_scorable = all(
+            name in self.score_skips or status.ok for name, status in self.pre_score.items()
+        )
+        #: plugin → its scores
+        self.scores: dict[str, RowScores] = on_node.scores | on_pods.scores
+        self.passing = PassingRows(
+            self._table,
+            on_node=on_node.rejections,
+            on_pods=on_pods.rejections,
+            reject_row=on_pods.reject_row,
+        )
+        #: scores that depend on the feasible nodes in a way of their own
+        self.raw_scores: list[RawScore] = []
+        self.totals = self._make_totals(scores, columns)
+        #: priority → rejections beside nominated pods
+        self._beside: Recent[int, BesideNominated] = Recent(limit=8)
 
     @property
     def is_of_one_pod(self) -> bool:
         """Whether no second pod came so far."""
-        return self.ranking is not None and self.ranking.uses < 2
+        return self.totals.uses < 2
 
-    def release(self) -> None:
-        """Free the memory of its own columns, whoever still knows it: they may be filled anew."""
-        self._on_pods.release()
-        if self.ranking is not None:
-            self.ranking.release()
+    def forget(self) -> None:
+        """Free the memory of its own columns; attempts that still use it fill them anew."""
+        self._on_pods.forget()
+        self.passing.forget()
+        self.totals.forget()
 
-    def crowded(self, cluster: Cluster, priority: int) -> CrowdedRows:
-        """Return where pods of some priority have to leave room to others."""
-        crowded = self._crowded.get(priority)
-        if crowded is None:
-            crowded = self._crowded[priority] = CrowdedRows(cluster, priority)
-        return crowded
+    def beside_nominated(self, cluster: Cluster, priority: int) -> BesideNominated:
+        """Return where pods of some priority have no room beside nominated pods."""
+        beside = self._beside.get(priority)
+        if beside is None:
+            reject = partial(_rejections_of, self._on_node, self._on_pods, self._book)
+            beside = self._beside[priority] = BesideNominated(cluster, priority, reject)
+        return beside
 
-    def _make_ranking(self, scores: ScorePlugins, columns: Columns) -> Ranking | None:
-        """Return the ranking, None if a normalized score may depend on the pods of a row."""
+    def _make_totals(self, scores: ScorePlugins, columns: Columns) -> Totals:
         summed: list[ScoreColumn] = []
-        compared: list[ComparedScore] = []
+        normalized: list[NormalizedScore] = []
         for plugin, weight in scores.weighted:
-            column = self._scores.get(plugin.name)
-            if column is None:
+            if plugin.name not in self.scores:
                 continue
+            column, evaluate_row = self.scores[plugin.name]
             normalizer = scores.normalizers.get(plugin.name)
             if normalizer is None:
-                summed.append(ScoreColumn(plugin, weight, column))
-            elif plugin.reads_pods:
-                return None
+                proven = plugin.proven_range
+                summed.append(ScoreColumn(column, evaluate_row, weight, plugin.reads_pods, proven))
+            elif plugin.reads_pods or not is_by_extremes(normalizer):
+                self.raw_scores.append(RawScore(plugin, weight, column))
             else:
-                compared.append(
-                    ComparedScore(
-                        plugin,
+                normalized.append(
+                    NormalizedScore(
                         column,
-                        shape=self.shape,
-                        table=self._table,
+                        self.passing,
                         weight=weight,
                         normalize=columns.normalizer(normalizer),
-                        by_extremes=is_by_extremes(normalizer),
+                        is_proven=plugin.proven_range,
                     )
                 )
-        return Ranking(
-            self.shape,
-            self._table,
-            node_filters=self._on_node.rejections,
-            pod_filters=self._on_pods.rejections,
-            reject_row=self._on_pods.rejection_of,
-            summed=summed,
-            compared=compared,
-        )
+        return Totals(self._table, self.passing, scores=summed, normalized=normalized)
 
     def rejections(self) -> Int32Array:
         """Return, for each row, the number of the first row-local rejection; 0 for none."""
         on_node, on_pods = self._on_node.rejections.current(), self._on_pods.rejections.current()
-        if not on_node.any():
-            return on_pods
-        if not on_pods.any():
-            return on_node
-        return self._book.first(on_node, on_pods)
+        return _first(self._book, on_node, on_pods)
 
-    def node_rejections(self) -> Int32Array:
-        """Return the same as far as it does not depend on the pods of a row."""
-        return self._on_node.rejections.current()
-
-    def feasible(self) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        """Return which rows pass all row-local filters."""
-        on_node, on_pods = self._on_node.rejections.current(), self._on_pods.rejections.current()
-        passing: np.ndarray[tuple[int], np.dtype[np.bool_]] = (on_node | on_pods) == 0
-        passing &= self._table.valid[: self._table.size]
-        return passing
+    def rejections_of(self, nodes: NodeRows) -> Int32Array:
+        """Return the same for some rows, which may be supposed to have other pods."""
+        return _rejections_of(self._on_node, self._on_pods, self._book, nodes)
 
     def rejection_of(self, row: int) -> int:
-        """Return the number of a row's first rejection with the pods it has now, 0 for none."""
+        """Return the same for one row as it is now."""
         on_node = self._on_node.rejections.current().item(row)
-        return self._book.earlier(on_node, self._on_pods.rejection_of(row))
+        return self._book.earlier(on_node, self._on_pods.reject_row(row))
 
-    def scores(self, plugin: str) -> Int64Array | None:
-        """Return a row-local plugin's score of each row; None if it skips this shape."""
-        column = self._scores.get(plugin)
-        if column is None:
-            return None
-        return column.current(self._score_plugins[plugin].epoch(self.shape, self._table))
+
+def _rejections_of(
+    on_node: Answers, on_pods: Answers, book: StatusBook, nodes: NodeRows
+) -> Int32Array:
+    # What is said of the node itself does not depend on its pods, and is cached.
+    by_node = on_node.rejections.at(nodes.rows)
+    if isinstance(nodes, SupposedRows) and len(nodes) == 1:
+        # Arrays of one element cost as much as those of many.
+        with nodes.supposed() as row:
+            number = book.earlier(by_node.item(0), on_pods.reject_row(row))
+        return np.array([number], dtype=np.int32)
+    return _first(book, by_node, on_pods.reject(nodes))
+
+
+def _first(book: StatusBook, on_node: Int32Array, on_pods: Int32Array) -> Int32Array:
+    if not np.count_nonzero(on_node):
+        return on_pods
+    if not np.count_nonzero(on_pods):
+        return on_node
+    return book.first(on_node, on_pods)
 
 
 class Plans:
@@ -246,7 +310,7 @@ class Plans:
         while self._plans:
             self._drop_oldest()
         for shared in list(self._shared.values()):
-            shared.release()
+            shared.forget()
 
     def _about_nodes(self, shape: Shape) -> Answers:
         """Return what is known of nodes by themselves, for all shapes that ask the same of them."""
@@ -268,7 +332,7 @@ class Plans:
         # Many a shape is of one pod only, and then its totals are of no use to anybody.
         newest = self._newest()
         if newest is not None and newest.is_of_one_pod:
-            newest.release()
+            newest.forget()
         per_plan = PLAN_OVERHEAD_BYTES + self._table.size * ROW_BYTES
         while len(self._plans) > max(self._limit_bytes // per_plan, 1):
             self._drop_oldest()
@@ -277,8 +341,8 @@ class Plans:
         """Drop the plan of a shape that no pod has any more."""
         dropped = self._plans.pop(key, None)
         if dropped is not None:
-            dropped.release()
+            dropped.forget()
 
     def _drop_oldest(self) -> None:
         _, dropped = self._plans.popitem(last=False)
-        dropped.release()
+        dropped.forget()

@@ -14,12 +14,12 @@ Both answer for all rows they are given at once, in arrays.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Hashable, Iterable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
 
-from kubesched.cluster.arrays import BoolArray, Int64Array
+from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
@@ -140,19 +140,6 @@ class Filter(Plugin):
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Say which rows cannot take the pod."""
-
-    def turned_away(
-        self,
-        state: CycleState,  # noqa: ARG002
-        pod: PodInfo,  # noqa: ARG002
-        nodes: NodeRows,  # noqa: ARG002
-    ) -> Iterable[BoolArray] | None:
-        """Return masks of rows that cannot take the pod, if they are to be had for less.
-
-        Asked for all rows of the table; masks are only read. It must agree with `filter`, which is
-        asked for the reasons where no row is left, or if this returns None.
-        """
-        return None
 
 
 class PostFilterResult(Struct, frozen=True):

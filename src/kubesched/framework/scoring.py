@@ -6,17 +6,15 @@ that are feasible.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from msgspec import Struct
 
-from kubesched.cluster.arrays import IndexArray, Int64Array
+from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.cycle_state import NOBODY, CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import ShapePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
@@ -40,8 +38,6 @@ class Scoring:
     def __init__(self, plugins: ProfilePlugins, table: NodeTable, observer: Unobserved) -> None:
         self._table = table
         self._observer = observer
-        self._pre_scored = observer.stopwatch("PreScore")
-        self._scored_all = observer.stopwatch("Score")
         self._pre_score_lap, self._score_lap = observer.lap("PreScore"), observer.lap("Score")
         self._normalize_lap = observer.lap("ScoreExtensionNormalize")
         self._skipped = SkippedPlugins()
@@ -62,34 +58,43 @@ class Scoring:
         self._normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
 
     def total(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, rows: IndexArray
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows
     ) -> Int64Array:
-        """Return the weighted sum of all scores for each of `rows`, which are feasible."""
-        total = np.zeros(len(rows), dtype=np.int64)
-        for _, weight, _, normalized in self._scored(state, pod, plan, rows):
-            if normalized is not None:
-                total += normalized * weight
-        if not self._plugins:
-            total += 1
+        """Return the weighted sum of all scores for each of the feasible nodes; after `prepare`."""
+        total = np.zeros(len(nodes), dtype=np.int64)
+        for each in self.by_plugin(state, pod, plan, nodes):
+            total += each.normalized * each.weight
         return total
 
     def by_plugin(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, rows: IndexArray
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows
     ) -> list[PluginScores]:
-        """Return each plugin's scores for each of `rows`; plugins that skip are left out."""
-        nothing = np.zeros(len(rows), dtype=np.int64)
-        return [
-            PluginScores(
-                plugin,
-                weight,
-                nothing if raw is None else raw,
-                nothing if normalized is None else normalized,
+        """Return each plugin's scores; those that skip are left out; after `prepare`."""
+        nothing = np.zeros(len(nodes), dtype=np.int64)
+        found = []
+        for plugin, weight in self._plugins:
+            if plugin.name in state.skip_score:
+                continue
+            cluster_wide = self._cluster_scores.get(plugin.name)
+            if cluster_wide is not None:
+                raw = self._score(cluster_wide, state, pod, nodes)
+            else:
+                raw = plan.scores[plugin.name].column.current()[nodes.rows]
+            normalized = None if raw is None else self._normal(plugin, state, raw)
+            found.append(
+                PluginScores(
+                    plugin.name,
+                    weight,
+                    nothing if raw is None else raw,
+                    nothing if normalized is None else normalized,
+                )
             )
-            for plugin, weight, raw, normalized in self._scored(state, pod, plan, rows)
-        ]
+        return found
 
-    def cluster_wide(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
-        """Return the weighted sum of what cluster-wide plugins say, None if they say nothing.
+    def others(
+        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows
+    ) -> Int64Array | None:
+        """Return the weighted sum of scores that are not in the plan's totals; None for none.
 
         PreScore must have been run.
         """
@@ -103,16 +108,20 @@ class Scoring:
                 if weighted is not None and not plugin.proven_range:
                     _check_range(plugin, weighted, weight)
             else:
-                weighted = self._weighted(plugin, state, pod, nodes, weight)
+                raw = self._score(plugin, state, pod, nodes)
+                weighted = self._weighted(plugin, state, raw, weight)
+            if weighted is not None:
+                total = weighted if total is None else total + weighted
+        for each in plan.raw_scores:
+            raw = each.column.current()[nodes.rows]
+            weighted = self._weighted(each.plugin, state, raw, each.weight)
             if weighted is not None:
                 total = weighted if total is None else total + weighted
         return total
 
     def _weighted(
-        self, plugin: Score, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
+        self, plugin: RowScore | Score, state: CycleState, raw: Int64Array | None, weight: int
     ) -> Int64Array | None:
-        """Let a plugin score step by step, each step timed."""
-        raw = self._score(plugin, state, pod, nodes)
         normalized = None if raw is None else self._normal(plugin, state, raw)
         return None if normalized is None else normalized * weight
 
@@ -126,6 +135,7 @@ class Scoring:
                     skipped.append(name)
             state.skip_score = self._skipped.of(plan.score_skips, skipped)
             return
+        state.skip_score = NOBODY
         for each in self._pre_scores:
             cluster_wide = self._cluster_pre_scores.get(each.name)
             if each.name in asked.idle:
@@ -154,32 +164,6 @@ class Scoring:
         if observer.sampled:
             self._score_lap(plugin.name, Code.SUCCESS, started)
         return raw
-
-    def _scored(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, rows: IndexArray
-    ) -> Iterator[tuple[str, int, Int64Array | None, Int64Array | None]]:
-        """Yield each plugin's name, weight, raw and normalized scores; None is 0 for all rows."""
-        observer = self._observer
-        started = observer.now()
-        nodes = NodeRows(self._table, rows)
-        self.prepare(state, pod, plan, nodes)
-        observer.asked("PreScore", state.skip_score)
-        started = self._pre_scored(Code.SUCCESS, started)
-        for plugin, weight in self._plugins:
-            if plugin.name in state.skip_score:
-                continue
-            cluster_wide = self._cluster_scores.get(plugin.name)
-            if cluster_wide is not None:
-                raw = self._score(cluster_wide, state, pod, nodes)
-            else:
-                column = plan.scores(plugin.name)
-                if column is None:
-                    continue
-                raw = column[rows]
-            normalized = None if raw is None else self._normal(plugin, state, raw)
-            yield plugin.name, weight, raw, normalized
-        self._scored_all(Code.SUCCESS, started)
-        observer.asked("Score", state.skip_score, len(rows))
 
     def _normal(
         self, plugin: RowScore | Score, state: CycleState, raw: Int64Array

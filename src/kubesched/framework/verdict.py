@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -42,26 +43,15 @@ class Verdict:
             self._answers, self._parts = _merged(self._parts), ()
         return self._answers
 
-    def rejected(self) -> BoolArray | None:
-        """Return which rows do not pass, whatever the reason; None if all do."""
-        if not self._parts:
-            answers = self._answers
-            if answers is None:
-                return None
+    def masks(self) -> Iterator[BoolArray]:
+        """Return masks of rejected rows, for one reason or several each; not to be changed."""
+        if self._parts:
+            for part in self._parts:
+                yield from part.masks()
+        elif self._answers is not None:
             # With one reason, answers are 0 and 1.
-            return (
-                answers.view(np.bool_)
-                if answers.itemsize == 1 == len(self.statuses)
-                else answers > 0
-            )
-        rejected: BoolArray | None = None
-        for part in self._parts:
-            also = part.rejected()
-            if rejected is None or also is None:
-                rejected = also if rejected is None else rejected
-            else:
-                rejected = rejected | also
-        return rejected
+            is_mask = self._answers.itemsize == 1 == len(self.statuses)
+            yield self._answers.view(np.bool_) if is_mask else self._answers > 0
 
     def status_of(self, element: int) -> Status | None:
         """Return the rejection of one element, or None if it passes."""

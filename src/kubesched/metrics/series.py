@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Sequence
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -231,20 +231,6 @@ class Bundle:
     def _hand_over_many(self, noted: FloatTable) -> None:
         for histogram, values in zip(self._histograms, noted.T, strict=True):
             histogram.take_many(values)
-
-
-class Relay(Bundle):
-    """Histograms of what follows upon each other: noted is when each began, and when all ended."""
-
-    __slots__ = ()
-
-    def _hand_over(self, noted: list[tuple[float, ...]]) -> None:
-        super()._hand_over(
-            [tuple(end - start for start, end in pairwise(moments)) for moments in noted]
-        )
-
-    def _hand_over_many(self, noted: FloatTable) -> None:
-        super()._hand_over_many(noted[:, 1:] - noted[:, :-1])
 
 
 def _as_array(values: Iterable[float], count: int) -> FloatArray:

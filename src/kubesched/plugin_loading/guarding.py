@@ -55,7 +55,6 @@ _MAKING: Final = ("row_filter", "row_scorer")
 _ENDING: Final = (
     "pre_filter",
     "filter",
-    "turned_away",
     "pre_score",
     "score",
     "weighted",
@@ -67,7 +66,6 @@ _ASYNC: Final = ("pre_bind", "bind")
 GUARDED_METHODS: Final = frozenset({*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC, "create"})
 #: Methods that say the same as others for less → those others.
 _SHORT_FOR: Final[dict[str, tuple[str, ...]]] = {
-    "turned_away": ("filter",),
     "row_filter": ("filter",),
     "row_scorer": ("score",),
     "weighted": ("score", "normalize"),
@@ -336,18 +334,6 @@ def _checked_scores(answer: object, about: Any) -> object:  # noqa: ANN401 (Node
     return answer.astype(np.int64)
 
 
-def _checked_masks(answer: Any, nodes: Any) -> object:  # noqa: ANN401 (masks, NodeRows)
-    if answer is None:
-        return None
-    masks = list(answer)
-    for mask in masks:
-        if not isinstance(mask, np.ndarray) or mask.dtype != np.bool_:
-            raise PluginError("turned_away returned something else than arrays of booleans")
-        if len(mask) != len(nodes):
-            raise PluginError(f"turned_away gave a mask of {len(mask)} for {len(nodes)} nodes")
-    return masks
-
-
 def _checked_status(answer: object) -> object:
     if answer is not None and not isinstance(answer, Status):
         raise PluginError(
@@ -371,7 +357,6 @@ _ROW_CHECKS: Final[dict[str, Callable[[object], object]]] = {
 }
 _CHECKS: Final[dict[str, Callable[[object, Any], object]]] = {
     "filter": _checked_verdict,
-    "turned_away": _checked_masks,
     "score": _checked_scores,
     "weighted": _checked_scores,
     "normalize": _checked_scores,

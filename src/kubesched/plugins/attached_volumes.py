@@ -12,7 +12,6 @@ remembered as well.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -20,7 +19,9 @@ import numpy as np
 from kubesched.api.storage import CSINode
 from kubesched.cluster.arrays import BoolArray, Int64Array, grown
 from kubesched.cluster.cluster import Cluster
-from kubesched.errors import ObjectError, require
+from kubesched.cluster.incremental import View
+from kubesched.cluster.storage import ClaimKey
+from kubesched.errors import ObjectError
 from kubesched.plugins.claim_volumes import ClaimVolumes, VolumeId
 
 #: More than any node has.
@@ -49,13 +50,21 @@ def limits_of(csi_node: CSINode | None) -> dict[str, int]:
     }
 
 
-class AttachedVolumes:
-    """The CSI volumes of all rows, kept up to date."""
+class AttachedVolumes(View):
+    """The CSI volumes of all rows."""
+
+    derived = ("rows", "rows_with", "errors", "has_csi_node", "has_limits", "limited")
 
     def __init__(self, cluster: Cluster, *, prefix: str = "") -> None:
-        self._cluster = cluster
+        storage = self._storage = cluster.storage
         self._table = cluster.table
-        self._storage = cluster.storage
+        super().__init__(
+            cluster.table.row_changes,
+            storage.claims.changes,
+            storage.volumes.changes,
+            storage.csi_nodes.changes,
+            storage.attachments.changes,
+        )
         self.claims = ClaimVolumes(cluster.storage, prefix=prefix)
         #: driver → row → how many volumes more; only drivers that some node has a limit for
         self.free: dict[str, Int64Array] = {}
@@ -70,9 +79,6 @@ class AttachedVolumes:
         self.errors: set[int] = set()
         #: attachment → the node that it was to when it was last looked at
         self._attached_to: dict[str, str] = {}
-        #: versions up to which changes were looked at: rows, then stores
-        self._position = -1
-        self._versions: tuple[int, ...] = ()
 
     def at(self, row: int) -> RowVolumes:
         """Work out the volumes of a row as it is now, be it in a trial."""
@@ -103,73 +109,51 @@ class AttachedVolumes:
 
     # --- keeping up -------------------------------------------------------------------------
 
-    def refresh(self) -> None:
-        """Work out all rows again that depend on something that changed; not in a trial."""
-        changed = self._changed_rows()
+    def stamp(self) -> int:
+        """Return the state of classes: of an unbound claim they are all that there is."""
+        return self._storage.classes.changes.position
+
+    def rebuild(self) -> None:
+        """Work out all rows."""
+        size = self._table.size
+        self.claims = ClaimVolumes(self._storage, prefix=self.claims.prefix)
+        attachments = self._storage.attachments
+        self._attached_to = {each.metadata.name: each.spec.node_name for each in attachments}
+        self.free, self.rows, self.rows_with, self.errors = {}, {}, {}, set()
+        self.has_csi_node = np.zeros(size, dtype=np.bool_)
+        self.has_limits = np.zeros(size, dtype=np.bool_)
+        for row in range(size):
+            self._work_out(row)
+
+    def update(
+        self,
+        rows: list[int],
+        claims: list[ClaimKey],
+        volumes: list[str],
+        csi_nodes: list[str],
+        attachments: list[str],
+    ) -> bool:
+        """Work out the rows that changes matter to."""
         size = self._table.size
         if len(self.has_limits) < size:
             self.has_csi_node = grown(self.has_csi_node, (size,))
             self.has_limits = grown(self.has_limits, (size,))
             for driver, column in self.free.items():
                 self.free[driver] = grown(column, (size,), fill=NO_LIMIT)
-        for row in changed:
-            self._work_out(row)
-
-    def _changed_rows(self) -> Iterable[int]:
-        storage = self._storage
-        stores = (
-            storage.classes,
-            storage.claims,
-            storage.volumes,
-            storage.csi_nodes,
-            storage.attachments,
-        )
-        versions = tuple(store.version for store in stores)
-        position = self._table.row_changes.position
-        if versions == self._versions and position == self._position:
-            return ()
-        rows: set[int] | None = set()
-        if versions != self._versions:
-            rows = self._rows_behind(self._versions) if self._versions else None
-        changed = None
-        if rows is not None:
-            changed = self._table.row_changes.rows_since(self._position)
-        self._versions, self._position = versions, position
-        if rows is None or changed is None:
-            return self._begin_again()
-        rows.update(changed.tolist())
-        return rows
-
-    def _begin_again(self) -> range:
-        self.claims.forget_all()
-        attachments = self._storage.attachments
-        self._attached_to = {each.metadata.name: each.spec.node_name for each in attachments}
-        return range(self._table.size)
-
-    def _rows_behind(self, versions: tuple[int, ...]) -> set[int] | None:
-        """Return the rows that changed objects matter to; None means all."""
-        storage = self._storage
-        classes = storage.classes.changed_since(versions[0])
-        claims = storage.claims.changed_since(versions[1])
-        volumes = storage.volumes.changed_since(versions[2])
-        csi_nodes = storage.csi_nodes.changed_since(versions[3])
-        attachments = storage.attachments.changed_since(versions[4])
-        if classes is None or classes:
-            # Of an unbound claim the class is all that there is. Classes hardly ever change.
-            return None
-        if claims is None or volumes is None or csi_nodes is None or attachments is None:
-            return None
-        node_names = set(csi_nodes)
+        changed, node_names, storage = {*rows}, {*csi_nodes}, self._storage
+        changed_claims = {*claims}
         for volume in volumes:
-            claims.update(storage.claims.keys_of_volume(volume))
+            changed_claims.update(storage.claims.keys_of_volume(volume))
             node_names.update(each.spec.node_name for each in storage.attachments.of_volume(volume))
         for name in attachments:
             node_names.update(self._follow(name))
-        self.claims.forget(claims)
-        rows = {row for name in node_names if (row := self._table.row_of(name)) is not None}
-        for key in claims:
-            rows |= self._table.volume_uses.rows_using(key)
-        return rows
+        self.claims.forget(changed_claims)
+        changed.update(row for name in node_names if (row := self._table.row_of(name)) is not None)
+        for key in changed_claims:
+            changed |= self._table.volume_uses.rows_using(key)
+        for row in changed:
+            self._work_out(row)
+        return True
 
     def _follow(self, attachment_name: str) -> list[str]:
         """Return the nodes that an attachment was to, and is to."""
@@ -207,18 +191,9 @@ class AttachedVolumes:
             limit = limits.get(driver)
             column[row] = NO_LIMIT if limit is None else limit - volumes.counts[driver]
 
-    def validate(self) -> None:
-        """Work everything out anew and compare; to be called when it is up to date."""
-        fresh = AttachedVolumes(self._cluster, prefix=self.claims.prefix)
-        fresh.refresh()
-        require(self.rows == fresh.rows, "volumes of rows")
-        require(self.rows_with == fresh.rows_with, "rows with volumes")
-        require(self.errors == fresh.errors, "rows with an error")
-        require(np.array_equal(self.has_csi_node, fresh.has_csi_node), "rows with a CSINode")
-        require(np.array_equal(self.has_limits, fresh.has_limits), "rows with limits")
-        nothing = np.full(len(self.has_limits), NO_LIMIT, dtype=np.int64)
-        for driver in self.free.keys() | fresh.free.keys():
-            # Drivers that no node has a limit for any more may still have a column.
-            expected = fresh.free.get(driver, nothing)
-            same = np.array_equal(self.free.get(driver, nothing), expected)
-            require(same, f"free places of {driver}")
+    @property
+    def limited(self) -> dict[str, Int64Array]:
+        """The free places of drivers that some node has a limit for, now and not only once."""
+        return {
+            driver: column for driver, column in self.free.items() if (column != NO_LIMIT).any()
+        }

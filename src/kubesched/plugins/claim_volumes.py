@@ -80,10 +80,6 @@ class ClaimVolumes:
         for key in claims:
             self._known.pop(key, None)
 
-    def forget_all(self) -> None:
-        """Look all claims up again."""
-        self._known.clear()
-
     def _of_claim(self, claim: PersistentVolumeClaim, *, has_csi_node: bool) -> VolumeId | None:
         volume = None
         if claim.spec.volume_name:

@@ -12,10 +12,10 @@ import numpy as np
 from kubesched.api import names
 from kubesched.api.core import Taint
 from kubesched.cluster.arrays import BoolArray
+from kubesched.cluster.incremental import Column
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.shape import Shape, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
-from kubesched.framework.cached_column import CachedColumn
 
 
 class Eligibility:
@@ -24,8 +24,8 @@ class Eligibility:
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
         self._table = table
         self._comparisons = comparisons
-        self._matching: WeakKeyDictionary[Shape, CachedColumn[np.bool_]] = WeakKeyDictionary()
-        self._tolerated: WeakKeyDictionary[Shape, CachedColumn[np.bool_]] = WeakKeyDictionary()
+        self._matching: WeakKeyDictionary[Shape, Column[np.bool_]] = WeakKeyDictionary()
+        self._tolerated: WeakKeyDictionary[Shape, Column[np.bool_]] = WeakKeyDictionary()
 
     def restricts(self, shape: Shape) -> bool:
         """Tell whether the pod has a node selector or affinity to nodes."""
@@ -39,7 +39,7 @@ class Eligibility:
         column = self._matching.get(shape)
         if column is None:
             selector = shape.node_selector
-            column = CachedColumn(self._table, log=self._table.node_changes, evaluate=selector)
+            column = Column(self._table, self._table.node_changes, selector)
             self._matching[shape] = column
         return column.current()
 
@@ -58,10 +58,10 @@ class Eligibility:
                 )
 
             lookup = Lookup(self._table.taint_sets, all_tolerated, np.bool_)
-            column = CachedColumn(
+            column = Column(
                 self._table,
-                log=self._table.node_changes,
-                evaluate=lambda nodes: nodes.by_taints(lookup),
+                self._table.node_changes,
+                lambda nodes: nodes.by_taints(lookup),
             )
             self._tolerated[shape] = column
         return column.current()

@@ -42,7 +42,7 @@ class FreedNode:
         self._checked = checked
         self._is_row_local = is_row_local
         #: the state of the cluster that the answers are true for
-        self._version = -1
+        self._version: tuple[int, ...] = ()
         self._answers: dict[Hashable, bool] = {}
 
     def helps(self, pod: PodInfo) -> bool:
@@ -70,7 +70,7 @@ class FreedNode:
     def _fits(self, pod: PodInfo, without: Sequence[PodInfo]) -> bool:
         """Compare a pod with the room beside nominated pods, if some pods were not there."""
         table, row = self._table, self._row
-        reserved, reserving = self._cluster.nominated_rows.taken_on(self._rows, pod)
+        reserved, reserving = self._cluster.nominated_rows.reserved_on(self._rows, pod)
         pod_count = int(table.pod_count[row]) + int(reserving[0]) - len(without)
         if pod_count >= table.allowed_pods[row]:
             return False

@@ -33,8 +33,7 @@ class ImageLocality(RowScore):
 
     def epoch(self, shape: Shape, table: NodeTable) -> Hashable:
         """How widely an image is spread over how many nodes matters to all nodes that have it."""
-        states = [table.images.find(image) for image in shape.images]
-        spread = [state and (state.size_bytes, len(state.rows)) for state in states]
+        spread = [state and state.spread for state in map(table.images.find, shape.images)]
         return len(table), *spread
 
     def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:

@@ -13,7 +13,7 @@ When to try again is told by `inter_pod_affinity_hints`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -101,19 +101,6 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
         """Apply the three rules."""
         return first_of(*self.rules(pod, nodes))
-
-    def turned_away(
-        self,
-        state: CycleState,  # noqa: ARG002
-        pod: PodInfo,
-        nodes: NodeRows,  # noqa: ARG002
-    ) -> Iterable[BoolArray]:
-        """Return those whom a rule turns away."""
-        relations = self._relations.of(pod)
-        masks = [each.near() for each in (*relations.avoided, *relations.avoiding)]
-        if relations.company:
-            masks.append(_lack_company(relations))
-        return masks
 
     def rules(self, pod: PodInfo, nodes: NodeRows) -> list[Verdict]:
         """Return what each rule says by itself, for those who want to know more than the first."""

@@ -13,12 +13,12 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.incremental import Column
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.shape import Shape
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
-from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.plugin import RowScore, ShapePreScore
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status
@@ -36,7 +36,7 @@ class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:
         self._resources = args.resources
         #: numbers of resources → how evenly each row uses them as it is
-        self._even: Recent[tuple[int, ...], CachedColumn[np.int64]] = Recent(limit=16)
+        self._even: Recent[tuple[int, ...], Column[np.int64]] = Recent(limit=16)
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeResourcesBalancedAllocation:
@@ -76,10 +76,10 @@ class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
         column = self._even.get(numbers)
         if column is None:
             table = nodes.table
-            column = self._even[numbers] = CachedColumn(
+            column = self._even[numbers] = Column(
                 table,
-                log=table.row_changes,
-                evaluate=evaluate,
+                table.row_changes,
+                evaluate,
                 evaluate_row=balance_row(numbers, table),
             )
         return column.current()[nodes.rows]

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from msgspec import Struct
@@ -21,13 +21,14 @@ from kubesched.api.labels import Selector
 from kubesched.cluster.affinity_terms import AffinityTerm, PodTerms, Role
 from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.domains import Domains
+from kubesched.cluster.incremental import Memo
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_counters import PodCounter, Selection
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.recent import Recent
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.cluster.term_counters import TermCounter
+from kubesched.errors import InvariantError
 
 #: So many different terms of pods with the same labels are remembered.
 MOST_TERMS: Final = 16
@@ -66,8 +67,6 @@ class Attraction(NamedTuple):
 class Relations(Struct, frozen=True):
     """What a pod's terms, and the terms of others about it, come to."""
 
-    #: what has to be the same for this to be true
-    stamp: tuple[int, int]
     #: pods that match all of its required terms, by the label of each term
     company: tuple[Neighbours, ...]
     #: whether it is one of those itself
@@ -88,27 +87,29 @@ class PodRelations:
         self._table = table
         self._hard_weight = hard_weight
         #: labels → terms → relations, as long as there are pods with these labels
-        self._known: WeakKeyDictionary[LabelSet, Recent[PodTerms, Relations]] = WeakKeyDictionary()
-        #: of the epoch of namespaces that they are true for
-        self._selections: Recent[tuple[AffinityTerm, ...], Selection] = Recent()
-        self._selections_epoch = -1
+        self._known: WeakKeyDictionary[LabelSet, Memo[PodTerms, Relations]] = WeakKeyDictionary()
+        counters = table.term_counters
+        self._selections: Memo[tuple[AffinityTerm, ...], Selection] = Memo(
+            self._selection_of_all, stamp=lambda: counters.epoch
+        )
 
     def of(self, pod: PodInfo) -> Relations:
         """Return the relations of a pod, as they are now."""
         of_labels = self._known.get(pod.labels)
         if of_labels is None:
-            of_labels = self._known[pod.labels] = Recent(limit=MOST_TERMS)
-        relations = of_labels.get(pod.terms)
-        if relations is None or relations.stamp != self._stamp():
-            relations = of_labels[pod.terms] = self._find(pod.terms, pod.labels)
-        return relations
+            # What the memo holds on to lives as long as the labels: it must not be these.
+            labels = ref(pod.labels)
+            of_labels = self._known[pod.labels] = Memo(
+                lambda terms: self._find(terms, labels()), stamp=self._stamp, limit=MOST_TERMS
+            )
+        return of_labels.of(pod.terms)
 
     def _stamp(self) -> tuple[int, int]:
         return self._table.term_counters.version, self._table.pod_counters.dropped
 
-    def _find(self, terms: PodTerms, labels: LabelSet) -> Relations:
-        # Taken first: counters that are made now may push others out, even of those found here.
-        stamp = self._stamp()
+    def _find(self, terms: PodTerms, labels: LabelSet | None) -> Relations:
+        if labels is None:
+            raise InvariantError("pods with these labels are gone")
         about = self._table.term_counters.about(labels)
         company: tuple[Neighbours, ...] = ()
         is_own_company = False
@@ -117,7 +118,6 @@ class PodRelations:
             company = tuple(self._by(term, counter) for term in terms.required)
             is_own_company = counter.selection.matches(labels)
         return Relations(
-            stamp,
             company,
             is_own_company,
             avoided=tuple(self._by(term, self._counter((term,))) for term in terms.required_anti),
@@ -151,14 +151,7 @@ class PodRelations:
 
     def _counter(self, terms: tuple[AffinityTerm, ...]) -> PodCounter:
         """Return the counter of existing pods that all of a pod's own terms are about."""
-        epoch = self._table.term_counters.epoch
-        if epoch != self._selections_epoch:
-            self._selections.clear()
-            self._selections_epoch = epoch
-        selection = self._selections.get(terms)
-        if selection is None:
-            selection = self._selections[terms] = self._selection_of_all(terms)
-        return self._table.pod_counter(selection)
+        return self._table.pod_counter(self._selections.of(terms))
 
     def _selection_of_all(self, terms: Sequence[AffinityTerm]) -> Selection:
         if any(each.selector.nothing for each in terms):

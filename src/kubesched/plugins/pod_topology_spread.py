@@ -16,7 +16,7 @@ When to try again is told by `pod_topology_spread_hints`.
 from __future__ import annotations
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
@@ -200,19 +200,6 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             if np.count_nonzero(too_full):
                 verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
         return first_of(*verdicts)
-
-    def turned_away(
-        self,
-        state: CycleState,
-        pod: PodInfo,
-        nodes: NodeRows,  # noqa: ARG002
-    ) -> Iterable[BoolArray]:
-        """Return the same nodes."""
-        for domains in self.hard_domains(state, pod):
-            out = domains.too_full()
-            out[0] = domains.everywhere.leaves_rows_out
-            if np.count_nonzero(out):
-                yield out.take(domains.everywhere.ids)
 
     def hard_domains(self, state: CycleState, pod: PodInfo) -> Iterator[HardDomains]:
         """Return the domains of each hard constraint of a pod."""

@@ -2,7 +2,7 @@
 
 All of it is int64 arithmetic as in Go: capacities near 2^63 wrap around when they are multiplied,
 and division is towards zero. Floats do the same in a fraction of the time as long as all amounts
-are exact in them, which those of real nodes are: `cluster/stock.py` has them ready.
+are exact in them, which those of real nodes are: `cluster/float_resource.py` has them ready.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy.typing as npt
 
 from kubesched.api.requests import is_scalar_resource
 from kubesched.cluster.arrays import BoolArray, Float64Array, Int64Array, Rows
+from kubesched.cluster.float_resource import SMALL, FloatResource
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
-from kubesched.cluster.stock import SMALL, Stock
 from kubesched.config.args import (
     LEAST_ALLOCATED,
     MAX_CUSTOM_PRIORITY_SCORE,
@@ -44,29 +44,42 @@ class Wanted(NamedTuple):
 
 
 class Usage(NamedTuple):
-    """One resource in each row: what there is, what is taken, what the pod would add."""
+    """One resource in each row, and what the pod would add."""
 
-    there: Amounts
+    allocatable: Amounts
     #: the same, at least one
     divisor: Amounts
-    taken: Amounts
-    #: whether every row has some
+    requested: Amounts
+    #: whether every row offers some
     is_everywhere: bool
     request: int
     weight: int
 
     @classmethod
-    def in_floats(cls, stock: Stock, rows: Rows, wanted: Wanted) -> Usage:
+    def in_floats(cls, floats: FloatResource, rows: Rows, wanted: Wanted) -> Usage:
         """Return it as it is kept for all rows."""
         _, request, weight = wanted
-        there, divisor, taken = stock.there[rows], stock.divisor[rows], stock.taken[rows]
-        return cls(there, divisor, taken, stock.is_everywhere, request, weight)
+        return cls(
+            floats.allocatable[rows],
+            floats.divisor[rows],
+            floats.requested[rows],
+            floats.is_everywhere,
+            request,
+            weight,
+        )
 
     @classmethod
-    def in_integers(cls, there: Int64Array, taken: Int64Array, wanted: Wanted) -> Usage:
+    def in_integers(cls, allocatable: Int64Array, requested: Int64Array, wanted: Wanted) -> Usage:
         """Return it for amounts of any size."""
         _, request, weight = wanted
-        return cls(there, np.maximum(there, 1), taken, bool(there.all()), request, weight)
+        return cls(
+            allocatable,
+            np.maximum(allocatable, 1),
+            requested,
+            bool(allocatable.all()),
+            request,
+            weight,
+        )
 
 
 #: (what would be taken with the pod, usage) → score of each row; may change the former
@@ -98,20 +111,22 @@ def usages(wanted: Sequence[Wanted], nodes: NodeRows, *, non_zero: bool) -> list
     with_default = (CPU, MEMORY) if non_zero else ()
     if nodes.are_real:
         table, rows = nodes.table, nodes.rows
-        stocks = [table.stock(each.number, non_zero=each.number in with_default) for each in wanted]
-        if all(map(_fits_floats, stocks, wanted)):
-            pairs = zip(stocks, wanted, strict=True)
-            return [Usage.in_floats(stock, rows, each) for stock, each in pairs]
+        floats = [
+            table.float_resource(each.number, non_zero=each.number in with_default)
+            for each in wanted
+        ]
+        if all(map(_fits_floats, floats, wanted)):
+            pairs = zip(floats, wanted, strict=True)
+            return [Usage.in_floats(resource, rows, each) for resource, each in pairs]
     found = []
     for each in wanted:
         of_pods = nodes.non_zero_requested if each.number in with_default else nodes.requested
-        there, taken = nodes.allocatable(each.number), of_pods(each.number)
-        found.append(Usage.in_integers(there, taken, each))
+        found.append(Usage.in_integers(nodes.allocatable(each.number), of_pods(each.number), each))
     return found
 
 
-def _fits_floats(stock: Stock, wanted: Wanted) -> bool:
-    return stock.is_small and wanted.request < SMALL
+def _fits_floats(floats: FloatResource, wanted: Wanted) -> bool:
+    return floats.is_small and wanted.request < SMALL
 
 
 def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int], Int64Array]:
@@ -127,7 +142,7 @@ def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int
 
 def least_allocated(requested: Amounts, used: Usage) -> Amounts:
     """Score the share of the capacity that stays free."""
-    free = np.subtract(used.there, requested, out=requested)
+    free = np.subtract(used.allocatable, requested, out=requested)
     np.maximum(free, 0, out=free)
     free *= MAX_NODE_SCORE
     return _quotient(free, used.divisor)
@@ -135,9 +150,9 @@ def least_allocated(requested: Amounts, used: Usage) -> Amounts:
 
 def most_allocated(requested: Amounts, used: Usage) -> Amounts:
     """Score the share of the capacity that is used."""
-    taken = np.minimum(requested, used.there, out=requested)
-    taken *= MAX_NODE_SCORE
-    return _quotient(taken, used.divisor)
+    share = np.minimum(requested, used.allocatable, out=requested)
+    share *= MAX_NODE_SCORE
+    return _quotient(share, used.divisor)
 
 
 def broken_linear(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
@@ -151,7 +166,7 @@ def _by_utilization(curve: Int64Array) -> ResourceScorer:
     def score(requested: Amounts, used: Usage) -> Amounts:
         utilization = _quotient(requested * 100, used.divisor)
         # What wraps around to less than nothing is as good as nothing.
-        percent = np.where(requested > used.there, 100, np.maximum(utilization, 0))
+        percent = np.where(requested > used.allocatable, 100, np.maximum(utilization, 0))
         scores: Int64Array = curve[percent.astype(np.intp)]
         return scores
 
@@ -189,10 +204,10 @@ def _weighted_mean(used: Sequence[Usage], rows: int, scorer: ResourceScorer) -> 
     total: Amounts | None = None
     weights: Int64Array | int = 0
     for each in used:
-        scores = scorer(each.taken + each.request, each)
+        scores = scorer(each.requested + each.request, each)
         weight: Int64Array | int = each.weight
         if not each.is_everywhere:
-            weight = np.where(each.there != 0, each.weight, 0)
+            weight = np.where(each.allocatable != 0, each.weight, 0)
         if not isinstance(weight, int) or weight != 1:
             scores *= weight
         total = scores if total is None else np.add(total, scores, out=total)
@@ -207,8 +222,8 @@ def _mean_of_positive(used: Sequence[Usage], rows: int, scorer: ResourceScorer) 
     total = np.zeros(rows, dtype=np.int64)
     weights = np.zeros(rows, dtype=np.int64)
     for each in used:
-        score = scorer(each.taken + each.request, each)
-        counts = (each.there != 0) & (score > 0)
+        score = scorer(each.requested + each.request, each)
+        counts = (each.allocatable != 0) & (score > 0)
         total += np.where(counts, score * each.weight, 0)
         weights += np.where(counts, each.weight, 0)
     # Rounded half away from zero; nothing here is negative.
@@ -234,12 +249,12 @@ class _Share:
     __slots__ = ("there", "values")
 
     def __init__(self, used: Usage) -> None:
-        self.values: Float64Array = (used.taken + used.request) / used.divisor
+        self.values: Float64Array = (used.requested + used.request) / used.divisor
         #: where there is any of it, None: everywhere
         self.there: BoolArray | None = None
         np.minimum(self.values, 1.0, out=self.values)
         if not used.is_everywhere:
-            self.there = used.there != 0
+            self.there = used.allocatable != 0
             self.values *= self.there
 
 

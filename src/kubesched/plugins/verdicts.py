@@ -6,13 +6,17 @@ candidates is the cheapest is then a question to a few arrays.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import datetime
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
+from msgspec import Struct
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, grown
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.incremental import LazyRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.status import Status
 
@@ -28,21 +32,24 @@ def importance(pod: PodInfo) -> tuple[int, str]:
     return -pod.priority, pod.pod.status.start_time or NOT_STARTED
 
 
-class Candidate:
+class Candidate(Struct, frozen=True, eq=True):
     """A node that a pod would fit on without its victims."""
 
-    __slots__ = ("cost", "row", "victims", "violations")
+    row: int
+    #: the most important first
+    victims: tuple[PodInfo, ...]
+    #: how many of them overdraw a disruption budget
+    violations: int
 
-    def __init__(self, row: int, victims: tuple[PodInfo, ...], violations: int) -> None:
-        """`victims` begin with the most important; evicting `violations` overdraws budgets."""
-        self.row = row
-        self.victims = victims
-        self.violations = violations
-        highest = victims[0].priority
-        #: what evicting them costs, the gravest first; in the end, whoever has been running for
-        #: long is dearer than whoever has just started
-        self.cost = (
-            violations,
+    @property
+    def cost(self) -> tuple[int, ...]:
+        """What evicting the victims costs, the gravest first.
+
+        In the end, a pod that has been running for long is dearer than one that has just started.
+        """
+        victims, highest = self.victims, self.victims[0].priority
+        return (
+            self.violations,
             highest,
             sum(each.priority + 2**31 for each in victims),
             len(victims),
@@ -65,27 +72,44 @@ def _start(pod: PodInfo) -> int:
 Verdict: TypeAlias = Candidate | Status
 
 
-class Verdicts:
-    """The verdicts on the rows of a table."""
+class Verdicts(LazyRows):
+    """The verdicts on the rows of a table, for pods of one signature and priority."""
 
-    def __init__(self) -> None:
-        self._verdicts: list[Verdict | None] = []
-        self._is_candidate: BoolArray = np.zeros(0, dtype=np.bool_)
-        #: [criterion, row]
-        self._costs: Int64Array = np.zeros((COSTS, 0), dtype=np.int64)
+    def __init__(self, cluster: Cluster) -> None:
+        table, self._budgets = cluster.table, cluster.budgets
+        super().__init__(table, table.row_changes, table.version_changes, cluster.nominator.changes)
+        #: finds verdicts; set by each search
+        self.look_at: Callable[[IndexArray], Iterable[tuple[int, Verdict]]]
+        #: [criterion, row], where the verdict is a candidate
+        self._costs: Int64Array
+        self._is_candidate: BoolArray
 
-    def make_room(self, size: int) -> None:
-        """Let there be so many rows."""
-        missing = size - len(self._verdicts)
-        if missing > 0:
-            self._verdicts.extend([None] * missing)
-            self._is_candidate = grown(self._is_candidate, (size,), fill=False)
-            self._costs = grown(self._costs, (COSTS, size))
+    def stamp(self) -> int:
+        """Return the state of the disruption budgets."""
+        return self._budgets.version
 
-    def put(self, verdicts: Iterable[tuple[int, Verdict]]) -> None:
-        """Take verdicts over, by row."""
-        for row, verdict in verdicts:
-            self._verdicts[row] = verdict
+    def empty(self, size: int) -> npt.NDArray[Any]:
+        """Return verdicts on so many rows."""
+        return np.full(size, None, dtype=np.object_)
+
+    def rebuild(self) -> None:
+        """Forget all verdicts."""
+        super().rebuild()
+        self._costs = np.zeros((COSTS, self._table.size), dtype=np.int64)
+        self._is_candidate = np.zeros(self._table.size, dtype=np.bool_)
+
+    def update(self, *changes: list[Any]) -> bool:
+        """Forget some verdicts."""
+        super().update(*changes)
+        if len(self._is_candidate) < self._table.size:
+            self._costs = grown(self._costs, (COSTS, self._table.size))
+            self._is_candidate = grown(self._is_candidate, (self._table.size,), fill=False)
+        return True
+
+    def compute(self, rows: IndexArray) -> None:
+        """Search for victims on some rows."""
+        for row, verdict in self.look_at(rows):
+            self.values[row] = verdict
             self._is_candidate[row] = isinstance(verdict, Candidate)
             if isinstance(verdict, Candidate):
                 self._costs[:, row] = verdict.cost
@@ -109,14 +133,12 @@ class Verdicts:
 
     def candidates(self, rows: IndexArray) -> list[Candidate]:
         """Return the candidates among `rows`."""
-        verdicts = self._verdicts
-        found = [verdicts[row] for row in rows.tolist()]
+        found = self.values[rows].tolist()
         return [each for each in found if isinstance(each, Candidate)]
 
     def refusals(self, rows: IndexArray) -> dict[int, Status]:
         """Return why rows are not candidates, for those that are not."""
-        verdicts = self._verdicts
-        found = [(row, verdicts[row]) for row in rows.tolist()]
+        found = zip(rows.tolist(), self.values[rows].tolist(), strict=True)
         return {row: verdict for row, verdict in found if isinstance(verdict, Status)}
 
 

@@ -12,15 +12,15 @@ Where pods on other nodes matter too, each node is tried out by itself.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import partial
 
 import numpy as np
 
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.known_rows import KnownRows
-from kubesched.cluster.lower_priority import LowerPriority
 from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.shape import Shape
 from kubesched.framework.cycle_state import CycleState
@@ -38,9 +38,9 @@ class VictimSearch:
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._lower: Recent[int, LowerPriority] = Recent(limit=16)
-        #: what is known of the rows, for pods of one shape and priority
-        self._known: Recent[tuple[Shape, int], tuple[KnownRows, Verdicts]] = Recent(limit=16)
+        self._preemptable_below: Recent[int, PreemptableRequests] = Recent(limit=16)
+        #: of pods of one signature and priority
+        self._verdicts: Recent[tuple[Shape, int], Verdicts] = Recent(limit=16)
 
     def search(
         self,
@@ -52,48 +52,42 @@ class VictimSearch:
         enough: int,
     ) -> Found:
         """Look at `rows` in order, until there are enough candidates, one of them harmless."""
-        search = _Search(self._cluster, evaluator, state, pod, self._lower_than(pod.priority))
+        search = _Search(self._cluster, evaluator, state, pod, self._preemptable(pod.priority))
         is_local = evaluator.is_row_local(state) and not pod.shape.host_ports
-        known, verdicts = self._known_for(pod) if is_local else self._nothing_known()
-        # Room that is kept for this very pod is taken to all others, and free to itself.
-        own_row = self._rows_kept_for(pod)
-        known[own_row] = False
+        # Where pods on other nodes matter, a verdict is good for this attempt only.
+        verdicts = self._verdicts_for(pod) if is_local else Verdicts(self._cluster)
+        verdicts.look_at = partial(search.look_at, together=is_local)
+        verdicts.refresh()
+        # What is reserved for this very pod is taken to all others, and free to itself.
+        own_row = self._row_reserved_for(pod)
+        verdicts.known[own_row] = False
         looked_at = candidates = rows[:0]
         for batch in _batches(rows, enough):
-            unknown = batch[~known[batch]]
-            if len(unknown):
-                verdicts.put(search.look_at(unknown, together=is_local))
-                known[unknown] = True
+            verdicts.ensure(batch)
             looked_at = rows[: len(looked_at) + len(batch)]
             candidates = verdicts.candidates_among(looked_at)
             if len(candidates) >= enough and verdicts.any_harmless(candidates):
                 break
-        known[own_row] = False
+        verdicts.known[own_row] = False
         return Found(verdicts, looked_at)
 
-    def _lower_than(self, priority: int) -> LowerPriority:
-        lower = self._lower.get(priority)
-        if lower is None:
-            lower = self._lower[priority] = LowerPriority(self._cluster.table, priority)
-        lower.update()
-        return lower
+    def _preemptable(self, priority: int) -> PreemptableRequests:
+        requests = self._preemptable_below.get(priority)
+        if requests is None:
+            requests = PreemptableRequests(self._cluster.table, priority)
+            self._preemptable_below[priority] = requests
+        requests.refresh()
+        return requests
 
-    def _known_for(self, pod: PodInfo) -> tuple[BoolArray, Verdicts]:
+    def _verdicts_for(self, pod: PodInfo) -> Verdicts:
         """Return what was found for pods like this one: pods elsewhere make no difference."""
         key = pod.shape.row_shape, pod.priority
-        kept = self._known.get(key)
-        if kept is None:
-            kept = self._known[key] = KnownRows(self._cluster), Verdicts()
-        known, verdicts = kept
-        verdicts.make_room(self._cluster.table.size)
-        return known.current(), verdicts
+        verdicts = self._verdicts.get(key)
+        if verdicts is None:
+            verdicts = self._verdicts[key] = Verdicts(self._cluster)
+        return verdicts
 
-    def _nothing_known(self) -> tuple[BoolArray, Verdicts]:
-        verdicts, size = Verdicts(), self._cluster.table.size
-        verdicts.make_room(size)
-        return np.zeros(size, dtype=np.bool_), verdicts
-
-    def _rows_kept_for(self, pod: PodInfo) -> list[int]:
+    def _row_reserved_for(self, pod: PodInfo) -> list[int]:
         name = self._cluster.nominator.node_of(pod.uid)
         row = None if name is None else self._cluster.table.row_of(name)
         return [] if row is None else [row]
@@ -113,7 +107,7 @@ class _Search:
         evaluator: Evaluator,
         state: CycleState,
         pod: PodInfo,
-        lower: LowerPriority,
+        lower: PreemptableRequests,
     ) -> None:
         self._table = cluster.table
         self._budgets = cluster.budgets
@@ -122,6 +116,7 @@ class _Search:
         self._pod = pod
         self._lower = lower
         self._nominated = cluster.nominated_rows
+        self._plan = evaluator.plans.plan(pod.shape.row_shape)
 
     def look_at(self, rows: IndexArray, *, together: bool) -> Iterator[tuple[int, Verdict]]:
         """Find out about rows; together only where pods on other rows make no difference."""
@@ -168,7 +163,7 @@ class _Search:
             return
         # Room that is promised to others must be left to them; whoever fits beside them fits
         # without them, too.
-        requested, pod_count = self._nominated.taken_on(rows, self._pod)
+        requested, pod_count = self._nominated.reserved_on(rows, self._pod)
         requested += self._table.requested[:, rows] - self._lower.requested[:, rows]
         pod_count += self._table.pod_count[rows] - self._lower.pod_count[rows]
         refused = self._refused(rows, requested, pod_count)
@@ -199,8 +194,8 @@ class _Search:
     def _try_in_numbers(self, row: int) -> Verdict:
         """Find the same for one row: to it arrays of one element would cost as much as to many."""
         table, lower, only = self._table, self._lower, np.array([row], dtype=np.intp)
-        requested, pod_count = self._nominated.taken_on(only, self._pod)
-        reject = self._evaluator.rejecting_one(self._pod)
+        requested, pod_count = self._nominated.reserved_on(only, self._pod)
+        reject = self._plan.rejection_of
         with table.supposing(row):
             table.requested[:, row] += requested[:, 0] - lower.requested[:, row]
             table.pod_count[row] += pod_count[0] - lower.pod_count[row]
@@ -220,8 +215,7 @@ class _Search:
         self, rows: IndexArray, requested: Int64Array, pod_count: Int64Array
     ) -> IndexArray:
         nodes = SupposedRows(self._table, rows, requested=requested, pod_count=pod_count)
-        numbers = self._evaluator.row_local_rejections(self._state, self._pod, nodes)
-        return numbers.astype(np.intp)
+        return self._plan.rejections_of(nodes).astype(np.intp)
 
     def _requests_of(self, pods: Iterable[PodInfo | None]) -> Int64Array:
         pods = list(pods)

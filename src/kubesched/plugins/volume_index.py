@@ -20,8 +20,9 @@ import numpy as np
 from kubesched.api import labels
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.cluster.arrays import Int32Array
+from kubesched.cluster.incremental import View
 from kubesched.cluster.storage import ClaimKey, Volumes
-from kubesched.errors import ObjectError, SelectorError, require
+from kubesched.errors import ObjectError, SelectorError
 from kubesched.plugins.volume_matching import (
     AVAILABLE,
     FILESYSTEM,
@@ -153,10 +154,11 @@ class _ClassVolumes:
         return iter(fitting[0]) if len(fitting) == 1 else heapq.merge(*fitting, key=_place)
 
 
-class VolumeIndex:
+class VolumeIndex(View):
     """The volumes of all classes."""
 
     def __init__(self, volumes: Volumes, *, attributes_classes: bool = True) -> None:
+        super().__init__(volumes.changes)
         self._volumes = volumes
         #: the feature gate VolumeAttributesClass
         self._attributes_classes = attributes_classes
@@ -164,8 +166,6 @@ class VolumeIndex:
         self._classes: dict[str, _ClassVolumes] = {}
         #: volume → how it was noted
         self._noted: dict[str, Candidate] = {}
-        #: of the volumes, up to which they were looked at
-        self._version = 0
 
     def candidates(self, claim: PersistentVolumeClaim) -> Candidates:
         """Return what a claim could take; raises ObjectError if the claim makes no sense."""
@@ -182,7 +182,7 @@ class VolumeIndex:
                 "error creating internal label selector for claim: "
                 f"{meta.namespace}/{meta.name}: {malformed}"
             ) from None
-        self._catch_up()
+        self.refresh()
         found = self._classes.get(claim.storage_class)
         if found is None:
             return Candidates()
@@ -210,7 +210,7 @@ class VolumeIndex:
         looked at one by one.
         """
         meta, wanted = claim.metadata, claim.spec
-        self._catch_up()
+        self.refresh()
         found = self._classes.get(claim.storage_class)
         if (
             found is None
@@ -222,15 +222,16 @@ class VolumeIndex:
         lists = found.lists_for(claim)
         return lists[0].smallest(claim, places, table_size) if len(lists) == 1 else None
 
-    def _catch_up(self) -> None:
-        changed = self._volumes.changed_since(self._version)
-        self._version = self._volumes.version
-        if changed is None:
-            self._classes.clear()
-            self._noted.clear()
-            changed = {each.metadata.name for each in self._volumes}
-        for name in changed:
+    def rebuild(self) -> None:
+        """Sort in all volumes."""
+        self._classes, self._noted = {}, {}
+        self.update([each.metadata.name for each in self._volumes])
+
+    def update(self, names: list[str]) -> bool:
+        """Sort in some volumes."""
+        for name in names:
             self._look_at(name)
+        return True
 
     def _look_at(self, name: str) -> None:
         known = self._noted.pop(name, None)
@@ -243,20 +244,16 @@ class VolumeIndex:
             candidate = self._noted[name] = Candidate(volume, capacity_nano(volume), topology)
             self._classes.setdefault(volume.storage_class, _ClassVolumes()).add(candidate)
 
-    def validate(self) -> None:
-        """Check that every volume is noted as it is, and that lists are in order."""
-        self._catch_up()
-        shown = {each.metadata.name: each for each in self._volumes}
-        require({name: each.volume for name, each in self._noted.items()} == shown, "volumes noted")
-        listed: list[str] = []
-        for each in self._classes.values():
-            for ordered in each.free.values():
-                require(ordered.keys == sorted(ordered.keys), "in order")
-                require(ordered.keys == [_place(each) for each in ordered.candidates], "places")
-                listed += [name for _, name in ordered.keys]
-            listed += [name for kept in each.kept.values() for name in kept]
-        wanted = [n for n, each in shown.items() if each.spec.claim_ref or _is_free(each)]
-        require(sorted(listed) == sorted(wanted), "each volume once")
+    @property
+    def listed(self) -> dict[str, object]:
+        """All volumes by class, as they are listed: reserved for claims, and free in order."""
+        return {
+            name: (each.kept, {kind: ordered.keys for kind, ordered in each.free.items()})
+            for name, each in self._classes.items()
+            if each.kept or each.free
+        }
+
+    derived = ("_noted", "listed")
 
 
 def _place(candidate: Candidate) -> tuple[int, str]:

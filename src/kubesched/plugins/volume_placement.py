@@ -26,6 +26,7 @@ from kubesched.api.storage import (
 )
 from kubesched.cluster.arrays import BoolArray, IndexArray
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.incremental import Memo
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.errors import ObjectError
 from kubesched.framework.status import Status, error, unresolvable
@@ -147,8 +148,9 @@ class Placer:
         self._places = TopologyRows(cluster.table)
         self._provisioner = Provisioner(cluster.storage, cluster.table, self._places)
         #: in-tree plugin → rows on which a CSI driver has taken over from it
-        self._migrated: dict[str, BoolArray] = {}
-        self._migrated_as_of: tuple[int, int] = (-1, -1)
+        self._migrated: Memo[str, BoolArray] = Memo(
+            self._rows_migrated_from, cluster.storage.csi_nodes.changes, cluster.table.node_changes
+        )
 
     def place(self, claims: PodClaims) -> Placement:
         """Look at all rows."""
@@ -183,7 +185,7 @@ class Placer:
         plugin = csi_migration.plugin_of(volume)
         if plugin is None or not csi_migration.is_counted(plugin, has_csi_node=True):
             return reachable
-        migrated = self._rows_migrated_from(plugin)
+        migrated = self._migrated.of(plugin)
         if not migrated.any():
             return reachable
         everywhere = np.ones(self._table.size, dtype=np.bool_)
@@ -205,18 +207,11 @@ class Placer:
         return self._topologies.of(selector)(NodeRows.all_of(self._table))
 
     def _rows_migrated_from(self, plugin: str) -> BoolArray:
-        csi_nodes, table = self._storage.csi_nodes, self._table
-        as_of = (csi_nodes.version, table.node_changes.position)
-        if as_of != self._migrated_as_of:
-            self._migrated_as_of = as_of
-            self._migrated.clear()
-        rows = self._migrated.get(plugin)
-        if rows is None:
-            rows = self._migrated[plugin] = np.zeros(table.size, dtype=np.bool_)
-            for csi_node in csi_nodes:
-                row = table.row_of(csi_node.metadata.name)
-                if row is not None:
-                    rows[row] = csi_migration.is_migrated_on(plugin, csi_node)
+        rows = np.zeros(self._table.size, dtype=np.bool_)
+        for csi_node in self._storage.csi_nodes:
+            row = self._table.row_of(csi_node.metadata.name)
+            if row is not None:
+                rows[row] = csi_migration.is_migrated_on(plugin, csi_node)
         return rows
 
     # --- volumes to be found or made --------------------------------------------------------------

@@ -23,6 +23,7 @@ from kubesched.api.storage import (
     TopologySelectorTerm,
 )
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
+from kubesched.cluster.incremental import View
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.recent import Recent
@@ -110,6 +111,10 @@ class _ClassSpace:
         self._pairs.remove(place)
         self._shown = self._limit_column = None
 
+    def listed(self) -> dict[CapacityKey, CSIStorageCapacity]:
+        """Return all capacities."""
+        return dict(zip(self._keys, self._capacities, strict=True))
+
     def for_volume_of(self, size_bytes: int, table_size: int) -> Space:
         """Return the first capacity for each row that allows a volume of a size."""
         if self._shown is None:
@@ -124,38 +129,47 @@ class _ClassSpace:
         return Space(self._shown, numbers)
 
 
-class _Spaces:
-    """What is left of the classes that somebody asked about, as capacities come, change and go."""
+class Spaces(View):
+    """What is left of the classes that were asked for, as capacities come, change and go."""
+
+    derived = ("listed", "_noted")
 
     def __init__(self, capacities: Capacities, places: TopologyRows) -> None:
+        super().__init__(capacities.changes)
         self._capacities = capacities
         self._places = places
         self._topologies = Topologies()
+        #: names of classes
+        self._asked: set[str] = set()
         self._classes: dict[str, _ClassSpace] = {}
         #: capacity → the class under which it is noted
         self._noted: dict[CapacityKey, str] = {}
-        #: of the capacities, up to which they were looked at
-        self._version = capacities.version
 
     def of_class(self, class_name: str) -> _ClassSpace:
         """Return what is left of a class."""
-        self._catch_up()
-        found = self._classes.get(class_name)
-        if found is None:
-            found = self._classes[class_name] = _ClassSpace(self._places)
-            for each in self._capacities.of_class(class_name):
-                self._look_at(self._capacities.key_of(each))
-        return found
+        if class_name not in self._asked:
+            self._asked.add(class_name)
+            self.forget()
+        self.refresh()
+        return self._classes[class_name]
 
-    def _catch_up(self) -> None:
-        changed = self._capacities.changed_since(self._version)
-        self._version = self._capacities.version
-        if changed is None:
-            self._classes.clear()
-            self._noted.clear()
-            return
-        for key in changed:
+    @property
+    def listed(self) -> dict[str, dict[CapacityKey, CSIStorageCapacity]]:
+        """All capacities, by class."""
+        return {name: space.listed() for name, space in self._classes.items()}
+
+    def rebuild(self) -> None:
+        """Look up all classes that were asked for."""
+        self._noted = {}
+        self._classes = {name: _ClassSpace(self._places) for name in self._asked}
+        for name in self._asked:
+            self.update([self._capacities.key_of(each) for each in self._capacities.of_class(name)])
+
+    def update(self, keys: list[CapacityKey]) -> bool:
+        """Note what changed of the classes that were asked for."""
+        for key in keys:
             self._look_at(key)
+        return True
 
     def _look_at(self, key: CapacityKey) -> None:
         capacity = self._capacities.get(*key)
@@ -180,7 +194,7 @@ class Provisioner:
         self._storage = storage
         self._table = table
         self._topologies: Recent[tuple[TopologySelectorTerm, ...], Topology] = Recent()
-        self._spaces = _Spaces(storage.capacities, places)
+        self._spaces = Spaces(storage.capacities, places)
 
     def where(self, claim: PersistentVolumeClaim) -> Provisioning:
         """Tell where a volume can be made for a claim; raises ObjectError if it has no class."""

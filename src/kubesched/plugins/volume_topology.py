@@ -22,11 +22,12 @@ from kubesched.api.labels import Requirement
 from kubesched.api.meta import LabelSelector
 from kubesched.api.storage import TopologySelectorTerm
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
+from kubesched.cluster.incremental import View
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import LabelMatch
 from kubesched.cluster.node_table import LabelColumn, NodeTable
 from kubesched.cluster.recent import Recent
-from kubesched.errors import SelectorError
+from kubesched.errors import SelectorError, require
 
 #: So many values are compared one by one.
 FEW_VALUES = 4
@@ -187,24 +188,25 @@ class _RowsByValue:
         return ordered[self._starts[number] : self._starts[number + 1]]
 
 
-class TopologyRows:
+class TopologyRows(View):
     """Rows by topology, for many topologies of few rows each; remembered while labels stay."""
 
+    derived = ("size",)
+
     def __init__(self, table: NodeTable) -> None:
+        super().__init__(table.node_changes)
         self._table = table
         #: all labels that answers so far depend on
         self._by_label: dict[str, _RowsByValue] = {}
         self._stamps = count(1)
         #: answers so far
         self._rows: dict[Topology | None, IndexArray] = {}
-        #: position in the log of node changes, and number of rows, as of which all that holds
-        self._position = -1
-        self._size = 0
+        #: the number of rows as of which all that holds
+        self.size = 0
 
     def rows(self, topology: Topology | None) -> IndexArray:
         """Return the rows that match, not to be changed; None matches all."""
-        if self._table.node_changes.position != self._position:
-            self._forget_outdated()
+        self.refresh()
         found = self._rows.get(topology)
         if found is None:
             if len(self._rows) >= REMEMBERED:
@@ -212,11 +214,10 @@ class TopologyRows:
             found = self._rows[topology] = self._find(topology)
         return found
 
-    def stamp(self, key: str | None) -> int:
+    def version_of(self, key: str | None) -> int:
         """Return a number that changes when a label does on some row; None: when rows come."""
-        if self._table.node_changes.position != self._position:
-            self._forget_outdated()
-        return self._size if key is None else self._index(key).stamp
+        self.refresh()
+        return self.size if key is None else self._index(key).stamp
 
     def _find(self, topology: Topology | None) -> IndexArray:
         if topology is None:
@@ -236,9 +237,8 @@ class TopologyRows:
             index = self._by_label[key] = _RowsByValue(column, self._table.size, stamp)
         return index
 
-    def _forget_outdated(self) -> None:
-        """Most changes of nodes are none of labels, and leave everything as it is."""
-        self._position = self._table.node_changes.position
+    def rebuild(self) -> None:
+        """Forget what changed: most changes of nodes are none of labels, and leave all as it is."""
         size = self._table.size
         outdated = [
             key
@@ -247,9 +247,17 @@ class TopologyRows:
         ]
         for key in outdated:
             del self._by_label[key]
-        if outdated or size != self._size:
-            self._rows.clear()
-        self._size = size
+        if outdated or size != self.size:
+            self._rows = {}
+        self.size = size
+
+    def validate(self) -> None:
+        """Find all answers anew."""
+        self.refresh()
+        everywhere = NodeRows.all_of(self._table)
+        for topology, rows in self._rows.items():
+            found = np.ones(len(everywhere)) if topology is None else topology(everywhere)
+            require(np.array_equal(np.sort(rows), np.flatnonzero(found)), "rows of a topology")
 
 
 class RowPairs:
@@ -285,7 +293,7 @@ class RowPairs:
         self._catch_up()
         rows = self._places.rows(topology)
         for key in _depends_on(topology):
-            self._stamps.setdefault(key, self._places.stamp(key))
+            self._stamps.setdefault(key, self._places.version_of(key))
         self._topologies.insert(place, topology)
         self._found.insert(place, rows)
         self._total += len(rows)
@@ -328,11 +336,11 @@ class RowPairs:
         return np.repeat(np.arange(first, len(self)), counts), self._rows[start:]
 
     def _catch_up(self) -> None:
-        stamp = self._places.stamp
-        changed = {key for key, noted in self._stamps.items() if stamp(key) != noted}
+        version_of = self._places.version_of
+        changed = {key for key, noted in self._stamps.items() if version_of(key) != noted}
         if not changed:
             return
-        self._stamps.update({key: stamp(key) for key in changed})
+        self._stamps.update({key: version_of(key) for key in changed})
         for place, topology in enumerate(self._topologies):
             if not changed.isdisjoint(_depends_on(topology)):
                 self._found[place] = self._places.rows(topology)
@@ -341,5 +349,5 @@ class RowPairs:
 
 
 def _depends_on(topology: Topology | None) -> frozenset[str | None]:
-    """Return what the rows of a topology depend on, as `TopologyRows.stamp` knows it."""
+    """Return what the rows of a topology depend on, as `TopologyRows.version_of` knows it."""
     return (topology and topology.keys) or _NUMBER_OF_ROWS

@@ -19,10 +19,10 @@ from kubesched.api.storage import (
 )
 from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.incremental import Column
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
-from kubesched.framework.cached_column import CachedColumn
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
@@ -72,7 +72,7 @@ class VolumeZone(PreFilter, Filter):
         self._table = cluster.table
         self._storage = cluster.storage
         #: conditions → rows that do not meet them
-        self._rejected: Recent[Conditions, CachedColumn[np.bool_]] = Recent(256)
+        self._rejected: Recent[Conditions, Column[np.bool_]] = Recent(256)
 
     @classmethod
     def create(cls, context: PluginContext) -> VolumeZone:
@@ -143,12 +143,12 @@ class VolumeZone(PreFilter, Filter):
             column = self._rejected[conditions] = self._column(conditions)
         return reject(column.current()[nodes.rows], OTHER_ZONE)
 
-    def _column(self, conditions: Conditions) -> CachedColumn[np.bool_]:
+    def _column(self, conditions: Conditions) -> Column[np.bool_]:
         # Labels come from the node object alone, so what is said of a row holds until that changes.
-        return CachedColumn(
+        return Column(
             self._table,
-            log=self._table.node_changes,
-            evaluate=lambda nodes: elsewhere(conditions, nodes),
+            self._table.node_changes,
+            lambda nodes: elsewhere(conditions, nodes),
         )
 
 

@@ -146,15 +146,15 @@ class Decider:
             return False
         state = CycleState()
         try:
-            rows = framework.evaluator.find_feasible(state, pod)
-            if isinstance(rows, Diagnosis) or row not in rows:
+            found = framework.evaluator.filter(state, pod)
+            if isinstance(found, Diagnosis) or row not in found.nodes.row_numbers():
                 return False
             if not framework.plugins.score:
                 return True
-            scores = framework.evaluator.total_scores(state, pod, rows)
+            totals = framework.evaluator.score(state, pod, found).totals()
         except AttemptError:
             return False
-        return bool(scores[rows == row][0] == scores.max())
+        return bool(totals[found.nodes.row_numbers() == row][0] == totals.max())
 
 
 def _outcome(decision: Decision, victims: tuple[str, ...]) -> Outcome:

@@ -1,18 +1,21 @@
-"""The scheduling cycle: one pod, all nodes, one decision. Synchronous, and reads only columns."""
+"""The scheduling cycle: one pod, all nodes, one decision. Synchronous, and reads only columns.
+
+filter ──> sample ──> score ──> pick ──> Decision
+   └─ none ─> PostFilter ──────────────> Decision
+"""
 
 from __future__ import annotations
 
 import random
 
-import numpy as np
 from msgspec import Struct
 
-from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
+from kubesched.framework.evaluation import FeasibleNodes
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from kubesched.scheduler.sampling import NodeSampler, enough_nodes
@@ -38,54 +41,29 @@ class SchedulingCycle:
 
     def __init__(self, cluster: Cluster, *, seed: int | None = None) -> None:
         self._cluster = cluster
-        self._sampler = NodeSampler(cluster.table)
-        #: settles ties between equally good nodes; the same seed gives the same placements
-        self._rng = random.Random(seed)  # noqa: S311 (spreads pods, hides nothing)
-
-    @property
-    def rng(self) -> random.Random:
-        """What settles ties: the next choice depends on where it stands."""
-        return self._rng
-
-    @property
-    def sampler(self) -> NodeSampler:
-        """What remembers where the next search starts."""
-        return self._sampler
+        #: remembers where the next search starts
+        self.sampler = NodeSampler(cluster.table)
+        #: chooses among equally good nodes; the same seed gives the same placements
+        self.rng = random.Random(seed)  # noqa: S311 (spreads pods, hides nothing)
 
     def schedule(self, framework: Framework, pod: PodInfo) -> Decision:
         """Choose a node for a pod, or say why there is none."""
         state = CycleState()
         if len(self._cluster.table) == 0:
             return self.without_nodes(state)
+        evaluator = framework.evaluator
         try:
-            ranked = self._rank(framework, state, pod)
-            if ranked is not None:
-                return ranked
-            found = self.find(framework, state, pod)
+            found = evaluator.filter(state, pod)
             if isinstance(found, Diagnosis):
-                return self.explain(framework, state, pod, found)
-            rows, evaluated = found
-            if len(rows) == 1:
-                row = int(rows[0])
+                return self.post_filter(framework, state, pod, found)
+            found, evaluated = self.sample(framework, found)
+            if len(found) == 1:
+                row = found.nodes.row_numbers().item()
             else:
-                row = self.pick(rows, framework.evaluator.total_scores(state, pod, rows))
+                row = evaluator.score(state, pod, found).pick(self.rng)
         except AttemptError as failed:
             return Decision(failed.status, state, nominated_node="")
-        return self.chosen(state, row, evaluated=evaluated, feasible=len(rows))
-
-    def _rank(self, framework: Framework, state: CycleState, pod: PodInfo) -> Decision | None:
-        """Choose a node by totals that are kept, where that can be done; it is the same node."""
-        if not framework.ranks_all_nodes or pod.pod.status.nominated_node_name:
-            return None
-        ranked = framework.evaluator.ranker.rank(state, pod)
-        if ranked is None:
-            return None
-        table = self._cluster.table
-        best = ranked.best()
-        # The same choice as among nodes in their order.
-        number = self._rng.randrange(len(best)) if ranked.feasible > 1 else 0
-        row = best.nth(number, table.order)
-        return self.chosen(state, row, evaluated=len(table), feasible=ranked.feasible)
+        return self.chosen(state, row, evaluated=evaluated, feasible=len(found))
 
     # --- steps ------------------------------------------------------------------------------
 
@@ -93,26 +71,20 @@ class SchedulingCycle:
         """Return what to say when there are no nodes at all."""
         return Decision(unresolvable(NO_NODES_AVAILABLE), state, nominated_node="")
 
-    def find(
-        self, framework: Framework, state: CycleState, pod: PodInfo, *, all_matter: bool = False
-    ) -> tuple[IndexArray, int] | Diagnosis:
-        """Return feasible rows and how many nodes were looked at, or why there are none.
+    def sample(
+        self, framework: Framework, found: FeasibleNodes, *, all_matter: bool = False
+    ) -> tuple[FeasibleNodes, int]:
+        """Return as many feasible nodes as are to be scored, and how many were looked at.
 
-        One is enough if nothing tells feasible nodes apart, unless the caller says `all_matter`.
+        One is enough if no plugin tells feasible nodes apart, unless the caller says `all_matter`.
         """
-        found = framework.evaluator.find_feasible(state, pod)
-        if isinstance(found, Diagnosis):
-            return found
+        total, enough = len(self._cluster.table), 1
         if framework.plugins.score or all_matter:
-            enough = enough_nodes(len(self._cluster.table), framework.percentage_of_nodes_to_score)
-        else:
-            enough = 1
-        return self._sampler.sample(found, enough)
-
-    def pick(self, rows: IndexArray, total: Int64Array) -> int:
-        """Return one of the rows with the highest total."""
-        best = np.flatnonzero(total == total.max())
-        return int(rows[best[self._rng.randrange(len(best))]])
+            enough = enough_nodes(total, framework.percentage_of_nodes_to_score)
+        if len(found) <= enough:
+            return found, total
+        rows, looked_at = self.sampler.sample(found.rows(), enough)
+        return found.narrowed(rows), looked_at
 
     def chosen(self, state: CycleState, row: int, *, evaluated: int, feasible: int) -> Decision:
         """Return the decision for a row."""
@@ -124,10 +96,10 @@ class SchedulingCycle:
             feasible_nodes=feasible,
         )
 
-    def explain(
+    def post_filter(
         self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> Decision:
-        """Return the decision for a pod that fits nowhere, after trying to make room for it."""
+        """Run PostFilter, which may preempt other pods, for a pod that fits nowhere."""
         nominated: str | None = ""
         if framework.plugins.post_filter:
             result = framework.post_filter(state, pod, diagnosis)

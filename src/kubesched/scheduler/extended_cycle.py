@@ -16,6 +16,7 @@ from kubesched.errors import ClientError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.evaluation import FeasibleNodes
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
 from kubesched.plugins.default_preemption import NARROWED, DefaultPreemption
@@ -48,25 +49,28 @@ class ExtendedCycle:
             return Decision(error(str(failed)), state, nominated_node="")
 
     async def _schedule(self, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:
-        # One feasible node is enough only if nobody filters or scores after us.
+        # One feasible node is enough only if no extender filters or scores after the plugins.
         all_matter = self._extenders.has_filters or self._extenders.has_prioritizers
-        found = self._cycle.find(framework, state, pod, all_matter=all_matter)
+        found = framework.evaluator.filter(state, pod)
         if isinstance(found, Diagnosis):
-            return await self._explain(framework, state, pod, found)
-        rows, evaluated = found
-        names = [self._table.name_at(row) for row in rows.tolist()]
+            return await self._post_filter(framework, state, pod, found)
+        found, evaluated = self._cycle.sample(framework, found, all_matter=all_matter)
+        names = [self._table.name_at(row) for row in found.rows().tolist()]
         verdict = await self._extenders.filter(pod.pod, names)
         left = self._rows(verdict.feasible)
         if not len(left):
             diagnosis = self._diagnose(framework, state, pod, verdict.rejected)
-            return await self._explain(framework, state, pod, diagnosis)
-        row = int(left[0]) if len(left) == 1 else await self._best(framework, state, pod, left)
+            return await self._post_filter(framework, state, pod, diagnosis)
+        if len(left) == 1:
+            row = left.item()
+        else:
+            row = await self._best(framework, state, pod, found.narrowed(left))
         return self._cycle.chosen(state, row, evaluated=evaluated, feasible=len(left))
 
-    async def _explain(
+    async def _post_filter(
         self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> Decision:
-        """Let extenders narrow down who may be evicted, before anybody is."""
+        """Let extenders narrow down the victims before PostFilter preempts any."""
         plugin = framework.plugins.instances.get(DefaultPreemption.name)
         if (
             self._extenders.has_preemptors
@@ -77,7 +81,7 @@ class ExtendedCycle:
             candidates = plugin.find(state, pod, diagnosis).candidates
             if candidates:
                 state.write(NARROWED, await self._narrow(pod, candidates))
-        return self._cycle.explain(framework, state, pod, diagnosis)
+        return self._cycle.post_filter(framework, state, pod, diagnosis)
 
     async def _narrow(self, pod: PodInfo, candidates: list[Candidate]) -> list[Candidate]:
         offered = {
@@ -105,16 +109,19 @@ class ExtendedCycle:
         return None if row is None else [each.pod for each in self._table.pods[row].values()]
 
     async def _best(
-        self, framework: Framework, state: CycleState, pod: PodInfo, rows: IndexArray
+        self, framework: Framework, state: CycleState, pod: PodInfo, found: FeasibleNodes
     ) -> int:
-        total = framework.evaluator.total_scores(state, pod, rows)
+        scored = framework.evaluator.score(state, pod, found)
+        rows, total = found.nodes.row_numbers(), scored.totals()
         names = [self._table.name_at(row) for row in rows.tolist()]
         extra = await self._extenders.prioritize(pod.pod, names)
         total = total + np.array([extra.get(name, 0) for name in names], dtype=np.int64)
         still_there = np.isin(rows, self._rows(names))
         if not still_there.any():
             raise AttemptError(error("all nodes in question went away while extenders were asked"))
-        return self._cycle.pick(rows[still_there], total[still_there])
+        rows, total = rows[still_there], total[still_there]
+        best = rows[total == total.max()]
+        return best.item(self._cycle.rng.randrange(len(best)))
 
     def _rows(self, names: list[str]) -> IndexArray:
         found = (self._table.row_of(name) for name in names)

@@ -53,7 +53,7 @@ class QueueCheck:
         #: uids of the pods that this round has still to look at
         self._round: deque[str] = deque()
         #: the state of the cluster when the round began
-        self._version = -1
+        self._version: tuple[int, ...] = ()
         #: by how much the last step overdrew its budget
         self._debt_s = 0.0
         #: uid → when we woke the pod
@@ -112,13 +112,13 @@ class QueueCheck:
         for watch in watches:
             watch.begin(pod.info)
         try:
-            found = framework.evaluator.look_for_feasible(CycleState(), pod.info)
+            found = framework.evaluator.look(CycleState(), pod.info)
         except AttemptError:
             return
         finally:
             for watch in watches:
                 watch.end()
-        if isinstance(found, Diagnosis) or len(found) == 0:
+        if isinstance(found, Diagnosis):
             return
         rejectors = sorted(pod.rejectors)
         self.missed.update(rejectors)

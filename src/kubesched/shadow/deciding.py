@@ -65,9 +65,10 @@ def decide(
         return Unplaced(NO_NODES_AVAILABLE)
     state = CycleState()
     try:
-        found = framework.evaluator.find_feasible(state, pod)
-        if isinstance(found, Diagnosis):
-            return _unplaced(framework, state, pod, found, evictor if preempt else None)
+        feasible = framework.evaluator.filter(state, pod)
+        if isinstance(feasible, Diagnosis):
+            return _unplaced(framework, state, pod, feasible, evictor if preempt else None)
+        found = feasible.rows()
         if len(found) == 1:
             # There is nothing to choose, and plugins that score are not asked.
             return Placed(state, found, np.zeros(1, dtype=np.int64), ())

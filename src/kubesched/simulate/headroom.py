@@ -92,12 +92,13 @@ def _report(
 def _counted(world: World, framework: Framework, info: PodInfo) -> dict[str, int] | None:
     """Return how many copies each node takes, None if nodes cannot be looked at one by one."""
     evaluator, state = framework.evaluator, CycleState()
-    rows = evaluator.look_for_feasible(state, info)
-    if isinstance(rows, Diagnosis):
+    found = evaluator.look(state, info)
+    if isinstance(found, Diagnosis):
         return None  # the placer says why
     if not _each_for_itself(world, framework, info, state):
         return None
-    counts = _most_copies(world, framework, state, info, rows)
+    rows = found.rows()
+    counts = _most_copies(world, framework, info, rows)
     return {
         world.table.name_at(row): count
         for row, count in zip(rows.tolist(), counts.tolist(), strict=True)
@@ -126,11 +127,9 @@ def _takes_resources_only(
     return own_only and not info.shape.host_ports and not len(world.cluster.nominator)
 
 
-def _most_copies(
-    world: World, framework: Framework, state: CycleState, info: PodInfo, rows: IndexArray
-) -> Int64Array:
+def _most_copies(world: World, framework: Framework, info: PodInfo, rows: IndexArray) -> Int64Array:
     """Return how many copies each row takes, as far as its own filters are concerned."""
-    table = world.table
+    table, plan = world.table, framework.evaluator.plans.plan(info.shape.row_shape)
     info.requests.resolve(table.resources)
     one = np.zeros((len(table.resources), 1), dtype=np.int64)
     one[info.requests.numbers, 0] = info.requests.vector
@@ -142,7 +141,7 @@ def _most_copies(
             requested=table.requested[:, rows] + one * copies,
             pod_count=table.pod_count[rows] + copies,
         )
-        refused = framework.evaluator.row_local_rejections(state, info, nodes)
+        refused = plan.rejections_of(nodes)
         passing: np.ndarray[tuple[int], np.dtype[np.bool_]] = refused == 0
         return passing
 
@@ -165,7 +164,7 @@ def _spread(world: World, framework: Framework, info: PodInfo) -> tuple[dict[str
     None if there is another one, or anything else that concerns more than a node by itself.
     """
     state = CycleState()
-    if isinstance(framework.evaluator.look_for_feasible(state, info), Diagnosis):
+    if isinstance(framework.evaluator.look(state, info), Diagnosis):
         return None  # the placer says why
     wide = [
         plugin
@@ -178,7 +177,7 @@ def _spread(world: World, framework: Framework, info: PodInfo) -> tuple[dict[str
     domains = list(wide[0].hard_domains(state, info))
     if len(domains) != 1 or not _takes_resources_only(world, framework, info, state):
         return None
-    most = _most_copies(world, framework, state, info, rows)
+    most = _most_copies(world, framework, info, rows)
     [found] = domains
     of_nodes = found.everywhere.ids[rows]
     most[of_nodes == 0] = 0

@@ -60,15 +60,12 @@ class Placer:
             return Outcome(message=gate.message)
         state = CycleState()
         try:
-            node_name: str | Diagnosis | None = self._ranked(framework, state, info)
-            if node_name is None:
-                state = CycleState()
-                node_name = self._choose(framework, state, info)
+            found = self._choose(framework, state, info)
         except AttemptError as failed:
             return Outcome(message=failed.status.message)
-        if isinstance(node_name, Diagnosis):
-            return Outcome(message=node_name.message())
-        return self._put(framework, state, info, node_name) if node_name else _no_nodes()
+        if isinstance(found, Diagnosis):
+            return Outcome(message=found.message())
+        return self._put(framework, state, info, found) if found else _no_nodes()
 
     def framework_of(self, pod: Pod) -> Framework:
         """Return the profile of a pod; the first one stands in for those that are not there."""
@@ -76,35 +73,25 @@ class Placer:
         found = frameworks.get(pod.spec.scheduler_name)
         return next(iter(frameworks.values())) if found is None else found
 
-    def _ranked(self, framework: Framework, state: CycleState, info: PodInfo) -> str | None:
-        """Choose by totals that are kept, as the scheduling cycle does where that can be done.
+    def _choose(self, framework: Framework, state: CycleState, info: PodInfo) -> str | Diagnosis:
+        """Choose a node as the scheduling cycle does.
 
-        Ties are settled among rows as they are, not in the order of nodes: after each change of
-        nodes that order has to be found anew, and all that matters here is that it stays the same.
+        But among equally good ones by the order of rows, not of nodes: the latter has to be found
+        anew after each change of nodes, and all that matters here is that it stays the same.
         """
         table = self._cluster.table
-        if not framework.ranks_all_nodes or not len(table) or info.pod.status.nominated_node_name:
-            return None
-        ranked = framework.evaluator.ranker.rank(state, info)
-        if ranked is None:
-            return None
-        rows = ranked.nodes.row_numbers()
-        if ranked.feasible == 1:
-            return table.name_at(int(rows[0]))
-        return table.name_at(self._cycle.pick(rows, ranked.totals))
-
-    def _choose(self, framework: Framework, state: CycleState, info: PodInfo) -> str | Diagnosis:
-        if not len(self._cluster.table):
+        if not len(table):
             return ""
-        found = self._cycle.find(framework, state, info)
+        found = framework.evaluator.filter(state, info)
         if isinstance(found, Diagnosis):
             return found
-        rows, _ = found
-        if len(rows) == 1:
-            row = int(rows[0])
-        else:
-            row = self._cycle.pick(rows, framework.evaluator.total_scores(state, info, rows))
-        return self._cluster.table.name_at(row)
+        found, _ = self._cycle.sample(framework, found)
+        rows = found.nodes.row_numbers()
+        if len(rows) > 1:
+            totals = framework.evaluator.score(state, info, found).totals()
+            rows = rows[totals == totals.max()]
+        row = rows.item(self._cycle.rng.randrange(len(rows)) if len(found) > 1 else 0)
+        return table.name_at(row)
 
     def _put(
         self, framework: Framework, state: CycleState, info: PodInfo, node_name: str

@@ -216,9 +216,10 @@ class Workbench:
     def _scores(self, info: PodInfo) -> tuple[tuple[ScoreColumn, ...], dict[str, int]]:
         evaluator, state = self.framework.evaluator, CycleState()
         try:
-            rows = evaluator.look_for_feasible(state, info)
-            if isinstance(rows, Diagnosis) or len(rows) < 2:
+            feasible = evaluator.look(state, info)
+            if isinstance(feasible, Diagnosis) or len(feasible) < 2:
                 return (), {}
+            rows = feasible.rows()
             found = evaluator.plugin_scores(state, info, rows)
         except AttemptError:
             return (), {}
@@ -237,10 +238,10 @@ class Workbench:
         evaluator, table, state = self.framework.evaluator, self.cluster.table, CycleState()
         refused: dict[str, str] = {}
         try:
-            found = evaluator.look_for_feasible(state, info)
+            found = evaluator.look(state, info)
             if isinstance(found, Diagnosis) and found.pre_filter is not None:
                 return {}
-            feasible = set() if isinstance(found, Diagnosis) else set(found.tolist())
+            feasible = set() if isinstance(found, Diagnosis) else set(found.rows().tolist())
             for row in table.order.rows().tolist():
                 if row not in feasible:
                     status = evaluator.status_on(state, info, row)

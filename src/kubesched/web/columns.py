@@ -19,6 +19,7 @@ import numpy.typing as npt
 from kubesched.api import names
 from kubesched.api.core import Node
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.incremental import View
 from kubesched.cluster.node_order import zone_of
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.vocabulary import Lookup
@@ -29,13 +30,14 @@ ObjectArray = npt.NDArray[Any]
 _NONE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 
 
-class NodeColumns:
-    """All nodes of a table, in the order of the page."""
+class NodeColumns(View):
+    """All nodes of a table, in the order of the page; `version` is the one that browsers know."""
+
+    derived = ("_rows", "_places", "_order", "_names", "_zones", "_ready", "_resources")
 
     def __init__(self, table: NodeTable) -> None:
+        super().__init__(table.row_changes, table.node_changes)
         self._table = table
-        #: grows with every refresh that finds something changed
-        self.version = 0
         #: version since which the same nodes are in the same order
         self._laid_out = 0
         #: rows in the order of the page
@@ -52,8 +54,6 @@ class NodeColumns:
         self._changed: Int64Array = np.zeros(0, np.int64)
         self._taint_count = Lookup(table.taint_sets, len, np.int64)
         self._resources: tuple[str, ...] = ()
-        #: how far the logs of the table were read
-        self._nodes_read = self._rows_read = -1
 
     @property
     def resources(self) -> tuple[str, ...]:
@@ -61,23 +61,29 @@ class NodeColumns:
         self.refresh()
         return self._resources
 
-    def refresh(self) -> int:
+    def current_version(self) -> int:
         """Take notice of what changed; return the version."""
-        table = self._table
-        if table.row_changes.position == self._rows_read:
-            return self.version
-        changed = table.row_changes.rows_since(self._rows_read) if self._rows_read >= 0 else None
-        nodes = table.node_changes.rows_since(self._nodes_read) if self._nodes_read >= 0 else None
-        self._rows_read = table.row_changes.position
-        self._nodes_read = table.node_changes.position
-        self.version += 1
-        everything = np.arange(table.size, dtype=np.intp)
-        self._grow(table.size)
-        self._changed[everything if changed is None else changed] = self.version
-        nodes = everything if nodes is None else nodes
-        if len(nodes):
-            self._look_at(nodes)
+        self.refresh()
         return self.version
+
+    def rebuild(self) -> None:
+        """Read all nodes."""
+        before = self._order, self._resources, self._laid_out
+        self._rows, self._places, self._order = _NONE, [], []
+        self._names, self._zones = np.zeros(0, np.object_), np.zeros(0, np.object_)
+        self._ready, self._changed = np.zeros(0, np.int64), np.zeros(0, np.int64)
+        everything = list(range(self._table.size))
+        self.update(everything, everything)
+        if (self._order, self._resources) == before[:2]:
+            self._laid_out = before[2]
+
+    def update(self, rows: list[int], nodes: list[int]) -> bool:
+        """Mark rows as changed, and read nodes that changed."""
+        self._grow(self._table.size)
+        self._changed[rows] = self.version + 1
+        if nodes:
+            self._look_at(nodes)
+        return True
 
     def all(self) -> AllNodes:
         """Return all nodes."""
@@ -113,10 +119,10 @@ class NodeColumns:
             self._ready = np.append(self._ready, np.zeros(missing, np.int64))
             self._changed = np.append(self._changed, np.zeros(missing, np.int64))
 
-    def _look_at(self, rows: IndexArray) -> None:
+    def _look_at(self, rows: list[int]) -> None:
         """Read what is not in the arrays of the table off nodes that changed."""
         moved = False
-        for row in rows.tolist():
+        for row in rows:
             node = self._table.nodes[row]
             place = None if node is None else (zone_of(node)[1], node.metadata.name)
             if place != self._places[row]:
@@ -127,7 +133,7 @@ class NodeColumns:
         if moved or offered != self._resources:
             self._resources = offered
             self._rows = np.array([row for _, _, row in self._order], dtype=np.intp)
-            self._laid_out = self.version
+            self._laid_out = self.version + 1
 
     def _place(self, row: int, place: tuple[str, str] | None) -> None:
         old = self._places[row]

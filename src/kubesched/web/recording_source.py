@@ -51,7 +51,7 @@ class _Frozen:
         self._all = NodeColumns(table).all()
         self.resources = tuple(self._all.resources)
 
-    def refresh(self) -> int:
+    def current_version(self) -> int:
         """Return the version, which stays the same."""
         return self._all.version
 

@@ -39,7 +39,7 @@ class Columns(Protocol):
     def resources(self) -> tuple[str, ...]:
         """The resources that some node offers."""
 
-    def refresh(self) -> int:
+    def current_version(self) -> int:
         """Take notice of what changed; return the version."""
 
     def all(self) -> AllNodes:

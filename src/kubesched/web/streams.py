@@ -156,7 +156,7 @@ class Streams:
 
     def _nodes(self, state: State, version: int) -> tuple[int, bytes]:
         """Return the version of the nodes, and what changed since the one given; b"" if nothing."""
-        now = state.columns.refresh()
+        now = state.columns.current_version()
         known = self._known(f"nodes {now}", version)
         if known is None:
             told = state.columns.since(version)

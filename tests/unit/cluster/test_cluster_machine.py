@@ -101,8 +101,8 @@ class ClusterMachine(RuleBasedStateMachine):
         self.cluster.table.label_column(key)
 
     @rule(number=st.integers(0, 1), non_zero=st.booleans())
-    def ask_for_a_stock(self, number: int, non_zero: bool) -> None:
-        self.cluster.table.stock(number, non_zero=non_zero)
+    def ask_for_a_resource_in_floats(self, number: int, non_zero: bool) -> None:
+        self.cluster.table.float_resource(number, non_zero=non_zero)
 
     # --- pods ---------------------------------------------------------------------------------
 

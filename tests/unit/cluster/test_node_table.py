@@ -150,16 +150,16 @@ def test_a_node_s_change_is_in_both_logs_a_pod_s_change_in_one() -> None:
     nodes_at, rows_at = table.node_changes.position, table.row_changes.position
 
     def changed() -> tuple[list[int], list[int]]:
-        by_node = table.node_changes.rows_since(nodes_at)
-        by_row = table.row_changes.rows_since(rows_at)
+        by_node = table.node_changes.since(nodes_at)
+        by_row = table.row_changes.since(rows_at)
         assert by_node is not None
         assert by_row is not None
-        return by_node.tolist(), by_row.tolist()
+        return by_node, by_row
 
     cluster.put_pod(pod("p", node="n2"))
     assert changed() == ([], [_row(table, "n2")])
     cluster.put_node(node("n1", cpu="1"))
-    assert changed() == ([_row(table, "n1")], [0, 1])
+    assert changed() == ([_row(table, "n1")], [1, 0])
 
 
 # --- pretending -------------------------------------------------------------------------------

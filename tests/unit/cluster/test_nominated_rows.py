@@ -10,6 +10,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import Lab, node, on_node, pod
 
 NODES = [f"n{number}" for number in range(4)]
@@ -31,7 +32,7 @@ def counted(cluster: Cluster, asking: PodInfo) -> dict[str, tuple[int, int]]:
 
 def kept(cluster: Cluster, asking: PodInfo) -> dict[str, tuple[int, int]]:
     rows = cluster.table.order.rows()
-    requested, pod_count = cluster.nominated_rows.taken_on(rows, asking)
+    requested, pod_count = cluster.nominated_rows.reserved_on(rows, asking)
     return {
         cluster.table.name_at(row): (int(pod_count[element]), int(requested[0, element]))
         for element, row in enumerate(rows.tolist())
@@ -97,7 +98,7 @@ def test_all_rows_at_once_say_what_each_row_says_by_itself(
         nominator.nominate(lab.pending(other), name)
     asking, state = lab.pending(pod("asking", cpu=str(cpu), priority=priority)), CycleState()
     evaluator = lab.framework.evaluator
-    evaluator.find_feasible(state, asking)
+    feasible_rows(evaluator, state, asking)
     one_by_one = {}
     for name, others in nominator.nodes_to_leave_room_on(asking).items():
         row = table.row_of(name)
@@ -106,11 +107,9 @@ def test_all_rows_at_once_say_what_each_row_says_by_itself(
             for each in others:
                 table.add_pod(row, each)
             nodes = NodeRows(table, np.array([row], dtype=np.intp))
-            number = int(evaluator._all_filters(state, asking, nodes)[0])
+            number = int(evaluator._evaluate_fully(state, asking, nodes)[0])
         if number:
             one_by_one[row] = number
-    together = evaluator._leaving_room(state, asking)
-    if together is None:
-        assert not len(nominator)
-    else:
-        assert {row: number for row, number in enumerate(together.tolist()) if number} == one_by_one
+    plan, everywhere = evaluator.plans.plan(asking.shape.row_shape), NodeRows.all_of(table)
+    together = evaluator._beside_nominated(state, asking, plan, everywhere)
+    assert {row: number for row, number in enumerate(together.tolist()) if number} == one_by_one

@@ -114,31 +114,31 @@ def test_validate_notices_an_index_that_is_wrong() -> None:
 
 def test_readers_learn_what_changed_since_they_last_looked() -> None:
     claims = Claims()
-    seen = claims.version
+    seen = claims.changes.position
     claims.put(claim("a"))
     claims.put(claim("a", version="2"))
     claims.remove(claim("nobody"))
 
-    assert claims.changed_since(seen) == {("default", "a")}
-    assert claims.changed_since(claims.version) == set()
+    assert claims.changes.since(seen) == [("default", "a")]
+    assert claims.changes.since(claims.changes.position) == []
 
-    seen = claims.version
+    seen = claims.changes.position
     claims.assume(claim("a", volume="pv1", version="2"))
-    assert claims.changed_since(seen) == {("default", "a")}
-    seen = claims.version
+    assert claims.changes.since(seen) == [("default", "a")]
+    seen = claims.changes.position
     claims.restore(("default", "a"))
     claims.restore(("default", "a"))
-    assert claims.version == seen + 1
+    assert claims.changes.position == seen + 1
 
 
 def test_readers_that_come_too_late_are_told_so() -> None:
-    claims = Claims(journal_length=4)
+    claims = Claims(log_length=4)
     for number in range(10):
         claims.put(claim(f"c{number}"))
 
-    assert claims.version == 10
-    assert claims.changed_since(0) is None
-    assert claims.changed_since(8) == {("default", "c8"), ("default", "c9")}
+    assert claims.changes.position == 10
+    assert claims.changes.since(0) is None
+    assert claims.changes.since(8) == [("default", "c8"), ("default", "c9")]
 
 
 # --- assumptions --------------------------------------------------------------------------------
@@ -209,7 +209,7 @@ class AssumeStores(RuleBasedStateMachine):
         self.seen: dict[str, PersistentVolume] = {}
         self.assumed: dict[str, PersistentVolume] = {}
         self.versions = 0
-        self.read_version = 0
+        self.read_position = 0
         self.changed: set[str] = set()
 
     @rule(name=NAMES, class_name=CLASSES)
@@ -254,8 +254,9 @@ class AssumeStores(RuleBasedStateMachine):
 
     @rule()
     def read(self) -> None:
-        assert self.storage.volumes.changed_since(self.read_version) == self.changed
-        self.read_version, self.changed = self.storage.volumes.version, set()
+        changes = self.storage.volumes.changes
+        assert set(changes.since(self.read_position) or ()) == self.changed
+        self.read_position, self.changed = changes.position, set()
 
     @invariant()
     def the_store_shows_what_the_model_has(self) -> None:

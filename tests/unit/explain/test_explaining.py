@@ -344,7 +344,7 @@ def test_it_says_what_the_scheduler_says(drawn: Drawn) -> None:
     assert (said.outcome == "Schedulable") == decision.status.ok
     assert said.message == decision.status.message
     if not decision.status.ok:
-        found = framework.evaluator.look_for_feasible(CycleState(), info)
+        found = framework.evaluator.look(CycleState(), info)
         assert isinstance(found, Diagnosis)
         for answer in said.nodes if found.pre_filter is None else ():
             row = other.table.row_of(answer.node)

@@ -9,7 +9,6 @@ import pytest
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import (
     Filter,
     PreBind,
@@ -90,28 +89,19 @@ def _fresh() -> None:
         each.asked.clear()
 
 
-def go_through(lab: Lab, info: PodInfo, *, step_by_step: bool) -> tuple[CycleState, Status]:
+def go_through(lab: Lab, info: PodInfo) -> tuple[CycleState, Status]:
     """Take a pod through all points; return what PreBind plugins have to do."""
     framework = lab.framework
-    if step_by_step:
-        state = CycleState()
-        rows = framework.evaluator.find_feasible(state, info)
-        assert not isinstance(rows, Diagnosis)
-        framework.evaluator.total_scores(state, info, rows)
-    else:
-        state = SchedulingCycle(lab.cluster, seed=1).schedule(framework, info).state
+    state = SchedulingCycle(lab.cluster, seed=1).schedule(framework, info).state
     assert framework.reserve(state, info, "n1").ok
     status = framework.pre_bind_pre_flight(state, info, "n1")
     framework.unreserve(state, info, "n1")
     return state, status
 
 
-@pytest.mark.parametrize("step_by_step", [False, True])
-def test_about_a_pod_without_volumes_nobody_is_asked_who_only_cares_for_them(
-    *, step_by_step: bool
-) -> None:
+def test_plugins_that_only_care_for_volumes_are_not_asked_about_a_pod_without() -> None:
     lab = Lab(node("n1"), node("n2"), plugins=[Everywhere, OnlyVolumes, LaterOnly], only=ONLY)
-    state, status = go_through(lab, lab.pending(pod("p")), step_by_step=step_by_step)
+    state, status = go_through(lab, lab.pending(pod("p")))
     assert Everywhere.asked == ALL
     assert OnlyVolumes.asked == []
     assert LaterOnly.asked == ["Reserve", "Unreserve"]
@@ -120,15 +110,14 @@ def test_about_a_pod_without_volumes_nobody_is_asked_who_only_cares_for_them(
     assert [[plugin.name for plugin in group] for group in groups] == [["Everywhere"]]
 
 
-@pytest.mark.parametrize("step_by_step", [False, True])
-def test_about_a_pod_with_volumes_all_are_asked(*, step_by_step: bool) -> None:
+def test_about_a_pod_with_volumes_all_are_asked() -> None:
     lab = Lab(node("n1"), node("n2"), plugins=[OnlyVolumes], only=ONLY)
-    _, status = go_through(lab, lab.pending(using(pod("p"), "c")), step_by_step=step_by_step)
+    _, status = go_through(lab, lab.pending(using(pod("p"), "c")))
     assert OnlyVolumes.asked == ALL
     assert status == SUCCESS
 
 
 def test_where_nobody_is_asked_there_is_nothing_to_do() -> None:
     lab = Lab(node("n1"), node("n2"), plugins=[OnlyVolumes], only=ONLY)
-    _, status = go_through(lab, lab.pending(pod("p")), step_by_step=False)
+    _, status = go_through(lab, lab.pending(pod("p")))
     assert status == SKIP

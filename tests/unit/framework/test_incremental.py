@@ -17,6 +17,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import framework_of, on_node
 from tests.unit.framework.random_cluster import ASKING, EVENTS, FIRST_NODES, SOCIABLE, Event
 
@@ -34,7 +35,7 @@ def answers(cluster: Cluster, framework: Framework, asking: Pod) -> dict[str, An
     """Everything that an evaluator says about a pod, by node name."""
     evaluator, table = framework.evaluator, cluster.table
     info, state = cluster.compiler.pending(asking), CycleState()
-    found = evaluator.find_feasible(state, info)
+    found = feasible_rows(evaluator, state, info)
     if isinstance(found, Diagnosis):
         return {
             "feasible": [],
@@ -105,7 +106,7 @@ def test_a_reader_that_comes_after_the_log_was_cut_is_not_misled(
 ) -> None:
     cluster = Cluster()
     for log in (cluster.table.node_changes, cluster.table.row_changes):
-        log._limit = 4
+        log._length = 4
     for each in nodes:
         cluster.put_node(each)
     old = framework_of(cluster)

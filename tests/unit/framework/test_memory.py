@@ -12,6 +12,7 @@ from kubesched.api import names
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plan import PLANS_WITHOUT_PODS
+from tests.support.evaluating import feasible_rows, total_scores
 from tests.unit.builders import Lab, node, on_node, pod, pod_term, should, spread_over
 
 NODES = 6
@@ -62,11 +63,11 @@ def test_rollouts_leave_nothing_behind(constrained: bool) -> None:
                 away_from=apart,
             )
             info, state = lab.pending(unbound), CycleState()
-            rows = lab.framework.evaluator.find_feasible(state, info)
+            rows = feasible_rows(lab.framework.evaluator, state, info)
             if isinstance(rows, Diagnosis):
                 rows.message()
                 continue
-            lab.framework.evaluator.total_scores(state, info, rows)
+            total_scores(lab.framework.evaluator, state, info, rows)
             placed.append(on_node(unbound, lab.cluster.table.name_at(rows[0].item())))
             lab.cluster.put_pod(placed[-1])
         for each in placed:

@@ -6,8 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.observing import RANKING, Observer, Unobserved
+from kubesched.framework.observing import Observer, Unobserved
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.series import NOTED
@@ -103,23 +102,6 @@ def test_plugins_show_before_they_are_asked(bench: Bench) -> None:
     assert bench.evaluations("Score", "Images") == 2
 
 
-def test_a_ranking_is_noted_as_a_whole(bench: Bench) -> None:
-    for point in RANKING:
-        bench.observer.expect(point, plugins("Fit", "Ports"))
-    plain, with_ports = CycleState(), CycleState()
-    plain.skip_filter = frozenset({"Ports"})
-    plain.skip_score = frozenset({"Ports"})
-    times = (10.0, 10.5, 12.5, 12.75, 16.75)
-    for state in (plain, plain, with_ports):
-        bench.observer.ranked(state, nodes=5, feasible=3, times=times)
-    name = "framework_extension_point_duration_seconds_sum"
-    labels = {"status": "Success", "profile": "mine"}
-    seconds = [bench.value(name, extension_point=point, **labels) for point in RANKING]
-    assert seconds == [1.5, 6.0, 0.75, 12.0]
-    assert [bench.evaluations(point, "Fit") for point in RANKING] == [3, 15, 3, 9]
-    assert [bench.evaluations(point, "Ports") for point in RANKING] == [1, 5, 1, 3]
-
-
 def test_a_stopwatch_tells_how_a_point_ended(bench: Bench) -> None:
     through = bench.observer.stopwatch("Reserve")
     name = "framework_extension_point_duration_seconds"
@@ -142,20 +124,6 @@ def test_a_point_with_nothing_to_do_takes_no_time(bench: Bench) -> None:
     assert bench.value(f"{name}_sum", **labels) == 0
 
 
-def test_with_one_feasible_node_there_is_nothing_to_score(bench: Bench) -> None:
-    for point in RANKING:
-        bench.observer.expect(point, plugins("Fit", "Ports"))
-    state = CycleState()
-    state.skip_filter = frozenset({"Ports"})
-    bench.observer.filtered(state, nodes=5, times=(10.0, 10.5, 12.5))
-    name = "framework_extension_point_duration_seconds_sum"
-    labels = {"status": "Success", "profile": "mine"}
-    seconds = [bench.value(name, extension_point=point, **labels) for point in RANKING]
-    assert seconds == [0.5, 2.0, None, None]
-    assert [bench.evaluations(point, "Fit") for point in RANKING] == [1, 5, 0, 0]
-    assert [bench.evaluations(point, "Ports") for point in RANKING] == [0, 0, 0, 0]
-
-
 def test_nobody_need_watch() -> None:
     observer = Unobserved()
     assert observer.begin() == observer.now() == 0.0
@@ -163,8 +131,6 @@ def test_nobody_need_watch() -> None:
     assert not observer.sampled
     assert observer.lap("Filter")("Fit", Code.SUCCESS, 1.0) == 0.0
     observer.asked("Filter", frozenset())
-    observer.filtered(CycleState(), nodes=1, times=(0.0, 0.0, 0.0))
-    observer.ranked(CycleState(), nodes=1, feasible=1, times=(0.0, 0.0, 0.0, 0.0, 0.0))
     assert not observer.samples_gate()
 
 
@@ -223,7 +189,6 @@ def test_what_is_noted_does_not_pile_up_until_somebody_looks(bench: Bench, what:
         begin()
         through(Code.SUCCESS, 9.0)
         lap("A", Code.SUCCESS, 9.0)
-        bench.observer.ranked(CycleState(), 1, 1, (0.0, 1.0, 2.0, 3.0, 4.0))
         longest = max(longest, *(len(each._noted) for each in bench.observer._noted))
     assert longest <= NOTED
     name = "framework_extension_point_duration_seconds_count"

@@ -97,7 +97,7 @@ def test_rejections_name_the_first_filter_whichever_column_it_is_in() -> None:
     book = lab.framework.evaluator.book
     reasons = [book.statuses[number].message for number in plan.rejections().tolist()]
     assert reasons == ["node(s) were unschedulable", "Too many pods"]
-    assert plan.feasible().tolist() == [False, False]
+    assert plan.passing.at(slice(0, lab.cluster.table.size)).tolist() == [False, False]
 
 
 def test_of_filters_in_one_column_the_first_one_is_named() -> None:
@@ -116,7 +116,7 @@ def test_free_rows_are_not_feasible() -> None:
     assert lab.feasible(asking) == ["n0", "n1", "n2"]
     lab.cluster.remove_node("n1")
     plan = lab.framework.evaluator.plans.plan(lab.pending(asking).shape)
-    assert plan.feasible().tolist() == [True, False, True]
+    assert plan.passing.at(slice(0, lab.cluster.table.size)).tolist() == [True, False, True]
     assert lab.feasible(asking) == ["n0", "n2"]
 
 
@@ -160,15 +160,16 @@ def test_a_plan_that_is_given_up_takes_no_more_memory_and_still_answers() -> Non
     lab.cluster.put_node(node("n2", unschedulable=True))
     plans = lab.framework.evaluator.plans
     plan = plans.plan(lab.pending(pod("p", cpu="1")).shape)
-    ranking = plan.ranking
-    assert ranking is not None
-    assert ranking.refresh()
-    before = plan.feasible().tolist(), ranking.totals.tolist(), len(ranking.nodes)
+    passing, totals = plan.passing, plan.totals
+    totals.refresh()
+    plan.rejections()
+    before = passing.mask.tolist(), totals.totals.tolist()
     plans.clear()
-    assert plan._on_node.rejections._values is None
-    assert len(ranking.totals) == 0
-    assert ranking.refresh()
-    assert (plan.feasible().tolist(), ranking.totals.tolist(), len(ranking.nodes)) == before
+    assert not plan._on_node.rejections.is_known
+    assert len(plan._on_node.rejections.values) == 0
+    assert len(totals.totals) == len(passing.mask) == 0
+    totals.refresh()
+    assert (passing.mask.tolist(), totals.totals.tolist()) == before
 
 
 def test_totals_of_a_shape_that_one_pod_had_are_not_kept() -> None:
@@ -177,14 +178,14 @@ def test_totals_of_a_shape_that_one_pod_had_are_not_kept() -> None:
     infos = [lab.pending(pod("p", cpu=f"{number}m")) for number in (1, 2, 3)]
 
     def ask(number: int) -> int:
-        ranking = plans.plan(infos[number].shape).ranking
-        assert ranking is not None
-        assert ranking.refresh()
-        return len(ranking.totals)
+        totals = plans.plan(infos[number].shape).totals
+        totals.uses += 1
+        totals.refresh()
+        return len(totals.totals)
 
     def kept() -> list[int]:
-        rankings = (plans.plan(each.shape).ranking for each in infos)
-        return [len(each.totals) for each in rankings if each is not None]
+        found = [plans.plan(each.shape).totals for each in infos]
+        return [len(each.totals) if each.is_known else 0 for each in found]
 
     assert [ask(0), ask(0), ask(1)] == [4, 4, 4]
     assert ask(2) == 4

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.metrics.series import Bundle, Counter, Gauge, Histogram, Relay
+from kubesched.metrics.series import Bundle, Counter, Gauge, Histogram
 
 
 def test_counter_counts() -> None:
@@ -150,25 +150,6 @@ def test_a_bundle_is_several_histograms(values: list[tuple[float, float]], noted
     together[0].reset()
     assert together[0].count == 0
     assert together[1].count == alone[1].count
-
-
-@given(steps=st.lists(st.tuples(st.floats(0, 60), st.floats(0, 60)), max_size=60))
-def test_a_relay_notes_moments_and_counts_what_lies_between(
-    steps: list[tuple[float, float]],
-) -> None:
-    bounds = (1.0, 10.0, 50.0)
-    alone = Histogram(bounds), Histogram(bounds)
-    together = Histogram(bounds), Histogram(bounds)
-    relay = Relay(*together)
-    for first, second in steps:
-        began, between = 1024.0, 1024.0 + first
-        moments = (began, between, between + second)
-        relay.note(moments)
-        alone[0].observe(moments[1] - moments[0])
-        alone[1].observe(moments[2] - moments[1])
-    for one, other in zip(alone, together, strict=True):
-        assert one.cumulative() == other.cumulative()
-        assert one.sum == pytest.approx(other.sum)
 
 
 def test_what_is_only_noted_is_there_for_whoever_looks() -> None:

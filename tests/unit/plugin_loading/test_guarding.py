@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from kubesched.clock import VirtualClock
-from kubesched.cluster.arrays import BoolArray, Int64Array
+from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
@@ -60,6 +60,7 @@ from kubesched.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.queue.hints import Registrations
 from kubesched.testing import Workbench
+from tests.support.evaluating import feasible_rows
 
 
 class Temperamental(CachedNodeFilter):
@@ -274,29 +275,9 @@ def filtering(answer: Callable[[int], Any]) -> type[Plugin]:
     return Says
 
 
-def masking(answer: Callable[[int], Any]) -> type[Plugin]:
-    class Says(Filter):
-        name = "Says"
-
-        def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
-            return ALL_PASS
-
-        def turned_away(
-            self, state: CycleState, pod: PodInfo, nodes: NodeRows
-        ) -> Iterable[BoolArray] | None:
-            said: Iterable[BoolArray] | None = answer(len(nodes))
-            return said
-
-    return Says
-
-
 @pytest.mark.parametrize(
     ("plugin", "said"),
     [
-        (masking(lambda n: [np.zeros(n)]), "something else than arrays of booleans"),
-        (masking(lambda _: [True]), "something else than arrays of booleans"),
-        (masking(lambda n: [np.ones(n + 1, np.bool_)]), "a mask of 3 for 2 nodes"),
-        (masking(lambda n: n), "TypeError"),
         (scoring(lambda n: [1] * n), "scores are of type list instead of an array"),
         (scoring(lambda n: np.ones(n + 1, np.int64)), "3 scores for 2 nodes"),
         (scoring(np.ones), "scores are of type float64 instead of integers"),
@@ -318,12 +299,6 @@ def test_an_answer_that_cannot_be_used_is_a_failure(plugin: type[Plugin], said: 
 @pytest.mark.parametrize("answer", [lambda n: np.full(n, 7, np.int16), lambda _: None])
 def test_small_integers_and_nothing_at_all_are_scores(answer: Callable[[int], Any]) -> None:
     bench_with(scoring(answer)).pod().lands_on("n1", "n2")
-
-
-def test_nodes_in_a_mask_are_turned_away() -> None:
-    bench = bench_with(masking(lambda n: [np.arange(n) == 0]))
-    assert {bench.schedule(bench.pod(f"p{number}")).node for number in range(8)} == {"n2"}
-    bench_with(masking(lambda _: None)).pod().lands_on("n1", "n2")
 
 
 class OneRow(RowFilter, RowScore):
@@ -439,7 +414,7 @@ def test_a_call_beyond_the_budget_is_counted_and_still_counts(seconds: float, ti
     bench = bench_with(slow_plugin(clock, seconds=seconds), clock=clock)
     pod = bench.cluster.compiler.pending(bench.pod().object)
 
-    found = bench.framework.evaluator.find_feasible(CycleState(), pod)
+    found = feasible_rows(bench.framework.evaluator, CycleState(), pod)
 
     assert len(found) == 2  # type: ignore[arg-type]
     assert bench.metrics.plugin_slow.labels("Slow").value == times
@@ -600,10 +575,8 @@ class NothingOfItsOwn(NodeResourcesFit):
 @pytest.mark.parametrize(
     ("plugin", "method", "expected"),
     [
-        (NeverTooUneven, "turned_away", Filter.turned_away),
         (NeverTooUneven, "weighted", PodTopologySpread.weighted),
         (AllTheSame, "weighted", Score.weighted),
-        (AllTheSame, "turned_away", InterPodAffinity.turned_away),
         (RoomForAll, "row_filter", RowFilter.row_filter),
         (RoomForAll, "row_scorer", NodeResourcesFit.row_scorer),
         (NothingOfItsOwn, "row_filter", NodeResourcesFit.row_filter),

@@ -21,6 +21,7 @@ from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import Status
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import DEFAULT_GATES, Lab
 
 StorageObject = (
@@ -97,7 +98,7 @@ class StorageLab(Lab):
     def evicted_for(self, unbound: Pod) -> list[tuple[str, str, list[str]]]:
         """Let a pod that fits nowhere preempt others; return node and victims."""
         state, info = CycleState(), self.pending(unbound)
-        found = self.framework.evaluator.find_feasible(state, info)
+        found = feasible_rows(self.framework.evaluator, state, info)
         assert isinstance(found, Diagnosis)
         self.framework.post_filter(state, info, found)
         return self.evictor.evicted

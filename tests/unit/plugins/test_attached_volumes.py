@@ -77,7 +77,7 @@ def test_validate_notices_what_is_wrong() -> None:
     attached.validate()
 
     attached.free[DRIVER][0] += 1
-    with pytest.raises(InvariantError, match="free places"):
+    with pytest.raises(InvariantError, match=r"AttachedVolumes\.limited"):
         attached.validate()
 
 

@@ -29,6 +29,7 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin, RowFilter, RowScore, extension_points
 from kubesched.framework.runtime import Framework
 from kubesched.plugins.in_tree import IN_TREE
+from tests.support.evaluating import feasible_rows, total_scores
 from tests.unit.builders import cluster_of, framework_of, node, pod
 from tests.unit.framework.random_cluster import ASKING, EVENTS, FIRST_NODES, Event, grown_from
 
@@ -191,7 +192,7 @@ def test_totals_are_the_weighted_sums_of_what_is_in_range(
     cluster = grown_from(nodes, events)
     evaluator = framework_of(cluster).evaluator
     info, state = cluster.compiler.pending(asking), CycleState()
-    rows = evaluator.find_feasible(state, info)
+    rows = feasible_rows(evaluator, state, info)
     if isinstance(rows, Diagnosis):
         return
     scores = evaluator.plugin_scores(state, info, rows)
@@ -202,4 +203,4 @@ def test_totals_are_the_weighted_sums_of_what_is_in_range(
         sum(int(each.normalized[element]) * each.weight for each in scores)
         for element in range(len(rows))
     ]
-    assert evaluator.total_scores(CycleState(), info, rows).tolist() == want
+    assert total_scores(evaluator, CycleState(), info, rows).tolist() == want

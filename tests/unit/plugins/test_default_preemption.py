@@ -11,6 +11,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.status import SUCCESS, unresolvable, unschedulable
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import Lab, node, pod
 from tests.unit.plugins.test_victims import budget, placed
 
@@ -20,7 +21,7 @@ GONE_SOON = "2026-01-01T01:00:00Z"
 def preempt(lab: Lab, preemptor: Pod) -> PostFilterResult:
     """What PostFilter says to a pod that fits nowhere."""
     info, state = lab.pending(preemptor), CycleState()
-    diagnosis = lab.framework.evaluator.find_feasible(state, info)
+    diagnosis = feasible_rows(lab.framework.evaluator, state, info)
     assert isinstance(diagnosis, Diagnosis)
     return lab.framework.post_filter(state, info, diagnosis)
 
@@ -28,7 +29,7 @@ def preempt(lab: Lab, preemptor: Pod) -> PostFilterResult:
 def text(lab: Lab, preemptor: Pod) -> str:
     """What the condition of a pod that fits nowhere says in the end."""
     info, state = lab.pending(preemptor), CycleState()
-    diagnosis = lab.framework.evaluator.find_feasible(state, info)
+    diagnosis = feasible_rows(lab.framework.evaluator, state, info)
     assert isinstance(diagnosis, Diagnosis)
     diagnosis.post_filter_message = lab.framework.post_filter(state, info, diagnosis).status.message
     return diagnosis.message()
@@ -261,7 +262,7 @@ def test_as_many_nodes_are_tried_as_the_arguments_say(
         args={"DefaultPreemption": args},
     )
     info, state = lab.pending(pod("p", cpu="1", priority=5)), CycleState()
-    diagnosis = lab.framework.evaluator.find_feasible(state, info)
+    diagnosis = feasible_rows(lab.framework.evaluator, state, info)
     assert isinstance(diagnosis, Diagnosis)
     found = lab.plugin("DefaultPreemption").find(state, info, diagnosis)
     assert len(found.candidates) == tried
@@ -286,7 +287,7 @@ def test_a_node_that_needs_no_victim_is_no_candidate() -> None:
     lab = Lab(node("n1", cpu="2"), placed("a"))
     info, state = lab.pending(pod("p", cpu="1", priority=5)), CycleState()
     evaluator = lab.framework.evaluator
-    assert not isinstance(evaluator.find_feasible(state, info), Diagnosis)
+    assert not isinstance(feasible_rows(evaluator, state, info), Diagnosis)
     refused = unschedulable("not today").by("Extender")
     diagnosis = evaluator.diagnose(state, info, {0: refused})
     result = lab.framework.post_filter(state, info, diagnosis)

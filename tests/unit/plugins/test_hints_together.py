@@ -19,6 +19,7 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
 from kubesched.queue import differences
 from kubesched.queue.hints import Change
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import framework_of
 from tests.unit.framework.random_cluster import ASKING, FIRST_NODES, NODES, PLACED, SOCIABLE
 from tests.unit.plugins.hinting import added, deleted
@@ -75,7 +76,7 @@ class Watch:
         ]
 
     def _feasible(self, pod: PodInfo) -> set[int]:
-        found = self.framework.evaluator.find_feasible(CycleState(), pod)
+        found = feasible_rows(self.framework.evaluator, CycleState(), pod)
         return set() if isinstance(found, Diagnosis) else set(found.tolist())
 
     def _wakes(self, pod: PodInfo, change: Change[Any]) -> bool:

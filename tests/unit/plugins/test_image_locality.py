@@ -7,6 +7,7 @@ import pytest
 from kubesched.api.core import Pod
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import MI, Lab, container, framework_of, node, pod
 
 PLUGIN = "ImageLocality"
@@ -108,7 +109,7 @@ def test_scores_follow_images_that_come_and_go_in_equal_numbers() -> None:
 
     evaluator = framework_of(lab.cluster).evaluator
     info, state = lab.pending(asking), CycleState()
-    rows = evaluator.find_feasible(state, info)
+    rows = feasible_rows(evaluator, state, info)
     assert not isinstance(rows, Diagnosis)
     afresh = {each.plugin: each for each in evaluator.plugin_scores(state, info, rows)}
     assert list(lab.scores(PLUGIN, asking, raw=True).values()) == afresh[PLUGIN].raw.tolist()

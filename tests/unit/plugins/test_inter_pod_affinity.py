@@ -16,6 +16,7 @@ from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable, unschedulable
+from tests.support.evaluating import feasible_rows, total_scores
 from tests.unit.builders import Lab, must, node, on_node, pod, pod_term, should
 
 ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME
@@ -457,8 +458,8 @@ def test_shapes_are_released() -> None:
     )
     shape, labels = weakref.ref(info.shape), weakref.ref(info.labels)
     evaluator = lab.framework.evaluator
-    rows = evaluator.find_feasible(CycleState(), info)
-    evaluator.total_scores(CycleState(), info, lab.cluster.table.order.rows())
+    rows = feasible_rows(evaluator, CycleState(), info)
+    total_scores(evaluator, CycleState(), info, lab.cluster.table.order.rows())
     evaluator.plans._plans.clear()
     del info, rows
     gc.collect()

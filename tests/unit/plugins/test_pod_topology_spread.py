@@ -31,6 +31,7 @@ from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread import _rounded
+from tests.support.evaluating import feasible_rows, total_scores
 from tests.unit.builders import Lab, node, pod, spread_over
 
 ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME
@@ -479,8 +480,8 @@ def test_shapes_and_labels_are_released() -> None:
     info = lab.pending(hermit)
     shape, labels = weakref.ref(info.shape), weakref.ref(info.labels)
     evaluator = lab.framework.evaluator
-    evaluator.total_scores(CycleState(), info, lab.cluster.table.order.rows())
-    evaluator.find_feasible(CycleState(), info)
+    total_scores(evaluator, CycleState(), info, lab.cluster.table.order.rows())
+    feasible_rows(evaluator, CycleState(), info)
     evaluator.plans.clear()
     del info
 

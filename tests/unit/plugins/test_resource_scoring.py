@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.cluster.stock import SMALL
+from kubesched.cluster.float_resource import SMALL
 from kubesched.config.args import (
     LEAST_ALLOCATED,
     MOST_ALLOCATED,
@@ -83,8 +83,8 @@ def usage(allocatable: list[int], allocated: list[int], request: int, weight: in
 
 
 def as_floats(used: Usage) -> Usage:
-    there, divisor, taken = (np.asarray(each, dtype=np.float64) for each in used[:3])
-    return used._replace(there=there, divisor=divisor, taken=taken)
+    allocatable, divisor, requested = (np.asarray(each, dtype=np.float64) for each in used[:3])
+    return used._replace(allocatable=allocatable, divisor=divisor, requested=requested)
 
 
 @given(

@@ -10,6 +10,7 @@ from kubesched.api.core import Toleration
 from kubesched.config.features import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import Lab, node, pod
 
 REJECTED = unresolvable("node(s) had untolerated taint(s)")
@@ -93,7 +94,7 @@ def test_shapes_are_released() -> None:
     lab = Lab(node("a"))
     info = lab.pending(pod(cpu="1"))
     shape = weakref.ref(info.shape)
-    lab.framework.evaluator.find_feasible(CycleState(), info)
+    feasible_rows(lab.framework.evaluator, CycleState(), info)
     lab.framework.evaluator.plans.clear()
     del info
     assert shape() is None

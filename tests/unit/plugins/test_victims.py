@@ -29,6 +29,7 @@ from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins import victims
 from kubesched.plugins.verdicts import Candidate, Found, choose, importance
 from kubesched.plugins.victims import VictimSearch
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import (
     Lab,
     container,
@@ -97,7 +98,7 @@ def search(lab: Lab, preemptor: Pod, *, rows: Sequence[int] | None = None, enoug
     """Search all nodes, or some rows, for victims."""
     info, state = lab.pending(preemptor), CycleState()
     evaluator = lab.framework.evaluator
-    diagnosis = evaluator.find_feasible(state, info)
+    diagnosis = feasible_rows(evaluator, state, info)
     assert isinstance(diagnosis, Diagnosis) or rows is not None
     order = np.array(rows, dtype=np.intp) if rows is not None else lab.cluster.table.order.rows()
     found = VictimSearch(lab.cluster).search(evaluator, state, info, order, enough=enough)
@@ -640,7 +641,7 @@ class ManySearches(RuleBasedStateMachine):
         asking = waiting[0].pod if waiting else pod("asking", cpu=cpu, priority=priority)
         info, evaluator = self.lab.pending(asking), self.lab.framework.evaluator
         state = CycleState()
-        evaluator.find_feasible(state, info)
+        feasible_rows(evaluator, state, info)
         rows = self.lab.cluster.table.order.rows()
         fresh = VictimSearch(self.lab.cluster)
         kept, new = (
@@ -661,7 +662,7 @@ def test_columns_choose_whom_objects_choose(
 ) -> None:
     lab = lab_of(nodes, pods, budgets, [])
     info, state, evaluator = lab.pending(asking), CycleState(), lab.framework.evaluator
-    evaluator.find_feasible(state, info)
+    feasible_rows(evaluator, state, info)
     rows = lab.cluster.table.order.rows()
     found = VictimSearch(lab.cluster).search(evaluator, state, info, rows, enough=99)
     if found:
@@ -670,7 +671,7 @@ def test_columns_choose_whom_objects_choose(
 
 def search_again(lab: Lab, kept: VictimSearch, preemptor: Pod) -> Result:
     info, state, evaluator = lab.pending(preemptor), CycleState(), lab.framework.evaluator
-    evaluator.find_feasible(state, info)
+    feasible_rows(evaluator, state, info)
     rows = lab.cluster.table.order.rows()
     return Result(lab, kept.search(evaluator, state, info, rows, enough=99))
 

@@ -207,7 +207,7 @@ def test_what_can_be_taken_follows_what_happens_to_volumes() -> None:
 
 
 def test_whoever_comes_too_late_to_the_journal_looks_at_everything() -> None:
-    store = Volumes(journal_length=4)
+    store = Volumes(log_length=4)
     index = VolumeIndex(store)
     for number in range(50):
         store.put(volume(f"v{number % 10}", version=str(number)))

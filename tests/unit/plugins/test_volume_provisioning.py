@@ -90,7 +90,7 @@ def test_capacities_follow_what_happens_to_them(cluster: Cluster) -> None:
 
 
 def test_whoever_comes_too_late_to_the_journal_looks_at_everything(cluster: Cluster) -> None:
-    store = cluster.storage.capacities = Capacities(journal_length=4)
+    store = cluster.storage.capacities = Capacities(log_length=4)
     provisioner = _provisioner(cluster)
     store.put(_on("n1", "s0"))
     assert _space(provisioner, cluster) == {"n1": "s0", "n2": None, "n3": None}
@@ -193,7 +193,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.cluster = cluster_of(host("n1", zone="a"), host("n2", zone="b"))
         # A journal so short that now and then too much has happened at once.
-        self.cluster.storage.capacities = Capacities(journal_length=6)
+        self.cluster.storage.capacities = Capacities(log_length=6)
         for each in CLASSES:
             self.cluster.storage.classes.put(storage_class(each))
         self.cluster.storage.drivers.put(driver())

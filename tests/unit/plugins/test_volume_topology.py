@@ -192,18 +192,18 @@ def test_rows_follow_the_labels(cluster: Cluster) -> None:
         (of_label_selector(LabelSelector()), host("n5"), True),
     ],
 )
-def test_a_stamp_tells_whether_rows_may_differ(
+def test_a_version_tells_whether_rows_may_differ(
     cluster: Cluster, topology: Topology, change: Node, differs: bool
 ) -> None:
     rows = TopologyRows(cluster.table)
 
-    def stamps() -> list[int]:
-        return [rows.stamp(key) for key in topology.keys or [None]]
+    def versions() -> list[int]:
+        return [rows.version_of(key) for key in topology.keys or [None]]
 
-    before = stamps()
-    assert stamps() == before
+    before = versions()
+    assert versions() == before
     cluster.put_node(change)
-    assert (stamps() != before) is differs
+    assert (versions() != before) is differs
 
 
 # --- many topologies in order -------------------------------------------------------------------

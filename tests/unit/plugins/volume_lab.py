@@ -55,6 +55,7 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.status import Status
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.volume_binding import VolumeBinding
+from tests.support.evaluating import feasible_rows
 from tests.unit.builders import (
     DEFAULT_GATES,
     RecordingBinder,
@@ -379,7 +380,7 @@ class VolumeLab:
 
     def feasible(self, unbound: Pod) -> list[str]:
         """Return the names of the nodes on which the pod can have its volumes."""
-        found = self.framework.evaluator.find_feasible(CycleState(), self.pending(unbound))
+        found = feasible_rows(self.framework.evaluator, CycleState(), self.pending(unbound))
         if isinstance(found, Diagnosis):
             return []
         return sorted(self.cluster.table.name_at(row) for row in found.tolist())
@@ -387,7 +388,7 @@ class VolumeLab:
     def decide(self, unbound: Pod) -> tuple[CycleState, PodInfo]:
         """Let the filters have their say, so that the pod can be reserved."""
         state, info = CycleState(), self.pending(unbound)
-        found = self.framework.evaluator.find_feasible(state, info)
+        found = feasible_rows(self.framework.evaluator, state, info)
         assert not isinstance(found, Diagnosis), found.message()
         return state, info
 

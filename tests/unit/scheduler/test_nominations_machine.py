@@ -349,7 +349,7 @@ class NominationsMachine(RuleBasedStateMachine):
         info = waiting.info
         framework = self.engine.frameworks[info.pod.spec.scheduler_name]
         state = CycleState()
-        found = framework.evaluator.look_for_feasible(state, info)
+        found = framework.evaluator.look(state, info)
         assert isinstance(found, Diagnosis), f"{info} fits and waits"
         nominated = self.cluster.nominator.node_of(info.uid)
         if nominated is not None:

@@ -71,7 +71,7 @@ def test_the_texts_of_our_own_plugins_name_them(plugin: str) -> None:
     world = world_of(the_node, pod("other", node="n", ports=[host_port(80)]))
     case = case_of(world, waiting)
 
-    found = case.framework.evaluator.look_for_feasible(CycleState(), case.info)
+    found = case.framework.evaluator.look(CycleState(), case.info)
 
     assert isinstance(found, Diagnosis)
     assert found.unschedulable_plugins == {plugin}

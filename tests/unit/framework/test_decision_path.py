@@ -1,4 +1,4 @@
-"""Choosing by totals that are kept gives the node that evaluating step by step gives."""
+"""The decision path, with all its caches, chooses the node that the full evaluation chooses."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework import status_book
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, ShapeView
 from kubesched.framework.plugin import (
     Normalize,
@@ -25,11 +26,11 @@ from kubesched.framework.plugin import (
     Score,
     by_extremes,
 )
-from kubesched.framework.runtime import Framework
 from kubesched.framework.status import error, unschedulable
 from kubesched.framework.verdict import Verdict, reject
 from kubesched.plugins.taint_toleration import TaintToleration
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from tests.support.evaluating import decide_fully
 from tests.unit.builders import (
     Lab,
     must,
@@ -81,18 +82,6 @@ KINDS: list[dict[str, Any]] = [
 ]
 
 
-class OneByOne:
-    """A profile that does not use its ranking."""
-
-    def __init__(self, framework: Framework) -> None:
-        self._framework = framework
-
-    ranks_all_nodes = False
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._framework, name)
-
-
 class Roomiest(HighestWins, CachedNodeScore):
     """Prefers nodes that have much, whoever is there: scaled by the highest and the lowest."""
 
@@ -103,8 +92,8 @@ class Roomiest(HighestWins, CachedNodeScore):
         return node.allocatable("cpu")
 
 
-class RankingMachine(RuleBasedStateMachine):
-    """Nodes and pods come and go; whoever is asked about gets the same node either way."""
+class DecisionMachine(RuleBasedStateMachine):
+    """Nodes and pods come and go; every pod gets the node that the full evaluation chooses."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -172,62 +161,42 @@ class RankingMachine(RuleBasedStateMachine):
 
     def both_ways(self, asking: Pod) -> Decision:
         self.seed += 1
-        info = self.lab.pending(asking)
-        for plan in self.lab.framework.evaluator.plans._plans.values():
-            plan.pause = 0
-        ranked = SchedulingCycle(self.lab.cluster, seed=self.seed)
-        stepwise = SchedulingCycle(self.lab.cluster, seed=self.seed)
-        plain: Any = OneByOne(self.lab.framework)
-        one, other = ranked.schedule(self.lab.framework, info), stepwise.schedule(plain, info)
-        assert one.node_name == other.node_name
-        assert one.feasible_nodes == other.feasible_nodes
-        assert one.evaluated_nodes == other.evaluated_nodes
-        assert one.status == other.status
-        return one
+        lab, info = self.lab, self.lab.pending(asking)
+        decision = SchedulingCycle(lab.cluster, seed=self.seed).schedule(lab.framework, info)
+        expected = decide_fully(lab.framework, lab.cluster, info, seed=self.seed)
+        assert (decision.node_name, decision.feasible_nodes) == expected
+        return decision
 
 
-TestRankingMachine = RankingMachine.TestCase
-TestRankingMachine.settings = settings(max_examples=60, stateful_step_count=30)
+TestDecisionMachine = DecisionMachine.TestCase
+TestDecisionMachine.settings = settings(max_examples=60, stateful_step_count=30)
 
 
-def totals(lab: Lab, asking: Pod) -> dict[str, int] | None:
-    found = lab.framework.evaluator.ranker.rank(CycleState(), lab.pending(asking))
-    if found is None:
-        return None
-    table = lab.cluster.table
-    ranked = zip(found.nodes.row_numbers().tolist(), found.totals.tolist(), strict=True)
-    return {table.name_at(row): total for row, total in ranked}
+def totals(lab: Lab, asking: Pod) -> dict[str, int]:
+    """What cached totals and other scores come to, by node; {} if the pod fits nowhere."""
+    evaluator, state, info = lab.framework.evaluator, CycleState(), lab.pending(asking)
+    found = evaluator.filter(state, info)
+    if isinstance(found, Diagnosis):
+        return {}
+    scored = evaluator.score(state, info, found).totals()
+    rows = found.nodes.row_numbers().tolist()
+    return dict(zip(map(lab.cluster.table.name_at, rows), scored.tolist(), strict=True))
 
 
 def test_rows_that_cannot_take_the_pod_have_no_total() -> None:
     lab = Lab(node("small", cpu="1"), node("large", cpu="4"))
     ranked = totals(lab, pod("p", cpu="2"))
-    assert ranked is not None
     assert ranked.keys() == {"large"}
     assert ranked["large"] > 0
-
-
-@pytest.mark.parametrize(
-    "asking",
-    [
-        pytest.param(pod("p", cpu="64"), id="fits nowhere"),
-        pytest.param(pod("p", ports=[80]), id="is fine, ports are of the row"),
-    ],
-)
-def test_what_is_ranked(asking: Pod) -> None:
-    lab = Lab(node("n1"), node("n2"))
-    assert (totals(lab, asking) is None) is (asking.spec.containers[0].ports == ())
 
 
 def test_scores_that_are_compared_among_rows_are_added_where_they_differ() -> None:
     lab = Lab(node("n1", taints=[TAINT]), node("n2"))
     uneven = totals(lab, pod("p"))
-    assert uneven is not None
     assert uneven["n2"] - uneven["n1"] == 3 * 100  # all of what TaintToleration has to give
 
     lab = Lab(node("n1", taints=[TAINT]), node("n2", taints=[TAINT]))
     even = totals(lab, pod("p"))
-    assert even is not None
     assert even["n2"] == even["n1"]
 
 
@@ -241,7 +210,6 @@ def test_what_is_best_among_rows_is_found_again_when_the_best_is_full() -> None:
     def preference(one: str, other: str) -> int:
         """By how much the one is preferred to the other, which is as good in all other respects."""
         ranked = totals(lab, pod("p", cpu="1", node_affinity=likes))
-        assert ranked is not None
         return (ranked[one] - ranked[other]) // 2
 
     assert preference("n0", "n1") == 50
@@ -263,13 +231,12 @@ def test_totals_are_others_if_only_rows_are_left_that_compare_otherwise() -> Non
         for number, each in enumerate(({"disk": "x", "os": "y"}, {"disk": "x"}, {}))
     ]
     lab = Lab(*nodes)
-    assert totals(lab, alone) is not None
+    before = totals(lab, alone)
+    assert (before["n0"] - before["n1"], before["n1"] - before["n2"]) == (100, 100)
     # The one that is liked best can take pods, but not this one.
     lab.cluster.put_pod(pod("there", labels=labels, node="n0"))
-    assert totals(lab, alone) is None
-    assert (
-        SchedulingCycle(lab.cluster).schedule(lab.framework, lab.pending(alone)).node_name == "n1"
-    )
+    after = totals(lab, alone)
+    assert after["n1"] - after["n2"] == 200
 
 
 class Rank(RowScore, Normalize):
@@ -295,19 +262,25 @@ class RankOfTaints(TaintToleration):
 
 
 @pytest.mark.parametrize("plugin", [Rank, RankOfTaints])
-def test_scores_that_depend_on_more_than_the_extremes_are_not_ranked(plugin: type[Plugin]) -> None:
-    lab = Lab(node("n1", taints=[TAINT]), node("n2"), plugins=[plugin])
-    assert totals(lab, pod("p")) is None
+def test_scores_that_depend_on_more_than_the_extremes_are_normalized_in_each_attempt(
+    plugin: type[Plugin],
+) -> None:
+    lab = Lab(node("n1"), node("n2"), plugins=[plugin])
+    plain = Lab(node("n1"), node("n2"))
 
+    def added() -> dict[str, int]:
+        asking, without = totals(lab, pod("p")), totals(plain, pod("p"))
+        return {name: total - without[name] for name, total in asking.items()}
 
-def test_what_was_kept_while_scores_were_even_is_of_no_use_when_they_no_longer_are() -> None:
-    lab = Lab(node("n1"), node("n2"), plugins=[RankOfTaints])
-    assert totals(lab, pod("p")) is not None
-    lab.cluster.put_node(node("n1", taints=[TAINT]))
-    ranking = lab.framework.evaluator.plans.plan(lab.pending(pod("p")).shape).ranking
-    assert ranking is not None
-    assert not ranking.refresh()
-    assert not ranking.refresh(), "nor later on"
+    first = added()
+    for each in (lab, plain):
+        each.cluster.put_node(node("n1", taints=[TAINT]))
+    rank_of_taints = {"n1": 1, "n2": 0}
+    assert added() == (first if plugin is Rank else rank_of_taints)
+    # The node that is left is ranked anew.
+    for each in (lab, plain):
+        each.cluster.put_node(node("n2", unschedulable=True))
+    assert added() == {"n1": 0}
 
 
 class Beyond(Rank):
@@ -330,11 +303,9 @@ def test_rows_whose_room_is_promised_to_others_are_left_out() -> None:
     lab = Lab(node("n1", cpu="4"), node("n2", cpu="4"))
     lab.cluster.nominator.nominate(lab.pending(pod("promised", cpu="3", priority=5)), "n1")
     ranked = totals(lab, pod("p", cpu="2", priority=5))
-    assert ranked is not None
     assert ranked.keys() == {"n2"}
     for fits in (pod("small", cpu="1"), pod("important", cpu="2", priority=6)):
         ranked = totals(lab, fits)
-        assert ranked is not None
         assert ranked.keys() == {"n1", "n2"}
 
 
@@ -367,7 +338,6 @@ class Opinion(Score):
 def test_what_a_plugin_thinks_that_looks_at_the_whole_cluster_is_added() -> None:
     without, lab = (Lab(node("n1"), node("n2"), plugins=each) for each in ([], [Opinion]))
     plain, ranked = totals(without, pod("p")), totals(lab, pod("p"))
-    assert plain is not None
     assert ranked == {"n1": plain["n1"], "n2": plain["n2"] + 1}
 
 
@@ -410,10 +380,9 @@ def test_what_is_said_without_end_is_forgotten_though_every_pod_finds_a_node(
     sizes = []
     for number in range(100):
         ranked = totals(lab, pod("p"))
-        assert ranked is not None
         assert ranked.keys() == {"n1", "n2"}
         lab.cluster.put_pod(pod(f"p{number}", node="n1"))
-        assert (totals(lab, pod("p")) or {}).keys() == {"n2"}
+        assert totals(lab, pod("p")).keys() == {"n2"}
         lab.cluster.remove_pod(f"p{number}")
         sizes.append(len(lab.framework.evaluator.book.statuses))
     assert max(sizes) <= 20 + status_book.STATUSES_PER_ROW * 2 + 1

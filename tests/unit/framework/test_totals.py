@@ -1,14 +1,22 @@
-"""The best rows: those with the highest total, in the order of nodes, while some are lost."""
+"""Cached totals: the best rows while some are lost, and normalizers that depend on min and max."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.cluster.node_order import NodeOrder
-from kubesched.framework.best_rows import MOST_GONE, BestRows, best_of
-from tests.unit.builders import node
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.node_by_node import HighestWins, LowestWins
+from kubesched.framework.plugin import Normalize, is_by_extremes
+from kubesched.framework.totals import MOST_REMOVED, BestRows, best_of
+from tests.unit.builders import Lab, node
+
+# --- best rows --------------------------------------------------------------------------------
 
 
 def order_of(zones: list[str]) -> NodeOrder:
@@ -44,7 +52,7 @@ def test_those_that_are_left_are_in_order(zones: list[str], data: st.DataObject)
 
 
 def test_more_may_be_taken_out_than_are_skipped() -> None:
-    size = 3 * MOST_GONE
+    size = 3 * MOST_REMOVED
     order = order_of(["a"] * size)
     best = best_of(np.zeros(size, dtype=np.int64))
     for row in range(size - 1):
@@ -70,3 +78,36 @@ def test_they_follow_the_order_of_nodes() -> None:
     assert rows_of(best, order) == order.rows().tolist() != [0, 2, 1]
     assert best.remove(2, order)
     assert rows_of(best, order) == [1, 0]
+
+
+# --- normalizers ------------------------------------------------------------------------------
+
+scores = st.lists(st.integers(0, 1000), min_size=1, max_size=20)
+
+
+def promising() -> Iterator[Normalize]:
+    """Every plugin of the tree that promises to look at nothing but the extremes."""
+    for plugin in Lab(node("n")).framework.plugins.instances.values():
+        if isinstance(plugin, Normalize) and is_by_extremes(plugin):
+            yield plugin
+    yield from (HighestWins(), LowestWins())
+
+
+def test_who_promises() -> None:
+    names = {type(each).__name__ for each in promising()}
+    assert names == {"TaintToleration", "NodeAffinity", "HighestWins", "LowestWins"}
+
+
+@pytest.mark.parametrize("plugin", list(promising()), ids=lambda each: type(each).__name__)
+@given(data=st.data(), drawn=scores)
+def test_the_promise_is_kept(plugin: Normalize, data: st.DataObject, drawn: list[int]) -> None:
+    extremes = [min(drawn), max(drawn)]
+    fewer = data.draw(st.lists(st.sampled_from(drawn), max_size=5))
+
+    def normalized(values: list[int]) -> dict[int, int]:
+        found = plugin.normalize(CycleState(), np.array(values, dtype=np.int64))
+        assert found is not None
+        return dict(zip(values, found.tolist(), strict=True))
+
+    everywhere, here = normalized(drawn), normalized([*fewer, *extremes])
+    assert here.items() <= everywhere.items()

@@ -1,0 +1,462 @@
+"""The row-local part of a decision, cached by pod signature and updated row by row.
+
+    filters ──> PassingRows ──┬──> NormalizedScore   lowest and highest score among passing rows
+    scores ───────────────────┴──> Totals ──> BestRows
+
+After a placement one row changes: its filters and scores are evaluated again, and it may leave the
+best rows. A score that is normalized depends on other rows through the lowest and highest score of
+the rows that pass; these stay the same from pod to pod, unless nodes change or become full.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Callable, Hashable, Sequence
+from typing import Final, NamedTuple
+
+import numpy as np
+
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array, Rows, grown
+from kubesched.cluster.incremental import FEW_ROWS, Column, EvaluateRow, RowView, View
+from kubesched.cluster.node_order import NodeOrder
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.errors import require
+from kubesched.framework.plugin import MAX_NODE_SCORE
+
+#: The total of a row that cannot take the pod.
+INFEASIBLE: Final = -1
+#: The best rows are updated row by row for so many changed rows; more are found anew.
+MOST_UPDATED: Final = 32
+#: Skipping so many removed rows takes about as long as locating the remaining ones anew.
+MOST_REMOVED: Final = 64
+
+#: Returns the number of a row's first rejection as the row is now, 0 for none.
+RejectRow = Callable[[int], int]
+
+
+class PassingRows(RowView):
+    """Which rows pass all row-local filters of a signature."""
+
+    __slots__ = ("_nodes", "_on_node", "_on_pods", "_reject_row", "changed", "mask")
+
+    derived = ("mask",)
+
+    def __init__(
+        self,
+        table: NodeTable,
+        *,
+        on_node: Column[np.int32],
+        on_pods: Column[np.int32],
+        reject_row: RejectRow,
+    ) -> None:
+        """Rejections by filters that read nodes only, and by those that read their pods, too.
+
+        `reject_row` says the latter of one row.
+        """
+        super().__init__(table, table.row_changes)
+        self._on_node = on_node
+        self._on_pods = on_pods
+        self._reject_row = reject_row
+        self.mask: BoolArray = np.zeros(0, dtype=np.bool_)
+        #: how often other rows passed than before
+        self.changed = 0
+        #: the rows that pass; None until they are needed
+        self._nodes: NodeRows | None = None
+
+    def at(self, rows: Rows) -> BoolArray:
+        """Return which of some rows pass; keeps nothing if the view was never refreshed."""
+        if self.is_known:
+            self.refresh()
+            return self.mask[rows]
+        return self._evaluate(rows, self._on_node.at(rows))
+
+    @property
+    def nodes(self) -> NodeRows:
+        """The rows that pass; the same object as long as they are the same."""
+        if self._nodes is None:
+            # A copy: which rows they are may be found out later.
+            self._nodes = NodeRows.where(self._table, self.mask.copy())
+        return self._nodes
+
+    def rebuild(self) -> None:
+        """Evaluate all rows."""
+        everything = slice(0, self._table.size)
+        self.mask = self._evaluate(everything, self._on_node.current())
+        self._note_change()
+
+    def update(self, rows: list[int]) -> bool:
+        """Evaluate some rows."""
+        if len(self.mask) < self._table.size:
+            self.mask = grown(self.mask, (self._table.size,), fill=False)
+        on_node = self._on_node.current()
+        if len(rows) > FEW_ROWS:
+            changed = np.array(rows, dtype=np.intp)
+            self.mask[changed] = self._evaluate(changed, on_node[changed])
+            self._note_change()
+            return True
+        valid = self._table.valid
+        for row in rows:
+            passes = bool(valid.item(row) and not on_node.item(row) and not self._reject_row(row))
+            if passes != self.mask.item(row):
+                self.mask[row] = passes
+                self._note_change()
+        return True
+
+    def forget(self) -> None:
+        """Drop the mask and free its memory."""
+        super().forget()
+        self._nodes = None
+        self.mask = np.zeros(0, dtype=np.bool_)
+
+    def _note_change(self) -> None:
+        self._nodes = None
+        self.changed += 1
+
+    def _evaluate(self, rows: Rows, on_node: Int32Array) -> BoolArray:
+        mask: BoolArray = self._on_pods.at(rows) == 0
+        mask &= on_node == 0
+        mask &= self._table.valid[rows]
+        return mask
+
+
+class NormalizedScore(View):
+    """What one plugin with a normalizer adds to totals.
+
+    For a normalizer that depends only on a row's score and on the lowest and highest of all.
+    """
+
+    __slots__ = ("_added", "_normalize", "_passing", "_weight", "column", "extremes", "is_proven")
+
+    derived = ("extremes",)
+
+    def __init__(
+        self,
+        column: Column[np.int64],
+        passing: PassingRows,
+        *,
+        weight: int,
+        normalize: Callable[[Int64Array], Int64Array | None],
+        is_proven: bool,
+    ) -> None:
+        super().__init__()
+        self.column = column
+        self._passing = passing
+        self._weight = weight
+        self._normalize = normalize
+        #: whether normalized scores are known to be in range
+        self.is_proven = is_proven
+        #: lowest and highest score of the rows that pass
+        self.extremes: tuple[int, int] = (0, 0)
+        #: score → what it adds
+        self._added: dict[int, int | None] = {}
+
+    def stamp(self) -> Hashable:
+        """Return the state of scores, and which rows pass."""
+        self.column.refresh()
+        self._passing.refresh()
+        return self.column.version, self._passing.changed
+
+    def rebuild(self) -> None:
+        """Find the extremes."""
+        extremes = (0, 0)
+        if not self.column.is_uniform():
+            extremes = _extremes(self.column.values[self._passing.mask])
+        if extremes != self.extremes:
+            self.extremes, self._added = extremes, {}
+
+    def extremes_among(self, mask: BoolArray) -> tuple[int, int]:
+        """Return the lowest and highest score of fewer rows; the view must be refreshed."""
+        low, high = self.extremes
+        return self.extremes if low == high else _extremes(self.column.values[mask])
+
+    def added(self, rows: Rows, extremes: tuple[int, int]) -> Int64Array | None:
+        """Return what is added to each row, given the extremes; None if it is out of range."""
+        return self._added_to(self.column.at(rows), extremes)
+
+    def added_at(self, row: int) -> int | None:
+        """Return what is added to one row; the view must be refreshed."""
+        score = self.column.values.item(row)
+        if score not in self._added:
+            one = self._added_to(np.array([score], dtype=np.int64), self.extremes)
+            self._added[score] = None if one is None else one.item()
+        return self._added[score]
+
+    def extremes_at(self, rows: Rows, mask: BoolArray) -> tuple[int, int]:
+        """Return the lowest and highest score of those of some rows that are in the mask."""
+        return _extremes(self.column.at(rows)[mask])
+
+    def _added_to(self, scores: Int64Array, extremes: tuple[int, int]) -> Int64Array | None:
+        if extremes[0] == extremes[1]:
+            # The same for all rows that pass makes no difference.
+            return np.zeros_like(scores)
+        # Rows that do not pass may be beyond the extremes, and must not count.
+        normalized = self._normalize(np.clip(np.append(scores, extremes), *extremes))
+        if normalized is None:
+            return np.zeros_like(scores)
+        if not self.is_proven and not _in_range(normalized):
+            return None
+        return normalized[:-2] * self._weight
+
+
+class ScoreColumn(NamedTuple):
+    """A plugin's scores that count as they are, and their weight."""
+
+    column: Column[np.int64]
+    #: says the same of one row as it is now
+    evaluate_row: EvaluateRow
+    weight: int
+    #: whether scores depend on the pods of a row: then only totals are kept of them
+    reads_pods: bool
+    #: whether scores are known to be in range
+    is_proven: bool
+
+
+class Totals(RowView):
+    """The weighted sum of row-local scores, for each row that passes."""
+
+    derived = ("totals", "in_range")
+
+    def __init__(
+        self,
+        table: NodeTable,
+        passing: PassingRows,
+        *,
+        scores: Sequence[ScoreColumn],
+        normalized: Sequence[NormalizedScore],
+    ) -> None:
+        super().__init__(table, table.row_changes)
+        self._passing = passing
+        self._scores = scores
+        self.normalized = normalized
+        #: columns of scores that read nodes only, which other signatures share
+        self._on_node = [each.column for each in scores if not each.reads_pods]
+        #: of each row, INFEASIBLE where it does not pass
+        self.totals: Int64Array = np.zeros(0, dtype=np.int64)
+        #: whether all scores are in range; if not, totals mean nothing
+        self.in_range = True
+        #: rows with the highest total; None until they are needed
+        self._best: BestRows | None = None
+        #: how many pods asked
+        self.uses = 0
+
+    def stamp(self) -> Hashable:
+        """Return what all rows depend on."""
+        self._passing.refresh()
+        for each in self.normalized:
+            each.refresh()
+        for column in self._on_node:
+            column.refresh()
+        return (
+            [(each.extremes, each.column.last_stamp) for each in self.normalized],
+            [column.last_stamp for column in self._on_node],
+        )
+
+    def best(self) -> BestRows:
+        """Return the rows with the highest total, of which there must be some."""
+        if self._best is None:
+            self._best = best_of(self.totals)
+        return self._best
+
+    def at(self, rows: Rows, mask: BoolArray) -> Int64Array | None:
+        """Return the totals of some rows; None if a score is out of range.
+
+        `mask` tells which of them can take the pod. Keeps nothing.
+        """
+        totals = self._sums(rows, mask)
+        for each in self.normalized:
+            extremes = each.extremes_at(rows, mask)
+            added = None if totals is None else each.added(rows, extremes)
+            totals = None if totals is None or added is None else totals + added
+        return totals
+
+    def adjusted(self, mask: BoolArray) -> Int64Array | None:
+        """Return all totals given that only some of the passing rows can take the pod.
+
+        The same array as `totals` if that makes no difference; None if a score is out of range.
+        """
+        totals = self.totals
+        for each in self.normalized:
+            extremes = each.extremes_among(mask)
+            if extremes != each.extremes:
+                everything = slice(0, self._table.size)
+                before = each.added(everything, each.extremes)
+                after = each.added(everything, extremes)
+                if before is None or after is None:
+                    return None
+                totals = totals + (after - before)
+        return totals
+
+    def rebuild(self) -> None:
+        """Sum up all rows."""
+        self._best = None
+        self.in_range = True
+        everything, mask = slice(0, self._table.size), self._passing.mask
+        totals = self._sums(everything, mask)
+        for each in self.normalized:
+            added = None if totals is None else each.added(everything, each.extremes)
+            totals = None if totals is None or added is None else totals + added
+        if totals is None:
+            self.in_range, totals = False, np.zeros(self._table.size, dtype=np.int64)
+        np.copyto(totals, INFEASIBLE, where=~mask)
+        self.totals = totals
+
+    def update(self, rows: list[int]) -> bool:
+        """Sum up some rows."""
+        if not self.in_range or len(self.totals) < self._table.size:
+            return False
+        if len(rows) <= FEW_ROWS and self._update_by_row(rows):
+            return True
+        changed = np.array(rows, dtype=np.intp)
+        mask = self._passing.mask[changed]
+        totals = self._sums(changed, mask)
+        for each in self.normalized:
+            added = None if totals is None else each.added(changed, each.extremes)
+            totals = None if totals is None or added is None else totals + added
+        if totals is None:
+            return False
+        np.copyto(totals, INFEASIBLE, where=~mask)
+        if len(rows) > MOST_UPDATED:
+            self.totals[changed] = totals
+            self._best = None
+        else:
+            for row, total in zip(rows, totals.tolist(), strict=True):
+                self._set(row, total)
+        return True
+
+    def _update_by_row(self, rows: list[int]) -> bool:
+        """Do so one row after the other, for which arrays are slow; False if only they will do."""
+        mask = self._passing.mask
+        for row in rows:
+            total = INFEASIBLE
+            if mask.item(row):
+                total = 0
+                for column, evaluate_row, weight, reads_pods, is_proven in self._scores:
+                    score = evaluate_row(row) if reads_pods else column.values.item(row)
+                    if score is None or not (is_proven or 0 <= score <= MAX_NODE_SCORE):
+                        return False
+                    total += score * weight
+                for each in self.normalized:
+                    added = each.added_at(row)
+                    if added is None:
+                        return False
+                    total += added
+            self._set(row, total)
+        return True
+
+    def _set(self, row: int, total: int) -> None:
+        before = self.totals.item(row)
+        if before == total:
+            return
+        self.totals[row] = total
+        best = self._best
+        if best is None:
+            return
+        is_left = before == best.total and not best.remove(row, self._table.order)
+        if is_left or total >= best.total:
+            self._best = None
+
+    def _sums(self, rows: Rows, mask: BoolArray) -> Int64Array | None:
+        """Return the sum of scores that are not normalized; None if one is out of range."""
+        totals = np.zeros(len(mask), dtype=np.int64)
+        for column, _, weight, _, is_proven in self._scores:
+            scores = column.at(rows)
+            if not is_proven and _are_wrong(scores, mask):
+                return None
+            totals += scores if weight == 1 else scores * weight
+        return totals
+
+    def forget(self) -> None:
+        """Drop the totals and free their memory."""
+        super().forget()
+        self._best = None
+        self.totals = np.zeros(0, dtype=np.int64)
+
+    def validate(self) -> None:
+        """Compare with totals built anew, and the best rows as well."""
+        super().validate()
+        if self._best is not None:
+            require(self._best.same_as(best_of(self.totals)), "rows with the highest total")
+
+
+class BestRows:
+    """Rows that have the highest total, by their place in the order of nodes.
+
+    A placement makes its row a little worse and leaves all others as they are. So the best rows are
+    kept, and one that is no longer among them is removed. Places are found when a row is asked for
+    by its number; from then on, removed rows are skipped, until there are too many of them.
+    """
+
+    __slots__ = ("_count", "_order", "_places", "_removed", "_rows", "total")
+
+    def __init__(self, total: int, rows: BoolArray) -> None:
+        #: what they all have
+        self.total = total
+        #: which rows they are, all of which have a node
+        self._rows = rows
+        self._count = int(np.count_nonzero(rows))
+        #: the order of nodes that places are in, None: places are not known
+        self._order: IndexArray | None = None
+        #: where they are in the order, ascending
+        self._places: IndexArray
+        #: indexes of places that are no longer among them, ascending
+        self._removed: list[int] = []
+
+    def __len__(self) -> int:
+        return self._count
+
+    def nth(self, number: int, order: NodeOrder) -> int:
+        """Return one of the rows; numbers follow the order of nodes."""
+        in_order = order.rows()
+        if self._order is not in_order:
+            self._order = in_order
+            self._places = self._rows.take(in_order).nonzero()[0]
+            self._removed = []
+        for removed in self._removed:
+            if removed > number:
+                break
+            number += 1
+        return in_order.item(self._places.item(number))
+
+    def among(self, rows: BoolArray) -> BestRows | None:
+        """Return those that are among some rows; None if there are none."""
+        both = self._rows & rows
+        return BestRows(self.total, both) if np.count_nonzero(both) else None
+
+    def remove(self, row: int, order: NodeOrder) -> bool:
+        """Take one of the rows out; False if it is the only one."""
+        if self._count == 1:
+            return False
+        self._rows[row] = False
+        self._count -= 1
+        if len(self._removed) == MOST_REMOVED:
+            self._order = None
+        elif self._order is order.rows():
+            insort(self._removed, bisect_left(self._places, order.positions().item(row)))
+        return True
+
+    def same_as(self, other: BestRows) -> bool:
+        """Tell whether these are the same rows with the same total."""
+        return self.total == other.total and np.array_equal(self._rows, other._rows)
+
+
+def best_of(totals: Int64Array) -> BestRows:
+    """Return the rows with the highest total."""
+    # The method of arrays is slower: it asks more questions first.
+    most = int(np.maximum.reduce(totals))
+    return BestRows(most, totals == most)
+
+
+def _extremes(scores: Int64Array) -> tuple[int, int]:
+    return (int(scores.min()), int(scores.max())) if len(scores) else (0, 0)
+
+
+def _in_range(scores: Int64Array) -> bool:
+    return bool(scores.min() >= 0 and scores.max() <= MAX_NODE_SCORE)
+
+
+def _are_wrong(scores: Int64Array, mask: BoolArray) -> bool:
+    """Tell whether rows that can take the pod have a score out of range; others may have any."""
+    if not len(scores) or _in_range(scores):
+        return False
+    return bool((((scores < 0) | (scores > MAX_NODE_SCORE)) & mask).any())
