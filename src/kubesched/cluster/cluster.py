@@ -19,8 +19,9 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.core import Node, Pod
 from kubesched.cluster.budgets import Budgets
+from kubesched.cluster.namespaces import Namespaces
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominated_rows import NominatedRows
 from kubesched.cluster.nominator import Nominator
@@ -37,11 +38,11 @@ class Cluster:
         self.table = NodeTable()
         self.nominator = Nominator()
         self.nominated_rows = NominatedRows(self.table, self.nominator)
+        self.namespaces = Namespaces(self.table.term_counters)
         self.workloads = Workloads()
         self.budgets = Budgets()
         self.storage = Storage()
         self.compiler = PodCompiler(rules or RequestRules())
-        self._namespace_changes = 0
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
         #: priority → how many of those pods have it
@@ -67,19 +68,6 @@ class Cluster:
         if orphans:
             self._homeless[node_name] = {pod.uid: pod for pod in orphans}
 
-    # --- namespaces -------------------------------------------------------------------------
-
-    def put_namespace(self, namespace: Namespace) -> None:
-        """Take over the labels of a namespace."""
-        meta = namespace.metadata
-        self.table.term_counters.put_namespace(meta.name, meta.labels or {})
-        self._namespace_changes += 1
-
-    def remove_namespace(self, name: str) -> None:
-        """Forget a namespace."""
-        self.table.term_counters.remove_namespace(name)
-        self._namespace_changes += 1
-
     @property
     def version(self) -> int:
         """A number that grows with every change that may matter to where a pod fits."""
@@ -90,7 +78,7 @@ class Cluster:
             + self.workloads.version
             + self.storage.version
             + self.nominator.version
-            + self._namespace_changes
+            + self.namespaces.version
         )
 
     # --- pods on nodes ----------------------------------------------------------------------
@@ -209,7 +197,8 @@ class Cluster:
         """Check that every pod is in exactly one place, and that all columns add up."""
         self.table.validate()
         self.nominator.validate()
-        self.storage.validate()
+        for stores in (self.namespaces, self.workloads, self.budgets, self.storage):
+            stores.validate()
         seen: dict[str, str] = {}
         for row, pods in enumerate(self.table.pods):
             for uid in pods:

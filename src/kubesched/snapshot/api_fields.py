@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched import kinds as table_of_kinds
 from kubesched.api import quantity
 from kubesched.errors import QuantityError
 
@@ -27,29 +28,22 @@ Fields = Mapping[str, Mapping[str, str]]
 
 FILE: Final = "api_fields.json"
 QUANTITY: Final = "quantity"
-#: Group and version → kinds that manifests may hold; what they are made of comes with them.
-KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "api/v1": (
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "Pod",
-        "ReplicationController",
-        "Service",
-    ),
-    "apis/apps/v1": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+#: What makes pods, and is not read otherwise.
+_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "apis/apps/v1": ("DaemonSet", "Deployment"),
     "apis/batch/v1": ("CronJob", "Job"),
-    "apis/policy/v1": ("PodDisruptionBudget",),
-    "apis/scheduling.k8s.io/v1": ("PriorityClass",),
-    "apis/storage.k8s.io/v1": (
-        "CSIDriver",
-        "CSINode",
-        "CSIStorageCapacity",
-        "StorageClass",
-        "VolumeAttachment",
-    ),
 }
+
+
+def _by_group() -> dict[str, list[str]]:
+    found = {group_version: list(kinds) for group_version, kinds in _TEMPLATES.items()}
+    for kind in table_of_kinds.KINDS.values():
+        found.setdefault(kind.path.group_path.lstrip("/"), []).append(kind.name)
+    return found
+
+
+#: Group and version → kinds that manifests may hold; what they are made of comes with them.
+KINDS: Final[Mapping[str, list[str]]] = _by_group()
 
 
 @cache
