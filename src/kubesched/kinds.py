@@ -1,6 +1,6 @@
 """The table of kinds: everything there is to say about a kind of object that decides where pods go.
 
-    ObjectKind ──> informers of the scheduler and of shadow   type, path, field selector
+    ObjectKind ──> informers of the scheduler and of shadow   type, path, field selector, gate
          ──> their handlers, replay, snapshots          store, causes_events
          ──> recordings                                 store, name, redacted
          ──> the embedded API server, tests of rights   path
@@ -23,6 +23,7 @@ from kubesched.client import resources
 from kubesched.client.resources import ResourcePath, grouped
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.object_store import ObjectStore
+from kubesched.config.features import FeatureGates
 
 
 class Redaction(Enum):
@@ -75,6 +76,10 @@ class ObjectKind(Struct, frozen=True, kw_only=True):
     causes_events: bool = False
     #: shadow, snapshots and explain cannot do without it
     needed: bool = False
+    #: the feature gate that it is watched with, "": always
+    gate: str = ""
+    #: whether the scheduler works without it if the API server does not serve it
+    optional: bool = False
     #: what a recording has in place of the objects' names and labels
     name_redaction: Redaction = Redaction.NAME
     label_redaction: Redaction = Redaction.LABELS
@@ -259,9 +264,11 @@ _ROWS: Final = (
 KINDS: Final[Mapping[str, ObjectKind]] = {kind.name: kind for kind in _ROWS}
 
 
-def watched() -> Iterator[ObjectKind]:
-    """Return the kinds that the scheduler watches."""
-    return (kind for kind in _ROWS if kind.watched)
+def watched(gates: FeatureGates | None = None) -> Iterator[ObjectKind]:
+    """Return the kinds that the scheduler watches: all of them, or those of some feature gates."""
+    for kind in _ROWS:
+        if kind.watched and (not kind.gate or gates is None or gates.enabled(kind.gate)):
+            yield kind
 
 
 def stores(cluster: Cluster) -> Iterator[tuple[ObjectKind, ObjectStore[Any, Any]]]:

@@ -48,8 +48,9 @@ class Informers:
                 kind.type,
                 handler=handlers[kind.name],
                 field_selector=kind.field_selector,
+                optional=kind.optional,
             )
-            for kind in watched()
+            for kind in watched(engine.gates)
         }
         self.pods: Informer[Pod] = informers["Pod"]
         #: pods last: what they refer to is known before they come

@@ -86,6 +86,7 @@ class WatchedCluster:
             backoff=Backoff(),
         )
         self._nominations = Nominations(self.cluster, self.queue)
+        self._gates = gates
         #: what is not taken into account, one line each
         self.notes: list[str] = []
         if config.extenders:
@@ -175,5 +176,5 @@ class WatchedCluster:
                 handler=handlers[kind.name],
                 field_selector=kind.field_selector,
             )
-            for kind in watched()
+            for kind in watched(self._gates)
         }

@@ -32,7 +32,7 @@ def test_informers_fill_the_stores_of_all_kinds() -> None:
                     for task in tasks:
                         task.cancel()
                     await asyncio.gather(*tasks, return_exceptions=True)
-        assert [each.kind for each in app.informers.all] == [kind.name for kind in watched()]
+        assert [each.kind for each in app.informers.all] == [kind.name for kind in watched(GATES)]
         for kind, store in stores(app.cluster):
             found = [each for each in store if each.metadata.name == "x"]
             assert [type(each) for each in found] == [kind.type]
