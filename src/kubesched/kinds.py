@@ -38,8 +38,8 @@ class Redaction(Enum):
     DROP = auto()
     #: a pseudonym
     NAME = auto()
-    #: pseudonyms of the parts between dashes: names that others are composed of
-    DASHED_NAME = auto()
+    #: pseudonyms of the parts between dashes and slashes: names that others are joined from
+    JOINED_NAME = auto()
     #: a pseudonym in the order of the names, since the first volume by name is taken
     VOLUME_NAME = auto()
     #: an image, with the tag that is implied
@@ -98,7 +98,7 @@ class ObjectKind(Struct, frozen=True, kw_only=True):
 
 
 _NAME: Final = Redaction.NAME
-_DASHED: Final = Redaction.DASHED_NAME
+_JOINED: Final = Redaction.JOINED_NAME
 _VOLUME: Final = Redaction.VOLUME_NAME
 _NODE_VALUE: Final = Redaction.NODE_VALUE
 
@@ -148,7 +148,7 @@ _ROWS: Final = (
         type=policy.PodDisruptionBudget,
         path=grouped("policy/v1", "poddisruptionbudgets"),
         store=lambda cluster: cluster.budgets,
-        redactions={policy.PodDisruptionBudgetStatus: {"disrupted_pods": _DASHED}},
+        redactions={policy.PodDisruptionBudgetStatus: {"disrupted_pods": _JOINED}},
     ),
     ObjectKind(
         type=storage.StorageClass,
@@ -199,7 +199,7 @@ _ROWS: Final = (
         causes_events=True,
         name_redaction=_VOLUME,
         redactions={
-            storage.ClaimReference: {"namespace": _NAME, "name": _DASHED, "uid": _NAME},
+            storage.ClaimReference: {"namespace": _NAME, "name": _JOINED, "uid": _NAME},
             storage.CSIPersistentVolumeSource: {"volume_handle": _NAME},
             storage.PersistentVolumeSpec: {
                 "storage_class_name": _NAME,
@@ -212,7 +212,7 @@ _ROWS: Final = (
         path=resources.PERSISTENT_VOLUME_CLAIMS,
         store=lambda cluster: cluster.storage.claims,
         causes_events=True,
-        name_redaction=_DASHED,
+        name_redaction=_JOINED,
         redactions={
             storage.PersistentVolumeClaimSpec: {
                 "storage_class_name": _NAME,
@@ -227,7 +227,7 @@ _ROWS: Final = (
         # Pods that are over take nothing from their node.
         field_selector="status.phase!=Succeeded,status.phase!=Failed",
         needed=True,
-        name_redaction=_DASHED,
+        name_redaction=_JOINED,
         redactions={
             core.Container: {"name": _NAME, "image": Redaction.IMAGE},
             core.ContainerStatus: {"name": _NAME},
@@ -241,8 +241,8 @@ _ROWS: Final = (
             core.PodSchedulingGroup: {"pod_group_name": _NAME},
             core.ResourceClaimRef: {"name": _NAME, "request": _NAME},
             core.PodResourceClaim: {"name": _NAME},
-            core.Volume: {"name": _DASHED},
-            core.PersistentVolumeClaimVolumeSource: {"claim_name": _DASHED},
+            core.Volume: {"name": _JOINED},
+            core.PersistentVolumeClaimVolumeSource: {"claim_name": _JOINED},
             core.GCEPersistentDiskVolumeSource: {"pd_name": _NAME},
             core.AWSElasticBlockStoreVolumeSource: {"volume_id": Redaction.AWS_DISK},
             core.ISCSIVolumeSource: {"iqn": _NAME},

@@ -96,7 +96,7 @@ class NameRedactor:
             Redaction.KEEP: lambda known: known,
             Redaction.DROP: lambda known: type(known)(),
             Redaction.NAME: self._names.of,
-            Redaction.DASHED_NAME: self._names.dashed,
+            Redaction.JOINED_NAME: self._names.joined,
             Redaction.VOLUME_NAME: self._volumes.of,
             Redaction.IMAGE: self._image,
             Redaction.NODE_IMAGE: self._image_of_node,
@@ -205,7 +205,7 @@ class NameRedactor:
         changed: Entry = replace(
             self._of_pod(entry),
             namespace=self._names.of(entry.namespace),
-            name=self._names.dashed(entry.name),
+            name=self._names.joined(entry.name),
             node=self._names.of(entry.node),
             message=without_names(entry.message) if known else REDACTED,
             nominated=entry.nominated and self._names.of(entry.nominated),
