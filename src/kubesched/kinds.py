@@ -1,9 +1,9 @@
 """The table of kinds: everything there is to say about a kind of object that decides where pods go.
 
-    ObjectKind ──> informers of the scheduler and of shadow   type, path, field selector, gate
-         ──> their handlers, replay, snapshots          store, causes_events
-         ──> recordings                                 store, name, redacted
-         ──> the embedded API server, tests of rights   path
+    ObjectKind ──> informers of the scheduler and of shadow   type, path, field_selector, gate
+               ──> their handlers, replay, snapshots          store, causes_events
+               ──> recordings                                 store, redactions
+               ──> the embedded API server, tests of rights   path
 
 A new kind is a struct, a store in the cluster, and a row here. Nodes and pods are not stored as
 objects but as columns, so they have handlers of their own.
