@@ -43,6 +43,15 @@ MINIMAL: dict[str, JsonObject] = {
     "PersistentVolumeClaim": {
         "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
     },
+    "DeviceClass": {"spec": {}},
+    "ResourceSlice": {
+        "spec": {
+            "driver": DRIVER,
+            "pool": {"name": "p", "resourceSliceCount": 1},
+            "allNodes": True,
+        }
+    },
+    "ResourceClaim": {"spec": {}},
     "Pod": {"spec": {"containers": [CONTAINER]}},
 }
 assert MINIMAL.keys() == KINDS.keys(), "a new kind: say what an API server requires of one"

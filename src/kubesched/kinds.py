@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from kubesched.api import core, meta, policy, storage, workloads
+from kubesched.api import core, meta, policy, resource, storage, workloads
 from kubesched.api.scheduling import PriorityClass
 from kubesched.client import resources
 from kubesched.client.resources import ResourcePath, grouped
@@ -103,6 +103,8 @@ _VOLUME: Final = Redaction.VOLUME_NAME
 _NODE_VALUE: Final = Redaction.NODE_VALUE
 
 _STORAGE: Final = "storage.k8s.io/v1"
+_DEVICES: Final = "resource.k8s.io/v1"
+_DRA: Final = "DynamicResourceAllocation"
 
 #: In the order in which they are read: what pods refer to is known before they come.
 _ROWS: Final = (
@@ -222,6 +224,68 @@ _ROWS: Final = (
         },
     ),
     ObjectKind(
+        type=resource.DeviceClass,
+        path=grouped(_DEVICES, "deviceclasses", namespaced=False),
+        store=lambda cluster: cluster.devices.classes,
+        causes_events=True,
+        gate=_DRA,
+        optional=True,
+        # Expressions compare attributes and capacities, and name drivers: these are kept.
+        redactions={resource.OpaqueDeviceConfiguration: {"parameters": Redaction.DROP}},
+    ),
+    ObjectKind(
+        type=resource.ResourceSlice,
+        path=grouped(_DEVICES, "resourceslices", namespaced=False),
+        store=lambda cluster: cluster.devices.slices,
+        causes_events=True,
+        gate=_DRA,
+        optional=True,
+        redactions={
+            resource.ResourceSliceSpec: {"node_name": _NAME},
+            resource.ResourcePool: {"name": _NAME},
+            resource.Device: {"name": _NAME, "node_name": _NAME},
+            resource.CounterSet: {"name": _NAME},
+            resource.DeviceCounterConsumption: {"counter_set": _NAME},
+            resource.DeviceTaint: {"value": _NODE_VALUE},
+        },
+    ),
+    ObjectKind(
+        type=resource.ResourceClaim,
+        path=grouped(_DEVICES, "resourceclaims"),
+        store=lambda cluster: cluster.devices.claims,
+        causes_events=True,
+        gate=_DRA,
+        optional=True,
+        redactions={
+            resource.DeviceRequest: {"name": _JOINED},
+            resource.ExactDeviceRequest: {"device_class_name": _NAME},
+            resource.DeviceSubRequest: {"name": _JOINED, "device_class_name": _NAME},
+            resource.DeviceConstraint: {"requests": _JOINED},
+            resource.DeviceToleration: {"value": _NODE_VALUE},
+            resource.DeviceClaimConfiguration: {"requests": _JOINED},
+            resource.DeviceAllocationConfiguration: {"requests": _JOINED},
+            resource.DeviceRequestAllocationResult: {
+                "request": _JOINED,
+                "pool": _NAME,
+                "device": _NAME,
+                "share_id": _NAME,
+            },
+            resource.ResourceClaimConsumerReference: {"name": _JOINED, "uid": _NAME},
+            resource.DeviceCondition: {"message": Redaction.DROP},
+            resource.NetworkDeviceData: {
+                "interface_name": Redaction.DROP,
+                "ips": Redaction.DROP,
+                "hardware_address": Redaction.DROP,
+            },
+            resource.AllocatedDeviceStatus: {
+                "pool": _NAME,
+                "device": _NAME,
+                "share_id": _NAME,
+                "data": Redaction.DROP,
+            },
+        },
+    ),
+    ObjectKind(
         type=core.Pod,
         path=resources.PODS,
         # Pods that are over take nothing from their node.
@@ -239,7 +303,7 @@ _ROWS: Final = (
             core.Toleration: {"value": _NODE_VALUE},
             core.PodSchedulingGate: {"name": _NAME},
             core.PodSchedulingGroup: {"pod_group_name": _NAME},
-            core.ResourceClaimRef: {"name": _NAME, "request": _NAME},
+            core.ResourceClaimRef: {"name": _NAME, "request": _JOINED},
             core.PodResourceClaim: {"name": _NAME},
             core.Volume: {"name": _JOINED},
             core.PersistentVolumeClaimVolumeSource: {"claim_name": _JOINED},

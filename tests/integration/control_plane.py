@@ -50,14 +50,10 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 #: Cluster-wide objects that a scheduler reads, and that one test must not leave to the next.
-_CLUSTER_OBJECTS = (
-    *(
-        kind.path.collection()
-        for kind in watched()
-        if not kind.path.namespaced and kind.name != "Namespace"
-    ),
-    "/apis/resource.k8s.io/v1/deviceclasses",
-    "/apis/resource.k8s.io/v1/resourceslices",
+_CLUSTER_OBJECTS = tuple(
+    kind.path.collection()
+    for kind in watched()
+    if not kind.path.namespaced and kind.name != "Namespace"
 )
 
 

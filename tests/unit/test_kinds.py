@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.cluster.cluster import Cluster
+from kubesched.config.features import FeatureGates
 from kubesched.kinds import KINDS, kind_of, stores, watched
 from kubesched.queue.events import Resource
 
@@ -23,6 +24,12 @@ def test_what_plugins_register_for_is_what_kinds_cause() -> None:
         if kind.causes_events or kind.name in ("Node", "Pod")
     }
     assert set(Resource) - SPECIAL <= caused
+
+
+def test_devices_are_watched_if_their_gate_is_on() -> None:
+    devices = {"DeviceClass", "ResourceSlice", "ResourceClaim"}
+    then, now = FeatureGates.of(emulated_version=(1, 33)), FeatureGates.of()
+    assert {kind.name for kind in watched(now)} - {kind.name for kind in watched(then)} == devices
 
 
 def test_what_pods_refer_to_is_read_before_them() -> None:

@@ -21,6 +21,7 @@ from collections import Counter
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.budgets import Budgets
+from kubesched.cluster.devices import Devices
 from kubesched.cluster.namespaces import Namespaces
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominated_rows import NominatedRows
@@ -42,6 +43,7 @@ class Cluster:
         self.workloads = Workloads()
         self.budgets = Budgets()
         self.storage = Storage()
+        self.devices = Devices()
         self.compiler = PodCompiler(rules or RequestRules())
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
@@ -77,6 +79,7 @@ class Cluster:
             + table.row_changes.position
             + self.workloads.version
             + self.storage.version
+            + self.devices.version
             + self.nominator.version
             + self.namespaces.version
         )
@@ -197,7 +200,13 @@ class Cluster:
         """Check that every pod is in exactly one place, and that all columns add up."""
         self.table.validate()
         self.nominator.validate()
-        for stores in (self.namespaces, self.workloads, self.budgets, self.storage):
+        for stores in (
+            self.namespaces,
+            self.workloads,
+            self.budgets,
+            self.storage,
+            self.devices,
+        ):
             stores.validate()
         seen: dict[str, str] = {}
         for row, pods in enumerate(self.table.pods):

@@ -71,7 +71,12 @@ def _sample(kind: inspect.Type) -> Any:
             return {"key": _sample(kind.value_type)}
         case inspect.VarTupleType() | inspect.ListType():
             return [_sample(kind.item_type)]
-    scalars = {inspect.StrType: "7", inspect.IntType: 7, inspect.BoolType: True}
+    scalars = {
+        inspect.StrType: "7",
+        inspect.IntType: 7,
+        inspect.BoolType: True,
+        inspect.AnyType: {"any": ["thing"]},
+    }
     return scalars[type(kind)]
 
 
@@ -114,7 +119,11 @@ def _zero(kind: inspect.Type) -> Any:
             return ""
         case inspect.StructType():
             return {}
-        case inspect.UnionType(includes_none=True):
+        case inspect.IntType():
+            return 0
+        case inspect.BoolType():
+            return False
+        case inspect.AnyType() | inspect.UnionType(includes_none=True):
             return None
         case inspect.UnionType():
             return 0  # a quantity
