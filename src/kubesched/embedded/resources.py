@@ -163,7 +163,6 @@ _EVENT_FIELDS: Final = {
     **_paths("reason", "reportingComponent", "type"),
     "source": _event_source,
 }
-_DEVICES: Final = "resource.k8s.io"
 _NOT_SUPPORTED: Final = "field label not supported: {}"
 
 
@@ -305,24 +304,17 @@ _ROWS: Final = (
         generation=True,
         unconditional_update=False,
     ),
+    _of("DeviceClass", generation=True, returns_deleted=True),
+    _of("ResourceClaim", status=True, returns_deleted=True),
     Resource(
-        "DeviceClass",
-        "deviceclasses",
-        group=_DEVICES,
-        namespaced=False,
-        generation=True,
+        "ResourceClaimTemplate",
+        "resourceclaimtemplates",
+        group="resource.k8s.io",
         returns_deleted=True,
     ),
-    Resource("ResourceClaim", "resourceclaims", group=_DEVICES, status=True, returns_deleted=True),
-    Resource(
-        "ResourceClaimTemplate", "resourceclaimtemplates", group=_DEVICES, returns_deleted=True
-    ),
-    Resource(
+    _of(
         "ResourceSlice",
-        "resourceslices",
-        group=_DEVICES,
         returns_deleted=True,
-        namespaced=False,
         generation=True,
         fields=_paths("spec.nodeName", "spec.driver"),
         unknown_field="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
