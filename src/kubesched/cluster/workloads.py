@@ -81,7 +81,12 @@ class Workloads:
     @property
     def version(self) -> int:
         """Changes with every service and owner."""
-        return self.services.version + sum(each.version for each in self._owners.values())
+        return (
+            self.services.version
+            + self.replication_controllers.version
+            + self.replica_sets.version
+            + self.stateful_sets.version
+        )
 
     def validate(self) -> None:
         """Check each store."""
