@@ -8,22 +8,10 @@ import msgspec
 import numpy as np
 from msgspec.structs import replace
 
-from kubesched.api.core import Namespace, Node, Pod
-from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.storage import (
-    CSIDriver,
-    CSINode,
-    CSIStorageCapacity,
-    PersistentVolume,
-    PersistentVolumeClaim,
-    StorageClass,
-    VolumeAttachment,
-)
-from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
+from kubesched.api.core import Node, Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo, RequestRules
-from kubesched.cluster.workloads import Workload
 from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.config.features import FeatureGates
 from kubesched.config.loading import profile_from_fragment
@@ -35,31 +23,13 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, ShapePreFilter
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
+from kubesched.kinds import stores
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.verdicts import choose
 from tests.support.evaluating import feasible_rows
 
 Json = Any
-
-
-WORKLOADS: dict[str, type[Workload]] = {
-    "services": Service,
-    "replicationControllers": ReplicationController,
-    "replicaSets": ReplicaSet,
-    "statefulSets": StatefulSet,
-}
-
-#: List of a case → kind, and where objects of the kind are kept.
-STORAGE: dict[str, tuple[type[Any], str]] = {
-    "storageClasses": (StorageClass, "classes"),
-    "csiNodes": (CSINode, "csi_nodes"),
-    "csiDrivers": (CSIDriver, "drivers"),
-    "csiStorageCapacities": (CSIStorageCapacity, "capacities"),
-    "volumeAttachments": (VolumeAttachment, "attachments"),
-    "persistentVolumes": (PersistentVolume, "volumes"),
-    "persistentVolumeClaims": (PersistentVolumeClaim, "claims"),
-}
 
 
 def all_candidates(profile: Profile, case: dict[str, Json]) -> Profile:
@@ -84,16 +54,11 @@ class CaseCluster:
         gates = FeatureGates.of(case.get("featureGates") or {})
         profile = all_candidates(profile_from_fragment(case.get("config") or {}, gates), case)
         self.cluster = Cluster(RequestRules.of(gates))
-        for namespace in case["objects"].get("namespaces", ()):
-            self.cluster.put_namespace(msgspec.convert(namespace, Namespace))
-        for budget in case["objects"].get("podDisruptionBudgets", ()):
-            self.cluster.budgets.put(msgspec.convert(budget, PodDisruptionBudget))
-        for key, kind in WORKLOADS.items():
-            for workload in case["objects"].get(key, ()):
-                self.cluster.workloads.put(msgspec.convert(workload, kind))
-        for key, (storage_kind, store) in STORAGE.items():
-            for manifest in case["objects"].get(key, ()):
-                getattr(self.cluster.storage, store).put(msgspec.convert(manifest, storage_kind))
+        # Lists are called after resources, but in camel case.
+        lists = {name.lower(): each for name, each in case["objects"].items()}
+        for kind, store in stores(self.cluster):
+            for manifest in lists.get(kind.path.plural, ()):
+                store.put(msgspec.convert(manifest, kind.type))
         for node in case["objects"].get("nodes", ()):
             self.cluster.put_node(msgspec.convert(node, Node))
         for manifest in case["objects"].get("pods", ()):

@@ -28,6 +28,7 @@ from kubesched.bench.control_plane import ApiError, JsonObject, eventually
 from kubesched.bench.processes import LAUNCHER as _LAUNCHER
 from kubesched.bench.processes import Process, StartError
 from kubesched.bench.processes import free_ports as _free_ports
+from kubesched.kinds import watched
 
 __all__ = [
     "BINARIES",
@@ -49,15 +50,10 @@ MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
 #: Cluster-wide objects that a scheduler reads, and that one test must not leave to the next.
-_CLUSTER_OBJECTS = (
-    "/api/v1/nodes",
-    "/api/v1/persistentvolumes",
-    "/apis/resource.k8s.io/v1/deviceclasses",
-    "/apis/resource.k8s.io/v1/resourceslices",
-    "/apis/storage.k8s.io/v1/csidrivers",
-    "/apis/storage.k8s.io/v1/csinodes",
-    "/apis/storage.k8s.io/v1/storageclasses",
-    "/apis/storage.k8s.io/v1/volumeattachments",
+_CLUSTER_OBJECTS = tuple(
+    kind.path.collection()
+    for kind in watched()
+    if not kind.path.namespaced and kind.name != "Namespace"
 )
 
 

@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kubesched.kinds import watched
+
 from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process, eventually
 from .scheduler_process import environment
 
@@ -21,27 +23,12 @@ USER = "system:serviceaccount:default:shadow"
 
 #: What docs/shadow.md says that shadow needs.
 RULES: list[JsonObject] = [
-    {"apiGroups": [group], "resources": resources, "verbs": ["get", "list", "watch"]}
-    for group, resources in {
-        "": [
-            "nodes",
-            "pods",
-            "namespaces",
-            "services",
-            "replicationcontrollers",
-            "persistentvolumes",
-            "persistentvolumeclaims",
-        ],
-        "apps": ["replicasets", "statefulsets"],
-        "policy": ["poddisruptionbudgets"],
-        "storage.k8s.io": [
-            "storageclasses",
-            "csinodes",
-            "csidrivers",
-            "csistoragecapacities",
-            "volumeattachments",
-        ],
-    }.items()
+    {
+        "apiGroups": [group],
+        "resources": [kind.path.plural for kind in watched() if kind.path.group == group],
+        "verbs": ["get", "list", "watch"],
+    }
+    for group in {kind.path.group: None for kind in watched()}
 ]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.kinds import watched
 from tests.unit.test_monitoring import expressions, selectors
 
 from .audited_plane import AuditedPlane, Request
@@ -339,14 +340,9 @@ NEEDED = {
     ("create", "subjectaccessreviews"),
     ("get", "configmaps"),
     *(
-        (verb, kind)
+        (verb, resource)
         for verb in ("list", "watch")
-        for kind in (
-            *("configmaps", "csidrivers", "csinodes", "csistoragecapacities", "namespaces"),
-            *("nodes", "persistentvolumeclaims", "persistentvolumes", "poddisruptionbudgets"),
-            *("pods", "replicasets", "replicationcontrollers", "services", "statefulsets"),
-            *("storageclasses", "volumeattachments"),
-        )
+        for resource in ("configmaps", *(kind.path.plural for kind in watched()))
     ),
 }
 

@@ -8,16 +8,23 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
+import re
 import time
 from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
 
+from kubesched.api.decoding import decoder_of
 from kubesched.app import App
 from kubesched.client import ApiClient, kubeconfig
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.snapshot.kinds import KINDS
+from kubesched.kinds import KINDS
+from tests.minimal_objects import DRIVER, MINIMAL
 
 from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject
 from .scheduler_process import (
@@ -30,44 +37,6 @@ from .scheduler_process import (
 )
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
-
-DRIVER = "disk.example.com"
-CONTAINER = {"name": "c", "image": "i"}
-SELECTED = {
-    "selector": {"matchLabels": {"a": "b"}},
-    "template": {"metadata": {"labels": {"a": "b"}}, "spec": {"containers": [CONTAINER]}},
-}
-#: kind → what the API server requires of one, besides its name
-MINIMAL: dict[str, JsonObject] = {
-    "Node": {},
-    "Namespace": {},
-    "PriorityClass": {"value": 0},
-    "Service": {"spec": {"ports": [{"port": 80}]}},
-    "ReplicationController": {
-        "spec": {"selector": {"a": "b"}, "template": SELECTED["template"], "replicas": 0}
-    },
-    "ReplicaSet": {"spec": SELECTED},
-    "StatefulSet": {"spec": SELECTED},
-    "PodDisruptionBudget": {},
-    "StorageClass": {"provisioner": DRIVER},
-    "CSINode": {"spec": {"drivers": []}},
-    "CSIDriver": {"spec": {}},
-    "CSIStorageCapacity": {"storageClassName": "c"},
-    "VolumeAttachment": {
-        "spec": {"attacher": DRIVER, "nodeName": "n", "source": {"persistentVolumeName": "v"}}
-    },
-    "PersistentVolume": {
-        "spec": {
-            "capacity": {"storage": "1Gi"},
-            "accessModes": ["ReadWriteOnce"],
-            "hostPath": {"path": "/data"},
-        }
-    },
-    "PersistentVolumeClaim": {
-        "spec": {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Gi"}}}
-    },
-    "Pod": {"spec": {"containers": [CONTAINER]}},
-}
 
 
 class Objects:
@@ -117,7 +86,6 @@ def test_minimal_objects_are_read_in_lists_watches_and_alone(
         gates = FeatureGates.of()
         config = SchedulerConfiguration.default(gates)
         app = App(config, gates, access)
-        assert {informer.kind for informer in app.informers.all} <= MINIMAL.keys()
 
         def have(name: str, *, touched: bool = False) -> bool:
             found = (
@@ -179,6 +147,195 @@ def test_the_limit_of_a_driver_without_topology_is_enforced(
         plane.request("POST", pods_path(namespace), with_claim(pod("second"), "disk2"))
         said = wait_until_refused(plane, namespace, "second")
     assert "1 node(s) exceed max volume count" in said
+
+
+#: Kind → a spec with all fields that an API server accepts by default.
+DEVICES: dict[str, JsonObject] = {
+    "DeviceClass": {
+        "selectors": [{"cel": {"expression": f'device.driver == "{DRIVER}"'}}],
+        "config": [{"opaque": {"driver": DRIVER, "parameters": {"kind": "C", "deep": [1, None]}}}],
+        "extendedResourceName": "example.com/gpu",
+    },
+    "ResourceSlice": {
+        "driver": DRIVER,
+        "pool": {"name": "p", "generation": 2, "resourceSliceCount": 3},
+        "perDeviceNodeSelection": True,
+        "devices": [
+            {
+                "name": "gpu-0",
+                "nodeName": "n1",
+                "attributes": {
+                    "index": {"int": 0},
+                    "ecc": {"bool": False},
+                    "model": {"string": "A"},
+                    "firmware": {"version": "1.2.3"},
+                },
+                "capacity": {
+                    "memory": {
+                        "value": "40Gi",
+                        "requestPolicy": {
+                            "default": "1Gi",
+                            "validRange": {"min": "1Gi", "max": "20Gi", "step": "1Gi"},
+                        },
+                    }
+                },
+                "allowMultipleAllocations": True,
+                "taints": [{"key": "broken", "value": "fan", "effect": "NoSchedule"}],
+            },
+            {
+                "name": "gpu-1",
+                "allNodes": True,
+                "consumesCounters": [
+                    {"counterSet": "card", "counters": {"memory": {"value": "40Gi"}}}
+                ],
+            },
+            {
+                "name": "gpu-2",
+                "nodeSelector": {
+                    "nodeSelectorTerms": [
+                        {"matchExpressions": [{"key": "zone", "operator": "In", "values": ["a"]}]}
+                    ]
+                },
+                "bindsToNode": True,
+                "bindingConditions": ["example.com/attached"],
+                "bindingFailureConditions": ["example.com/failed"],
+            },
+        ],
+    },
+    "ResourceClaim": {
+        "devices": {
+            "requests": [
+                {
+                    "name": "exact",
+                    "exactly": {
+                        "deviceClassName": "c",
+                        "selectors": [{"cel": {"expression": "true"}}],
+                        "allocationMode": "ExactCount",
+                        "count": 2,
+                        "tolerations": [{"key": "broken", "operator": "Exists"}],
+                        "capacity": {"requests": {"memory": "2Gi"}},
+                    },
+                },
+                {
+                    "name": "any",
+                    "firstAvailable": [
+                        {"name": "large", "deviceClassName": "c", "allocationMode": "All"},
+                        {
+                            "name": "small",
+                            "deviceClassName": "d",
+                            "allocationMode": "ExactCount",
+                            "count": 1,
+                        },
+                    ],
+                },
+            ],
+            "constraints": [{"requests": ["exact", "any"], "matchAttribute": "example.com/numa"}],
+            "config": [
+                {"requests": ["any/small"], "opaque": {"driver": DRIVER, "parameters": {"a": "b"}}}
+            ],
+        }
+    },
+}
+ALLOCATED: JsonObject = {
+    "allocation": {
+        "devices": {
+            "results": [
+                {"request": "exact", "driver": DRIVER, "pool": "p", "device": "gpu-0"},
+                {"request": "any/small", "driver": DRIVER, "pool": "p", "device": "gpu-1"},
+            ],
+            "config": [
+                {
+                    "source": "FromClaim",
+                    "requests": ["any/small"],
+                    "opaque": {"driver": DRIVER, "parameters": {"a": "b"}},
+                }
+            ],
+        },
+        "nodeSelector": {
+            "nodeSelectorTerms": [
+                {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["n1"]}]}
+            ]
+        },
+    },
+    "reservedFor": [{"resource": "pods", "name": "p", "uid": "some-uid"}],
+    "devices": [
+        {
+            "driver": DRIVER,
+            "pool": "p",
+            "device": "gpu-0",
+            "conditions": [
+                {
+                    "type": "Ready",
+                    "status": "True",
+                    "reason": "Ok",
+                    "message": "",
+                    "lastTransitionTime": "2026-01-01T00:00:00Z",
+                }
+            ],
+            "data": {"serial": "4711"},
+            "networkData": {"interfaceName": "net1", "ips": ["10.0.0.1/24"]},
+        }
+    ],
+}
+
+
+def test_of_devices_nothing_is_lost_on_the_way(control_plane: ControlPlane, namespace: str) -> None:
+    """They are read as the API server writes them: written again, they are the same."""
+    for name, spec in DEVICES.items():
+        kind = KINDS[name]
+        collection = kind.path.collection(namespace if kind.path.namespaced else "")
+        body = {"metadata": {"name": "whole"}, "spec": spec}
+        written = control_plane.request("POST", collection, body)
+        if name == "ResourceClaim":
+            body = {**written, "status": ALLOCATED}
+            written = control_plane.request("PUT", f"{collection}/whole/status", body)
+            assert set(written["status"]) == set(ALLOCATED)
+        read = decoder_of(kind.type).decode(json.dumps(written).encode())
+        again = json.loads(msgspec.json.encode(read))
+        assert again["spec"] == _without_empty(written["spec"])
+        assert again.get("status") == _without_empty(written.get("status"))
+        _assert_part_of(spec, written["spec"], name)
+
+
+def _without_empty(tree: Any) -> Any:
+    """Leave out what says nothing, as both sides may: "", 0 of a count, and the like."""
+    if isinstance(tree, dict):
+        return {
+            key: _without_empty(each)
+            for key, each in tree.items()
+            if each != "" and not (key == "observedGeneration" and each == 0)
+        }
+    return [_without_empty(each) for each in tree] if isinstance(tree, list) else tree
+
+
+def _assert_part_of(sent: Any, written: Any, where: str) -> None:
+    """Check that the API server has not dropped anything, so that the test is about it."""
+    if isinstance(sent, dict):
+        for key, each in sent.items():
+            assert key in written, f"{where}.{key} is not served by default"
+            _assert_part_of(each, written[key], f"{where}.{key}")
+    elif isinstance(sent, list):
+        for number, (each, got) in enumerate(zip(sent, written, strict=True)):
+            _assert_part_of(each, got, f"{where}[{number}]")
+    else:
+        assert sent == written, where
+
+
+def test_a_scheduler_works_without_devices_where_the_api_server_does_not_serve_them(
+    assets: Path,
+) -> None:
+    with ControlPlane(assets, runtime_config="resource.k8s.io/v1=false") as plane:
+        plane.request("POST", "/api/v1/nodes", node("n1"))
+        plane.request("POST", pods_path("default"), pod("p"))
+        with run_scheduler(plane) as scheduler:
+            assert wait_until_bound(plane, "default", "p") == {"p": "n1"}
+            said = [line for line in scheduler.log_lines("WE") if "resource.k8s.io" in line]
+    assert sorted(re.findall(r"does not serve (\w+)\.resource\.k8s\.io", "\n".join(said))) == [
+        "deviceclasses",
+        "resourceclaims",
+        "resourceslices",
+    ]
+    assert len(said) == 3
 
 
 def create_bound_claim(plane: ControlPlane, namespace: str, name: str) -> None:

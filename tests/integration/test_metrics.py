@@ -125,7 +125,7 @@ class Scraped:
 
 
 def _is_of_devices(labels: dict[str, str]) -> bool:
-    """Claims that other tests leave behind are an event to kube-scheduler; ours knows none yet."""
+    """Claims that other tests leave behind are an event to kube-scheduler, and not yet to ours."""
     return labels.get("event", "").startswith("resource.k8s.io/")
 
 

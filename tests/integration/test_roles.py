@@ -14,6 +14,8 @@ from pathlib import Path
 import pytest
 import trustme
 
+from kubesched.kinds import watched
+
 from .control_plane import ControlPlane, JsonObject, eventually
 from .pretend_provisioner import PretendProvisioner
 from .replicas import elected, free_port, holder_of, page, send, serving
@@ -51,27 +53,7 @@ DONE = {
     "get configmaps",
     "create tokenreviews.authentication.k8s.io",
     "create subjectaccessreviews.authorization.k8s.io",
-    *(
-        f"{verb} {resource}"
-        for verb in ("list", "watch")
-        for resource in (
-            "nodes",
-            "pods",
-            "namespaces",
-            "services",
-            "replicationcontrollers",
-            "replicasets.apps",
-            "statefulsets.apps",
-            "poddisruptionbudgets.policy",
-            "persistentvolumes",
-            "persistentvolumeclaims",
-            "storageclasses.storage.k8s.io",
-            "csinodes.storage.k8s.io",
-            "csidrivers.storage.k8s.io",
-            "csistoragecapacities.storage.k8s.io",
-            "volumeattachments.storage.k8s.io",
-        )
-    ),
+    *(f"{verb} {kind.path}" for verb in ("list", "watch") for kind in watched()),
 }
 
 

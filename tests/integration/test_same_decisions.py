@@ -78,7 +78,7 @@ def test_both_make_the_same_decisions(
     for node in control_plane.create_many("/api/v1/nodes", random_nodes(rng, NODES)):
         ours.cluster.put_node(msgspec.convert(node, Node))
     of_namespace = control_plane.request("GET", f"/api/v1/namespaces/{namespace}")
-    ours.cluster.put_namespace(msgspec.convert(of_namespace, Namespace))
+    ours.cluster.namespaces.put(msgspec.convert(of_namespace, Namespace))
     settings = configuration(control_plane.scheduler_kubeconfig, both, percentageOfNodesToScore=100)
     placed: list[str] = []
     unique = ties = refused = 0

@@ -49,6 +49,7 @@ from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.object_store import HasMeta, ObjectStore
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.args import PluginArgs
 from kubesched.config.defaults import complete_profile
@@ -62,6 +63,7 @@ from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import PluginScores
 from kubesched.framework.stand_ins import NoEvictor
 from kubesched.framework.status import Status
+from kubesched.kinds import KINDS
 from kubesched.plugins.in_tree import IN_TREE
 from tests.support.evaluating import feasible_rows, total_scores
 
@@ -397,6 +399,13 @@ def framework_of(
         binder=binder or RecordingBinder(),
         evictor=evictor or RecordingEvictor(),
     )
+
+
+def store_of(cluster: Cluster, obj: HasMeta) -> ObjectStore[Any, Any]:
+    """Return where a cluster keeps objects like this one."""
+    store = KINDS[type(obj).__name__].store
+    assert store is not None
+    return store(cluster)
 
 
 class Lab:

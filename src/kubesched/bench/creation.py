@@ -18,13 +18,8 @@ from kubesched.bench import operations as ops
 from kubesched.bench.api_objects import ApiObjects, each_of
 from kubesched.bench.objects import HOSTNAME
 from kubesched.bench.operations import JsonObject, Template
-from kubesched.client.resources import (
-    CSI_NODES,
-    NODES,
-    PERSISTENT_VOLUME_CLAIMS,
-    PERSISTENT_VOLUMES,
-    PODS,
-)
+from kubesched.client.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
+from kubesched.kinds import KINDS
 
 T = TypeVar("T")
 Done = Callable[[int], None]
@@ -50,7 +45,8 @@ class NodeMaker:
             await self._objects.post(NODES.collection(), msgspec.json.encode(made))
             if isinstance(operation.preparation, ops.AllocateOnNodes):
                 csi = csi_node_of(operation.preparation, made["metadata"]["name"])
-                await self._objects.post(CSI_NODES.collection(), msgspec.json.encode(csi))
+                path = KINDS["CSINode"].path.collection()
+                await self._objects.post(path, msgspec.json.encode(csi))
 
         await each_of(numbers, create, done=done)
         self._next += operation.count

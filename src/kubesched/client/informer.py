@@ -8,6 +8,9 @@
 The store changes first, then the handlers hear of it, in order. Handlers are plain functions of
 the same event loop; one that raises is logged and the rest goes on. Errors are retried for ever,
 with pauses, and logged when they begin, when they change and when they are over.
+
+An *optional* resource that the API server does not serve (404) counts as listed and empty; the
+informer says so once and asks again from time to time.
 """
 
 from __future__ import annotations
@@ -27,7 +30,14 @@ from kubesched.client.rest import ApiClient
 from kubesched.client.store import Added, Change, Key, ObjectStore, Updated, key_of
 from kubesched.client.watch import DELETED, Bookmark, WatchEvent
 from kubesched.clock import Clock, RealClock
-from kubesched.errors import ApiError, ClientError, GoneError, KubeschedError, TooManyRequestsError
+from kubesched.errors import (
+    ApiError,
+    ClientError,
+    GoneError,
+    KubeschedError,
+    NotFoundError,
+    TooManyRequestsError,
+)
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +52,8 @@ _STALL_GRACE_S = 30.0
 _BREATH_AFTER = 500
 #: A watch that ends sooner and without a word is a failure, not an end.
 _SHORT_WATCH_S = 1.0
+#: After this time the server is asked again for an optional resource that it did not serve.
+NOT_SERVED_PAUSE_S = 60.0
 
 
 class Handler(Protocol[HandledT_contra]):
@@ -70,6 +82,7 @@ class Informer(Generic[T]):
         namespace: str = "",
         field_selector: str | None = None,
         label_selector: str | None = None,
+        optional: bool = False,
         page_size: int = 500,
         on_bad_object: Callable[[BadObject], None] | None = None,
         stall_timeout_s: float | None = None,
@@ -83,6 +96,9 @@ class Informer(Generic[T]):
         self._type = type
         self._field_selector = field_selector
         self._label_selector = label_selector
+        #: whether the server may lack the resource, and whether it had it when last asked
+        self._optional = optional
+        self._is_served = True
         self._page_size = page_size
         self._on_bad_object = on_bad_object or self._log_bad_object
         self._stall_timeout_s = stall_timeout_s
@@ -158,6 +174,10 @@ class Informer(Generic[T]):
                 _log.info("%s: %s; listing again", self._resource, error)
                 self._resource_version = ""
             except KubeschedError as error:
+                if self._optional and isinstance(error, NotFoundError):
+                    self._note_not_served()
+                    await self._sleep(NOT_SERVED_PAUSE_S)
+                    continue
                 self._note_trouble(error)
                 # The server may not like this version for a reason of its own, e.g. because it
                 # was restored from a backup and has not come to it: only a list is safe then.
@@ -197,6 +217,9 @@ class Informer(Generic[T]):
         self._unreadable = {key: why for key, why in self._unreadable.items() if key in seen}
         self._resource_version = version
         self.failing_since = None
+        if not self._is_served:
+            self._is_served = True
+            _log.info("the API server serves %s now", self._resource)
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -282,6 +305,17 @@ class Informer(Generic[T]):
         if text != self._trouble:
             self._trouble = text
             _log.error("cannot list and watch %s: %s; trying again", self._resource, text)
+
+    def _note_not_served(self) -> None:
+        """What is not served has no objects."""
+        if self._is_served:
+            self._is_served = False
+            _log.warning("the API server does not serve %s; going on without", self._resource)
+        self._resource_version = self._trouble = ""
+        self.failing_since = None
+        self._unreadable = {}
+        self._deliver(self._store.retain(set()))
+        self.synced.set()
 
     def _note_success(self) -> None:
         self._backoff.reset()

@@ -67,50 +67,33 @@ def _collection(resource: ResourcePath, namespace: str) -> str:
     return f"{resource.group_path}/namespaces/{_segment(namespace)}/{plural}"
 
 
-def _core(plural: str, *, namespaced: bool = True) -> ResourcePath:
+def core(plural: str, *, namespaced: bool = True) -> ResourcePath:
+    """Return where a resource of the core group lives."""
     return ResourcePath(version="v1", plural=plural, namespaced=namespaced)
 
 
-def _grouped(group_version: str, plural: str, *, namespaced: bool = True) -> ResourcePath:
+def grouped(group_version: str, plural: str, *, namespaced: bool = True) -> ResourcePath:
+    """Return where a resource of a group lives, e.g. of ``apps/v1``."""
     group, _, version = group_version.partition("/")
     return ResourcePath(group=group, version=version, plural=plural, namespaced=namespaced)
 
 
-PODS = _core("pods")
-NODES = _core("nodes", namespaced=False)
-NAMESPACES = _core("namespaces", namespaced=False)
-CONFIG_MAPS = _core("configmaps")
-CORE_EVENTS = _core("events")
-PERSISTENT_VOLUMES = _core("persistentvolumes", namespaced=False)
-PERSISTENT_VOLUME_CLAIMS = _core("persistentvolumeclaims")
-SERVICES = _core("services")
-REPLICATION_CONTROLLERS = _core("replicationcontrollers")
+# Kinds that the scheduler reads and nothing else are named in the table of kinds alone.
+PODS = core("pods")
+NODES = core("nodes", namespaced=False)
+CONFIG_MAPS = core("configmaps")
+CORE_EVENTS = core("events")
+PERSISTENT_VOLUMES = core("persistentvolumes", namespaced=False)
+PERSISTENT_VOLUME_CLAIMS = core("persistentvolumeclaims")
 
-REPLICA_SETS = _grouped("apps/v1", "replicasets")
-STATEFUL_SETS = _grouped("apps/v1", "statefulsets")
+PRIORITY_CLASSES = grouped("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 
-POD_DISRUPTION_BUDGETS = _grouped("policy/v1", "poddisruptionbudgets")
+LEASES = grouped("coordination.k8s.io/v1", "leases")
+LEASE_CANDIDATES = grouped("coordination.k8s.io/v1beta1", "leasecandidates")
 
-STORAGE_CLASSES = _grouped("storage.k8s.io/v1", "storageclasses", namespaced=False)
-CSI_NODES = _grouped("storage.k8s.io/v1", "csinodes", namespaced=False)
-CSI_DRIVERS = _grouped("storage.k8s.io/v1", "csidrivers", namespaced=False)
-CSI_STORAGE_CAPACITIES = _grouped("storage.k8s.io/v1", "csistoragecapacities")
-VOLUME_ATTACHMENTS = _grouped("storage.k8s.io/v1", "volumeattachments", namespaced=False)
+EVENTS = grouped("events.k8s.io/v1", "events")
 
-RESOURCE_CLAIMS = _grouped("resource.k8s.io/v1", "resourceclaims")
-RESOURCE_SLICES = _grouped("resource.k8s.io/v1", "resourceslices", namespaced=False)
-DEVICE_CLASSES = _grouped("resource.k8s.io/v1", "deviceclasses", namespaced=False)
-DEVICE_TAINT_RULES = _grouped("resource.k8s.io/v1beta2", "devicetaintrules", namespaced=False)
-
-POD_GROUPS = _grouped("scheduling.k8s.io/v1alpha2", "podgroups")
-PRIORITY_CLASSES = _grouped("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
-
-LEASES = _grouped("coordination.k8s.io/v1", "leases")
-LEASE_CANDIDATES = _grouped("coordination.k8s.io/v1beta1", "leasecandidates")
-
-EVENTS = _grouped("events.k8s.io/v1", "events")
-
-TOKEN_REVIEWS = _grouped("authentication.k8s.io/v1", "tokenreviews", namespaced=False)
-SUBJECT_ACCESS_REVIEWS = _grouped(
+TOKEN_REVIEWS = grouped("authentication.k8s.io/v1", "tokenreviews", namespaced=False)
+SUBJECT_ACCESS_REVIEWS = grouped(
     "authorization.k8s.io/v1", "subjectaccessreviews", namespaced=False
 )

@@ -9,8 +9,9 @@ from msgspec import Struct
 from kubesched.api import labels
 from kubesched.api.labels import NOTHING, Selector
 from kubesched.api.policy import PodDisruptionBudget
+from kubesched.cluster.object_store import HasMeta, NamespacedStore
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.errors import SelectorError
+from kubesched.errors import SelectorError, require
 
 
 class Budget(Struct, frozen=True):
@@ -31,41 +32,46 @@ class Budget(Struct, frozen=True):
         )
 
 
-class Budgets:
+class Budgets(NamespacedStore[PodDisruptionBudget]):
     """All budgets of the cluster."""
 
     def __init__(self) -> None:
+        super().__init__()
         #: namespace → name → budget
-        self._budgets: dict[str, dict[str, Budget]] = {}
-        #: the number of all changes ever made
-        self.version = 0
+        self._compiled: dict[str, dict[str, Budget]] = {}
 
-    def put(self, budget: PodDisruptionBudget) -> None:
+    def put(self, obj: PodDisruptionBudget) -> None:
         """Take over a budget; one with a malformed selector covers nothing."""
-        try:
-            selector = labels.from_label_selector(budget.spec.selector)
-        except SelectorError:
-            selector = NOTHING
-        self.version += 1
-        self._budgets.setdefault(budget.metadata.namespace, {})[budget.metadata.name] = Budget(
-            selector, budget.status.disruptions_allowed, budget.status.disrupted_pods
-        )
+        namespace, name = self.key_of(obj)
+        self._compiled.setdefault(namespace, {})[name] = _compiled(obj)
+        super().put(obj)
 
-    def remove(self, budget: PodDisruptionBudget) -> None:
+    def remove(self, obj: HasMeta) -> None:
         """Forget a budget."""
-        self.version += 1
-        namespace = budget.metadata.namespace
-        in_namespace = self._budgets.get(namespace, {})
-        in_namespace.pop(budget.metadata.name, None)
+        namespace, name = self.key_of(obj)
+        in_namespace = self._compiled.get(namespace, {})
+        in_namespace.pop(name, None)
         if not in_namespace:
-            self._budgets.pop(namespace, None)
+            self._compiled.pop(namespace, None)
+        super().remove(obj)
+
+    def validate(self) -> None:
+        """Check that each compiled budget is its object's."""
+        super().validate()
+        known = {
+            (namespace, name): budget
+            for namespace, budgets in self._compiled.items()
+            for name, budget in budgets.items()
+        }
+        fresh = {key: _compiled(obj) for key, obj in self._objects.items()}
+        require(known == fresh, "compiled budgets")
 
     def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Tell pods whose eviction would overdraw a budget from the others.
 
         They are taken to be evicted in the given order, each drawing on all budgets that cover it.
         """
-        if not self._budgets:
+        if not self._compiled:
             return [], list(pods)
         drawn: dict[tuple[str, str], int] = {}
         overdrawing: list[PodInfo] = []
@@ -73,10 +79,18 @@ class Budgets:
         for pod in pods:
             overdraws = False
             namespace = pod.labels.namespace
-            for name, budget in self._budgets.get(namespace, {}).items():
+            for name, budget in self._compiled.get(namespace, {}).items():
                 if budget.covers(pod):
                     left = drawn.get((namespace, name), budget.allowed) - 1
                     drawn[namespace, name] = left
                     overdraws |= left < 0
             (overdrawing if overdraws else others).append(pod)
         return overdrawing, others
+
+
+def _compiled(budget: PodDisruptionBudget) -> Budget:
+    try:
+        selector = labels.from_label_selector(budget.spec.selector)
+    except SelectorError:
+        selector = NOTHING
+    return Budget(selector, budget.status.disruptions_allowed, budget.status.disrupted_pods)

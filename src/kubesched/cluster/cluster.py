@@ -19,8 +19,10 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.core import Node, Pod
 from kubesched.cluster.budgets import Budgets
+from kubesched.cluster.devices import Devices
+from kubesched.cluster.namespaces import Namespaces
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominated_rows import NominatedRows
 from kubesched.cluster.nominator import Nominator
@@ -37,11 +39,12 @@ class Cluster:
         self.table = NodeTable()
         self.nominator = Nominator()
         self.nominated_rows = NominatedRows(self.table, self.nominator)
+        self.namespaces = Namespaces(self.table.term_counters)
         self.workloads = Workloads()
         self.budgets = Budgets()
         self.storage = Storage()
+        self.devices = Devices()
         self.compiler = PodCompiler(rules or RequestRules())
-        self._namespace_changes = 0
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
         #: priority → how many of those pods have it
@@ -67,29 +70,17 @@ class Cluster:
         if orphans:
             self._homeless[node_name] = {pod.uid: pod for pod in orphans}
 
-    # --- namespaces -------------------------------------------------------------------------
-
-    def put_namespace(self, namespace: Namespace) -> None:
-        """Take over the labels of a namespace."""
-        meta = namespace.metadata
-        self.table.term_counters.put_namespace(meta.name, meta.labels or {})
-        self._namespace_changes += 1
-
-    def remove_namespace(self, name: str) -> None:
-        """Forget a namespace."""
-        self.table.term_counters.remove_namespace(name)
-        self._namespace_changes += 1
-
     @property
     def version(self) -> tuple[int, ...]:
         """Another one for each state that may matter to where a pod fits."""
         return (
             self.table.node_changes.position,
             self.table.row_changes.position,
-            self.workloads.version,
             self.nominator.changes.position,
-            self._namespace_changes,
+            self.namespaces.changes.position,
+            self.workloads.changes.position,
             *self.storage.version,
+            *self.devices.version,
         )
 
     # --- pods on nodes ----------------------------------------------------------------------
@@ -208,7 +199,14 @@ class Cluster:
         """Check that every pod is in exactly one place, and that all columns add up."""
         self.table.validate()
         self.nominator.validate()
-        self.storage.validate()
+        for stores in (
+            self.namespaces,
+            self.workloads,
+            self.budgets,
+            self.storage,
+            self.devices,
+        ):
+            stores.validate()
         seen: dict[str, str] = {}
         for row, pods in enumerate(self.table.pods):
             for uid in pods:

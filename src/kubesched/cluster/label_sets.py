@@ -7,15 +7,21 @@ instead of a walk over all pods.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
-from weakref import WeakValueDictionary
+from collections.abc import Callable, Hashable, Mapping
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from weakref import WeakKeyDictionary, WeakValueDictionary, ref
 
 from kubesched.api.meta import ObjectMeta
+from kubesched.cluster.incremental import Log, Memo
+from kubesched.errors import InvariantError
 
 if TYPE_CHECKING:
     from kubesched.cluster.pod_counters import PodCounter
     from kubesched.cluster.term_counters import TermCounter
+
+K = TypeVar("K", bound=Hashable)
+V = TypeVar("V")
 
 
 class LabelSet:
@@ -50,6 +56,41 @@ class LabelSet:
 
     def __repr__(self) -> str:
         return f"LabelSet({self.namespace}, {dict(self.labels)})"
+
+
+class LabelMemo(Generic[K, V]):
+    """Answers about pods with the same labels, remembered as long as there are such pods."""
+
+    def __init__(
+        self,
+        answer: Callable[[LabelSet, K], V],
+        *logs: Log[Any],
+        stamp: Callable[[], Hashable] | None = None,
+        limit: int,
+    ) -> None:
+        """`logs`, `stamp` and `limit` are those of a `Memo`, of which each label set has one."""
+        self._answer = answer
+        self._logs = logs
+        self._stamp = stamp
+        self._limit = limit
+        self._memos: WeakKeyDictionary[LabelSet, Memo[K, V]] = WeakKeyDictionary()
+
+    def of(self, labels: LabelSet, key: K) -> V:
+        """Return the answer about pods with some labels."""
+        memo = self._memos.get(labels)
+        if memo is None:
+            # What a memo refers to lives as long as the label set: it must not be that itself.
+            answer = partial(_about, ref(labels), self._answer)
+            memo = Memo(answer, *self._logs, stamp=self._stamp, limit=self._limit)
+            self._memos[labels] = memo
+        return memo.of(key)
+
+
+def _about(labels: ref[LabelSet], answer: Callable[[LabelSet, K], V], key: K) -> V:
+    found = labels()
+    if found is None:
+        raise InvariantError("pods with these labels are gone")
+    return answer(found, key)
 
 
 class LabelSets:

@@ -14,7 +14,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, Protocol, TypeVar
 
 from kubesched.api.meta import ObjectMeta
-from kubesched.cluster.incremental import LOG_LENGTH, Log
+from kubesched.cluster.incremental import Log
 from kubesched.errors import ObjectError, require
 
 
@@ -69,11 +69,12 @@ class Index(Generic[T, K]):
 class ObjectStore(ABC, Generic[T, K]):
     """Objects as the API server's watch last showed them."""
 
-    def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
+    def __init__(self, changes: Log[K] | None = None) -> None:
+        """`changes` is the log to record changes in, if it is not a log of its own."""
         self._objects: dict[K, T] = {}
         self._indexes: list[Index[T, K]] = []
         #: keys of objects that changed
-        self.changes: Log[K] = Log(log_length)
+        self.changes: Log[K] = Log() if changes is None else changes
         #: told the key of each object that changes, after it did
         self.listeners: list[Callable[[K], None]] = []
 
@@ -157,8 +158,8 @@ class NamespacedStore(ObjectStore[T, tuple[str, str]]):
 class Assumptions(ObjectStore[T, K]):
     """Mixed into a store: decisions that are not written yet."""
 
-    def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
-        super().__init__(log_length=log_length)
+    def __init__(self, changes: Log[K] | None = None) -> None:
+        super().__init__(changes)
         #: key → changed copy; of the same resource version as the object under that key
         self._assumed: dict[K, T] = {}
 

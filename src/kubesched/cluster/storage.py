@@ -15,7 +15,7 @@ from kubesched.api.storage import (
     StorageClass,
     VolumeAttachment,
 )
-from kubesched.cluster.incremental import LOG_LENGTH
+from kubesched.cluster.incremental import Log
 from kubesched.cluster.object_store import Assumptions, NamedStore, NamespacedStore
 
 #: Namespace and name of a claim.
@@ -25,8 +25,8 @@ ClaimKey = tuple[str, str]
 class Volumes(Assumptions[PersistentVolume, str], NamedStore[PersistentVolume]):
     """Persistent volumes."""
 
-    def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
-        super().__init__(log_length=log_length)
+    def __init__(self, changes: Log[str] | None = None) -> None:
+        super().__init__(changes)
         self._by_class = self._indexed(lambda volume: volume.storage_class)
 
     def get(self, name: str) -> PersistentVolume | None:
@@ -45,8 +45,8 @@ class Volumes(Assumptions[PersistentVolume, str], NamedStore[PersistentVolume]):
 class Claims(Assumptions[PersistentVolumeClaim, ClaimKey], NamespacedStore[PersistentVolumeClaim]):
     """Claims to volumes."""
 
-    def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
-        super().__init__(log_length=log_length)
+    def __init__(self, changes: Log[ClaimKey] | None = None) -> None:
+        super().__init__(changes)
         self._by_volume = self._indexed(lambda claim: claim.spec.volume_name)
 
     def get(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
@@ -65,8 +65,8 @@ class Claims(Assumptions[PersistentVolumeClaim, ClaimKey], NamespacedStore[Persi
 class Attachments(NamedStore[VolumeAttachment]):
     """Volumes that are attached to nodes, or are to be."""
 
-    def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
-        super().__init__(log_length=log_length)
+    def __init__(self, changes: Log[str] | None = None) -> None:
+        super().__init__(changes)
         self._by_node = self._indexed(lambda attachment: attachment.spec.node_name)
         self._by_volume = self._indexed(
             lambda attachment: attachment.spec.source.persistent_volume_name or ""
@@ -84,8 +84,8 @@ class Attachments(NamedStore[VolumeAttachment]):
 class Capacities(NamespacedStore[CSIStorageCapacity]):
     """How much space is left, by class and place."""
 
-    def __init__(self, *, log_length: int = LOG_LENGTH) -> None:
-        super().__init__(log_length=log_length)
+    def __init__(self, changes: Log[tuple[str, str]] | None = None) -> None:
+        super().__init__(changes)
         self._by_class = self._indexed(lambda capacity: capacity.storage_class_name)
 
     def of_class(self, class_name: str) -> list[CSIStorageCapacity]:

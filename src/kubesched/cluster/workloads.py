@@ -6,78 +6,104 @@ the pod's services and its owner that say which other pods are its kind.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeVar
 
 from kubesched.api import labels
-from kubesched.api.core import Pod
 from kubesched.api.labels import EVERYTHING, Selector
-from kubesched.api.meta import LabelSelector
+from kubesched.api.meta import LabelSelector, OwnerReference
 from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from kubesched.errors import SelectorError
+from kubesched.cluster.incremental import Log
+from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.object_store import HasMeta, NamespacedStore
+from kubesched.errors import SelectorError, require
 
-Workload = Service | ReplicationController | ReplicaSet | StatefulSet
+OwnerT = TypeVar("OwnerT", bound=ReplicationController | ReplicaSet | StatefulSet)
 
-#: (apiVersion, kind) of an owner, as its pods refer to it
-OwnerKind = tuple[str, str]
-_OWNER_KINDS: Final[Mapping[type, OwnerKind]] = {
-    ReplicationController: ("v1", "ReplicationController"),
-    ReplicaSet: ("apps/v1", "ReplicaSet"),
-    StatefulSet: ("apps/v1", "StatefulSet"),
-}
+
+class Services(NamespacedStore[Service]):
+    """Services, by namespace."""
+
+    def __init__(self, changes: Log[tuple[str, str]]) -> None:
+        super().__init__(changes)
+        self._by_namespace = self._indexed(lambda service: service.metadata.namespace)
+
+    def selectors(self, namespace: str) -> Iterator[Mapping[str, str]]:
+        """Return what the services of a namespace select; one without a selector selects none."""
+        for key in self._by_namespace.keys(namespace):
+            selector = self._objects[key].spec.selector
+            if selector:
+                yield selector
+
+
+class Owners(NamespacedStore[OwnerT]):
+    """Owners of pods of one kind, with their selectors compiled."""
+
+    def __init__(self, changes: Log[tuple[str, str]]) -> None:
+        super().__init__(changes)
+        self._selectors: dict[tuple[str, str], Selector] = {}
+
+    def put(self, obj: OwnerT) -> None:
+        """Take over an owner, or its new version."""
+        self._selectors[self.key_of(obj)] = _compiled(obj.spec.selector)
+        super().put(obj)
+
+    def remove(self, obj: HasMeta) -> None:
+        """Forget an owner."""
+        self._selectors.pop(self.key_of(obj), None)
+        super().remove(obj)
+
+    def selector(self, namespace: str, name: str) -> Selector:
+        """Return what an owner selects; everything if it is not known."""
+        return self._selectors.get((namespace, name), EVERYTHING)
+
+    def validate(self) -> None:
+        """Check that each selector is its owner's."""
+        super().validate()
+        fresh = {key: _compiled(obj.spec.selector) for key, obj in self._objects.items()}
+        require(self._selectors == fresh, "selectors of owners")
 
 
 class Workloads:
-    """Selectors of services and owners."""
+    """Services and owners of pods."""
 
     def __init__(self) -> None:
-        #: namespace → name → selector
-        self._services: dict[str, dict[str, Mapping[str, str]]] = {}
-        #: (kind, namespace, name) → selector
-        self._owners: dict[tuple[OwnerKind, str, str], Selector] = {}
-        #: changes with every service and owner
-        self.version = 0
+        #: of all of them
+        self.changes: Log[tuple[str, str]] = Log()
+        self.services = Services(self.changes)
+        self.replication_controllers: Owners[ReplicationController] = Owners(self.changes)
+        self.replica_sets: Owners[ReplicaSet] = Owners(self.changes)
+        self.stateful_sets: Owners[StatefulSet] = Owners(self.changes)
+        #: (apiVersion, kind) of an owner, as its pods refer to it → owners
+        self._owners: Mapping[tuple[str, str], Owners[Any]] = {
+            ("v1", "ReplicationController"): self.replication_controllers,
+            ("apps/v1", "ReplicaSet"): self.replica_sets,
+            ("apps/v1", "StatefulSet"): self.stateful_sets,
+        }
 
-    def put(self, workload: Workload) -> None:
-        """Take over a service, or an owner of pods."""
-        self.version += 1
-        meta = workload.metadata
-        if isinstance(workload, Service):
-            services = self._services.setdefault(meta.namespace, {})
-            # A service without a selector selects nothing.
-            services[meta.name] = workload.spec.selector or {}
-        else:
-            key = (_OWNER_KINDS[type(workload)], meta.namespace, meta.name)
-            self._owners[key] = _compiled(workload.spec.selector)
+    def validate(self) -> None:
+        """Check each store."""
+        for store in (self.services, *self._owners.values()):
+            store.validate()
 
-    def remove(self, workload: Workload) -> None:
-        """Forget a service, or an owner of pods."""
-        self.version += 1
-        meta = workload.metadata
-        if isinstance(workload, Service):
-            services = self._services.get(meta.namespace, {})
-            services.pop(meta.name, None)
-            if not services:
-                self._services.pop(meta.namespace, None)
-        else:
-            self._owners.pop((_OWNER_KINDS[type(workload)], meta.namespace, meta.name), None)
+    def selector_of(self, pods: LabelSet, owners: Sequence[OwnerReference]) -> Selector:
+        """Return what selects the kind of pods with some labels and owners.
 
-    def selector_of(self, pod: Pod) -> Selector:
-        """Return what selects a pod's kind; a selector without requirements if nothing does."""
-        meta = pod.metadata
-        pod_labels = meta.labels or {}
+        A selector without requirements if nothing does.
+        """
         merged: dict[str, str] = {}
-        for selector in self._services.get(meta.namespace, {}).values():
-            if selector and all(pod_labels.get(key) == value for key, value in selector.items()):
+        for selector in self.services.selectors(pods.namespace):
+            if all(pods.labels.get(key) == value for key, value in selector.items()):
                 merged.update(selector)
         result = labels.from_match_labels(merged)
-        owner = next((each for each in meta.owner_references if each.controller), None)
+        owner = next((each for each in owners if each.controller), None)
         if owner is None:
             return result
-        kind = (owner.api_version, owner.kind)
-        of_owner = self._owners.get((kind, meta.namespace, owner.name), EVERYTHING)
+        kind = self._owners.get((owner.api_version, owner.kind))
+        if kind is None:
+            return result
         # A selector that selects nothing has no requirements to add.
-        return result.plus(*of_owner.requirements)
+        return result.plus(*kind.selector(pods.namespace, owner.name).requirements)
 
 
 def _compiled(selector: LabelSelector | Mapping[str, str] | None) -> Selector:

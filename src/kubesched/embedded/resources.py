@@ -8,11 +8,12 @@ columns) is in the modules that use this table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from kubesched.errors import SelectorError
+from kubesched.kinds import KINDS
 
 JsonObject = dict[str, Any]
 
@@ -162,16 +163,34 @@ _EVENT_FIELDS: Final = {
     **_paths("reason", "reportingComponent", "type"),
     "source": _event_source,
 }
-_DEVICES: Final = "resource.k8s.io"
-_STORAGE: Final = "storage.k8s.io"
 _NOT_SUPPORTED: Final = "field label not supported: {}"
 
 
 # ---------------------------------------------------------------- the table
 
-PODS: Final = Resource(
+
+def _of(name: str, **particulars: Any) -> Resource:  # noqa: ANN401 - as Resource has them
+    """Return a kind that the scheduler reads: where it lives is said in the table of kinds."""
+    path = KINDS[name].path
+    return Resource(
+        name,
+        path.plural,
+        group=path.group,
+        version=path.version,
+        namespaced=path.namespaced,
+        **particulars,
+    )
+
+
+def with_all_kinds(rows: Iterable[Resource]) -> tuple[Resource, ...]:
+    """Return these rows, and one without particulars for each kind that has none here."""
+    rows = tuple(rows)
+    present = {row.kind for row in rows}
+    return (*rows, *(_of(name) for name in KINDS if name not in present))
+
+
+PODS: Final = _of(
     "Pod",
-    "pods",
     short_names=("po",),
     categories=("all",),
     status=True,
@@ -181,19 +200,15 @@ PODS: Final = Resource(
     field_aliases={"spec.host": "spec.nodeName"},
     unknown_field=_NOT_SUPPORTED,
 )
-NODES: Final = Resource(
+NODES: Final = _of(
     "Node",
-    "nodes",
-    namespaced=False,
     short_names=("no",),
     status=True,
     fields={"spec.unschedulable": _path("spec.unschedulable", "false")},
     unknown_field=_NOT_SUPPORTED,
 )
-NAMESPACES: Final = Resource(
+NAMESPACES: Final = _of(
     "Namespace",
-    "namespaces",
-    namespaced=False,
     short_names=("ns",),
     status=True,
     returns_deleted=True,
@@ -233,16 +248,9 @@ JOBS: Final = Resource(
     fields={"status.successful": _path("status.succeeded", "0")},
     unknown_field='field label "{}" not supported for Job',
 )
-PRIORITY_CLASSES: Final = Resource(
-    "PriorityClass",
-    "priorityclasses",
-    group="scheduling.k8s.io",
-    namespaced=False,
-    short_names=("pc",),
-)
-SERVICES: Final = Resource(
+PRIORITY_CLASSES: Final = _of("PriorityClass", short_names=("pc",))
+SERVICES: Final = _of(
     "Service",
-    "services",
     short_names=("svc",),
     categories=("all",),
     status=True,
@@ -252,44 +260,20 @@ SERVICES: Final = Resource(
     unknown_field=_NOT_SUPPORTED,
 )
 
+_WORKLOAD: Final[Mapping[str, Any]] = {"categories": ("all",), "status": True, "generation": True}
 
-def _workload(kind: str, plural: str, short_name: str) -> Resource:
-    return Resource(
-        kind,
-        plural,
-        group="apps",
-        short_names=(short_name,),
-        categories=("all",),
-        status=True,
-        generation=True,
-    )
-
-
-RESOURCES: Final[tuple[Resource, ...]] = (
+#: Resources of which the API server has something particular to say.
+_ROWS: Final = (
     BINDINGS,
     Resource("ConfigMap", "configmaps", short_names=("cm",)),
     EVENTS,
     NAMESPACES,
     NODES,
-    Resource(
-        "PersistentVolumeClaim",
-        "persistentvolumeclaims",
-        short_names=("pvc",),
-        status=True,
-        returns_deleted=True,
-    ),
-    Resource(
-        "PersistentVolume",
-        "persistentvolumes",
-        namespaced=False,
-        short_names=("pv",),
-        status=True,
-        returns_deleted=True,
-    ),
+    _of("PersistentVolumeClaim", short_names=("pvc",), status=True, returns_deleted=True),
+    _of("PersistentVolume", short_names=("pv",), status=True, returns_deleted=True),
     PODS,
-    Resource(
+    _of(
         "ReplicationController",
-        "replicationcontrollers",
         short_names=("rc",),
         categories=("all",),
         status=True,
@@ -300,10 +284,10 @@ RESOURCES: Final[tuple[Resource, ...]] = (
     Resource("Secret", "secrets", fields=_paths("type"), unknown_field=_NOT_SUPPORTED),
     Resource("ServiceAccount", "serviceaccounts", short_names=("sa",), returns_deleted=True),
     SERVICES,
-    _workload("DaemonSet", "daemonsets", "ds"),
-    _workload("Deployment", "deployments", "deploy"),
-    _workload("ReplicaSet", "replicasets", "rs"),
-    _workload("StatefulSet", "statefulsets", "sts"),
+    Resource("DaemonSet", "daemonsets", group="apps", short_names=("ds",), **_WORKLOAD),
+    Resource("Deployment", "deployments", group="apps", short_names=("deploy",), **_WORKLOAD),
+    _of("ReplicaSet", short_names=("rs",), **_WORKLOAD),
+    _of("StatefulSet", short_names=("sts",), **_WORKLOAD),
     JOBS,
     Resource(
         "Lease",
@@ -313,78 +297,36 @@ RESOURCES: Final[tuple[Resource, ...]] = (
         unconditional_update=False,
     ),
     NEW_EVENTS,
-    Resource(
+    _of(
         "PodDisruptionBudget",
-        "poddisruptionbudgets",
-        group="policy",
         short_names=("pdb",),
         status=True,
         generation=True,
         unconditional_update=False,
     ),
+    _of("DeviceClass", generation=True, returns_deleted=True),
+    _of("ResourceClaim", status=True, returns_deleted=True),
     Resource(
-        "DeviceClass",
-        "deviceclasses",
-        group=_DEVICES,
-        namespaced=False,
-        generation=True,
+        "ResourceClaimTemplate",
+        "resourceclaimtemplates",
+        group="resource.k8s.io",
         returns_deleted=True,
     ),
-    Resource("ResourceClaim", "resourceclaims", group=_DEVICES, status=True, returns_deleted=True),
-    Resource(
-        "ResourceClaimTemplate", "resourceclaimtemplates", group=_DEVICES, returns_deleted=True
-    ),
-    Resource(
+    _of(
         "ResourceSlice",
-        "resourceslices",
-        group=_DEVICES,
         returns_deleted=True,
-        namespaced=False,
         generation=True,
         fields=_paths("spec.nodeName", "spec.driver"),
         unknown_field="field label not supported for resource.k8s.io/v1, Kind=ResourceSlice: {}",
     ),
     PRIORITY_CLASSES,
-    Resource(
-        "CSIDriver",
-        "csidrivers",
-        group=_STORAGE,
-        namespaced=False,
-        unconditional_update=False,
-        returns_deleted=True,
-    ),
-    Resource(
-        "CSINode",
-        "csinodes",
-        group=_STORAGE,
-        namespaced=False,
-        unconditional_update=False,
-        returns_deleted=True,
-    ),
-    Resource(
-        "CSIStorageCapacity",
-        "csistoragecapacities",
-        group=_STORAGE,
-        unconditional_update=False,
-    ),
-    Resource(
-        "StorageClass",
-        "storageclasses",
-        group=_STORAGE,
-        namespaced=False,
-        short_names=("sc",),
-        returns_deleted=True,
-    ),
-    Resource(
-        "VolumeAttachment",
-        "volumeattachments",
-        group=_STORAGE,
-        namespaced=False,
-        status=True,
-        unconditional_update=False,
-        returns_deleted=True,
-    ),
+    _of("CSIDriver", unconditional_update=False, returns_deleted=True),
+    _of("CSINode", unconditional_update=False, returns_deleted=True),
+    _of("CSIStorageCapacity", unconditional_update=False),
+    _of("StorageClass", short_names=("sc",), returns_deleted=True),
+    _of("VolumeAttachment", status=True, unconditional_update=False, returns_deleted=True),
 )
+RESOURCES: Final[tuple[Resource, ...]] = with_all_kinds(_ROWS)
 
 #: (group, version, plural) → resource
 BY_PATH: Final[Mapping[tuple[str, str, str], Resource]] = {

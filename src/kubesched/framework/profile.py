@@ -97,7 +97,7 @@ def _with_taints(registrations: Registrations) -> Registrations:
     if registrations is None:
         return None
     events = [each.event for each in registrations]
-    actions = [event.action for event in events if event.resource is Resource.NODE]
+    actions = [event.action for event in events if event.resource == Resource.NODE]
     hears_of_new = any(action & Action.ADD for action in actions)
     hears_of_taints = any(action & Action.UPDATE_NODE_TAINT for action in actions)
     if hears_of_new and not hears_of_taints:

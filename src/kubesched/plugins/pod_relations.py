@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
-from weakref import WeakKeyDictionary, ref
 
 import numpy as np
 from msgspec import Struct
@@ -22,13 +21,12 @@ from kubesched.cluster.affinity_terms import AffinityTerm, PodTerms, Role
 from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.domains import Domains
 from kubesched.cluster.incremental import Memo
-from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.label_sets import LabelMemo, LabelSet
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_counters import PodCounter, Selection
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.cluster.term_counters import TermCounter
-from kubesched.errors import InvariantError
 
 #: So many different terms of pods with the same labels are remembered.
 MOST_TERMS: Final = 16
@@ -86,8 +84,9 @@ class PodRelations:
         """`hard_weight` is that of others' required affinity to a pod."""
         self._table = table
         self._hard_weight = hard_weight
-        #: labels → terms → relations, as long as there are pods with these labels
-        self._known: WeakKeyDictionary[LabelSet, Memo[PodTerms, Relations]] = WeakKeyDictionary()
+        self._known: LabelMemo[PodTerms, Relations] = LabelMemo(
+            self._find, stamp=self._stamp, limit=MOST_TERMS
+        )
         counters = table.term_counters
         self._selections: Memo[tuple[AffinityTerm, ...], Selection] = Memo(
             self._selection_of_all, stamp=lambda: counters.epoch
@@ -95,21 +94,12 @@ class PodRelations:
 
     def of(self, pod: PodInfo) -> Relations:
         """Return the relations of a pod, as they are now."""
-        of_labels = self._known.get(pod.labels)
-        if of_labels is None:
-            # What the memo holds on to lives as long as the labels: it must not be these.
-            labels = ref(pod.labels)
-            of_labels = self._known[pod.labels] = Memo(
-                lambda terms: self._find(terms, labels()), stamp=self._stamp, limit=MOST_TERMS
-            )
-        return of_labels.of(pod.terms)
+        return self._known.of(pod.labels, pod.terms)
 
     def _stamp(self) -> tuple[int, int]:
         return self._table.term_counters.version, self._table.pod_counters.dropped
 
-    def _find(self, terms: PodTerms, labels: LabelSet | None) -> Relations:
-        if labels is None:
-            raise InvariantError("pods with these labels are gone")
+    def _find(self, labels: LabelSet, terms: PodTerms) -> Relations:
         about = self._table.term_counters.about(labels)
         company: tuple[Neighbours, ...] = ()
         is_own_company = False

@@ -30,7 +30,7 @@ from kubesched.api.meta import OwnerReference
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.domains import Domains
-from kubesched.cluster.label_sets import LabelSet
+from kubesched.cluster.label_sets import LabelMemo, LabelSet
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
@@ -150,11 +150,10 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         self._constraints: WeakKeyDictionary[Shape, WeakKeyDictionary[LabelSet, PodConstraints]]
         self._constraints = WeakKeyDictionary()
         self._domains: Recent[Hashable, Domains] = Recent(limit=256)
-        #: labels → owners → constraints, with the version of services and owners that they were
-        #: compiled for
-        self._default_for: WeakKeyDictionary[
-            LabelSet, Recent[tuple[OwnerReference, ...], tuple[int, PodConstraints]]
-        ] = WeakKeyDictionary()
+        #: Pods of one owner with the same labels are of the same kind until a service changes.
+        self._default_for: LabelMemo[tuple[OwnerReference, ...], PodConstraints] = LabelMemo(
+            self._compile_defaults, cluster.workloads.changes, limit=MOST_OWNERS
+        )
         self._hints = SpreadHints(
             lambda pod: self._constraints_of(pod).hard,
             match_label_keys=match_label_keys,
@@ -328,27 +327,20 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def _default_constraints(self, pod: PodInfo) -> PodConstraints:
         if not self._defaults:
             return NO_CONSTRAINTS
-        # Pods of one owner with the same labels are of the same kind until a service changes.
-        of_labels = self._default_for.get(pod.labels)
-        if of_labels is None:
-            of_labels = self._default_for[pod.labels] = Recent(limit=MOST_OWNERS)
-        owners = pod.pod.metadata.owner_references
-        version = self._cluster.workloads.version
-        known = of_labels.get(owners)
-        if known is None or known[0] != version:
-            known = of_labels[owners] = (version, self._compile_defaults(pod))
-        return known[1]
+        return self._default_for.of(pod.labels, pod.pod.metadata.owner_references)
 
-    def _compile_defaults(self, pod: PodInfo) -> PodConstraints:
-        selector = self._cluster.workloads.selector_of(pod.pod)
+    def _compile_defaults(
+        self, labels: LabelSet, owners: tuple[OwnerReference, ...]
+    ) -> PodConstraints:
+        selector = self._cluster.workloads.selector_of(labels, owners)
         if not selector.requirements:
             return NO_CONSTRAINTS
         hard, soft = (
             compile_constraints(
                 self._defaults,
                 when_unsatisfiable=kind,
-                namespace=pod.labels.namespace,
-                pod_labels=pod.labels.labels,
+                namespace=labels.namespace,
+                pod_labels=labels.labels,
                 match_label_keys=False,
                 selector=selector,
             )

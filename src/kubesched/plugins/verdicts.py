@@ -86,7 +86,7 @@ class Verdicts(LazyRows):
 
     def stamp(self) -> int:
         """Return the state of the disruption budgets."""
-        return self._budgets.version
+        return self._budgets.changes.position
 
     def empty(self, size: int) -> npt.NDArray[Any]:
         """Return verdicts on so many rows."""

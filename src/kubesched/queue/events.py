@@ -10,7 +10,7 @@ from msgspec import Struct
 
 
 class Resource(StrEnum):
-    """Kinds of objects whose changes matter; values are part of metric labels."""
+    """Kinds of objects that in-tree plugins register for; values are part of metric labels."""
 
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
@@ -49,7 +49,8 @@ class Action(IntFlag):
 class ClusterEvent(Struct, frozen=True):
     """Something that happened, or that a plugin wants to hear of."""
 
-    resource: Resource
+    #: a `Resource`, or a kind's group and name
+    resource: str
     action: Action
     #: set for events that are not an action on a resource
     custom_label: str = ""
@@ -62,14 +63,14 @@ class ClusterEvent(Struct, frozen=True):
     @property
     def is_wildcard(self) -> bool:
         """Whether it concerns every pod, whatever it waits for."""
-        return self.resource is Resource.ANY and self.action == Action.ALL
+        return self.resource == Resource.ANY and self.action == Action.ALL
 
     def matches(self, registered: ClusterEvent) -> bool:
         """Tell whether a plugin that registered `registered` wants to hear of this."""
         if registered.is_wildcard:
             return True
         same_resource = registered.resource in (self.resource, Resource.ANY) or (
-            registered.resource is Resource.POD and self.resource in _POD_RESOURCES
+            registered.resource == Resource.POD and self.resource in _POD_RESOURCES
         )
         # A specific update matches a general registration, never the other way round.
         return (

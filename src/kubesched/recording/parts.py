@@ -20,6 +20,7 @@ from msgspec import Raw, Struct
 
 from kubesched.api.decoding import decoder_of
 from kubesched.errors import ObjectError
+from kubesched.kinds import watched
 from kubesched.recording.entries import (
     FORMAT,
     Answered,
@@ -45,7 +46,6 @@ from kubesched.recording.entries import (
     VolumeRestored,
 )
 from kubesched.recording.files import FIRST_WORDS, GZIP_MAGIC
-from kubesched.recording.kinds import KINDS
 
 _CHUNK_BYTES: Final = 1 << 18
 _SEAL: Final = b'{"is":"seal"'
@@ -97,7 +97,7 @@ _glance: Final = msgspec.json.Decoder(_Glance).decode
 _seal: Final = msgspec.json.Decoder(Seal).decode
 _header: Final = msgspec.json.Decoder(Header).decode
 _version: Final = msgspec.json.Decoder(_Version).decode
-_objects: Final = {name: decoder_of(kind).decode for name, kind in KINDS.items()}
+_objects: Final = {kind.name: decoder_of(kind.type).decode for kind in watched()}
 
 
 class Ending(Enum):

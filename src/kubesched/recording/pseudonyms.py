@@ -3,8 +3,9 @@
 A name's pseudonym is a hash with a key that is made at run time and never written: whoever has the
 recording cannot try names out. Two kinds of names need more than that:
 
-dashed     parts between dashes have pseudonyms of their own, because the claim of an ephemeral
-           volume is found by the pod's name, a dash, and the volume's name
+joined     parts between dashes and slashes have pseudonyms of their own, because the claim of an
+           ephemeral volume is found by the pod's name, a dash, and the volume's name, and one
+           alternative of a request for devices by the request's name, a slash, and its own
 ordered    of volumes that suit a claim equally well the first by name is taken, so pseudonyms of
            volumes are in the order of their names
 """
@@ -12,11 +13,13 @@ ordered    of volumes that suit a claim equally well the first by name is taken,
 from __future__ import annotations
 
 import base64
+import re
 import secrets
 from bisect import bisect_left
 from hashlib import blake2b
 from typing import Final
 
+_PART: Final = re.compile("[^-/]+")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
 #: Labels of ordered names are numbers of so many digits, and longer where there is no room left.
 _WIDTH: Final = 12
@@ -49,9 +52,9 @@ class Pseudonyms:
             self._known[name] = known
         return known
 
-    def dashed(self, name: str) -> str:
+    def joined(self, name: str) -> str:
         """Return the pseudonyms of the parts of a name, joined as they were."""
-        return "-".join(map(self.of, name.split("-")))
+        return _PART.sub(lambda part: self.of(part[0]), name)
 
 
 class OrderedPseudonyms:

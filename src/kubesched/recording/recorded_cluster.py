@@ -7,19 +7,16 @@ a recording lacks nothing that decisions depend on, and a scheduler that does no
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from kubesched.api.core import Namespace, Node, Pod
-from kubesched.api.policy import PodDisruptionBudget
-from kubesched.cluster.budgets import Budgets
+from kubesched.api.core import Node, Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.nominated_rows import NominatedRows
 from kubesched.cluster.nominator import Nominator
-from kubesched.cluster.object_store import ObjectStore
+from kubesched.cluster.object_store import Assumptions, ObjectStore
 from kubesched.cluster.pod_info import PodInfo, RequestRules
-from kubesched.cluster.storage import Claims, Volumes
-from kubesched.cluster.workloads import Workload, Workloads
+from kubesched.kinds import stores
 from kubesched.recording.entries import (
     Assumed,
     Entry,
@@ -28,7 +25,6 @@ from kubesched.recording.entries import (
     VolumeAssumed,
 )
 from kubesched.recording.journal import Journal
-from kubesched.recording.kinds import BUDGET, STORES
 
 #: A name, or a namespace and a name.
 StoreKey = str | tuple[str, str]
@@ -59,76 +55,19 @@ class RecordedNominator(Nominator):
                 yield pod, node_name
 
 
-class RecordedWorkloads(Workloads):
-    """Services and owners, as objects, too."""
-
-    def __init__(self, journal: Journal) -> None:
-        super().__init__()
-        self._told = journal
-        #: (kind, namespace, name) → object, in the order in which they came
-        self.objects: dict[tuple[str, str, str], Workload] = {}
-
-    def put(self, workload: Workload) -> None:
-        """Take over a service, or an owner of pods."""
-        super().put(workload)
-        self.objects[_key(workload)] = workload
-        self._told.put(type(workload).__name__, workload)
-
-    def remove(self, workload: Workload) -> None:
-        """Forget a service, or an owner of pods."""
-        super().remove(workload)
-        self.objects.pop(_key(workload), None)
-        self._told.removed(*_key(workload))
-
-
-class RecordedBudgets(Budgets):
-    """Disruption budgets, as objects, too."""
-
-    def __init__(self, journal: Journal) -> None:
-        super().__init__()
-        self._told = journal
-        self.objects: dict[tuple[str, str, str], PodDisruptionBudget] = {}
-
-    def put(self, budget: PodDisruptionBudget) -> None:
-        """Take over a budget."""
-        super().put(budget)
-        self.objects[_key(budget)] = budget
-        self._told.put(BUDGET, budget)
-
-    def remove(self, budget: PodDisruptionBudget) -> None:
-        """Forget a budget."""
-        super().remove(budget)
-        self.objects.pop(_key(budget), None)
-        self._told.removed(*_key(budget))
-
-
-def _key(obj: Workload | PodDisruptionBudget) -> tuple[str, str, str]:
-    return type(obj).__name__, obj.metadata.namespace, obj.metadata.name
-
-
 class RecordedCluster(Cluster):
     """A cluster whose journal knows everything about it."""
 
     nominator: RecordedNominator
-    workloads: RecordedWorkloads
-    budgets: RecordedBudgets
 
     def __init__(self, rules: RequestRules, journal: Journal) -> None:
         super().__init__(rules)
         self._told = journal
         self.nominator = RecordedNominator(journal)
         self.nominated_rows = NominatedRows(self.table, self.nominator)
-        self.workloads = RecordedWorkloads(journal)
-        self.budgets = RecordedBudgets(journal)
-        self._namespaces: dict[str, Namespace] = {}
-        for kind, attribute in STORES.items():
-            store: ObjectStore[Any, Any] = getattr(self.storage, attribute)
-            store.listeners.append(self._listener(kind, store))
-
-    def _listener(self, kind: str, store: ObjectStore[Any, Any]) -> Callable[[Any], None]:
-        if isinstance(store, Volumes | Claims):
-            return _AssumeStoreListener(kind, store, self._told)
-        return _StoreListener(kind, store, self._told)
+        for kind, store in stores(self):
+            listener = _AssumeStoreListener if isinstance(store, Assumptions) else _StoreListener
+            store.listeners.append(listener(kind.name, store, journal))
 
     # --- what was seen ----------------------------------------------------------------------
 
@@ -142,18 +81,6 @@ class RecordedCluster(Cluster):
         if self.table.row_of(node_name) is not None:
             super().remove_node(node_name)
             self._told.removed("Node", "", node_name)
-
-    def put_namespace(self, namespace: Namespace) -> None:
-        """Take over the labels of a namespace."""
-        super().put_namespace(namespace)
-        self._namespaces[namespace.metadata.name] = namespace
-        self._told.put("Namespace", namespace)
-
-    def remove_namespace(self, name: str) -> None:
-        """Forget a namespace."""
-        super().remove_namespace(name)
-        self._namespaces.pop(name, None)
-        self._told.removed("Namespace", "", name)
 
     def put_pod(self, pod: Pod) -> PodInfo:
         """Add a pod that is on a node, or take over its new version."""
@@ -185,18 +112,12 @@ class RecordedCluster(Cluster):
 
     def checkpoint(self) -> Iterator[Entry]:
         """Return entries that lead to this state: not only to equal sets, but in equal order."""
-        for namespace in self._namespaces.values():
-            yield Put(kind="Namespace", object=namespace)
         # Nodes one of each zone in turn: that keeps the order of zones, and of nodes in each.
         rows = self.table.order.rows().tolist()
         for row in rows:
             yield Put(kind="Node", object=self.table.node_at(row))
-        for (kind, _, _), workload in self.workloads.objects.items():
-            yield Put(kind=kind, object=workload)
-        for budget in self.budgets.objects.values():
-            yield Put(kind=BUDGET, object=budget)
-        for kind, attribute in STORES.items():
-            yield from _of_store(kind, getattr(self.storage, attribute))
+        for kind, store in stores(self):
+            yield from _of_store(kind.name, store)
         for row in rows:
             node_name = self.table.name_at(row)
             for pod in self.table.pods[row].values():
@@ -266,9 +187,10 @@ def _names(key: StoreKey) -> tuple[str, str]:
 
 
 def _of_store(kind: str, store: Any) -> Iterator[Entry]:  # noqa: ANN401 (each kind has its own)
+    may_assume = isinstance(store, Assumptions)
     for shown in store:
         key = store.key_of(shown)
-        if isinstance(store, Volumes | Claims):
+        if may_assume:
             yield Put(kind=kind, object=store.observed(*_parts(key)))
             if store.is_assumed(key):
                 yield VolumeAssumed(kind=kind, object=shown)

@@ -5,8 +5,8 @@
     texts of conditions, paths        dropped
     keys of labels, topology values, numbers in labels of nodes, resources, drivers, profiles   kept
 
-Every field with text is either listed here or kept on purpose: the tests check that there is no
-third kind.
+Which fields these are is said in the table of kinds. Every field with text is either redacted there
+or kept on purpose: the tests check that there is no third kind.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import replace
 
-from kubesched.api import core, meta, policy, storage, workloads
+from kubesched.api import core, meta, storage
 from kubesched.api.core import NodeAffinity, Pod
 from kubesched.api.meta import ObjectMeta
 from kubesched.cluster.shape import normalized_image_name
 from kubesched.config.defaults import IN_TREE_PLUGINS
+from kubesched.kinds import KINDS, ObjectKind, Redaction, Redactions
 from kubesched.recording.entries import (
     Answered,
     Asking,
@@ -46,7 +47,6 @@ from kubesched.recording.entries import (
     VolumeAssumed,
     VolumeRestored,
 )
-from kubesched.recording.kinds import CLAIM, VOLUME
 from kubesched.recording.messages import without_names
 from kubesched.recording.pseudonyms import OrderedPseudonyms, Pseudonyms
 
@@ -76,6 +76,14 @@ _NAMING_ANNOTATIONS: Final = frozenset(
         "kubernetes.io/azure-file-resource-group",
     }
 )
+#: struct → field → what stands in its place, in objects of all kinds
+REDACTIONS: Final[Redactions] = {
+    struct: fields for kind in KINDS.values() for struct, fields in kind.redactions.items()
+}
+#: Redactions that do not go item by item.
+_OF_WHOLE_FIELDS: Final = frozenset(
+    {Redaction.DROP, Redaction.LABELS, Redaction.NODE_LABELS, Redaction.NODE_SELECTOR}
+)
 
 
 class NameRedactor:
@@ -84,60 +92,19 @@ class NameRedactor:
     def __init__(self) -> None:
         self._names = Pseudonyms()
         self._volumes = OrderedPseudonyms()
-        name, dashed, volume = self._names.of, self._names.dashed, self._volumes.of
-        #: struct → field → how its value is redacted; fields with structs are gone through
-        self.rules: Mapping[type[Struct], Mapping[str, Rule]] = {
-            meta.LabelSelector: {"match_labels": self._labels},
-            meta.LabelSelectorRequirement: {},
-            core.ContainerImage: {"names": self._each(self._image_of_node)},
-            core.Container: {"name": name, "image": self._image},
-            core.ContainerStatus: {"name": name},
-            core.ImageVolumeSource: {"reference": self._image},
-            core.PodSpec: {"node_name": name, "node_selector": self._node_labels},
-            core.PodStatus: {"nominated_node_name": name},
-            core.PodCondition: {"message": _drop},
-            core.PodAffinityTerm: {"namespaces": self._each(name)},
-            core.Toleration: {"value": self._node_value},
-            core.Taint: {"value": self._node_value},
-            core.PodSchedulingGate: {"name": name},
-            core.PodSchedulingGroup: {"pod_group_name": name},
-            core.ResourceClaimRef: {"name": name, "request": name},
-            core.PodResourceClaim: {"name": name},
-            core.Volume: {"name": dashed},
-            core.PersistentVolumeClaimVolumeSource: {"claim_name": dashed},
-            core.GCEPersistentDiskVolumeSource: {"pd_name": name},
-            core.AWSElasticBlockStoreVolumeSource: {"volume_id": self._aws_disk},
-            core.ISCSIVolumeSource: {"iqn": name},
-            core.RBDVolumeSource: {"monitors": self._each(name), "pool": name, "image": name},
-            core.AzureDiskVolumeSource: {"disk_name": name, "disk_uri": name},
-            core.AzureFileVolumeSource: {
-                "secret_name": name,
-                "secret_namespace": name,
-                "share_name": name,
-            },
-            core.CinderVolumeSource: {"volume_id": name},
-            core.VsphereVolumeSource: {"volume_path": name},
-            core.PortworxVolumeSource: {"volume_id": name},
-            storage.ClaimReference: {"namespace": name, "name": dashed, "uid": name},
-            storage.CSIPersistentVolumeSource: {"volume_handle": name},
-            storage.PersistentVolumeSpec: {
-                "storage_class_name": name,
-                "volume_attributes_class_name": name,
-            },
-            storage.PersistentVolumeClaimSpec: {
-                "storage_class_name": name,
-                "volume_attributes_class_name": name,
-                "volume_name": volume,
-            },
-            storage.TopologySelectorLabelRequirement: {},
-            storage.CSIStorageCapacity: {
-                "storage_class_name": name,
-                "node_topology": self._node_selector,
-            },
-            storage.VolumeAttachmentSpec: {"node_name": name},
-            storage.VolumeAttachmentSource: {"persistent_volume_name": volume},
-            policy.PodDisruptionBudgetStatus: {"disrupted_pods": self._keys(dashed)},
-            workloads.PlainSelectorSpec: {"selector": self._labels},
+        self._redact: Mapping[Redaction, Rule] = {
+            Redaction.KEEP: lambda known: known,
+            Redaction.DROP: lambda known: type(known)(),
+            Redaction.NAME: self._names.of,
+            Redaction.JOINED_NAME: self._names.joined,
+            Redaction.VOLUME_NAME: self._volumes.of,
+            Redaction.IMAGE: self._image,
+            Redaction.NODE_IMAGE: self._image_of_node,
+            Redaction.AWS_DISK: self._aws_disk,
+            Redaction.NODE_VALUE: self._node_value,
+            Redaction.LABELS: self._labels,
+            Redaction.NODE_LABELS: self._node_labels,
+            Redaction.NODE_SELECTOR: self._node_selector,
         }
         #: structs whose fields depend on each other
         self._whole: Mapping[type[Struct], Rule] = {
@@ -196,7 +163,7 @@ class NameRedactor:
     def _removed(self, entry: Any) -> Any:  # noqa: ANN401 (one of two structs)
         changed = replace(
             entry,
-            name=self._name_of(entry.kind)(entry.name),
+            name=self._redact[KINDS[entry.kind].name_redaction](entry.name),
             namespace=self._names.of(entry.namespace),
         )
         return self._of_uid(changed) if isinstance(changed, Removed) else changed
@@ -238,7 +205,7 @@ class NameRedactor:
         changed: Entry = replace(
             self._of_pod(entry),
             namespace=self._names.of(entry.namespace),
-            name=self._names.dashed(entry.name),
+            name=self._names.joined(entry.name),
             node=self._names.of(entry.node),
             message=without_names(entry.message) if known else REDACTED,
             nominated=entry.nominated and self._names.of(entry.nominated),
@@ -250,17 +217,9 @@ class NameRedactor:
 
     def object(self, kind: str, obj: Any) -> Any:  # noqa: ANN401 (of the kind's type)
         """Return an object without names."""
-        return replace(self._struct(obj), metadata=self._meta(kind, obj.metadata))
+        return replace(self._struct(obj), metadata=self._meta(KINDS[kind], obj.metadata))
 
-    def _name_of(self, kind: str) -> Callable[[str], str]:
-        if kind in ("Pod", CLAIM):
-            return self._names.dashed
-        if kind == VOLUME:
-            return self._volumes.of
-        # What drivers are called is public, and other objects refer to them in many ways.
-        return str if kind == "CSIDriver" else self._names.of
-
-    def _meta(self, kind: str, known: ObjectMeta) -> ObjectMeta:
+    def _meta(self, kind: ObjectKind, known: ObjectMeta) -> ObjectMeta:
         name = self._names.of
         owners = tuple(
             replace(each, name=name(each.name), uid=name(each.uid))
@@ -268,11 +227,11 @@ class NameRedactor:
         )
         return replace(
             known,
-            name=self._name_of(kind)(known.name),
+            name=self._redact[kind.name_redaction](known.name),
             generate_name="",
             namespace=name(known.namespace),
             uid=name(known.uid),
-            labels=(self._node_labels if kind == "Node" else self._labels)(known.labels),
+            labels=self._redact[kind.label_redaction](known.labels),
             annotations=self._annotations(known.annotations),
             owner_references=owners,
         )
@@ -292,20 +251,26 @@ class NameRedactor:
         if whole is not None:
             redacted: T = whole(value)
             return redacted
-        rules = self.rules.get(kind, {})
+        redactions = REDACTIONS.get(kind, {})
         changes: dict[str, Any] = {}
         for field in value.__struct_fields__:
             known = getattr(value, field)
             if not known or field == "metadata":
                 continue
-            rule = rules.get(field)
-            if rule is not None:
-                changes[field] = rule(known)
+            redaction = redactions.get(field)
+            if redaction is not None:
+                changes[field] = self._field(redaction, known)
             elif isinstance(known, Struct):
                 changes[field] = self._struct(known)
             elif isinstance(known, tuple) and isinstance(known[0], Struct):
                 changes[field] = tuple(map(self._struct, known))
         return replace(value, **changes) if changes else value
+
+    def _field(self, redaction: Redaction, known: Any) -> Any:  # noqa: ANN401 (of the field's type)
+        rule = self._redact[redaction]
+        if redaction in _OF_WHOLE_FIELDS or isinstance(known, str):
+            return rule(known)
+        return _renamed(known, rule) if isinstance(known, dict) else tuple(map(rule, known))
 
     # --- values -----------------------------------------------------------------------------
 
@@ -359,12 +324,6 @@ class NameRedactor:
         # An address has a form that is checked.
         return volume_id if volume_id.startswith("aws://") else self._names.of(volume_id)
 
-    def _each(self, rule: Callable[[str], str]) -> Rule:
-        return lambda values: tuple(map(rule, values))
-
-    def _keys(self, rule: Callable[[str], str]) -> Rule:
-        return lambda values: _renamed(values, rule)
-
 
 def _is_kept(key: str) -> bool:
     return key in _KEPT_LABELS or key.startswith(_KEPT_PREFIXES)
@@ -372,7 +331,3 @@ def _is_kept(key: str) -> bool:
 
 def _renamed(known: dict[str, V], rule: Callable[[str], str]) -> dict[str, V]:
     return {rule(key): each for key, each in known.items()}
-
-
-def _drop(_text: str) -> str:
-    return ""

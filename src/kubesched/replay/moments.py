@@ -19,6 +19,7 @@ from kubesched.cluster.pod_info import RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import UsageError
+from kubesched.kinds import watched
 from kubesched.recording.entries import (
     AnyEntry,
     CheckpointEnd,
@@ -31,7 +32,6 @@ from kubesched.recording.entries import (
     Returned,
 )
 from kubesched.recording.entries import Pending as PendingEntry
-from kubesched.recording.kinds import KINDS
 from kubesched.recording.reader import Recording
 from kubesched.replay.deciding import configuration_of, gates_of
 from kubesched.replay.state import State
@@ -77,8 +77,8 @@ class Moments:
         self._go_to(entry)
         path = Path(self.recording.parts[-1].path)
         snapshot = Snapshot(source=f"{path.name} at entry {entry}")
-        for kind in KINDS:
-            snapshot.objects[kind] = list(self._state.objects(kind))
+        for kind in watched():
+            snapshot.objects[kind.name] = list(self._state.objects(kind.name))
         snapshot.notes = list(self.recording.notes)
         return snapshot
 

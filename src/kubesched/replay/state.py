@@ -13,6 +13,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.errors import ObjectError
+from kubesched.kinds import KINDS, stores
 from kubesched.recording.entries import (
     Assumed,
     Entry,
@@ -27,7 +28,6 @@ from kubesched.recording.entries import (
     VolumeAssumed,
     VolumeRestored,
 )
-from kubesched.recording.kinds import BUDGET, KINDS, STORES, VOLUME, WORKLOADS
 
 
 class State:
@@ -41,11 +41,7 @@ class State:
         self._compiled: dict[str, PodInfo] = {}
         #: uids of pods on nodes, in the order in which they came (a dict is an ordered set)
         self._placed: dict[str, None] = {}
-        #: kind → namespace and name → object, for what the cluster does not keep as objects
-        self._objects: dict[str, dict[tuple[str, str], Any]] = {}
-        self._stores: dict[str, Any] = {
-            kind: getattr(self.cluster.storage, attribute) for kind, attribute in STORES.items()
-        }
+        self._stores: dict[str, Any] = {kind.name: store for kind, store in stores(self.cluster)}
         self._methods: dict[type[Entry], Callable[[Any], None]] = {
             Put: self._put,
             Removed: self._removed,
@@ -83,17 +79,8 @@ class State:
             self._put_pod(obj)
         elif kind == "Node":
             self.cluster.put_node(obj)
-        elif kind in self._stores:
-            self._stores[kind].put(obj)
         else:
-            meta = obj.metadata
-            self._objects.setdefault(kind, {})[meta.namespace, meta.name] = obj
-            if kind == "Namespace":
-                self.cluster.put_namespace(obj)
-            elif kind == BUDGET:
-                self.cluster.budgets.put(obj)
-            else:
-                self.cluster.workloads.put(obj)
+            self._stores[kind].put(obj)
 
     def _put_pod(self, pod: Pod) -> None:
         uid = pod.metadata.uid
@@ -103,22 +90,12 @@ class State:
         self._compiled.pop(uid, None)
 
     def _removed(self, entry: Removed) -> None:
-        kind, key = entry.kind, (entry.namespace, entry.name)
-        if kind == "Pod":
+        if entry.kind == "Pod":
             self._remove_pod(entry.uid)
-        elif kind == "Node":
+        elif entry.kind == "Node":
             self.cluster.remove_node(entry.name)
-        elif kind == "Namespace":
-            self.cluster.remove_namespace(entry.name)
         else:
-            gone = KINDS[kind](metadata=ObjectMeta(namespace=entry.namespace, name=entry.name))
-            if kind in self._stores:
-                self._stores[kind].remove(gone)
-            elif kind == BUDGET:
-                self.cluster.budgets.remove(gone)
-            elif kind in WORKLOADS:
-                self.cluster.workloads.remove(gone)
-        self._objects.get(kind, {}).pop(key, None)
+            self._stores[entry.kind].remove(_named(entry))
 
     def _remove_pod(self, uid: str) -> None:
         self.cluster.remove_pod(uid)
@@ -151,8 +128,8 @@ class State:
         self._stores[entry.kind].assume(entry.object)
 
     def _volume_restored(self, entry: VolumeRestored) -> None:
-        key = entry.name if entry.kind == VOLUME else (entry.namespace, entry.name)
-        self._stores[entry.kind].restore(key)
+        store = self._stores[entry.kind]
+        store.restore(store.key_of(_named(entry)))
 
     # --- all of it --------------------------------------------------------------------------
 
@@ -169,10 +146,8 @@ class State:
                 yield table.node_at(row)
         elif kind == "Pod":
             yield from self._pods()
-        elif kind in self._stores:
-            yield from self._stores[kind]
         else:
-            yield from self._objects.get(kind, {}).values()
+            yield from self._stores[kind]
 
     def _pods(self) -> Iterator[Pod]:
         for uid in self._placed:
@@ -183,3 +158,8 @@ class State:
         for uid, pod in self.pending.items():
             if uid not in self._placed:
                 yield pod
+
+
+def _named(entry: Removed | VolumeRestored) -> Any:  # noqa: ANN401 (of the kind's type)
+    meta = ObjectMeta(namespace=entry.namespace, name=entry.name)
+    return KINDS[entry.kind].type(metadata=meta)

@@ -12,13 +12,12 @@ from typing import Final, TypeVar
 
 from kubesched import logs
 from kubesched.api.core import Node, Pod
-from kubesched.client import resources
 from kubesched.client.rest import ApiClient
 from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ClientError
+from kubesched.kinds import KINDS
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.engine import Engine
-from kubesched.scheduler.informing import RUNNING_PODS
 
 _log = logs.get_logger(__name__)
 
@@ -43,8 +42,8 @@ async def dump_and_compare(engine: Engine, client: ApiClient) -> None:
 
 
 async def _compare(engine: Engine, client: ApiClient) -> None:
-    nodes = await _listed(client, resources.NODES.collection(), Node)
-    pods = await _listed(client, resources.PODS.collection(), Pod, RUNNING_PODS)
+    nodes = await _listed(client, Node)
+    pods = await _listed(client, Pod)
     table = engine.cluster.table
     known_nodes = {table.name_at(row) for row in table.order.rows().tolist()}
     _report("Nodes", {node.metadata.name for node in nodes}, known_nodes)
@@ -71,8 +70,10 @@ def _report(what: str, actual: set[str], known: set[str]) -> None:
         _log.info("Cache matches the API server", kind=what.lower(), count=len(known))
 
 
-async def _listed(client: ApiClient, path: str, kind: type[T], field_selector: str = "") -> list[T]:
+async def _listed(client: ApiClient, kind: type[T]) -> list[T]:
     found: list[T] = []
+    known = KINDS[kind.__name__]
+    path, field_selector = known.path.collection(), known.field_selector
     async for page in client.list_pages(path, kind, field_selector=field_selector):
         if page.first:
             found.clear()

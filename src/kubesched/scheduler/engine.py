@@ -102,7 +102,7 @@ class Engine:
         metrics: Metrics,
         options: EngineOptions,
     ) -> None:
-        self._gates = gates
+        self.gates = gates
         self._registry = registry
         self._clock = clock
         self._metrics = metrics
@@ -255,7 +255,7 @@ class Engine:
         return build_framework(
             profile,
             registry=self._registry,
-            gates=self._gates,
+            gates=self.gates,
             cluster=self.cluster,
             binder=self._outside.api_calls,
             evictor=self.evictions,

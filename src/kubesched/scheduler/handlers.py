@@ -7,21 +7,38 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Any
 
-from kubesched.api.core import Namespace, Node, Pod
-from kubesched.api.policy import PodDisruptionBudget
+from kubesched.api.core import Node, Pod
+from kubesched.client.informer import Handler
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.workloads import Workload
 from kubesched.errors import ObjectError
 from kubesched.framework.waiting import WaitingPods
+from kubesched.kinds import stores
 from kubesched.queue import events
 from kubesched.queue.differences import node_events, pod_events
 from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.nominations import Nominations
+from kubesched.scheduler.store_handler import UNTIMED, Stopwatch, StoreHandler
 from kubesched.scheduler.unreadable import UnusableObjects
 
 _log = logging.getLogger(__name__)
+
+
+def state_handlers(
+    cluster: Cluster,
+    queue: SchedulingQueue,
+    nominations: Nominations,
+    *,
+    unusable: UnusableObjects | None = None,
+    watch: Stopwatch = UNTIMED,
+) -> dict[str, Handler[Any]]:
+    """Return the handlers of all kinds but pods, by kind."""
+    return {
+        "Node": NodeHandler(cluster, queue, nominations, unusable),
+        **{kind.name: StoreHandler(kind, store, queue, watch) for kind, store in stores(cluster)},
+    }
 
 
 class NodeHandler:
@@ -73,63 +90,6 @@ class NodeHandler:
 
 def _same_to_us(old: Node, new: Node) -> bool:
     return old.spec == new.spec and old.status.images == new.status.images
-
-
-class NamespaceHandler:
-    """Applies what happens to namespaces: their labels decide what affinity terms are about."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-
-    def on_add(self, obj: Namespace, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
-        """A namespace came."""
-        self._cluster.put_namespace(obj)
-
-    def on_update(self, old: Namespace, new: Namespace) -> None:  # noqa: ARG002
-        """A namespace changed."""
-        self._cluster.put_namespace(new)
-
-    def on_delete(self, obj: Namespace) -> None:
-        """A namespace went."""
-        self._cluster.remove_namespace(obj.metadata.name)
-
-
-class WorkloadHandler:
-    """Applies what happens to services and to owners of pods: they say which pods are of a kind."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._workloads = cluster.workloads
-
-    def on_add(self, obj: Workload, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
-        """One came."""
-        self._workloads.put(obj)
-
-    def on_update(self, old: Workload, new: Workload) -> None:  # noqa: ARG002
-        """One changed."""
-        self._workloads.put(new)
-
-    def on_delete(self, obj: Workload) -> None:
-        """One went."""
-        self._workloads.remove(obj)
-
-
-class BudgetHandler:
-    """Applies what happens to disruption budgets."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._budgets = cluster.budgets
-
-    def on_add(self, obj: PodDisruptionBudget, initial: bool) -> None:  # noqa: ARG002
-        """A budget came."""
-        self._budgets.put(obj)
-
-    def on_update(self, old: PodDisruptionBudget, new: PodDisruptionBudget) -> None:  # noqa: ARG002
-        """A budget changed."""
-        self._budgets.put(new)
-
-    def on_delete(self, obj: PodDisruptionBudget) -> None:
-        """A budget went."""
-        self._budgets.remove(obj)
 
 
 class PodHandler:

@@ -5,31 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from kubesched.api.core import Namespace, Node, Pod
-from kubesched.api.policy import PodDisruptionBudget
-from kubesched.api.workloads import ReplicaSet, ReplicationController, Service, StatefulSet
-from kubesched.client import resources
+from kubesched.api.core import Pod
 from kubesched.client.informer import Handler, Informer
 from kubesched.client.meta import ApiObject
 from kubesched.client.rest import ApiClient
+from kubesched.kinds import watched
 from kubesched.metrics.recorder import Metrics
 from kubesched.recording.recorded_handler import RecordedPodHandler
 from kubesched.scheduler.engine import Engine
-from kubesched.scheduler.handlers import (
-    BudgetHandler,
-    NamespaceHandler,
-    NodeHandler,
-    PodHandler,
-    WorkloadHandler,
-)
-from kubesched.scheduler.storage_handlers import Stopwatch, storage_informers
+from kubesched.scheduler.handlers import PodHandler, state_handlers
+from kubesched.scheduler.store_handler import Stopwatch
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
 from kubesched.scheduler.unreadable import Unreadable
 
 T = TypeVar("T", bound=ApiObject)
-
-#: Pods that are over take nothing from their node.
-RUNNING_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 class Informers:
@@ -40,27 +29,32 @@ class Informers:
     ) -> None:
         self._metrics = metrics
         self._timer = timer
-        pods = PodHandler(
+        handlers = state_handlers(
             engine.cluster,
             engine.queue,
-            nominations=engine.nominations,
-            waiting=engine.waiting,
-            is_ours=engine.is_ours,
-            on_unreadable=engine.failures.refuse,
+            engine.nominations,
             unusable=engine.unusable,
+            watch=self._stopwatch(),
         )
-        self.pods = Informer(
-            client,
-            resources.PODS,
-            Pod,
-            handler=self._timed(
-                pods if engine.journal is None else RecordedPodHandler(pods, engine.journal),
-                lambda pod: pod_kind(pod) if pod.spec.node_name or engine.is_ours(pod) else "",
-            ),
-            field_selector=RUNNING_PODS,
+        handlers["Node"] = self._timed(handlers["Node"], lambda _: "Node")
+        handlers["Pod"] = self._timed(
+            _pod_handler(engine),
+            lambda pod: pod_kind(pod) if pod.spec.node_name or engine.is_ours(pod) else "",
         )
+        informers: dict[str, Informer[Any]] = {
+            kind.name: Informer(
+                client,
+                kind.path,
+                kind.type,
+                handler=handlers[kind.name],
+                field_selector=kind.field_selector,
+                optional=kind.optional,
+            )
+            for kind in watched(engine.gates)
+        }
+        self.pods: Informer[Pod] = informers["Pod"]
         #: pods last: what they refer to is known before they come
-        self.all: list[Informer[Any]] = [*self._of_state(client, engine), self.pods]
+        self.all = list(informers.values())
         self._unusable = engine.unusable
         metrics.unreadable_objects.set_function(
             lambda: {(kind,): len(objects) for kind, objects in self.unreadable().items()}
@@ -83,29 +77,6 @@ class Informers:
         for informer in self.all:
             await informer.synced.wait()
 
-    def _of_state(self, client: ApiClient, engine: Engine) -> list[Informer[Any]]:
-        cluster, queue = engine.cluster, engine.queue
-        workloads = WorkloadHandler(cluster)
-        on_node = NodeHandler(cluster, queue, engine.nominations, engine.unusable)
-        nodes = self._timed(on_node, lambda _: "Node")
-        return [
-            Informer(client, resources.NODES, Node, handler=nodes),
-            Informer(client, resources.NAMESPACES, Namespace, handler=NamespaceHandler(cluster)),
-            Informer(client, resources.SERVICES, Service, handler=workloads),
-            Informer(
-                client, resources.REPLICATION_CONTROLLERS, ReplicationController, handler=workloads
-            ),
-            Informer(client, resources.REPLICA_SETS, ReplicaSet, handler=workloads),
-            Informer(client, resources.STATEFUL_SETS, StatefulSet, handler=workloads),
-            Informer(
-                client,
-                resources.POD_DISRUPTION_BUDGETS,
-                PodDisruptionBudget,
-                handler=BudgetHandler(cluster),
-            ),
-            *storage_informers(client, cluster.storage, queue, self._stopwatch()),
-        ]
-
     def _stopwatch(self) -> Stopwatch:
         durations = self._metrics.event_handling_duration
         return Stopwatch(
@@ -114,3 +85,16 @@ class Informers:
 
     def _timed(self, handler: Handler[T], kind: Callable[[T], str]) -> Handler[T]:
         return TimedHandler(handler, self._metrics, kind=kind, timer=self._timer)
+
+
+def _pod_handler(engine: Engine) -> Handler[Pod]:
+    pods = PodHandler(
+        engine.cluster,
+        engine.queue,
+        nominations=engine.nominations,
+        waiting=engine.waiting,
+        is_ours=engine.is_ours,
+        on_unreadable=engine.failures.refuse,
+        unusable=engine.unusable,
+    )
+    return pods if engine.journal is None else RecordedPodHandler(pods, engine.journal)

@@ -26,24 +26,15 @@ from kubesched.framework.building import build_framework
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
+from kubesched.kinds import KINDS, ObjectKind, watched
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.backoff import Backoff
-from kubesched.queue.events import Resource
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.handlers import (
-    BudgetHandler,
-    NamespaceHandler,
-    NodeHandler,
-    PodHandler,
-    WorkloadHandler,
-)
-from kubesched.scheduler.informing import RUNNING_PODS
+from kubesched.scheduler.handlers import PodHandler, state_handlers
 from kubesched.scheduler.nominations import Nominations
-from kubesched.scheduler.storage_handlers import StorageHandler
 from kubesched.shadow.attention import WatchOnlyClient
 from kubesched.shadow.backlog import Backlog, QueuedHandler
 from kubesched.snapshot.contents import Snapshot
-from kubesched.snapshot.kinds import KINDS, Kind
 from kubesched.snapshot.world import RememberingEvictor
 
 WrapPods = Callable[[Handler[Pod]], Handler[Pod]]
@@ -95,6 +86,7 @@ class WatchedCluster:
             backoff=Backoff(),
         )
         self._nominations = Nominations(self.cluster, self.queue)
+        self._gates = gates
         #: what is not taken into account, one line each
         self.notes: list[str] = []
         if config.extenders:
@@ -148,7 +140,7 @@ class WatchedCluster:
                 await self.backlog.drained()
                 self.synced.set()
 
-    async def _ask_for(self, kind: Kind) -> None:
+    async def _ask_for(self, kind: ObjectKind) -> None:
         """Do without a kind that we may not see, or that the server does not have."""
         try:
             path = kind.path.collection()
@@ -161,16 +153,6 @@ class WatchedCluster:
 
     def _informers(self, wrap_pods: WrapPods) -> dict[str, Informer[Any]]:
         """Return an informer for each kind, pods last: what they refer to is known before."""
-        handlers = {**self._state_handlers(), **self._storage_handlers()}
-        informers = {
-            name: Informer(
-                self.client,
-                KINDS[name].path,
-                KINDS[name].type,
-                handler=QueuedHandler(handler, self.backlog),
-            )
-            for name, handler in handlers.items()
-        }
         pods = PodHandler(
             self.cluster,
             self.queue,
@@ -181,42 +163,18 @@ class WatchedCluster:
                 f"pod {pod.metadata.namespace}/{pod.metadata.name} left out: {why}"
             ),
         )
-        informers["Pod"] = Informer(
-            self.client,
-            _PODS.path,
-            _PODS.type,
-            handler=QueuedHandler(wrap_pods(pods), self.backlog, self._sees),
-            field_selector=RUNNING_PODS,
-        )
-        return informers
-
-    def _state_handlers(self) -> dict[str, Handler[Any]]:
-        cluster = self.cluster
-        workloads = WorkloadHandler(cluster)
-        return {
-            "Node": NodeHandler(cluster, self.queue, self._nominations),
-            "Namespace": NamespaceHandler(cluster),
-            "Service": workloads,
-            "ReplicationController": workloads,
-            "ReplicaSet": workloads,
-            "StatefulSet": workloads,
-            "PodDisruptionBudget": BudgetHandler(cluster),
+        handlers = {
+            name: QueuedHandler(handler, self.backlog)
+            for name, handler in state_handlers(self.cluster, self.queue, self._nominations).items()
         }
-
-    def _storage_handlers(self) -> dict[str, Handler[Any]]:
-        storage, queue = self.cluster.storage, self.queue
+        handlers["Pod"] = QueuedHandler(wrap_pods(pods), self.backlog, self._sees)
         return {
-            "StorageClass": StorageHandler(storage.classes, queue, Resource.STORAGE_CLASS),
-            "CSINode": StorageHandler(storage.csi_nodes, queue, Resource.CSI_NODE),
-            "CSIDriver": StorageHandler(storage.drivers, queue, Resource.CSI_DRIVER),
-            "CSIStorageCapacity": StorageHandler(
-                storage.capacities, queue, Resource.CSI_STORAGE_CAPACITY
-            ),
-            "VolumeAttachment": StorageHandler(
-                storage.attachments, queue, Resource.VOLUME_ATTACHMENT
-            ),
-            "PersistentVolume": StorageHandler(storage.volumes, queue, Resource.PERSISTENT_VOLUME),
-            "PersistentVolumeClaim": StorageHandler(
-                storage.claims, queue, Resource.PERSISTENT_VOLUME_CLAIM
-            ),
+            kind.name: Informer(
+                self.client,
+                kind.path,
+                kind.type,
+                handler=handlers[kind.name],
+                field_selector=kind.field_selector,
+            )
+            for kind in watched(self._gates)
         }

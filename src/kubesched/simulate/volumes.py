@@ -24,9 +24,9 @@ from kubesched.api.storage import (
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.storage import ClaimKey
 from kubesched.embedded import volume_forms as forms
-from kubesched.queue.events import Resource
+from kubesched.kinds import KINDS
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.storage_handlers import StorageHandler
+from kubesched.scheduler.store_handler import StoreHandler
 
 POLL_INTERVAL_S = 1.0
 #: Versions of what is written here are newer than any that a snapshot can have.
@@ -40,14 +40,13 @@ class SimulatedVolumes:
         self._cluster = cluster
         self._storage = cluster.storage
         self._version = _FIRST_VERSION
-        self._volumes: StorageHandler[PersistentVolume] | None = None
-        self._claims: StorageHandler[PersistentVolumeClaim] | None = None
+        self._volumes: StoreHandler[PersistentVolume] | None = None
+        self._claims: StoreHandler[PersistentVolumeClaim] | None = None
 
     def attach(self, queue: SchedulingQueue) -> None:
         """Let pods that wait hear of what happens to volumes."""
-        storage = self._storage
-        self._volumes = StorageHandler(storage.volumes, queue, Resource.PERSISTENT_VOLUME)
-        self._claims = StorageHandler(storage.claims, queue, Resource.PERSISTENT_VOLUME_CLAIM)
+        self._volumes = StoreHandler(KINDS["PersistentVolume"], self._storage.volumes, queue)
+        self._claims = StoreHandler(KINDS["PersistentVolumeClaim"], self._storage.claims, queue)
 
     # --- what the scheduler asks for --------------------------------------------------------
 

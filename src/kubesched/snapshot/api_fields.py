@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import msgspec
 
+from kubesched import kinds as table_of_kinds
 from kubesched.api import quantity
 from kubesched.errors import QuantityError
 
@@ -27,29 +28,22 @@ Fields = Mapping[str, Mapping[str, str]]
 
 FILE: Final = "api_fields.json"
 QUANTITY: Final = "quantity"
-#: Group and version → kinds that manifests may hold; what they are made of comes with them.
-KINDS: Final[Mapping[str, tuple[str, ...]]] = {
-    "api/v1": (
-        "Namespace",
-        "Node",
-        "PersistentVolume",
-        "PersistentVolumeClaim",
-        "Pod",
-        "ReplicationController",
-        "Service",
-    ),
-    "apis/apps/v1": ("DaemonSet", "Deployment", "ReplicaSet", "StatefulSet"),
+#: What makes pods, and is not read otherwise.
+_TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
+    "apis/apps/v1": ("DaemonSet", "Deployment"),
     "apis/batch/v1": ("CronJob", "Job"),
-    "apis/policy/v1": ("PodDisruptionBudget",),
-    "apis/scheduling.k8s.io/v1": ("PriorityClass",),
-    "apis/storage.k8s.io/v1": (
-        "CSIDriver",
-        "CSINode",
-        "CSIStorageCapacity",
-        "StorageClass",
-        "VolumeAttachment",
-    ),
 }
+
+
+def _by_group() -> dict[str, list[str]]:
+    found = {group_version: list(kinds) for group_version, kinds in _TEMPLATES.items()}
+    for kind in table_of_kinds.KINDS.values():
+        found.setdefault(kind.path.group_path.lstrip("/"), []).append(kind.name)
+    return found
+
+
+#: Group and version → kinds that manifests may hold; what they are made of comes with them.
+KINDS: Final[Mapping[str, list[str]]] = _by_group()
 
 
 @cache
@@ -142,35 +136,60 @@ def _joined(path: str, key: object) -> str:
 
 def from_openapi(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
     """Return the table of what an API server says at /openapi/v3, by group and version."""
+    schemas = {
+        name: schema
+        for document in documents.values()
+        for name, schema in document["components"]["schemas"].items()
+    }
+    wanted = [
+        name
+        for group_version, kinds in KINDS.items()
+        for name in documents[group_version]["components"]["schemas"]
+        if name.rpartition(".")[2] in kinds and ".api." in name
+    ]
+    types = _Types(schemas, wanted)
     found: dict[str, dict[str, str]] = {}
-    for group_version, kinds in KINDS.items():
-        schemas = documents[group_version]["components"]["schemas"]
-        wanted = [name for name in schemas if name.rpartition(".")[2] in kinds and ".api." in name]
-        while wanted:
-            name = wanted.pop()
-            short = name.rpartition(".")[2]
-            if short in found:
-                continue
+    while wanted:
+        name = wanted.pop()
+        if types.label(name) not in found:
             properties = schemas[name].get("properties", {})
-            types = {key: _type_of(each, wanted, schemas) for key, each in properties.items()}
-            found[short] = dict(sorted(types.items()))
+            fields = {key: types.of(each) for key, each in properties.items()}
+            found[types.label(name)] = dict(sorted(fields.items()))
     return dict(sorted(found.items()))
 
 
-def _type_of(schema: Mapping[str, Any], wanted: list[str], schemas: Mapping[str, Any]) -> str:
-    reference = schema.get("$ref") or next(
-        (each["$ref"] for each in schema.get("allOf", ()) if "$ref" in each), ""
-    )
-    if reference:
-        name = reference.rpartition("/")[2]
-        if name.endswith(".resource.Quantity"):
-            return QUANTITY
-        if not schemas[name].get("properties"):
-            return ""
-        wanted.append(name)
-        return str(name.rpartition(".")[2])
-    if schema.get("type") == "array":
-        return "[]" + _type_of(schema["items"], wanted, schemas)
-    if isinstance(schema.get("additionalProperties"), dict):
-        return "{}" + _type_of(schema["additionalProperties"], wanted, schemas)
-    return ""
+class _Types:
+    """What types are called here; those that fields refer to are added to what is wanted."""
+
+    def __init__(self, schemas: Mapping[str, Any], wanted: list[str]) -> None:
+        self._schemas = schemas
+        self._wanted = wanted
+        #: Name in the schema → name here. Kinds come first: manifests call them by that name.
+        self._labels = {name: name.rpartition(".")[2] for name in wanted}
+
+    def label(self, name: str) -> str:
+        """Return the last part of a name, or so much that it is no other type's."""
+        if name not in self._labels:
+            short = name.rpartition(".")[2]
+            taken = short in self._labels.values()
+            self._labels[name] = ".".join(name.split(".")[-3:]) if taken else short
+        return self._labels[name]
+
+    def of(self, schema: Mapping[str, Any]) -> str:
+        """Return the type of a field."""
+        reference = schema.get("$ref") or next(
+            (each["$ref"] for each in schema.get("allOf", ()) if "$ref" in each), ""
+        )
+        if reference:
+            name = reference.rpartition("/")[2]
+            if name.endswith(".resource.Quantity"):
+                return QUANTITY
+            if not self._schemas[name].get("properties"):
+                return ""
+            self._wanted.append(name)
+            return self.label(name)
+        if schema.get("type") == "array":
+            return "[]" + self.of(schema["items"])
+        if isinstance(schema.get("additionalProperties"), dict):
+            return "{}" + self.of(schema["additionalProperties"])
+        return ""

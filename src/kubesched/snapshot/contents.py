@@ -8,7 +8,8 @@ from typing import Any
 from msgspec import Struct, field
 
 from kubesched.api.core import Node, Pod
-from kubesched.snapshot.kinds import KINDS, PriorityClass
+from kubesched.api.scheduling import PriorityClass
+from kubesched.kinds import KINDS
 
 
 class Snapshot(Struct):

@@ -22,8 +22,8 @@ from kubesched.api.decoding import decoder_of
 from kubesched.api.meta import ApiStruct, ObjectMeta
 from kubesched.client.meta import UNREADABLE
 from kubesched.errors import ObjectError
+from kubesched.kinds import KINDS, kind_of
 from kubesched.snapshot.contents import Snapshot
-from kubesched.snapshot.kinds import KINDS, kind_of
 
 API_VERSION = "kubesched/v1"
 HEADER_KIND = "Snapshot"

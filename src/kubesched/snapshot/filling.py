@@ -9,22 +9,20 @@ from __future__ import annotations
 import gc
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from msgspec import Struct, field
 
 from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.object_store import ObjectStore
 from kubesched.errors import ObjectError
+from kubesched.kinds import stores
 from kubesched.snapshot.contents import Snapshot
 
 #: namespace and name
 PodKey = tuple[str, str]
 T = TypeVar("T")
-
-_WORKLOADS = ("Service", "ReplicationController", "ReplicaSet", "StatefulSet")
 
 
 class Filled(Struct):
@@ -44,15 +42,8 @@ def fill(cluster: Cluster, snapshot: Snapshot) -> Filled:
     with _without_collecting():
         for node in snapshot.nodes:
             _try(filled, cluster.put_node, node, f"node {node.metadata.name}")
-        for namespace in snapshot.objects["Namespace"]:
-            cluster.put_namespace(namespace)
-        for kind in _WORKLOADS:
-            for workload in snapshot.objects[kind]:
-                cluster.workloads.put(workload)
-        for budget in snapshot.objects["PodDisruptionBudget"]:
-            cluster.budgets.put(budget)
-        for kind, store in _stores(cluster):
-            for obj in snapshot.objects[kind]:
+        for kind, store in stores(cluster):
+            for obj in snapshot.objects[kind.name]:
                 store.put(obj)
         for pod in snapshot.pods:
             what = f"pod {pod.metadata.namespace}/{pod.metadata.name}"
@@ -70,19 +61,6 @@ def _without_collecting() -> Iterator[None]:
     finally:
         if collecting:
             gc.enable()
-
-
-def _stores(cluster: Cluster) -> tuple[tuple[str, ObjectStore[Any, Any]], ...]:
-    storage = cluster.storage
-    return (
-        ("StorageClass", storage.classes),
-        ("CSINode", storage.csi_nodes),
-        ("CSIDriver", storage.drivers),
-        ("CSIStorageCapacity", storage.capacities),
-        ("VolumeAttachment", storage.attachments),
-        ("PersistentVolume", storage.volumes),
-        ("PersistentVolumeClaim", storage.claims),
-    )
 
 
 def _put_pod(cluster: Cluster, filled: Filled, pod: Pod) -> None:

@@ -8,11 +8,8 @@ from __future__ import annotations
 from kubesched.client.access import ClusterAccess
 from kubesched.client.rest import ApiClient
 from kubesched.errors import ForbiddenError, NotFoundError
+from kubesched.kinds import KINDS, ObjectKind
 from kubesched.snapshot.contents import Snapshot
-from kubesched.snapshot.kinds import KINDS, Kind
-
-#: Pods that are over take nothing from their node.
-RUNNING_PODS = "status.phase!=Succeeded,status.phase!=Failed"
 
 
 async def read(access: ClusterAccess, *, timeout_s: float = 60.0) -> Snapshot:
@@ -30,11 +27,10 @@ async def read(access: ClusterAccess, *, timeout_s: float = 60.0) -> Snapshot:
     return snapshot
 
 
-async def _read_kind(client: ApiClient, kind: Kind, snapshot: Snapshot) -> None:
-    selector = RUNNING_PODS if kind.name == "Pod" else None
+async def _read_kind(client: ApiClient, kind: ObjectKind, snapshot: Snapshot) -> None:
     try:
         async for page in client.list_pages(
-            kind.path.collection(), kind.type, field_selector=selector
+            kind.path.collection(), kind.type, field_selector=kind.field_selector
         ):
             if page.first:
                 snapshot.objects[kind.name].clear()

@@ -16,12 +16,13 @@ import yaml
 
 from kubesched.api.core import Pod
 from kubesched.api.decoding import convert
+from kubesched.api.scheduling import PriorityClass
 from kubesched.config import untrusted_yaml
 from kubesched.embedded.pod_defaults import set_spec_defaults
 from kubesched.errors import ObjectError
+from kubesched.kinds import KINDS, ObjectKind, kind_of
 from kubesched.snapshot import api_fields
 from kubesched.snapshot.contents import Snapshot
-from kubesched.snapshot.kinds import KINDS, Kind, PriorityClass, kind_of
 
 JsonObject = dict[str, Any]
 
@@ -38,7 +39,7 @@ def read(paths: Sequence[Path]) -> Snapshot:
     """Read files, and all manifests in folders; raises ObjectError if one cannot be read."""
     snapshot = Snapshot(source=", ".join(map(str, paths)))
     ignored: dict[str, int] = {}
-    found: list[tuple[str, Kind, JsonObject]] = []
+    found: list[tuple[str, ObjectKind, JsonObject]] = []
     unknown: list[str] = []
     for path in _files(paths):
         for where, tree in _objects(path):
@@ -226,7 +227,9 @@ def _unpacked(document: object, where: str) -> Iterator[tuple[str, JsonObject]]:
 # --- trees to objects -------------------------------------------------------------------------
 
 
-def _object(tree: JsonObject, kind: Kind, where: str, classes: Sequence[PriorityClass]) -> Any:  # noqa: ANN401 (of the kind's type)
+def _object(
+    tree: JsonObject, kind: ObjectKind, where: str, classes: Sequence[PriorityClass]
+) -> Any:  # noqa: ANN401 (of the kind's type)
     tree = _without_nulls(tree)
     meta = tree.setdefault("metadata", {})
     if not isinstance(meta, dict):

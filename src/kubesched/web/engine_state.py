@@ -8,6 +8,7 @@ from functools import partial
 from itertools import islice
 
 from kubesched.api.core import Pod
+from kubesched.api.scheduling import PriorityClass
 from kubesched.app import App
 from kubesched.client import resources
 from kubesched.clock import Clock
@@ -15,7 +16,6 @@ from kubesched.errors import ClientError
 from kubesched.metrics.recorder import Metrics
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.recording.journal import Journal
-from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import scheduled_condition, waiting_pod
 from kubesched.web.freshness import Freshness

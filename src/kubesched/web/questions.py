@@ -12,6 +12,7 @@ import msgspec
 from msgspec import Meta, Struct
 
 from kubesched.api.core import Pod
+from kubesched.api.scheduling import PriorityClass
 from kubesched.errors import ObjectError, UsageError
 from kubesched.explain.explaining import explain, find_pod
 from kubesched.explain.report import Explanation
@@ -19,7 +20,6 @@ from kubesched.simulate import displacing
 from kubesched.simulate.comparing import add_nodes
 from kubesched.simulate.headroom import headroom
 from kubesched.snapshot import manifests
-from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web.report import ShortExplanation
 

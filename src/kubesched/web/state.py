@@ -17,8 +17,8 @@ from typing import Protocol
 from msgspec import Struct
 
 from kubesched.api.core import Pod
+from kubesched.api.scheduling import PriorityClass
 from kubesched.cluster.cluster import Cluster
-from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web.columns import NodeColumns
 from kubesched.web.conditions import ACTIVE, BACKOFF, GATED, UNCLAIMED, UNSCHEDULABLE

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from kubesched.api.core import Pod
+from kubesched.api.scheduling import PriorityClass
 from kubesched.client import resources
 from kubesched.client.informer import Handler
 from kubesched.errors import ClientError
 from kubesched.shadow.watching import WatchedCluster
-from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import waiting_pod
 from kubesched.web.living_world import LivingWorld, Rules

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from kubesched.api.core import Pod
-from kubesched.snapshot.kinds import PriorityClass
+from kubesched.api.scheduling import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import waiting_pod
 from kubesched.web.report import PodCounts

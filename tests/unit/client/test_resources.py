@@ -20,7 +20,7 @@ from kubesched.client.resources import ResourcePath
         ),
         (resources.NODES.item("n-1"), "/api/v1/nodes/n-1"),
         (resources.EVENTS.collection("x"), "/apis/events.k8s.io/v1/namespaces/x/events"),
-        (resources.CSI_NODES.collection(), "/apis/storage.k8s.io/v1/csinodes"),
+        (resources.PRIORITY_CLASSES.collection(), "/apis/scheduling.k8s.io/v1/priorityclasses"),
         (resources.NODES.item("we/ird name"), "/api/v1/nodes/we%2Fird%20name"),
         (resources.NODES.item("system:x"), "/api/v1/nodes/system:x"),
     ],
@@ -31,7 +31,7 @@ def test_paths(path: str, want: str) -> None:
 
 def test_names_of_api_versions() -> None:
     assert resources.PODS.api_version == "v1"
-    assert resources.REPLICA_SETS.api_version == "apps/v1"
+    assert resources.grouped("apps/v1", "replicasets").api_version == "apps/v1"
     assert resources.EVENTS.group_path == "/apis/events.k8s.io/v1"
     assert str(resources.PODS) == "pods"
     assert str(resources.EVENTS) == "events.events.k8s.io"

@@ -233,11 +233,11 @@ def _assume_and_forget(cluster: Cluster) -> None:
         lambda cluster: cluster.remove_pod("there"),
         lambda cluster: cluster.assume(_pending(cluster), "n1"),
         _assume_and_forget,
-        lambda cluster: cluster.put_namespace(Namespace(ObjectMeta(name="default"))),
-        lambda cluster: cluster.remove_namespace("default"),
+        lambda cluster: cluster.namespaces.put(Namespace(ObjectMeta(name="new"))),
+        lambda cluster: cluster.namespaces.remove(Namespace(ObjectMeta(name="default"))),
         lambda cluster: cluster.nominator.nominate(_pending(cluster), "n1"),
         lambda cluster: cluster.nominator.clear("nominated"),
-        lambda cluster: cluster.workloads.put(Service(ObjectMeta(name="web"))),
+        lambda cluster: cluster.workloads.services.put(Service(ObjectMeta(name="web"))),
         lambda cluster: cluster.storage.classes.put(StorageClass(ObjectMeta(name="fast"))),
     ],
 )
@@ -247,6 +247,7 @@ def test_every_change_that_may_matter_to_a_waiting_pod_makes_another_version(
     """What is left out here is never noticed by the queue when it checks itself."""
     cluster = cluster_of(node("n1"), pod("there", node="n1"))
     cluster.nominator.nominate(_pending(cluster, "nominated"), "n1")
+    cluster.namespaces.put(Namespace(ObjectMeta(name="default")))
     before = cluster.version
     change(cluster)
     assert cluster.version > before

@@ -136,7 +136,9 @@ class Counters(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMESPACES), team=st.sampled_from(("a", "b")))
     def label_namespace(self, name: str, team: str) -> None:
-        self.cluster.put_namespace(Namespace(metadata=ObjectMeta(name=name, labels={"team": team})))
+        self.cluster.namespaces.put(
+            Namespace(metadata=ObjectMeta(name=name, labels={"team": team}))
+        )
 
     @rule(
         selector=selectors,

@@ -14,6 +14,7 @@ from kubesched.api.storage import (
     PersistentVolume,
     PersistentVolumeClaim,
 )
+from kubesched.cluster.incremental import Log
 from kubesched.cluster.storage import Claims, Storage, Volumes
 from kubesched.errors import InvariantError, ObjectError
 from tests.unit.storage_builders import (
@@ -132,7 +133,7 @@ def test_readers_learn_what_changed_since_they_last_looked() -> None:
 
 
 def test_readers_that_come_too_late_are_told_so() -> None:
-    claims = Claims(log_length=4)
+    claims = Claims(Log(4))
     for number in range(10):
         claims.put(claim(f"c{number}"))
 

@@ -6,6 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
+from kubesched.api.labels import Selector
 from kubesched.api.meta import (
     LabelSelector,
     LabelSelectorRequirement,
@@ -20,8 +21,10 @@ from kubesched.api.workloads import (
     Service,
     StatefulSet,
 )
-from kubesched.cluster.workloads import Workload, Workloads
-from tests.unit.builders import pod
+from kubesched.cluster.cluster import Cluster
+from tests.unit.builders import pod, store_of
+
+Workload = Service | ReplicationController | ReplicaSet | StatefulSet
 
 WEB = {"app": "web", "tier": "front"}
 
@@ -50,12 +53,19 @@ def owned(
     return replace(made, metadata=replace(made.metadata, owner_references=(owner,)))
 
 
+def selector_of(cluster: Cluster, asking: Pod) -> Selector:
+    """What selects the kind of a pod."""
+    info = cluster.compiler.pending(asking)
+    return cluster.workloads.selector_of(info.labels, asking.metadata.owner_references)
+
+
 def kind_of(asking: Pod, *given: Workload) -> set[str]:
     """The requirements of the selector, as text."""
-    workloads = Workloads()
+    cluster = Cluster()
     for each in given:
-        workloads.put(each)
-    found = workloads.selector_of(asking)
+        store_of(cluster, each).put(each)
+    cluster.validate()
+    found = selector_of(cluster, asking)
     assert not found.nothing
     return {
         f"{each.key} {each.operator} {','.join(each.values)}".strip() for each in found.requirements
@@ -136,14 +146,16 @@ def test_an_owner_without_or_with_a_malformed_selector_adds_nothing() -> None:
 
 
 def test_services_and_owners_change_and_go() -> None:
-    workloads, asking = Workloads(), owned("o")
+    cluster, asking = Cluster(), owned("o")
+    workloads = cluster.workloads
     first, second = service("s", {"app": "web"}), service("s", {"app": "db"})
     owner = ReplicaSet(metadata=meta("o"), spec=SelectorSpec(selector=expressions(("x", "Exists"))))
-    workloads.put(first)
-    workloads.put(owner)
-    assert len(workloads.selector_of(asking).requirements) == 2
-    workloads.put(second)
-    assert len(workloads.selector_of(asking).requirements) == 1
+    workloads.services.put(first)
+    workloads.replica_sets.put(owner)
+    assert len(selector_of(cluster, asking).requirements) == 2
+    workloads.services.put(second)
+    assert len(selector_of(cluster, asking).requirements) == 1
     for each in (second, owner, owner, service("never-there", None)):
-        workloads.remove(each)
-    assert not workloads.selector_of(asking).requirements
+        store_of(cluster, each).remove(each)
+        workloads.validate()
+    assert not selector_of(cluster, asking).requirements

@@ -19,8 +19,8 @@ from kubesched.config.types import SchedulerConfiguration
 from kubesched.explain.case import Case
 from kubesched.explain.explaining import Options, changes_that_help, explain
 from kubesched.explain.report import Explanation
+from kubesched.kinds import KINDS
 from kubesched.snapshot.contents import Snapshot
-from kubesched.snapshot.kinds import KINDS
 from kubesched.snapshot.world import World
 from tests.conformance.answers import all_candidates
 from tests.conformance.test_vectors import COMPLETE, is_built
@@ -32,13 +32,8 @@ CASES = 15
 #: Every change of a case is tried in a cluster made anew, which takes longer.
 CASES_WITH_CHANGES = 5
 
-#: Name of a list of objects → kind.
-LISTS = {kind[0].lower() + kind[1:] + ("es" if kind.endswith("s") else "s"): kind for kind in KINDS}
-LISTS |= {
-    "csiNodes": "CSINode",
-    "csiDrivers": "CSIDriver",
-    "csiStorageCapacities": "CSIStorageCapacity",
-}
+#: Name of a list of objects, in lower case → kind.
+LISTS = {kind.path.plural: kind for kind in KINDS.values()}
 
 
 @cache
@@ -67,8 +62,8 @@ def _world(case: dict[str, Any], **others: list[Any]) -> World:
     config = replace(SchedulerConfiguration.default(gates), profiles=(profile,))
     snapshot = Snapshot(source=case["id"])
     for key, manifests in case["objects"].items():
-        if key in LISTS:
-            kind = KINDS[LISTS[key]]
+        kind = LISTS.get(key.lower())
+        if kind is not None:
             snapshot.objects[kind.name] = [msgspec.convert(each, kind.type) for each in manifests]
     snapshot.objects.update(others)
     return World(snapshot, config, gates)

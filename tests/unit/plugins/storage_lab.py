@@ -19,30 +19,15 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import Status
-from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.kinds import KINDS
+from kubesched.queue.events import Action, ClusterEvent
 from kubesched.queue.hints import Change
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import DEFAULT_GATES, Lab
+from tests.unit.builders import DEFAULT_GATES, Lab, store_of
 
 StorageObject = (
     StorageClass | CSINode | CSIDriver | VolumeAttachment | PersistentVolume | PersistentVolumeClaim
 )
-_STORES = {
-    StorageClass: "classes",
-    CSINode: "csi_nodes",
-    CSIDriver: "drivers",
-    VolumeAttachment: "attachments",
-    PersistentVolume: "volumes",
-    PersistentVolumeClaim: "claims",
-}
-_RESOURCES = {
-    StorageClass: Resource.STORAGE_CLASS,
-    CSINode: Resource.CSI_NODE,
-    CSIDriver: Resource.CSI_DRIVER,
-    VolumeAttachment: Resource.VOLUME_ATTACHMENT,
-    PersistentVolume: Resource.PERSISTENT_VOLUME,
-    PersistentVolumeClaim: Resource.PERSISTENT_VOLUME_CLAIM,
-}
 
 
 class StorageLab(Lab):
@@ -64,15 +49,12 @@ class StorageLab(Lab):
     def put(self, *objects: StorageObject) -> None:
         """Let storage objects come, or change."""
         for each in objects:
-            self._store(each).put(each)
+            store_of(self.cluster, each).put(each)
 
     def remove(self, *objects: StorageObject) -> None:
         """Let storage objects go."""
         for each in objects:
-            self._store(each).remove(each)
-
-    def _store(self, each: StorageObject) -> Any:
-        return getattr(self.cluster.storage, _STORES[type(each)])
+            store_of(self.cluster, each).remove(each)
 
     def pre_filter(self, unbound: Pod) -> PreFilterResult:
         """Ask PreFilter."""
@@ -104,16 +86,20 @@ class StorageLab(Lab):
         return self.evictor.evicted
 
 
+def _event(obj: StorageObject, action: Action) -> ClusterEvent:
+    return ClusterEvent(KINDS[type(obj).__name__].event_resource, action)
+
+
 def came(new: StorageObject) -> Change[Any]:
     """A storage object came."""
-    return Change(ClusterEvent(_RESOURCES[type(new)], Action.ADD), new=new)
+    return Change(_event(new, Action.ADD), new=new)
 
 
 def went(old: StorageObject) -> Change[Any]:
     """A storage object is gone."""
-    return Change(ClusterEvent(_RESOURCES[type(old)], Action.DELETE), old=old)
+    return Change(_event(old, Action.DELETE), old=old)
 
 
 def changed(old: StorageObject, new: StorageObject) -> Change[Any]:
     """A storage object changed."""
-    return Change(ClusterEvent(_RESOURCES[type(new)], Action.UPDATE), old, new)
+    return Change(_event(new, Action.UPDATE), old, new)

@@ -65,10 +65,10 @@ ELSEWHERE = {
 }
 
 
-def by_resource(registrations: Registrations) -> dict[Resource, Action]:
+def by_resource(registrations: Registrations) -> dict[str, Action]:
     """All actions registered for each kind of object."""
     assert registrations is not None
-    found: dict[Resource, Action] = {}
+    found: dict[str, Action] = {}
     for each in registrations:
         resource, action = each.event.resource, each.event.action
         assert not found.get(resource, Action(0)) & action, f"{each.event} is registered twice"

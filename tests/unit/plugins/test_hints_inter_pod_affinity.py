@@ -227,7 +227,7 @@ def lab_with_namespaces() -> Lab:
     lab = Lab()
     for name in ("red", "blue"):
         meta = ObjectMeta(name=name, labels={"team": name})
-        lab.cluster.put_namespace(Namespace(metadata=meta))
+        lab.cluster.namespaces.put(Namespace(metadata=meta))
     return lab
 
 
@@ -278,7 +278,7 @@ def test_namespaces_are_looked_up_when_something_changes() -> None:
 
     assert not helped_by("first")
     repainted = ObjectMeta(name="blue", labels={"team": "red"})
-    lab.cluster.put_namespace(Namespace(metadata=repainted))
+    lab.cluster.namespaces.put(Namespace(metadata=repainted))
     assert helped_by("second")
 
 

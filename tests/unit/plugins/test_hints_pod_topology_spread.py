@@ -232,7 +232,7 @@ def lab_with_defaults(*constraints: TopologySpreadConstraint) -> Lab:
         default_constraints=tuple(replace(each, label_selector=None) for each in constraints),
     )
     lab = Lab(args={PLUGIN: args})
-    lab.cluster.workloads.put(
+    lab.cluster.workloads.services.put(
         Service(
             metadata=ObjectMeta(name="web", namespace="default"),
             spec=PlainSelectorSpec(selector=WEB),
@@ -276,7 +276,7 @@ def test_hard_defaults_follow_the_services() -> None:
         metadata=ObjectMeta(name="db", namespace="default"),
         spec=PlainSelectorSpec(selector={"app": "db"}),
     )
-    lab.cluster.workloads.put(service)
+    lab.cluster.workloads.services.put(service)
     assert helps(lab, PLUGIN, PLAIN_DB, change)
 
 

@@ -256,7 +256,7 @@ def test_in_which_namespaces_a_pod_s_own_term_looks(given: dict[str, Any], found
     for namespace in ("default", "red", "blue"):
         lab = alone(on("a1", labels=WEB, namespace=namespace))
         for each in namespaced(red="a", blue="b"):
-            lab.cluster.put_namespace(each)
+            lab.cluster.namespaces.put(each)
         if lab.feasible(pod("asks", away_from=must(about(ZONE, "web", **given)))) == ["b1", "x"]:
             seen.add(namespace)
     assert seen == found
@@ -266,7 +266,7 @@ def test_in_which_namespaces_a_pod_s_own_term_looks(given: dict[str, Any], found
 def test_in_which_namespaces_others_terms_look(given: dict[str, Any], found: set[str]) -> None:
     lab = alone(on("a1", away_from=must(about(ZONE, "web", **given))))
     for each in namespaced(red="a", blue="b"):
-        lab.cluster.put_namespace(each)
+        lab.cluster.namespaces.put(each)
     seen = {
         namespace
         for namespace in ("default", "red", "blue")
@@ -286,7 +286,7 @@ def test_a_namespace_may_change_its_labels() -> None:
         ("b", ["b1", "x"], ["a1", "a2", "x"]),
         ("a", everywhere, everywhere),
     ):
-        lab.cluster.put_namespace(namespaced(red=label)[0])
+        lab.cluster.namespaces.put(namespaced(red=label)[0])
         assert sorted(lab.feasible(mine)) == for_mine
         assert sorted(lab.feasible(its)) == for_its
 

@@ -106,7 +106,7 @@ def test_pods_with_the_same_labels_may_have_many_different_terms() -> None:
 
     found = [relations.of(each) for each in asking]
 
-    assert len(relations._known[asking[0].labels].answers) == MOST_TERMS
+    assert len(relations._known._memos[asking[0].labels].answers) == MOST_TERMS
     assert [described(relations.of(each)) for each in asking] == list(map(described, found))
 
 

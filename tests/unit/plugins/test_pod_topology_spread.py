@@ -384,14 +384,14 @@ def test_pods_of_a_service_are_spread_over_nodes_and_zones() -> None:
     a: 1.609 + 2 + 1.609 + 4; b: 2 + 4; x, which is in no zone: 2.
     """
     lab = Lab(*zones(a=1, b=0), place("x"))
-    lab.cluster.workloads.put(service(app="web"))
+    lab.cluster.workloads.services.put(service(app="web"))
     assert lab.scores(NAME, web(), raw=True) == {"a": 9, "b": 6, "x": 2}
     assert lab.scores(NAME, web()) == {"a": 22, "b": 55, "x": 100}
 
 
 def test_pods_of_an_owner_are_its_kind() -> None:
     lab = Lab(*zones(a=1, b=0))
-    lab.cluster.workloads.put(replica_set("rs", ("app", "Exists")))
+    lab.cluster.workloads.replica_sets.put(replica_set("rs", ("app", "Exists")))
     # ln 4 twice: 1.386 + 2 + 1.386 + 4, and 6
     assert lab.scores(NAME, owned(web(), "rs"), raw=True) == {"a": 9, "b": 6}
     assert NAME not in lab.plugin_scores(web())
@@ -400,21 +400,21 @@ def test_pods_of_an_owner_are_its_kind() -> None:
 
 def test_services_and_owner_are_combined() -> None:
     lab = Lab(*zones(a=1, b=0), *webs(3, "b", labels={"app": "web", "canary": "yes"}))
-    lab.cluster.workloads.put(service(app="web"))
-    lab.cluster.workloads.put(replica_set("rs", ("canary", "DoesNotExist")))
+    lab.cluster.workloads.services.put(service(app="web"))
+    lab.cluster.workloads.replica_sets.put(replica_set("rs", ("canary", "DoesNotExist")))
     assert lab.scores(NAME, owned(web(), "rs"), raw=True) == {"a": 9, "b": 6}
 
 
 def test_pods_of_no_service_are_not_spread() -> None:
     lab = Lab(*zones(a=1, b=0))
-    lab.cluster.workloads.put(service(app="db"))
-    lab.cluster.workloads.put(service())
+    lab.cluster.workloads.services.put(service(app="db"))
+    lab.cluster.workloads.services.put(service())
     assert NAME not in lab.plugin_scores(web())
 
 
 def test_own_constraints_replace_the_defaults() -> None:
     lab = Lab(*zones(a=1, b=0))
-    lab.cluster.workloads.put(service(app="web"))
+    lab.cluster.workloads.services.put(service(app="web"))
     assert NAME not in lab.plugin_scores(web(over(max_skew=9)))
 
 
@@ -426,20 +426,20 @@ def listed(*constraints: TopologySpreadConstraint) -> dict[str, Any]:
 
 def test_listed_defaults_ask_for_all_labels() -> None:
     lab = alone(*zones(a=1, b=0), place("x"), args=listed(over(soft=True)))
-    lab.cluster.workloads.put(service(app="web"))
+    lab.cluster.workloads.services.put(service(app="web"))
     assert lab.scores(NAME, web()) == {"a": 0, "b": 100, "x": 0}
 
 
 def test_listed_defaults_may_be_hard() -> None:
     lab = alone(*zones(a=1, b=0), place("x"), args=listed(over()))
     assert lab.feasible(web()) == ["a", "b", "x"], "the pod is of no kind"
-    lab.cluster.workloads.put(service(app="web"))
+    lab.cluster.workloads.services.put(service(app="web"))
     assert lab.feasible(web()) == ["b"]
 
 
 def test_an_empty_list_means_no_defaults() -> None:
     lab = Lab(*zones(a=1, b=0), args=listed())
-    lab.cluster.workloads.put(service(app="web"))
+    lab.cluster.workloads.services.put(service(app="web"))
     assert NAME not in lab.plugin_scores(web())
 
 

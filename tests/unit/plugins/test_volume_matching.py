@@ -19,6 +19,7 @@ from kubesched.api.storage import (
     PersistentVolumeClaim,
 )
 from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.incremental import Log
 from kubesched.cluster.storage import Volumes
 from kubesched.errors import ObjectError
 from kubesched.plugins.volume_index import VolumeIndex
@@ -207,7 +208,7 @@ def test_what_can_be_taken_follows_what_happens_to_volumes() -> None:
 
 
 def test_whoever_comes_too_late_to_the_journal_looks_at_everything() -> None:
-    store = Volumes(log_length=4)
+    store = Volumes(Log(4))
     index = VolumeIndex(store)
     for number in range(50):
         store.put(volume(f"v{number % 10}", version=str(number)))

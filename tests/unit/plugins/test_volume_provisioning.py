@@ -15,6 +15,7 @@ from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
 from kubesched.api.storage import CSIStorageCapacity
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.incremental import Log
 from kubesched.cluster.storage import Capacities
 from kubesched.errors import SelectorError
 from kubesched.plugins.volume_provisioning import Provisioner
@@ -90,7 +91,7 @@ def test_capacities_follow_what_happens_to_them(cluster: Cluster) -> None:
 
 
 def test_whoever_comes_too_late_to_the_journal_looks_at_everything(cluster: Cluster) -> None:
-    store = cluster.storage.capacities = Capacities(log_length=4)
+    store = cluster.storage.capacities = Capacities(Log(4))
     provisioner = _provisioner(cluster)
     store.put(_on("n1", "s0"))
     assert _space(provisioner, cluster) == {"n1": "s0", "n2": None, "n3": None}
@@ -193,7 +194,7 @@ class Machine(RuleBasedStateMachine):
         super().__init__()
         self.cluster = cluster_of(host("n1", zone="a"), host("n2", zone="b"))
         # A journal so short that now and then too much has happened at once.
-        self.cluster.storage.capacities = Capacities(log_length=6)
+        self.cluster.storage.capacities = Capacities(Log(6))
         for each in CLASSES:
             self.cluster.storage.classes.put(storage_class(each))
         self.cluster.storage.drivers.put(driver())

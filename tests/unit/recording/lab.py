@@ -27,7 +27,6 @@ from kubesched.errors import ClientError, ConflictError, NotFoundError
 from kubesched.framework.status import unschedulable
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.in_tree import IN_TREE
-from kubesched.queue.events import Resource
 from kubesched.recording.journal import Journal
 from kubesched.recording.reader import Recording
 from kubesched.recording.recorded_cluster import RecordedCluster
@@ -36,15 +35,8 @@ from kubesched.recording.writer import Redactor, Writer
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.engine import Engine, EngineOptions, Outside
 from kubesched.scheduler.extenders import Extenders, ExtenderVerdict, Victims
-from kubesched.scheduler.handlers import (
-    BudgetHandler,
-    NamespaceHandler,
-    NodeHandler,
-    PodHandler,
-    WorkloadHandler,
-)
+from kubesched.scheduler.handlers import PodHandler, state_handlers
 from kubesched.scheduler.recorders import Recorders
-from kubesched.scheduler.storage_handlers import StorageHandler
 
 GATES = FeatureGates.of()
 PodKey = tuple[str, str]
@@ -101,7 +93,6 @@ class Lab:
 
     def _make_handlers(self) -> None:
         engine, queue = self.engine, self.engine.queue
-        storage = self.cluster.storage
         pods = PodHandler(
             self.cluster,
             queue,
@@ -111,14 +102,8 @@ class Lab:
             on_unreadable=engine.failures.refuse,
         )
         self.on_pod = RecordedPodHandler(pods, self.journal)
-        self.on_node = NodeHandler(self.cluster, queue, engine.nominations)
-        self.on_namespace = NamespaceHandler(self.cluster)
-        self.on_workload = WorkloadHandler(self.cluster)
-        self.on_budget = BudgetHandler(self.cluster)
-        self.on_volume = StorageHandler(storage.volumes, queue, Resource.PERSISTENT_VOLUME)
-        self.on_claim = StorageHandler(storage.claims, queue, Resource.PERSISTENT_VOLUME_CLAIM)
-        self.on_class = StorageHandler(storage.classes, queue, Resource.STORAGE_CLASS)
-        self.on_csi_node = StorageHandler(storage.csi_nodes, queue, Resource.CSI_NODE)
+        #: kind → its handler
+        self.on = state_handlers(self.cluster, queue, engine.nominations)
 
     # --- running ----------------------------------------------------------------------------
 
@@ -194,25 +179,25 @@ class Lab:
         old = self.nodes.get(node.metadata.name)
         self.nodes[node.metadata.name] = node
         if old is None:
-            self.on_node.on_add(node, initial=False)
+            self.on["Node"].on_add(node, initial=False)
         else:
-            self.on_node.on_update(old, node)
+            self.on["Node"].on_update(old, node)
 
     def delete_node(self, name: str) -> None:
-        self.on_node.on_delete(self.nodes.pop(name))
+        self.on["Node"].on_delete(self.nodes.pop(name))
 
     def put_volume(self, volume: PersistentVolume) -> PersistentVolume:
         volume = _with_version(volume, self.version())
         old = self.volumes.get(volume.metadata.name)
         self.volumes[volume.metadata.name] = volume
-        _tell(self.on_volume, old, volume)
+        _tell(self.on["PersistentVolume"], old, volume)
         return volume
 
     def put_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         claim = _with_version(claim, self.version())
         old = self.claims.get(_key(claim))
         self.claims[_key(claim)] = claim
-        _tell(self.on_claim, old, claim)
+        _tell(self.on["PersistentVolumeClaim"], old, claim)
         return claim
 
     # --- calls of the engine ----------------------------------------------------------------

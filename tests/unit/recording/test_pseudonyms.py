@@ -42,11 +42,13 @@ def test_each_process_has_pseudonyms_of_its_own() -> None:
     assert Pseudonyms().of("node-1") != Pseudonyms().of("node-1")
 
 
-@given(NAMES, NAMES)
-def test_the_pseudonym_of_joined_names_is_joined_pseudonyms(pod: str, volume: str) -> None:
+@given(NAMES, NAMES, st.sampled_from("-/"))
+def test_the_pseudonym_of_joined_names_is_joined_pseudonyms(
+    pod: str, volume: str, sign: str
+) -> None:
     pseudonyms = Pseudonyms()
-    joined = pseudonyms.dashed(f"{pod}-{volume}")
-    assert joined == f"{pseudonyms.dashed(pod)}-{pseudonyms.dashed(volume)}"
+    joined = pseudonyms.joined(f"{pod}{sign}{volume}")
+    assert joined == f"{pseudonyms.joined(pod)}{sign}{pseudonyms.joined(volume)}"
 
 
 @given(st.lists(NAMES.filter(bool), unique=True))

@@ -10,6 +10,7 @@ import pytest
 
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import RequestRules
+from kubesched.kinds import stores
 from kubesched.replay.state import State
 
 from .lab import GATES, Lab
@@ -30,13 +31,10 @@ def described(cluster: Cluster) -> dict[str, object]:
             name: [each.uid for each in cluster.nominator.pods_on(name)]
             for name in cluster.nominator.node_names()
         },
-        "volumes": [
-            (each, storage.volumes.observed(each.metadata.name)) for each in storage.volumes
+        "observed volumes": [
+            storage.volumes.observed(each.metadata.name) for each in storage.volumes
         ],
-        "claims": list(storage.claims),
-        "budgets": list(cluster.budgets._budgets.items()),
-        "services": list(cluster.workloads._services.items()),
-        "owners": list(cluster.workloads._owners.items()),
+        **{kind.name: list(store) for kind, store in stores(cluster)},
     }
 
 

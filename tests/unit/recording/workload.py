@@ -126,8 +126,9 @@ class Workload:
     def _begin(self, lab: Lab) -> None:
         for name in NAMESPACES:
             self._put_namespace(lab, name, {"team": "a"})
-        lab.on_class.on_add(storage_class(SLOW, provisioner="kubernetes.io/no-provisioner"), True)
-        lab.on_class.on_add(storage_class("csi"), True)
+        slow = storage_class(SLOW, provisioner="kubernetes.io/no-provisioner")
+        for each in (slow, storage_class("csi")):
+            lab.on["StorageClass"].on_add(each, True)
         for _ in range(self._nodes):
             self._node(lab)
 
@@ -258,7 +259,7 @@ class Workload:
         name = self._name("node")
         lab.put_node(self._random_node(lab.rng, name))
         if lab.rng.random() < 0.5:
-            lab.on_csi_node.on_add(csi_node(name, {"disk.example.com": 2}), False)
+            lab.on["CSINode"].on_add(csi_node(name, {"disk.example.com": 2}), False)
 
     def _random_node(self, rng: random.Random, name: str) -> Node:
         labels = {
@@ -298,7 +299,7 @@ class Workload:
 
     def _put_namespace(self, lab: Lab, name: str, labels: dict[str, str]) -> None:
         made = Namespace(metadata=ObjectMeta(name=name, labels=labels))
-        lab.on_namespace.on_add(made, True)
+        lab.on["Namespace"].on_add(made, True)
 
     def _label_namespace(self, lab: Lab) -> None:
         self._put_namespace(lab, lab.rng.choice(NAMESPACES), {"team": lab.rng.choice("ab")})
@@ -312,9 +313,9 @@ class Workload:
             status=PodDisruptionBudgetStatus(disruptions_allowed=lab.rng.randrange(3)),
         )
         if lab.rng.random() < 0.7:
-            lab.on_budget.on_add(made, False)
+            lab.on["PodDisruptionBudget"].on_add(made, False)
         else:
-            lab.on_budget.on_delete(made)
+            lab.on["PodDisruptionBudget"].on_delete(made)
 
     def _service(self, lab: Lab) -> None:
         app = lab.rng.choice(APPS)
@@ -326,9 +327,9 @@ class Workload:
             labels = LabelSelector(match_labels={"app": app})
             made = ReplicaSet(metadata=meta, spec=SelectorSpec(selector=labels))
         if lab.rng.random() < 0.7:
-            lab.on_workload.on_add(made, False)
+            lab.on[type(made).__name__].on_add(made, False)
         else:
-            lab.on_workload.on_delete(made)
+            lab.on[type(made).__name__].on_delete(made)
 
     def _reconfigure(self, lab: Lab) -> None:
         pending = [each for each in lab.pods.values() if not each.spec.node_name]

@@ -19,15 +19,10 @@ from kubesched.errors import ObjectError
 from kubesched.framework.status import Status
 from kubesched.framework.waiting import WaitingPod, WaitingPods
 from kubesched.queue.backoff import Backoff
+from kubesched.queue.events import Resource
 from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.handlers import (
-    BudgetHandler,
-    NamespaceHandler,
-    NodeHandler,
-    PodHandler,
-    WorkloadHandler,
-)
+from kubesched.scheduler.handlers import NodeHandler, PodHandler, state_handlers
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.unreadable import UnusableObjects
 from tests.unit.builders import node, on_node, pod
@@ -59,6 +54,8 @@ class Bench:
         anything: Any = self.queue
         anything.move = self._note
         nominations = Nominations(self.cluster, self.queue)
+        #: kind → its handler
+        self.on = state_handlers(self.cluster, self.queue, nominations)
         self.unusable = UnusableObjects()
         self.nodes = NodeHandler(self.cluster, self.queue, nominations, self.unusable)
         self.pods = PodHandler(
@@ -77,7 +74,7 @@ class Bench:
 
     def _note(self, change: Change[Any], **options: Any) -> None:
         event = change.event
-        self.moved.append((event.resource.name, event.action.name or str(event.action)))
+        self.moved.append((Resource(event.resource).name, event.action.name or str(event.action)))
         self.seen.append((len(self.cluster.table), self.cluster.pod_count))
         self._move(change, **options)
 
@@ -322,14 +319,15 @@ def test_pods_that_can_be_read_again_or_are_gone_are_not_listed(bench: Bench) ->
 
 
 def test_services_come_change_and_go(bench: Bench) -> None:
-    handler = WorkloadHandler(bench.cluster)
+    handler = bench.on["Service"]
 
     def service(app: str) -> Service:
         meta = ObjectMeta(name="s", namespace="default")
         return Service(metadata=meta, spec=PlainSelectorSpec(selector={"app": app}))
 
     def is_known() -> bool:
-        found = bench.cluster.workloads.selector_of(pod(labels={"app": "web"}))
+        asking = bench.cluster.compiler.pending(pod(labels={"app": "web"}))
+        found = bench.cluster.workloads.selector_of(asking.labels, ())
         return bool(found.requirements)
 
     handler.on_add(service("web"), True)
@@ -342,7 +340,7 @@ def test_services_come_change_and_go(bench: Bench) -> None:
 
 
 def test_budgets_come_change_and_go(bench: Bench) -> None:
-    handler = BudgetHandler(bench.cluster)
+    handler = bench.on["PodDisruptionBudget"]
 
     def budget(app: str) -> PodDisruptionBudget:
         spec = PodDisruptionBudgetSpec(selector=LabelSelector(match_labels={"app": app}))
@@ -359,7 +357,7 @@ def test_budgets_come_change_and_go(bench: Bench) -> None:
 
 
 def test_namespaces_come_change_and_go(bench: Bench) -> None:
-    handler = NamespaceHandler(bench.cluster)
+    handler = bench.on["Namespace"]
     known = bench.cluster.table.term_counters._namespace_labels
 
     def namespace(**labels: str) -> Namespace:

@@ -12,7 +12,8 @@ from kubesched.client.access import ClusterAccess
 from kubesched.client.rest import ApiClient
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.errors import NotFoundError
-from kubesched.snapshot import kinds, live
+from kubesched.kinds import KINDS
+from kubesched.snapshot import live
 from kubesched.snapshot.contents import Snapshot
 
 T = TypeVar("T")
@@ -59,7 +60,7 @@ def test_all_kinds_are_listed_and_nothing_but_get_is_sent(monkeypatch: pytest.Mo
     assert len(found.nodes) == 3
     assert [each.metadata.name for each in found.pods] == ["p"]
     assert {method for method, _ in sent} == {"GET"}
-    assert {path for _, path in sent} == {each.path.collection() for each in kinds.KINDS.values()}
+    assert {path for _, path in sent} == {each.path.collection() for each in KINDS.values()}
 
 
 def test_what_may_not_be_seen_is_noted_unless_nothing_goes_without(

@@ -8,10 +8,10 @@ from pathlib import Path
 import pytest
 import yaml
 
+from kubesched.api.scheduling import PriorityClass
 from kubesched.errors import ObjectError
 from kubesched.snapshot import manifests
 from kubesched.snapshot.contents import Snapshot
-from kubesched.snapshot.kinds import PriorityClass
 
 NODE = """\
 apiVersion: v1

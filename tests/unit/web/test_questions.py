@@ -6,12 +6,12 @@ import msgspec
 import pytest
 
 from kubesched.api.meta import ObjectMeta
+from kubesched.api.scheduling import PriorityClass
 from kubesched.errors import KubeschedError, UsageError
 from kubesched.explain.explaining import explain
 from kubesched.simulate import displacing
 from kubesched.simulate.comparing import add_nodes
 from kubesched.simulate.headroom import headroom
-from kubesched.snapshot.kinds import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web import questions
 from kubesched.web.questions import AboutPod, answered, read, shortened

@@ -1,0 +1,25 @@
+"""Namespaces: their labels decide which pods an affinity term is about."""
+
+from __future__ import annotations
+
+from kubesched.api.core import Namespace
+from kubesched.cluster.object_store import HasMeta, NamedStore
+from kubesched.cluster.term_counters import TermCounters
+
+
+class Namespaces(NamedStore[Namespace]):
+    """Namespaces, whose labels the counters of affinity terms follow."""
+
+    def __init__(self, term_counters: TermCounters) -> None:
+        super().__init__()
+        self._term_counters = term_counters
+
+    def put(self, obj: Namespace) -> None:
+        """Take over a namespace, or its new version."""
+        self._term_counters.put_namespace(obj.metadata.name, obj.metadata.labels or {})
+        super().put(obj)
+
+    def remove(self, obj: HasMeta) -> None:
+        """Forget a namespace."""
+        self._term_counters.remove_namespace(obj.metadata.name)
+        super().remove(obj)

@@ -1,0 +1,42 @@
+"""Informers of all kinds fill the cluster from an API server."""
+
+from __future__ import annotations
+
+import asyncio
+
+from kubesched.app import App
+from kubesched.client.access import ClusterAccess
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.embedded.cluster import EmbeddedCluster
+from kubesched.kinds import KINDS, stores, watched
+from tests.minimal_objects import MINIMAL
+
+GATES = FeatureGates.of()
+
+
+def test_informers_fill_the_stores_of_all_kinds() -> None:
+    async def scenario() -> None:
+        async with EmbeddedCluster(run_kubelet=False) as server:
+            for name, required in MINIMAL.items():
+                path = KINDS[name].path
+                head = {"apiVersion": path.api_version, "kind": name, "metadata": {"name": "x"}}
+                server.create({**head, **required})
+            app = App(SchedulerConfiguration.default(GATES), GATES, ClusterAccess.plain(server.url))
+            async with app.client:
+                tasks = [asyncio.create_task(each.run()) for each in app.informers.all]
+                try:
+                    async with asyncio.timeout(10):
+                        await app.informers.wait_until_synced()
+                finally:
+                    for task in tasks:
+                        task.cancel()
+                    await asyncio.gather(*tasks, return_exceptions=True)
+        assert [each.kind for each in app.informers.all] == [kind.name for kind in watched(GATES)]
+        for kind, store in stores(app.cluster):
+            found = [each for each in store if each.metadata.name == "x"]
+            assert [type(each) for each in found] == [kind.type]
+        assert len(app.cluster.table) == 1
+        assert [each.info.pod.metadata.name for each in app.queue.pods()] == ["x"]
+
+    asyncio.run(scenario())
