@@ -87,7 +87,7 @@ async def recorded_run(path: Path, pods: list[dict[str, Any]]) -> dict[str, str]
         with open_journal(RecordingOptions(path=str(path)), RealClock()) as journal:
             options = EngineOptions(
                 on_bound=lambda each, name: placed.__setitem__(each.info.uid, name),
-                journal=journal,
+                observer=journal,
             )
             access = ClusterAccess.plain(cluster.url)
             app = App(config, gates, access, options=options)

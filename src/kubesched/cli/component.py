@@ -40,6 +40,7 @@ from kubesched.errors import LeadershipLostError
 from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.slis import HealthSlis
+from kubesched.observer import SchedulerObserver
 from kubesched.recording.journal import Journal
 from kubesched.recording.opening import open_journal
 from kubesched.scheduler import unreadable
@@ -93,7 +94,7 @@ class Component:
                 seed=options.seed,
                 max_unschedulable_s=options.max_unschedulable_s,
                 queue_check_share=options.queue_check_budget,
-                journal=self._journal,
+                observer=self._journal or SchedulerObserver(),
             ),
         )
         if self._election is not None:
@@ -235,7 +236,6 @@ class Component:
             clock=self._clock,
             title=lambda: f"{ELECTION} of {self._access.server.address}",
             notes=self._page_notes,
-            journal=self._journal,
         )
         return WebPage(source)
 

@@ -1,4 +1,4 @@
-"""A cluster that tells a journal of every change, whoever makes it.
+"""A cluster that tells a journal of every change.
 
 Each way to change the state is overridden here, and nowhere else is anything recorded about it. So
 a recording lacks nothing that decisions depend on, and a scheduler that does not record has a plain
@@ -8,7 +8,7 @@ a recording lacks nothing that decisions depend on, and a scheduler that does no
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubesched.api.core import Namespace, Node, Pod
 from kubesched.api.policy import PodDisruptionBudget
@@ -27,8 +27,10 @@ from kubesched.recording.entries import (
     Put,
     VolumeAssumed,
 )
-from kubesched.recording.journal import Journal
 from kubesched.recording.kinds import BUDGET, STORES
+
+if TYPE_CHECKING:
+    from kubesched.recording.journal import Journal
 
 #: A name, or a namespace and a name.
 StoreKey = str | tuple[str, str]

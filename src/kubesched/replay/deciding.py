@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, cast
 
 import msgspec
 from msgspec import Struct
@@ -24,7 +23,6 @@ from kubesched.recording.entries import Answered, Decided, Gates, Randomness
 from kubesched.replay.replayed_extenders import ASKED_OTHERWISE, Attempt, ReplayedExtenders
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.extended_cycle import ExtendedCycle
-from kubesched.scheduler.extenders import Extenders
 from kubesched.snapshot.world import RememberingEvictor
 
 
@@ -83,7 +81,7 @@ class Decider:
         self.config = config
         self._extended: ExtendedCycle | None = None
         if config.extenders:
-            extenders = cast("Extenders", ReplayedExtenders(config.extenders))
+            extenders = ReplayedExtenders(config.extenders)
             self._extended = ExtendedCycle(self.cycle, self._cluster, extenders)
         self.frameworks = {
             profile.scheduler_name: build_framework(
@@ -112,8 +110,7 @@ class Decider:
         """Begin to decide, if that takes answers of extenders."""
         if self._extended is not None:
             self._evictor.taken()
-            cycle: Any = self._extended.schedule(self.framework_of(profile), pod)
-            self._attempt = Attempt(cycle)
+            self._attempt = Attempt(self._extended.schedule(self.framework_of(profile), pod))
 
     def answer(self, said: Answered) -> None:
         """Go on deciding with an answer of extenders."""

@@ -44,8 +44,9 @@ from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.api_calls import ApiCalls
-from kubesched.scheduler.engine import Engine, EngineOptions, Outside
+from kubesched.scheduler.engine import Engine, EngineOptions
 from kubesched.scheduler.handlers import NodeHandler, PodHandler
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
 from kubesched.simulate.virtual_time import VirtualTimeLoop
 from tests.unit.builders import DEFAULT_GATES, node, pod, spread_over
