@@ -34,6 +34,7 @@ from kubesched.errors import (
 )
 from kubesched.framework.registry import Registry
 from kubesched.metrics.recorder import Metrics
+from kubesched.observer import SchedulerObserver
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.api_calls import ApiCalls
@@ -70,6 +71,7 @@ class App:
         clock: Clock | None = None,
         metrics: Metrics | None = None,
         may_write: Callable[[], bool] | None = None,
+        observer: SchedulerObserver | None = None,
         options: EngineOptions | None = None,
     ) -> None:
         """Make one; `may_write` is asked before anything in the cluster is changed."""
@@ -78,12 +80,12 @@ class App:
         config = with_extender_effects(config)
         self._clock = clock
         self._config = config
-        observer = RestMetrics(metrics, access.server.address)
-        self.client = _make_client(config, access, observer=observer, may_write=may_write)
+        requests = RestMetrics(metrics, access.server.address)
+        self.client = _make_client(config, access, observer=requests, may_write=may_write)
         # Events have a rate limit of their own: they must not hold up bindings.
-        self._event_client = _make_client(config, access, observer=observer)
-        options = options or EngineOptions()
-        self.cluster = options.observer.make_cluster(RequestRules.of(gates))
+        self._event_client = _make_client(config, access, observer=requests)
+        observer = observer or SchedulerObserver()
+        self.cluster = observer.make_cluster(RequestRules.of(gates))
         #: by scheduler name
         self._recorders = {
             profile.scheduler_name: self._make_recorder(profile.scheduler_name)
@@ -103,11 +105,12 @@ class App:
                 recorders=Recorders(self._recorders),
                 find_pod=self.find_pod,
                 make_extenders=self._make_extenders,
+                clock=clock,
+                metrics=metrics,
+                observer=observer,
             ),
             registry=registry,
-            clock=clock,
-            metrics=metrics,
-            options=options,
+            options=options or EngineOptions(),
         )
         self.queue = self.engine.queue
         self.informers = Informers(self.client, self.engine, metrics, clock.monotonic)

@@ -40,7 +40,6 @@ from kubesched.errors import LeadershipLostError
 from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.slis import HealthSlis
-from kubesched.observer import SchedulerObserver
 from kubesched.recording.journal import Journal
 from kubesched.recording.opening import open_journal
 from kubesched.scheduler import unreadable
@@ -90,11 +89,11 @@ class Component:
             clock=self._clock,
             metrics=self._metrics,
             may_write=None if self._election is None else self._election.elector.may_act,
+            observer=self._journal,
             options=EngineOptions(
                 seed=options.seed,
                 max_unschedulable_s=options.max_unschedulable_s,
                 queue_check_share=options.queue_check_budget,
-                observer=self._journal or SchedulerObserver(),
             ),
         )
         if self._election is not None:

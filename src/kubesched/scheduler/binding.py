@@ -22,8 +22,6 @@ from kubesched.framework.plugin import PreBind
 from kubesched.framework.runtime import Framework, refused_pre_bind
 from kubesched.framework.status import SUCCESS, Code, Status, error
 from kubesched.framework.waiting import WaitingPod
-from kubesched.metrics.recorder import Metrics
-from kubesched.observer import SchedulerObserver
 from kubesched.queue import events
 from kubesched.queue.hints import Change
 from kubesched.queue.queued_pod import QueuedPod
@@ -63,13 +61,13 @@ class Bindings:
         profiles: Profiles,
         failures: FailureHandler,
         attempts: Attempts,
-        metrics: Metrics,
-        observer: SchedulerObserver,
         on_bound: Callable[[QueuedPod, str], None],
         on_room: Callable[[], None],
     ) -> None:
         self._api_calls = outside.api_calls
         self._recorders = outside.recorders
+        self._metrics = outside.metrics
+        self._observer = outside.observer
         self._cluster = state.cluster
         self._queue = state.queue
         self._nominations = state.nominations
@@ -78,8 +76,6 @@ class Bindings:
         self._profiles = profiles
         self._failures = failures
         self._attempts = attempts
-        self._metrics = metrics
-        self._observer = observer
         self._on_bound = on_bound
         #: called whenever fewer bindings are in flight
         self._on_room = on_room

@@ -67,13 +67,14 @@ class DryRun:
         self.evictor = DryRunEvictor(preemptors)
         self._gates = gates
         self._metrics = metrics
+        #: by scheduler name; always the same mapping, with the profiles in use
+        self.frameworks: dict[str, Framework] = {}
         self.restart(seed)
         self.configure(config, registry)
 
     def configure(self, config: SchedulerConfiguration, registry: Registry) -> None:
         """Decide by a configuration, and with the plugins of a registry, from now on."""
-        #: by scheduler name
-        self.frameworks: dict[str, Framework] = {
+        frameworks = {
             profile.scheduler_name: build_framework(
                 profile,
                 registry=registry,
@@ -85,6 +86,8 @@ class DryRun:
             )
             for profile in config.profiles
         }
+        self.frameworks.clear()
+        self.frameworks.update(frameworks)
         count = len(config.extenders)
         #: what is not taken into account, one line each
         self.notes = [f"{count} extenders of the configuration are not asked"] if count else []

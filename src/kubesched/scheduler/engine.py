@@ -16,7 +16,6 @@ from collections.abc import Callable, Sequence
 from msgspec import Struct
 
 from kubesched.api.core import Pod
-from kubesched.clock import Clock
 from kubesched.cluster.cluster import Cluster
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
@@ -55,8 +54,6 @@ class EngineOptions(Struct, frozen=True):
     queue_check_share: float = 0.01
     #: told of every pod that was bound
     on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None
-    #: told of everything that the scheduler sees and does; it has to have made the cluster
-    observer: SchedulerObserver = SchedulerObserver()
 
 
 class Engine:
@@ -70,13 +67,10 @@ class Engine:
         outside: Outside,
         *,
         registry: Registry,
-        clock: Clock,
-        metrics: Metrics,
         options: EngineOptions,
     ) -> None:
-        #: told of everything that the scheduler sees and does
-        self.observer = options.observer
-        self.journal: SchedulerObserver | None = options.observer
+        self.observer = outside.observer
+        self.journal: SchedulerObserver | None = outside.observer
         self.cluster = cluster
         #: objects that were decoded and cannot be used
         self.unusable = UnusableObjects()
@@ -86,14 +80,7 @@ class Engine:
         ready = asyncio.Event()
         cycle = SchedulingCycle(cluster, seed=options.seed)
 
-        self.evictions = Evictions(
-            outside,
-            cluster,
-            waiting=self.waiting,
-            pre_binding=pre_binding,
-            metrics=metrics,
-            observer=self.observer,
-        )
+        self.evictions = Evictions(outside, cluster, self.waiting, pre_binding)
         self._profiles = Profiles(
             config,
             gates,
@@ -103,77 +90,68 @@ class Engine:
             cycle=cycle,
             evictor=self.evictions,
             waiting=self.waiting,
-            metrics=metrics,
-            observer=self.observer,
-            clock=clock,
         )
         #: by scheduler name; always the same mapping, with the profiles in use
         self.frameworks = self._profiles.frameworks
-        #: whether the scheduling loop still turns
-        self.progress = Progress(clock, self._profiles.turn_limit_s)
 
-        self.queue = SchedulingQueue(
-            clock=clock,
-            sort_key=self._profiles.sort_key,
-            gate=self._profiles.gate,
-            registrations=self._profiles.registrations,
-            backoff=self._profiles.backoff,
-            max_unschedulable_s=options.max_unschedulable_s,
-            on_ready=ready.set,
-            observe_hint=state_metrics.hint_observer(metrics),
-            holding=self._profiles.holding,
-        )
+        self.queue = self._make_queue(outside, options, ready)
         self.nominations = Nominations(
             cluster, self.queue, is_preempting=self.evictions.is_evicting_for
         )
         self.evictions.on_ended = self.nominations.after_eviction
-
-        attempts = Attempts(metrics, clock)
-        self.reports = StatusReports(outside.api_calls, outside.find_pod)
-        self.failures = FailureHandler(
-            cluster=cluster,
-            queue=self.queue,
-            nominations=self.nominations,
-            reports=self.reports,
-            recorders=outside.recorders,
-            attempts=attempts,
-            find_pod=outside.find_pod,
-        )
         state = SchedulerState(cluster, self.queue, self.nominations, self.waiting, pre_binding)
+
+        attempts = Attempts(outside.metrics, outside.clock)
+        self.reports = StatusReports(outside.api_calls, outside.find_pod)
+        self.failures = FailureHandler(outside, state, reports=self.reports, attempts=attempts)
         self.bindings = Bindings(
             outside,
             state,
             profiles=self._profiles,
             failures=self.failures,
             attempts=attempts,
-            metrics=metrics,
-            observer=self.observer,
             on_bound=options.on_bound,
             on_room=ready.set,
         )
 
+        #: whether the scheduling loop still turns
+        self.progress = Progress(outside.clock, self._profiles.turn_limit_s)
         self.scheduler = Scheduler(
+            outside,
             state,
             profiles=self._profiles,
             cycle=cycle,
             bindings=self.bindings,
             failures=self.failures,
-            recorders=outside.recorders,
             attempts=attempts,
             ready=ready,
-            clock=clock,
             progress=self.progress,
-            observer=self.observer,
         )
         self.queue_check = QueueCheck(
             self.queue,
             cluster,
             self.frameworks,
-            timer=clock.monotonic,
+            timer=outside.clock.monotonic,
             share=options.queue_check_share,
         )
         self.observer.begin(config, gates, cycle, self.frameworks)
-        self._export(metrics)
+        self._export(outside.metrics)
+
+    def _make_queue(
+        self, outside: Outside, options: EngineOptions, ready: asyncio.Event
+    ) -> SchedulingQueue:
+        profiles = self._profiles
+        return SchedulingQueue(
+            clock=outside.clock,
+            sort_key=profiles.sort_key,
+            gate=profiles.gate,
+            registrations=profiles.registrations,
+            backoff=profiles.backoff,
+            max_unschedulable_s=options.max_unschedulable_s,
+            on_ready=ready.set,
+            observe_hint=state_metrics.hint_observer(outside.metrics),
+            holding=profiles.holding,
+        )
 
     def is_ours(self, pod: Pod) -> bool:
         """Tell whether one of the profiles is to schedule a pod."""

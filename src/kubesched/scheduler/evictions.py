@@ -22,8 +22,6 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ClientError, ConflictError, NotFoundError, WithdrawnError
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.label_values import ERROR, SUCCESS
-from kubesched.metrics.recorder import Metrics
-from kubesched.observer import SchedulerObserver
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.tasks import Tasks
 
@@ -68,11 +66,8 @@ class Evictions:
         self,
         outside: Outside,
         cluster: Cluster,
-        *,
         waiting: WaitingPods,
         pre_binding: PreBindingPods,
-        metrics: Metrics,
-        observer: SchedulerObserver,
     ) -> None:
         self._api_calls = outside.api_calls
         self._recorders = outside.recorders
@@ -81,8 +76,8 @@ class Evictions:
         self._cluster = cluster
         self._waiting = waiting
         self._pre_binding = pre_binding
-        self._metrics = metrics
-        self._observer = observer
+        self._metrics = outside.metrics
+        self._observer = outside.observer
         #: called at the end of each eviction
         self.on_ended: Callable[[EvictionEnded], None] = lambda _ended: None
         #: preemptor's uid → its eviction

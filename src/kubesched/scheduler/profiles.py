@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from kubesched.api.core import Pod
-from kubesched.clock import Clock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
@@ -20,8 +19,6 @@ from kubesched.framework.observing import Observer
 from kubesched.framework.registry import Evictor, Registry
 from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
-from kubesched.metrics.recorder import Metrics
-from kubesched.observer import SchedulerObserver
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_pod import QueuedPod
@@ -50,9 +47,6 @@ class Profiles:
         cycle: SchedulingCycle,
         evictor: Evictor,
         waiting: WaitingPods,
-        metrics: Metrics,
-        observer: SchedulerObserver,
-        clock: Clock,
     ) -> None:
         self._gates = gates
         self._outside = outside
@@ -61,9 +55,6 @@ class Profiles:
         self._cycle = cycle
         self._evictor = evictor
         self._waiting = waiting
-        self._metrics = metrics
-        self._observer = observer
-        self._clock = clock
         #: by scheduler name; always the same mapping, with the profiles in use
         self.frameworks: dict[str, Framework] = {}
         self.configure(config)
@@ -86,24 +77,25 @@ class Profiles:
         #: takes the place of the scheduling cycle if there are extenders to ask
         self.extended_cycle: ExtendedCycle | None = None
         if extenders is not None:
-            observed = ObservedExtenders(extenders, self._observer)
+            observed = ObservedExtenders(extenders, self._outside.observer)
             self.extended_cycle = ExtendedCycle(self._cycle, self._cluster, observed)
 
     def _make_framework(self, profile: Profile, config: SchedulerConfiguration) -> Framework:
-        failures = self._metrics.volume_scheduling_stage_error
+        outside, metrics = self._outside, self._outside.metrics
+        failures = metrics.volume_scheduling_stage_error
         return build_framework(
             profile,
             registry=self._registry,
             gates=self._gates,
             cluster=self._cluster,
-            binder=self._outside.api_calls,
+            binder=outside.api_calls,
             evictor=self._evictor,
             waiting=self._waiting,
-            volume_writer=self._outside.volume_writer,
+            volume_writer=outside.volume_writer,
             on_volume_stage_failure=lambda stage: failures.labels(stage).inc(),
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
-            metrics=self._metrics,
-            observer=Observer(self._metrics, profile.scheduler_name, timer=self._clock.monotonic),
+            metrics=metrics,
+            observer=Observer(metrics, profile.scheduler_name, timer=outside.clock.monotonic),
         )
 
     def get(self, pod: Pod) -> Framework | None:

@@ -14,19 +14,17 @@ import asyncio
 import logging
 
 from kubesched import logs
-from kubesched.clock import Clock
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
-from kubesched.observer import SchedulerObserver
 from kubesched.progress import Progress
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import Bindings, PodToBind, as_rejection
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.plugin_watches import PluginWatches
 from kubesched.scheduler.profiles import Profiles
-from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.state import SchedulerState
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
@@ -43,19 +41,22 @@ class Scheduler:
 
     def __init__(
         self,
+        outside: Outside,
         state: SchedulerState,
         *,
         profiles: Profiles,
         cycle: SchedulingCycle,
         bindings: Bindings,
         failures: FailureHandler,
-        recorders: Recorders,
         attempts: Attempts,
         ready: asyncio.Event,
-        clock: Clock,
         progress: Progress,
-        observer: SchedulerObserver,
     ) -> None:
+        self._recorders = outside.recorders
+        self._plugin_watches = PluginWatches(outside.recorders)
+        self._clock = outside.clock
+        #: told of every decision
+        self._observer = outside.observer
         self._cluster = state.cluster
         self._queue = state.queue
         self._nominations = state.nominations
@@ -63,16 +64,11 @@ class Scheduler:
         self._cycle = cycle
         self._bindings = bindings
         self._failures = failures
-        self._recorders = recorders
-        self._plugin_watches = PluginWatches(recorders)
         self._attempts = attempts
         #: set whenever there may be a pod to schedule, or room for one to be bound
         self._ready = ready
-        self._clock = clock
         #: told at every turn of the loop
         self._progress = progress
-        #: told of every decision
-        self._observer = observer
         #: when informers and bindings get their turn
         self._turn_ends = 0.0
 

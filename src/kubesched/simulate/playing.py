@@ -181,10 +181,10 @@ class _Play:
                 recorders=audience,
                 find_pod=stage.find_pod,
                 make_extenders=lambda _config: None,
+                clock=self._clock,
+                metrics=Metrics(conditions.gates),
             ),
             registry=conditions.registry,
-            clock=self._clock,
-            metrics=Metrics(conditions.gates),
             # Its budget is of real time, and would make plays differ.
             options=EngineOptions(seed=conditions.seed, queue_check_share=0.0),
         )

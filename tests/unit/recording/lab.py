@@ -84,6 +84,9 @@ class Lab:
             recorders=Recorders({}),
             find_pod=lambda namespace, name: self.pods.get((namespace, name)),
             make_extenders=lambda config: RandomExtenders(self) if config.extenders else None,
+            clock=self.clock,
+            metrics=Metrics(GATES),
+            observer=self.journal,
         )
         self.engine = Engine(
             config or SchedulerConfiguration.default(GATES),
@@ -91,9 +94,7 @@ class Lab:
             self.cluster,
             outside,
             registry=IN_TREE,
-            clock=self.clock,
-            metrics=Metrics(GATES),
-            options=EngineOptions(seed=rng.randrange(1000), observer=self.journal),
+            options=EngineOptions(seed=rng.randrange(1000)),
         )
         self._make_handlers()
 

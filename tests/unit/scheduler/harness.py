@@ -105,7 +105,8 @@ async def scheduler(
             ClusterAccess.plain(cluster.url),
             registry=IN_TREE.with_plugins(plugins),
             metrics=metrics,
-            options=EngineOptions(seed=1, observer=observer or SchedulerObserver()),
+            observer=observer,
+            options=EngineOptions(seed=1),
         )
         task = asyncio.create_task(app.run())
         try:

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
+from kubesched.clock import RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.embedded.nodes import NodeTemplate
@@ -22,7 +23,6 @@ from kubesched.framework.stand_ins import NoVolumeWriter
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.waiting import PreBindingPods, WaitingPod, WaitingPods
 from kubesched.metrics.recorder import Metrics
-from kubesched.observer import SchedulerObserver
 from kubesched.queue.events import ClusterEvent
 from kubesched.queue.hints import Registrations
 from kubesched.scheduler.evictions import Evictions
@@ -328,15 +328,10 @@ class Bench:
             recorders=recorders,
             find_pod=lambda namespace, name: self.pods.get(name),
             make_extenders=lambda _config: None,
-        )
-        self.evictions = Evictions(
-            outside,
-            self.cluster,
-            waiting=self.waiting,
-            pre_binding=PreBindingPods(),
+            clock=RealClock(),
             metrics=Metrics(DEFAULT_GATES),
-            observer=SchedulerObserver(),
         )
+        self.evictions = Evictions(outside, self.cluster, self.waiting, PreBindingPods())
         queue: Any = self
         self.evictions.on_ended = Nominations(self.cluster, queue).after_eviction
         self.preemptor = self.cluster.compiler.pending(pod("preemptor", priority=10))

@@ -220,10 +220,10 @@ class NominationsMachine(RuleBasedStateMachine):
                 recorders=Recorders({}),
                 find_pod=world.find_pod,
                 make_extenders=lambda _config: None,
+                clock=self.clock,
+                metrics=Metrics(DEFAULT_GATES),
             ),
             registry=IN_TREE,
-            clock=self.clock,
-            metrics=Metrics(DEFAULT_GATES),
             options=EngineOptions(seed=1, queue_check_share=0.0),
         )
         world.on_node = NodeHandler(self.cluster, engine.queue, engine.nominations)

@@ -24,7 +24,6 @@ from kubesched.recording.journal import Journal
 from kubesched.recording.reader import Recording
 from kubesched.recording.writer import Writer
 from kubesched.replay.moments import Moments
-from kubesched.scheduler.engine import EngineOptions
 from kubesched.web.engine_state import engine_source
 from kubesched.web.living_world import Rules
 from kubesched.web.page import WebPage
@@ -78,8 +77,7 @@ async def demo(*, nodes: int = 2, observer: SchedulerObserver | None = None) -> 
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(nodes)
         access = ClusterAccess.plain(cluster.url)
-        options = EngineOptions(observer=observer or SchedulerObserver())
-        app = App(CONFIG, GATES, access, metrics=metrics, options=options)
+        app = App(CONFIG, GATES, access, metrics=metrics, observer=observer)
         rules = Rules(CONFIG, GATES, IN_TREE)
         source = engine_source(
             app,
