@@ -23,7 +23,6 @@ from kubesched.errors import ObjectError
 from kubesched.framework.registry import Registry
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
-from kubesched.observer import SchedulerObserver
 from kubesched.progress import Progress
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -70,7 +69,6 @@ class Engine:
         options: EngineOptions,
     ) -> None:
         self.observer = outside.observer
-        self.journal: SchedulerObserver | None = outside.observer
         self.cluster = cluster
         #: objects that were decoded and cannot be used
         self.unusable = UnusableObjects()

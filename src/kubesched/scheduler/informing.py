@@ -13,7 +13,6 @@ from kubesched.client.informer import Handler, Informer
 from kubesched.client.meta import ApiObject
 from kubesched.client.rest import ApiClient
 from kubesched.metrics.recorder import Metrics
-from kubesched.recording.recorded_handler import RecordedPodHandler
 from kubesched.scheduler.engine import Engine
 from kubesched.scheduler.handlers import (
     BudgetHandler,
@@ -22,6 +21,7 @@ from kubesched.scheduler.handlers import (
     PodHandler,
     WorkloadHandler,
 )
+from kubesched.scheduler.observed_pods import ObservedPodHandler
 from kubesched.scheduler.storage_handlers import Stopwatch, storage_informers
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
 from kubesched.scheduler.unreadable import Unreadable
@@ -54,7 +54,7 @@ class Informers:
             resources.PODS,
             Pod,
             handler=self._timed(
-                pods if engine.journal is None else RecordedPodHandler(pods, engine.journal),
+                ObservedPodHandler(pods, engine.observer),
                 lambda pod: pod_kind(pod) if pod.spec.node_name or engine.is_ours(pod) else "",
             ),
             field_selector=RUNNING_PODS,

@@ -30,7 +30,6 @@ from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.events import Resource
 from kubesched.recording.journal import Journal
 from kubesched.recording.reader import Recording
-from kubesched.recording.recorded_handler import RecordedPodHandler
 from kubesched.recording.writer import Redactor, Writer
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.engine import Engine, EngineOptions
@@ -42,6 +41,7 @@ from kubesched.scheduler.handlers import (
     PodHandler,
     WorkloadHandler,
 )
+from kubesched.scheduler.observed_pods import ObservedPodHandler
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.storage_handlers import StorageHandler
@@ -109,7 +109,7 @@ class Lab:
             is_ours=engine.is_ours,
             on_unreadable=engine.failures.refuse,
         )
-        self.on_pod = RecordedPodHandler(pods, self.journal)
+        self.on_pod = ObservedPodHandler(pods, self.journal)
         self.on_node = NodeHandler(self.cluster, queue, engine.nominations)
         self.on_namespace = NamespaceHandler(self.cluster)
         self.on_workload = WorkloadHandler(self.cluster)

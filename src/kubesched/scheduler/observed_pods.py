@@ -1,4 +1,4 @@
-"""What informers report about pods that want a node, told to a journal on its way to the queue.
+"""What informers report about pods that want a node, told to an observer on its way to the queue.
 
 Pods on nodes are part of the cluster, which tells of them itself.
 """
@@ -10,8 +10,8 @@ from kubesched.client.informer import Handler
 from kubesched.observer import SchedulerObserver
 
 
-class RecordedPodHandler:
-    """Tells the journal first, then passes everything on."""
+class ObservedPodHandler:
+    """Tells the observer first, then passes everything on."""
 
     def __init__(self, handler: Handler[Pod], observer: SchedulerObserver) -> None:
         self._handler = handler
