@@ -71,7 +71,7 @@ def _world(case: dict[str, Any], **others: list[Any]) -> World:
             kind = KINDS[LISTS[key]]
             snapshot.objects[kind.name] = [msgspec.convert(each, kind.type) for each in manifests]
     snapshot.objects.update(others)
-    return World(snapshot, config, gates)
+    return World.of_snapshot(snapshot, config, gates)
 
 
 def _pod(case: dict[str, Any]) -> Pod:
