@@ -45,14 +45,14 @@ from kubesched.client import kubeconfig
 from kubesched.client.informer import Informer
 from kubesched.client.resources import PODS
 from kubesched.client.rest import ApiClient
-from kubesched.scheduler.binding import MOST_AT_ONCE
+from kubesched.scheduler.binding import MAX_IN_FLIGHT
 
 PLUGIN = Path(__file__).parent.parent / "examples" / "yardstick.py"
 NAME = "Arrays"
 WITH, WITHOUT = "with-plugin", "without-plugin"
 #: Blocks at the beginning that do not count: a scheduler sees shapes for the first time.
 WARM_UP = 4
-SIZE = MOST_AT_ONCE
+SIZE = MAX_IN_FLIGHT
 TIMEOUT_S = 1800.0
 
 

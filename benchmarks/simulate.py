@@ -104,7 +104,9 @@ def main(nodes: int, pods: int) -> None:
     gates = FeatureGates.of({})
     config = SchedulerConfiguration.default(gates)
     snapshot = make_snapshot(nodes, pods)
-    world = timed(f"load {nodes} nodes, {pods} pods", lambda: World(snapshot, config, gates))
+    world = timed(
+        f"load {nodes} nodes, {pods} pods", lambda: World.of_snapshot(snapshot, config, gates)
+    )
     gc.collect()
     gc.freeze()
     plain, spread = make_pod(1), make_pod(2, spread=True)

@@ -22,7 +22,6 @@ from kubesched.client.rest import ApiClient
 from kubesched.client.rest_metrics import RestMetrics
 from kubesched.client.user_agent import user_agent
 from kubesched.clock import Clock, RealClock
-from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import RequestRules
 from kubesched.config.extenders import with_extender_effects
 from kubesched.config.features import FeatureGates
@@ -35,14 +34,15 @@ from kubesched.errors import (
 )
 from kubesched.framework.registry import Registry
 from kubesched.metrics.recorder import Metrics
+from kubesched.observer import SchedulerObserver
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.queued_pod import QueuedPod
-from kubesched.recording.recorded_cluster import RecordedCluster
 from kubesched.scheduler.api_calls import ApiCalls
-from kubesched.scheduler.engine import Engine, EngineOptions, Outside
+from kubesched.scheduler.engine import Engine, EngineOptions
 from kubesched.scheduler.extender_objects import ApiObjects
-from kubesched.scheduler.extenders import Extenders
+from kubesched.scheduler.extenders import HttpExtenders
 from kubesched.scheduler.informing import Informers
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.volume_writes import VolumeWrites
 
@@ -71,6 +71,7 @@ class App:
         clock: Clock | None = None,
         metrics: Metrics | None = None,
         may_write: Callable[[], bool] | None = None,
+        observer: SchedulerObserver | None = None,
         options: EngineOptions | None = None,
     ) -> None:
         """Make one; `may_write` is asked before anything in the cluster is changed."""
@@ -79,20 +80,21 @@ class App:
         config = with_extender_effects(config)
         self._clock = clock
         self._config = config
-        observer = RestMetrics(metrics, access.server.address)
-        self.client = _make_client(config, access, observer=observer, may_write=may_write)
+        requests = RestMetrics(metrics, access.server.address)
+        self.client = _make_client(config, access, observer=requests, may_write=may_write)
         # Events have a rate limit of their own: they must not hold up bindings.
-        self._event_client = _make_client(config, access, observer=observer)
-        options, rules = options or EngineOptions(), RequestRules.of(gates)
-        journal = options.journal
-        self.cluster = Cluster(rules) if journal is None else RecordedCluster(rules, journal)
+        self._event_client = _make_client(config, access, observer=requests)
+        observer = observer or SchedulerObserver()
+        self.cluster = observer.make_cluster(RequestRules.of(gates))
         #: by scheduler name
         self._recorders = {
             profile.scheduler_name: self._make_recorder(profile.scheduler_name)
             for profile in config.profiles
         }
-        #: those not closed yet: of the configuration in use, and of the one before for a while
-        self._extenders: list[Extenders] = []
+        #: of the configuration in use
+        self._extenders: HttpExtenders | None = None
+        #: those not closed yet: these, and for a while those of the configuration before
+        self._open_extenders: list[HttpExtenders] = []
         self.engine = Engine(
             config,
             gates,
@@ -103,11 +105,12 @@ class App:
                 recorders=Recorders(self._recorders),
                 find_pod=self.find_pod,
                 make_extenders=self._make_extenders,
+                clock=clock,
+                metrics=metrics,
+                observer=observer,
             ),
             registry=registry,
-            clock=clock,
-            metrics=metrics,
-            options=options,
+            options=options or EngineOptions(),
         )
         self.queue = self.engine.queue
         self.informers = Informers(self.client, self.engine, metrics, clock.monotonic)
@@ -143,7 +146,7 @@ class App:
             for profile in config.profiles
             if profile.scheduler_name not in self._recorders
         ]
-        before = self.engine.extenders
+        before = self._extenders
         self.engine.reconfigure(config, pending)
         if before is not None and self._background is not None:
             self._background.create_task(self._retire(before))
@@ -258,8 +261,9 @@ class App:
 
     # --- parts ------------------------------------------------------------------------------
 
-    def _make_extenders(self, config: SchedulerConfiguration) -> Extenders | None:
+    def _make_extenders(self, config: SchedulerConfiguration) -> HttpExtenders | None:
         if not config.extenders:
+            self._extenders = None
             return None
 
         def version(node_name: str) -> str | None:
@@ -267,18 +271,18 @@ class App:
             row = table.row_of(node_name)
             return None if row is None else table.node_at(row).metadata.resource_version
 
-        extenders = Extenders(config.extenders, ApiObjects(self.client, version))
-        self._extenders.append(extenders)
-        return extenders
+        self._extenders = HttpExtenders(config.extenders, ApiObjects(self.client, version))
+        self._open_extenders.append(self._extenders)
+        return self._extenders
 
-    async def _retire(self, extenders: Extenders) -> None:
+    async def _retire(self, extenders: HttpExtenders) -> None:
         """Close extenders of a configuration that is not in use any more, pods in flight first."""
         await extenders.wait_until_unused()
-        self._extenders.remove(extenders)
+        self._open_extenders.remove(extenders)
         await extenders.aclose()
 
     async def _close_extenders(self) -> None:
-        for extenders in self._extenders:
+        for extenders in self._open_extenders:
             await extenders.aclose()
 
     def _make_recorder(self, scheduler_name: str) -> EventRecorder:

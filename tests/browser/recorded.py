@@ -49,8 +49,9 @@ async def _record(path: Path) -> None:
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(NODES, NodeTemplate(cpu="8", memory="16Gi", zones=("a", "b")))
         with Journal(Writer(path, max_bytes=1 << 24, files=2), clock=RealClock()) as journal:
-            options = EngineOptions(seed=1, journal=journal)
-            app = App(config, gates, ClusterAccess.plain(cluster.url), options=options)
+            options = EngineOptions(seed=1)
+            access = ClusterAccess.plain(cluster.url)
+            app = App(config, gates, access, observer=journal, options=options)
             running = asyncio.create_task(app.run())
             await app.started.wait()
             for number in range(PLACED):

@@ -86,11 +86,10 @@ async def recorded_run(path: Path, pods: list[dict[str, Any]]) -> dict[str, str]
         cluster.create_all(pods)
         with open_journal(RecordingOptions(path=str(path)), RealClock()) as journal:
             options = EngineOptions(
-                on_bound=lambda each, name: placed.__setitem__(each.info.uid, name),
-                journal=journal,
+                on_bound=lambda each, name: placed.__setitem__(each.info.uid, name)
             )
             access = ClusterAccess.plain(cluster.url)
-            app = App(config, gates, access, options=options)
+            app = App(config, gates, access, observer=journal, options=options)
             running = asyncio.create_task(app.run())
             try:
                 async with asyncio.timeout(240):

@@ -171,10 +171,10 @@ SchedulingCycle.schedule = stuck
 
 _WAITING = """
 import asyncio
-from kubesched.scheduler import engine
+from kubesched.scheduler import profiles
 from kubesched.scheduler.scheduler import Scheduler
 
-engine.PROGRESS_LIMIT_S = 2.0
+profiles.PROGRESS_LIMIT_S = 2.0
 schedule_one = Scheduler._schedule_one
 
 async def stuck(self, pod):

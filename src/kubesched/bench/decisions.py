@@ -22,16 +22,14 @@ from msgspec import Struct
 
 from kubesched import garbage
 from kubesched.api.core import Pod
+from kubesched.api.names import DEFAULT_SCHEDULER
 from kubesched.bench import decision_pods
 from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WORKLOADS, Make
 from kubesched.bench.statistics import percentile
 from kubesched.cluster.cluster import Cluster
-from kubesched.config.defaults import default_profile
 from kubesched.config.features import FeatureGates
-from kubesched.framework.building import build_framework
-from kubesched.framework.runtime import Framework
-from kubesched.plugins.in_tree import IN_TREE
-from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.scheduler.dry_run import DryRun
 
 
 class Point(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -49,17 +47,6 @@ class Point(Struct, frozen=True, kw_only=True, rename="camel"):
     #: how long it took to build the cluster from its objects
     build_s: float
     peak_mib: float
-
-
-def framework_on(cluster: Cluster) -> Framework:
-    """The default profile on a cluster."""
-    gates = FeatureGates.of({})
-    return build_framework(
-        default_profile(gates),
-        registry=IN_TREE,
-        gates=gates,
-        cluster=cluster,
-    )
 
 
 def roomy_cluster(node_count: int, existing: int) -> Cluster:
@@ -91,8 +78,9 @@ class Round(Struct, frozen=True):
 
 def decide(cluster: Cluster, make: Make, count: int) -> Round:
     """Decide for so many pods, one after the other; a decision includes its assumption."""
-    framework = framework_on(cluster)
-    cycle = SchedulingCycle(cluster, seed=1)
+    gates = FeatureGates.of({})
+    engine = DryRun(cluster, SchedulerConfiguration.default(gates), gates, seed=1)
+    framework, cycle = engine.framework_of(DEFAULT_SCHEDULER), engine.cycle
     pods = [make(number) for number in range(count)]
     seconds: list[float] = []
     placed: list[Pod] = []

@@ -125,15 +125,15 @@ def read_configuration(
 
 def check_configuration(text: str, source: str, gates: FeatureGates, registry: Registry) -> None:
     """Raise ConfigError if the text of a configuration cannot be used."""
+    from kubesched.cluster.cluster import Cluster  # noqa: PLC0415
     from kubesched.config import loading  # noqa: PLC0415
     from kubesched.plugin_loading import check_arguments  # noqa: PLC0415
-    from kubesched.snapshot.contents import Snapshot  # noqa: PLC0415
-    from kubesched.snapshot.world import World  # noqa: PLC0415
+    from kubesched.scheduler.dry_run import DryRun  # noqa: PLC0415
 
     config = loading.decode(text, source, gates=gates)
     try:
         check_arguments(config.profiles, registry)
-        # Some things are found out only by those who are given them.
-        World(Snapshot(source=source), config, gates, registry=registry)
+        # Plugins check the rest of their arguments when they are made.
+        DryRun(Cluster(), config, gates, registry=registry)
     except ConfigError as refused:
         raise ConfigError(f"{source}: {refused}") from None

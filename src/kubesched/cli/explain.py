@@ -65,7 +65,7 @@ def run(flags: argparse.Namespace) -> int:
     registry = cluster_source.read_registry(flags)
     config = cluster_source.read_configuration(flags.config, gates, registry)
     snapshot = cluster_source.read_snapshot(flags)
-    world = World(snapshot, config, gates, registry=registry)
+    world = World.of_snapshot(snapshot, config, gates, registry=registry)
     pod = _pod(flags, target, world, snapshot)
     options = Options(changes=not flags.no_changes, profile=flags.profile)
     _show(flags, explain(world, pod, options))

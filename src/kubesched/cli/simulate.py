@@ -97,7 +97,7 @@ def _world(flags: argparse.Namespace) -> tuple[World, Snapshot]:
     registry = cluster_source.read_registry(flags)
     config = cluster_source.read_configuration(flags.config, gates, registry)
     snapshot = cluster_source.read_snapshot(flags)
-    world = World(snapshot, config, gates, registry=registry)
+    world = World.of_snapshot(snapshot, config, gates, registry=registry)
     tell(world.notes)
     # What was loaded stays.
     garbage.settle()

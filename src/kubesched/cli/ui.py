@@ -108,7 +108,7 @@ def _still(flags: argparse.Namespace) -> Source:
 
     rules = _rules(flags)
     snapshot = cluster_source.read_snapshot(flags)
-    world = World(snapshot, rules.config, rules.gates, registry=rules.registry)
+    world = World.of_snapshot(snapshot, rules.config, rules.gates, registry=rules.registry)
     taken = flags.snapshot.stat().st_mtime if flags.snapshot else datetime.now(UTC).timestamp()
     return SnapshotSource(
         WorldState(world, snapshot.priority_classes),

@@ -105,13 +105,6 @@ def dns_subdomain(text: str) -> Complaints:
     return tuple(found)
 
 
-def path_segment(text: str) -> Complaints:
-    """Check a name that only has to be usable in a path."""
-    if text in {".", ".."}:
-        return (f"may not be '{text}'",)
-    return tuple(f"may not contain '{mark}'" for mark in "/%" if mark in text)
-
-
 @lru_cache(maxsize=_CACHE_SIZE)
 def qualified_name(text: str) -> Complaints:
     """Check a label key, an annotation key, a finalizer, a scheduling gate."""

@@ -59,11 +59,6 @@ class Page(NamedTuple):
         return meta
 
 
-def needed_revision(options: ListOptions) -> int:
-    """Return the revision that the store must have reached before the list makes sense."""
-    return options.resource_version or 0
-
-
 def list_page(store: Store, resource: Resource, options: ListOptions) -> Page:
     """Return the page that is asked for."""
     if options.continue_token:

@@ -147,17 +147,6 @@ def bad_request(message: str) -> StatusError:
     return StatusError(message, code=400, reason="BadRequest")
 
 
-def method_not_allowed(action: str, resource: str, *, group: str = "") -> StatusError:
-    """405: the resource has no such verb."""
-    kind = quoted(_qualified(resource, group))
-    return StatusError(
-        f"{action} is not supported on resources of kind {kind}",
-        code=405,
-        reason="MethodNotAllowed",
-        details=_details(resource, group),
-    )
-
-
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
     """415: the body is in a format that is not read."""
     return StatusError(

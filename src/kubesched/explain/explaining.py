@@ -153,7 +153,7 @@ class _Explaining:
         return "Unschedulable", found.message(), preemption
 
     def _preemption(self, state: CycleState, info: PodInfo, diagnosis: Diagnosis) -> Preemption:
-        evictor = self._world.evictor
+        evictor = self._world.engine.evictor
         evictor.taken()
         if not self._framework.plugins.post_filter:
             return Preemption(message="the profile has no PostFilter plugin")

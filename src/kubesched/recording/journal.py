@@ -7,22 +7,22 @@ to make one and put it into a queue is all that the loop has to pay for.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self
-
-from msgspec.structs import replace
+from typing import Self
 
 from kubesched import KUBERNETES_VERSION, __version__
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
-from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config import encoding
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status
+from kubesched.observer import AttemptResult, RandomChoices, SchedulerObserver
 from kubesched.queue.queued_pod import QueuedPod
+from kubesched.recording import randomness
 from kubesched.recording.entries import (
     FORMAT,
     Answered,
@@ -36,39 +36,24 @@ from kubesched.recording.entries import (
     Gates,
     Gone,
     Header,
+    NodeVictims,
     Nominated,
     Pending,
     Put,
     Raised,
     Randomness,
+    Reason,
     Removed,
     Returned,
     Unnominated,
     VolumeAssumed,
     VolumeRestored,
 )
+from kubesched.recording.recorded_cluster import RecordedCluster
 from kubesched.recording.writer import NewFile, Writer
 
 
-class Outcome(Protocol):
-    """What became of one attempt at one pod."""
-
-    status: Status
-    node_name: str
-    diagnosis: Diagnosis | None
-    nominated_node: str | None
-    evaluated_nodes: int
-    feasible_nodes: int
-
-
-class State(Protocol):
-    """What can be written down as a whole."""
-
-    def checkpoint(self) -> Iterator[Entry]:
-        """Return entries that lead to it."""
-
-
-class Journal:
+class Journal(SchedulerObserver):
     """Keeps what the scheduler saw and decided; use it as a context manager."""
 
     def __init__(
@@ -89,10 +74,11 @@ class Journal:
         self._pending: dict[str, Pod] = {}
         #: an attempt is under way, and randomness in between two states
         self._deciding = False
-        #: uids of those who are to make room for the pod that is being decided about
+        #: uids of the victims of the pod that is being decided about
         self._victims: tuple[str, ...] = ()
-        self._state: State | None = None
-        self._randomness: Callable[[], Randomness] | None = None
+        self._cluster: RecordedCluster | None = None
+        self._choices: RandomChoices | None = None
+        self._frameworks: Mapping[str, Framework] = {}
         self._config: SchedulerConfiguration | None = None
         self._gates = Gates()
 
@@ -110,33 +96,45 @@ class Journal:
 
     # --- the whole --------------------------------------------------------------------------
 
+    def make_cluster(self, rules: RequestRules) -> RecordedCluster:
+        """Return a state that tells of every change."""
+        self._cluster = RecordedCluster(rules, self)
+        return self._cluster
+
     def begin(
         self,
         config: SchedulerConfiguration,
         gates: FeatureGates,
-        state: State,
-        randomness: Callable[[], Randomness],
+        choices: RandomChoices,
+        frameworks: Mapping[str, Framework],
     ) -> None:
-        """Begin with a state; nothing may be told before that."""
+        """Begin with the state as it is; nothing may be told before that."""
         self._config = config
         self._gates = Gates(
             explicit=dict(gates.explicit),
             emulated_version=gates.emulated_version,
             min_compatibility_version=gates.min_compatibility_version,
         )
-        self._state = state
-        self._randomness = randomness
+        self._choices = choices
+        self._frameworks = frameworks
         self._new_file()
 
     def configured(self, config: SchedulerConfiguration) -> None:
         """Another configuration took the place of the one before."""
-        if self._randomness is not None:
+        if self._choices is not None:
             self._config = config
-            made = encoding.to_json_object(config)
-            self._add(Configured(at=self._now(), config=made, randomness=self._randomness()))
+            made, random = encoding.to_json_object(config), self._randomness(self._choices)
+            self._add(Configured(at=self._now(), config=made, randomness=random))
+
+    def detach(self) -> None:
+        """Write nothing more: the writer's thread and its file are the parent's."""
+        self.writer.failure = "this is only a copy"
+
+    def _randomness(self, choices: RandomChoices) -> Randomness:
+        return randomness.capture(choices.rng, choices.sampler.start, self._frameworks)
 
     def _new_file(self) -> None:
-        if self._state is None or self._randomness is None or self._config is None:
+        if self._cluster is None or self._choices is None or self._config is None:
             return
         header = Header(
             kubesched_recording=FORMAT,
@@ -150,8 +148,9 @@ class Journal:
             plugin_files=self._plugin_files,
         )
         # Taken now: it is written while the state goes on changing.
-        checkpoint = [*self._state.checkpoint(), *self._all_pending()]
-        checkpoint.append(CheckpointEnd(at=self._now(), randomness=self._randomness()))
+        checkpoint = [*self._cluster.checkpoint(), *self._all_pending()]
+        random = self._randomness(self._choices)
+        checkpoint.append(CheckpointEnd(at=self._now(), randomness=random))
         self.writer.begin_file(NewFile(header, checkpoint))
 
     def _all_pending(self) -> Iterator[Entry]:
@@ -215,18 +214,37 @@ class Journal:
         known, uid = self._unless_known(pod), pod.metadata.uid
         self._add(Asking(at=self._now(), uid=uid, pod=known, profile=profile))
 
-    def answered(self, answer: Answered) -> None:
-        """Extenders answered."""
-        self._add(replace(answer, at=self._now()))
+    def extenders_filtered(self, feasible: Sequence[str], rejected: Mapping[str, Status]) -> None:
+        """Extenders said which nodes suit the pod, and why not the others."""
+        reasons = {
+            name: Reason(status.code.value, status.reasons) for name, status in rejected.items()
+        }
+        self._add(Answered(at=self._now(), feasible=tuple(feasible), rejected=reasons))
+
+    def extenders_scored(self, scores: Mapping[str, int]) -> None:
+        """Extenders scored nodes."""
+        self._add(Answered(at=self._now(), scores=dict(scores)))
+
+    def extenders_chose_victims(self, victims: Mapping[str, tuple[Sequence[Pod], int]]) -> None:
+        """Extenders said which pods may be evicted from nodes, and how many budgets that breaks."""
+        told = {
+            name: NodeVictims(tuple(pod.metadata.uid for pod in pods), violations)
+            for name, (pods, violations) in victims.items()
+        }
+        self._add(Answered(at=self._now(), victims=told))
+
+    def extenders_failed(self, message: str) -> None:
+        """Extenders gave no usable answer."""
+        self._add(Answered(at=self._now(), error=message))
 
     def evicting(self, victims: Iterable[PodInfo]) -> None:
-        """Those are to make room for the pod that is being decided about."""
+        """Pods are to be evicted for the pod of this attempt."""
         self._victims = tuple([each.uid for each in victims])
 
-    def decided(self, profile: str, pod: QueuedPod, outcome: Outcome) -> None:
+    def decided(self, profile: str, pod: QueuedPod, result: AttemptResult) -> None:
         """An attempt at a pod came to a result."""
         self._deciding = False
-        info, status, diagnosis = pod.info, outcome.status, outcome.diagnosis
+        info, status, diagnosis = pod.info, result.status, result.diagnosis
         meta = info.pod.metadata
         if status.ok:
             plugins: tuple[str, ...] = ()
@@ -245,15 +263,15 @@ class Journal:
                 name=meta.name,
                 profile=profile,
                 attempt=pod.attempts,
-                node=outcome.node_name,
+                node=result.node_name,
                 code=status.code.label,
                 message=status.message,
-                nominated=outcome.nominated_node,
+                nominated=result.nominated_node,
                 victims=self._victims,
                 plugins=plugins,
                 pending_plugins=waits,
-                evaluated=outcome.evaluated_nodes,
-                feasible=outcome.feasible_nodes,
+                evaluated=result.evaluated_nodes,
+                feasible=result.feasible_nodes,
             )
         )
 

@@ -1,4 +1,4 @@
-"""A cluster that tells a journal of every change, whoever makes it.
+"""A cluster that tells a journal of every change.
 
 Each way to change the state is overridden here, and nowhere else is anything recorded about it. So
 a recording lacks nothing that decisions depend on, and a scheduler that does not record has a plain
@@ -8,7 +8,7 @@ a recording lacks nothing that decisions depend on, and a scheduler that does no
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.cluster import Cluster
@@ -24,7 +24,9 @@ from kubesched.recording.entries import (
     Put,
     VolumeAssumed,
 )
-from kubesched.recording.journal import Journal
+
+if TYPE_CHECKING:
+    from kubesched.recording.journal import Journal
 
 #: A name, or a namespace and a name.
 StoreKey = str | tuple[str, str]

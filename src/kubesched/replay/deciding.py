@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Iterable
 
 import msgspec
 from msgspec import Struct
@@ -14,7 +13,6 @@ from kubesched.config import loading
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.registry import Registry
@@ -22,10 +20,9 @@ from kubesched.framework.runtime import Framework
 from kubesched.recording import randomness
 from kubesched.recording.entries import Answered, Decided, Gates, Randomness
 from kubesched.replay.replayed_extenders import ASKED_OTHERWISE, Attempt, ReplayedExtenders
-from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from kubesched.scheduler.cycle import Decision
+from kubesched.scheduler.dry_run import DryRun
 from kubesched.scheduler.extended_cycle import ExtendedCycle
-from kubesched.scheduler.extenders import Extenders
-from kubesched.snapshot.world import RememberingEvictor
 
 
 class Outcome(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -68,52 +65,39 @@ class Decider:
         registry: Registry,
     ) -> None:
         self._cluster = cluster
-        self._gates = gates
         self._registry = registry
-        self._evictor = RememberingEvictor()
-        self.cycle = SchedulingCycle(cluster, seed=0)
-        self.config = config
-        self.frameworks: Mapping[str, Framework] = {}
+        self.engine = DryRun(cluster, config, gates, registry=registry)
         #: under way, if extenders were asked
         self._attempt: Attempt | None = None
-        self.configure(config)
+        self._use_extenders(config)
 
     def configure(self, config: SchedulerConfiguration) -> None:
         """Let another configuration take the place of this one."""
-        self.config = config
+        self.engine.configure(config, self._registry)
+        self._use_extenders(config)
+
+    def _use_extenders(self, config: SchedulerConfiguration) -> None:
         self._extended: ExtendedCycle | None = None
         if config.extenders:
-            extenders = cast("Extenders", ReplayedExtenders(config.extenders))
-            self._extended = ExtendedCycle(self.cycle, self._cluster, extenders)
-        self.frameworks = {
-            profile.scheduler_name: build_framework(
-                profile,
-                registry=self._registry,
-                gates=self._gates,
-                cluster=self._cluster,
-                evictor=self._evictor,
-                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
-            )
-            for profile in config.profiles
-        }
+            extenders = ReplayedExtenders(config.extenders)
+            self._extended = ExtendedCycle(self.engine.cycle, self._cluster, extenders)
 
     def restore(self, known: Randomness) -> None:
         """Go on from where everything random stood."""
-        self.cycle.rng.setstate(known.ties)
-        self.cycle.sampler.start = known.start
-        randomness.restore_plugins(known, self.frameworks)
+        cycle = self.engine.cycle
+        cycle.rng.setstate(known.ties)
+        cycle.sampler.start = known.start
+        randomness.restore_plugins(known, self.engine.frameworks)
 
     def framework_of(self, profile: str) -> Framework:
         """Return a profile; the first one stands in for those that are not there."""
-        found = self.frameworks.get(profile)
-        return next(iter(self.frameworks.values())) if found is None else found
+        return self.engine.framework_of(profile)
 
     def ask(self, profile: str, pod: PodInfo) -> None:
         """Begin to decide, if that takes answers of extenders."""
         if self._extended is not None:
-            self._evictor.taken()
-            cycle: Any = self._extended.schedule(self.framework_of(profile), pod)
-            self._attempt = Attempt(cycle)
+            self.engine.evictor.taken()
+            self._attempt = Attempt(self._extended.schedule(self.framework_of(profile), pod))
 
     def answer(self, said: Answered) -> None:
         """Go on deciding with an answer of extenders."""
@@ -126,18 +110,13 @@ class Decider:
         There is no decision if extenders were asked otherwise than then.
         """
         attempt, self._attempt = self._attempt, None
-        decision: Decision | None
         if attempt is None:
-            self._evictor.taken()
-            decision = self.cycle.schedule(self.framework_of(profile), pod)
-        else:
-            decision = attempt.decision
-            attempt.close()
-        if decision is None:
+            decision, victims = self.engine.decide(self.framework_of(profile), pod)
+            return decision, _outcome(decision, victims)
+        attempt.close()
+        if attempt.decision is None:
             return None, Outcome(code="Error", message=ASKED_OTHERWISE)
-        evicted = self._evictor.taken()
-        victims = () if evicted is None else tuple(each.uid for each in evicted[1])
-        return decision, _outcome(decision, victims)
+        return attempt.decision, _outcome(attempt.decision, self.engine.victims())
 
     def is_as_good(self, profile: str, pod: PodInfo, node_name: str) -> bool:
         """Tell whether a node would have been chosen, had the die fallen otherwise."""
@@ -157,7 +136,7 @@ class Decider:
         return bool(totals[found.nodes.row_numbers() == row][0] == totals.max())
 
 
-def _outcome(decision: Decision, victims: tuple[str, ...]) -> Outcome:
+def _outcome(decision: Decision, victims: Iterable[PodInfo]) -> Outcome:
     status, diagnosis = decision.status, decision.diagnosis
     plugins: tuple[str, ...] = (status.plugin,) if status.plugin else ()
     waits: tuple[str, ...] = ()
@@ -169,7 +148,7 @@ def _outcome(decision: Decision, victims: tuple[str, ...]) -> Outcome:
         code=status.code.label,
         message=status.message,
         nominated=decision.nominated_node,
-        victims=victims,
+        victims=tuple([each.uid for each in victims]),
         plugins=plugins,
         pending_plugins=waits,
         evaluated=decision.evaluated_nodes,

@@ -7,7 +7,7 @@ attempt ── asks ──> Question        … entries are applied meanwhile, a
 from __future__ import annotations
 
 from collections.abc import Coroutine, Generator, Mapping, Sequence
-from typing import Any, Final
+from typing import Final
 
 from kubesched.api.core import Pod
 from kubesched.api.meta import ObjectMeta
@@ -16,7 +16,7 @@ from kubesched.errors import ClientError
 from kubesched.framework.status import Code, Status
 from kubesched.recording.entries import Answered
 from kubesched.scheduler.cycle import Decision
-from kubesched.scheduler.extenders import ExtenderVerdict, Victims
+from kubesched.scheduler.extenders import ExtenderVerdict, PodsOnNode, Victims
 
 FILTER, PRIORITIZE, PREEMPT = "filter", "prioritize", "preempt"
 #: What the outcome of an attempt says that asked something else than it did then.
@@ -58,7 +58,8 @@ class ReplayedExtenders:
         self,
         pod: Pod,  # noqa: ARG002 (as extenders have it)
         candidates: Mapping[str, Victims],  # noqa: ARG002
-        **_more: Any,  # noqa: ANN401
+        *,
+        pods_on: PodsOnNode,  # noqa: ARG002
     ) -> dict[str, Victims]:
         """Return who might be evicted."""
         said = await _Question(PREEMPT)

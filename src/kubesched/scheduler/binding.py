@@ -1,50 +1,53 @@
-"""The binding cycle: what happens between a decision and a bound pod. Many at once.
+"""The binding cycle: what happens between permission to bind and a bound pod. Many at once.
 
-    reserve · permit ──> wait for permission ──> pre-bind ──> bind ──> post-bind
-                                └──────────────────┴──────────┴─ failed ──> unreserve · forget
+    wait for permission ──> pre-bind ──> bind ──> post-bind
+             └──────────────────┴──────────┴─ failed ──> roll back: unreserve · forget
 
-Reserving and asking for permission belong to the scheduling cycle: they happen before the next pod
-is looked at. Everything after runs as a task of its own.
+Each binding cycle is a task of its own, which the scheduling cycle starts.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+
+from msgspec import Struct
 
 from kubesched import logs
-from kubesched.cluster.cluster import Cluster
 from kubesched.config.durations import Duration
 from kubesched.errors import ClientError
 from kubesched.framework.diagnosis import refused_by_chosen_node
 from kubesched.framework.plugin import PreBind
 from kubesched.framework.runtime import Framework, refused_pre_bind
 from kubesched.framework.status import SUCCESS, Code, Status, error
-from kubesched.framework.waiting import PreBindingPods, WaitingPod, WaitingPods
-from kubesched.metrics.recorder import Metrics
+from kubesched.framework.waiting import WaitingPod
 from kubesched.queue import events
 from kubesched.queue.hints import Change
 from kubesched.queue.queued_pod import QueuedPod
-from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.recording.journal import Journal
-from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.cycle import Decision
-from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
-from kubesched.scheduler.nominations import Nominations
-from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.outside import Outside
+from kubesched.scheduler.profiles import Profiles
+from kubesched.scheduler.state import SchedulerState
 from kubesched.scheduler.tasks import Tasks
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
-#: How many pods may be with those who bind them, before the next decision has to wait. What is
-#: decided long before it can be written is decided by what is no longer so.
-MOST_AT_ONCE = 96
-#: It waits until so many are left, so that the next ones can be decided in a row. That is more than
-#: there are connections to the API server: these are never without work.
-LEAST_AT_ONCE = 72
+#: Limit in-flight bindings so that decisions do not rest on stale state.
+MAX_IN_FLIGHT = 96
+#: At the limit, scheduling resumes when fewer than this are left, so that the next pods can be
+#: decided in a row. It is more than there are connections to the API server, which thus stay busy.
+RESUME_BELOW = 72
+
+
+class PodToBind(Struct, frozen=True):
+    """A pod with the node that was chosen for it, on which it is assumed."""
+
+    framework: Framework
+    pod: QueuedPod
+    decision: Decision
 
 
 class Bindings:
@@ -52,102 +55,82 @@ class Bindings:
 
     def __init__(
         self,
+        outside: Outside,
+        state: SchedulerState,
         *,
-        cluster: Cluster,
-        queue: SchedulingQueue,
-        nominations: Nominations,
-        waiting: WaitingPods,
-        pre_binding: PreBindingPods,
+        profiles: Profiles,
         failures: FailureHandler,
-        recorders: Recorders,
         attempts: Attempts,
-        metrics: Metrics,
-        api_calls: ApiCalls,
-        extenders: Extenders | None = None,
-        journal: Journal | None = None,
-        on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None,
-        on_room: Callable[[], None] = lambda: None,
+        on_bound: Callable[[QueuedPod, str], None],
+        on_room: Callable[[], None],
     ) -> None:
-        self._cluster = cluster
-        self._queue = queue
-        self._nominations = nominations
-        self._waiting = waiting
-        self._pre_binding = pre_binding
+        self._api_calls = outside.api_calls
+        self._recorders = outside.recorders
+        self._metrics = outside.metrics
+        self._observer = outside.observer
+        self._cluster = state.cluster
+        self._queue = state.queue
+        self._nominations = state.nominations
+        self._waiting = state.waiting
+        self._pre_binding = state.pre_binding
+        self._profiles = profiles
         self._failures = failures
-        self._recorders = recorders
         self._attempts = attempts
-        self._metrics = metrics
-        self._api_calls = api_calls
-        #: they may bind instead of the profile's plugins
-        self.extenders = extenders
-        self._journal = journal
         self._on_bound = on_bound
+        #: called whenever fewer bindings are in flight
         self._on_room = on_room
         self._tasks = Tasks()
         #: uid → task of a pod whose binding has not begun
         self._held: dict[str, asyncio.Task[None]] = {}
         #: how many of them wait for permission, or for what PreBind plugins do
         self._at_rest = 0
-        #: the last answer of `are_many`
-        self._were_many = False
+        #: the last answer of `has_backpressure`
+        self._had_backpressure = False
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     @property
-    def are_many(self) -> bool:
-        """Whether the next decision has to wait for bindings; those that wait do not count."""
-        under_way = len(self._tasks) - self._at_rest
-        self._were_many = under_way >= (LEAST_AT_ONCE if self._were_many else MOST_AT_ONCE)
-        return self._were_many
+    def has_backpressure(self) -> bool:
+        """Whether the next decision has to wait for bindings in flight; those at rest don't count.
 
-    def start(self, framework: Framework, pod: QueuedPod, decision: Decision) -> None:
-        """Assume the pod, reserve, ask for permission, and leave the rest to a task."""
-        node_name = decision.node_name
-        self._cluster.assume(pod.info, node_name)
-        self._nominations.withdraw(pod.info.uid, placed_on=node_name)
-        status, waits = self._reserve(framework, pod, decision)
-        if not status.ok:
-            self._undo(framework, pod, decision, _turned_away(status))
-            return
-        self._activate(decision)
-        permission = self._ask_to_wait(pod, waits) if waits else None
-        work = self._bind(framework, pod, decision, permission)
-        self._held[pod.info.uid] = self._tasks.start(work)
+        There is hysteresis: see `MAX_IN_FLIGHT` and `RESUME_BELOW`.
+        """
+        in_flight = len(self._tasks) - self._at_rest
+        limit = RESUME_BELOW if self._had_backpressure else MAX_IN_FLIGHT
+        self._had_backpressure = in_flight >= limit
+        return self._had_backpressure
+
+    def start(self, placed: PodToBind, waits_s: Mapping[str, float]) -> None:
+        """Start the binding cycle of a pod, as a task; plugins in `waits_s` make it wait first."""
+        self._activate(placed.decision)
+        permission = self._ask_to_wait(placed.pod, waits_s) if waits_s else None
+        self._held[placed.pod.info.uid] = self._tasks.start(self._bind(placed, permission))
+
+    def roll_back(self, placed: PodToBind, status: Status) -> None:
+        """Give back what was reserved for a pod, its assumed place included; try it again later."""
+        pod, decision = placed.pod, placed.decision
+        placed.framework.unreserve(decision.state, pod.info, decision.node_name)
+        self._cluster.forget(pod.info.uid)
+        self._observer.returned(pod.info, status)
+        self._failures.handle(placed.framework, pod, status, nominated_node="")
 
     async def drain(self, timeout_s: float) -> None:
         """Wait for bindings that are under way; give up what takes longer.
 
         Pods whose binding has not begun are given up at once: what they wait for may take minutes,
-        and whoever schedules next will begin anew with them.
+        and the replica that schedules next begins anew with them.
         """
         for task in self._held.values():
             task.cancel()
         await self._tasks.drain(timeout_s)
 
-    def _reserve(
-        self, framework: Framework, pod: QueuedPod, decision: Decision
-    ) -> tuple[Status, dict[str, float]]:
-        try:
-            status = framework.reserve(decision.state, pod.info, decision.node_name)
-            if not status.ok:
-                return status, {}
-            return framework.permit(decision.state, pod.info, decision.node_name)
-        except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
-            _bugs.exception("reserving for pod %s failed unexpectedly", pod.info.full_name)
-            return error(f"{type(bug).__name__}: {bug}"), {}
-
     # --- the cycle --------------------------------------------------------------------------
 
-    async def _bind(
-        self,
-        framework: Framework,
-        pod: QueuedPod,
-        decision: Decision,
-        permission: asyncio.Future[Status] | None,
-    ) -> None:
+    async def _bind(self, placed: PodToBind, permission: asyncio.Future[Status] | None) -> None:
+        framework, pod, decision = placed.framework, placed.pod, placed.decision
         try:
-            status = await self._run(framework, pod, decision, permission)
+            status = await self._run(placed, permission)
         except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
             _bugs.exception("binding pod %s failed unexpectedly", pod.info.full_name)
             status = error(f"{type(bug).__name__}: {bug}")
@@ -161,24 +144,19 @@ class Bindings:
                 self._waiting.remove(pod.info.uid)
             self._on_room()
         if status.ok:
-            self._bound(framework, pod, decision)
+            self._bound(placed)
             return
         _log.v(1, "Failed to bind pod", pod=pod.info.full_name)
-        self._undo(framework, pod, decision, status)
+        self.roll_back(placed, status)
         # The room that it held for a while is free again: for others, not for itself.
         freed = pod.info
         gone = Change(events.ASSIGNED_POD_DELETE, old=freed.object_on(decision.node_name))
         self._queue.move(gone, only=lambda other: other.uid != freed.uid)
         self._nominations.review(decision.node_name)
 
-    async def _run(
-        self,
-        framework: Framework,
-        pod: QueuedPod,
-        decision: Decision,
-        permission: asyncio.Future[Status] | None,
-    ) -> Status:
-        state, info, node_name = decision.state, pod.info, decision.node_name
+    async def _run(self, placed: PodToBind, permission: asyncio.Future[Status] | None) -> Status:
+        framework, decision = placed.framework, placed.decision
+        state, info, node_name = decision.state, placed.pod.info, decision.node_name
         status = framework.pre_bind_pre_flight(state, info, node_name)
         if not status.ok and status.code is not Code.SKIP:
             return status
@@ -187,9 +165,7 @@ class Bindings:
             self._at_rest += 1
             self._on_room()
             try:
-                status = await self._wait(
-                    framework, pod, decision, permission, has_pre_bind=has_pre_bind
-                )
+                status = await self._wait(placed, permission, has_pre_bind=has_pre_bind)
             finally:
                 self._at_rest -= 1
             if not status.ok:
@@ -200,7 +176,8 @@ class Bindings:
             framework.without_pre_bind.zeros += 1
         del self._held[info.uid]
         try:
-            if self.extenders is not None and await self.extenders.bind(info.pod, node_name):
+            extenders = self._profiles.extenders
+            if extenders is not None and await extenders.bind(info.pod, node_name):
                 return SUCCESS
         except ClientError as failed:
             return error(str(failed))
@@ -208,16 +185,15 @@ class Bindings:
 
     async def _wait(
         self,
-        framework: Framework,
-        pod: QueuedPod,
-        decision: Decision,
+        placed: PodToBind,
         permission: asyncio.Future[Status] | None,
         *,
         has_pre_bind: bool,
     ) -> Status:
         """Wait for permission, and for what PreBind plugins do."""
+        framework, pod = placed.framework, placed.pod
         # Others may want to know where the pod is about to go: binding may take a while.
-        await self._announce(pod, decision.node_name)
+        await self._announce(pod, placed.decision.node_name)
         if permission is not None:
             started = framework.now()
             status = await permission
@@ -225,13 +201,13 @@ class Bindings:
             self._metrics.permit_wait_duration.labels(status.code.label).observe(waited_s)
             self._waiting.remove(pod.info.uid)
             if not status.ok:
-                return _turned_away(status)
-        # From here on, whatever goes wrong is an error: no event in the cluster would help.
+                return as_rejection(status)
+        # From here on, any failure is an error: no event in the cluster would help.
         self._queue.done(pod.info.uid)
         if not has_pre_bind:
             return SUCCESS
         started = framework.now()
-        status = await self._pre_bind_or_turn_back(framework, decision, pod)
+        status = await self._pre_bind_or_turn_back(placed)
         framework.pre_bound(status.code, started)
         return status.by("")
 
@@ -245,11 +221,10 @@ class Bindings:
                 pod=pod.info.full_name,
             )
 
-    async def _pre_bind_or_turn_back(
-        self, framework: Framework, decision: Decision, pod: QueuedPod
-    ) -> Status:
+    async def _pre_bind_or_turn_back(self, placed: PodToBind) -> Status:
         """Let PreBind plugins work until they are done, or a more important pod needs the room."""
-        groups = framework.pre_bind_groups(decision.state)
+        uid = placed.pod.info.uid
+        groups = placed.framework.pre_bind_groups(placed.decision.state)
         at_work = groups[0]
         reasons: list[str] = []
 
@@ -257,7 +232,7 @@ class Bindings:
             nonlocal at_work
             for group in groups:
                 at_work = group
-                status = await self._pre_bind(framework, group, decision, pod)
+                status = await self._pre_bind(placed, group)
                 if not status.ok:
                     return status
             return SUCCESS
@@ -268,7 +243,7 @@ class Bindings:
             reasons.append(reason)
             return task.cancel()
 
-        self._pre_binding.add(pod.info.uid, turn_back)
+        self._pre_binding.add(uid, turn_back)
         try:
             return await task
         except asyncio.CancelledError:
@@ -276,12 +251,11 @@ class Bindings:
                 raise
             return refused_pre_bind(error(reasons[0]), at_work[0].name)
         finally:
-            self._pre_binding.remove(pod.info.uid)
+            self._pre_binding.remove(uid)
 
-    async def _pre_bind(
-        self, framework: Framework, group: list[PreBind], decision: Decision, pod: QueuedPod
-    ) -> Status:
-        state, info, node_name = decision.state, pod.info, decision.node_name
+    async def _pre_bind(self, placed: PodToBind, group: list[PreBind]) -> Status:
+        framework, state = placed.framework, placed.decision.state
+        info, node_name = placed.pod.info, placed.decision.node_name
         results = await asyncio.gather(
             *(framework.pre_bind(plugin, state, info, node_name) for plugin in group)
         )
@@ -290,7 +264,8 @@ class Bindings:
                 return refused_pre_bind(status, plugin.name)
         return SUCCESS
 
-    def _bound(self, framework: Framework, pod: QueuedPod, decision: Decision) -> None:
+    def _bound(self, placed: PodToBind) -> None:
+        framework, pod, decision = placed.framework, placed.pod, placed.decision
         info, node_name = pod.info, decision.node_name
         if _log.enabled(2):
             _log.v(
@@ -309,25 +284,15 @@ class Bindings:
         self._activate(decision)
         self._on_bound(pod, node_name)
 
-    def _undo(
-        self, framework: Framework, pod: QueuedPod, decision: Decision, status: Status
-    ) -> None:
-        """Give back what was taken for the pod, and try it again later."""
-        framework.unreserve(decision.state, pod.info, decision.node_name)
-        self._cluster.forget(pod.info.uid)
-        if self._journal is not None:
-            self._journal.returned(pod.info, status)
-        self._failures.handle(framework, pod, status, nominated_node="")
-
     # --- waiting for permission -------------------------------------------------------------
 
-    def _ask_to_wait(self, pod: QueuedPod, waits: dict[str, float]) -> asyncio.Future[Status]:
+    def _ask_to_wait(self, pod: QueuedPod, waits_s: Mapping[str, float]) -> asyncio.Future[Status]:
         loop = asyncio.get_running_loop()
         permission: asyncio.Future[Status] = loop.create_future()
-        waiting = WaitingPod(pod.info, set(waits), permission.set_result)
+        waiting = WaitingPod(pod.info, set(waits_s), permission.set_result)
         self._waiting.add(waiting)
         timers: list[asyncio.TimerHandle] = []
-        for plugin, wait_s in waits.items():
+        for plugin, wait_s in waits_s.items():
             wait = Duration.of_seconds(wait_s)
             reason = f"rejected due to timeout after waiting {wait} at plugin {plugin}"
             timers.append(loop.call_later(wait_s, waiting.reject, plugin, reason))
@@ -345,6 +310,6 @@ class Bindings:
             decision.state.pods_to_activate = {}
 
 
-def _turned_away(status: Status) -> Status:
-    """Return what a refusal means for the pod; an error stays as it is."""
+def as_rejection(status: Status) -> Status:
+    """Return what it means for the pod that a plugin rejects its node; an error stays an error."""
     return refused_by_chosen_node(status) if status.rejected else status

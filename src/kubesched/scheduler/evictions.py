@@ -22,10 +22,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ClientError, ConflictError, NotFoundError, WithdrawnError
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.label_values import ERROR, SUCCESS
-from kubesched.metrics.recorder import Metrics
-from kubesched.recording.journal import Journal
-from kubesched.scheduler.api_calls import ApiCalls
-from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.tasks import Tasks
 
 _log = logs.get_logger(__name__)
@@ -52,39 +49,37 @@ class Eviction:
         self.last_victim: PodInfo | None = None
 
 
+class EvictionEnded(NamedTuple):
+    """The requests to evict one preemptor's victims have been answered, or given up."""
+
+    #: uid of the preemptor
+    preemptor: str
+    succeeded: bool
+    #: whether every victim has been seen to leave the node
+    all_left: bool
+
+
 class Evictions:
     """Evictions under way."""
 
     def __init__(
         self,
-        *,
-        api_calls: ApiCalls,
+        outside: Outside,
         cluster: Cluster,
         waiting: WaitingPods,
         pre_binding: PreBindingPods,
-        recorders: Recorders,
-        find_pod: Callable[[str, str], Pod | None],
-        activate: Callable[[Sequence[str]], None],
-        try_again: Callable[[str], None],
-        is_gated: Callable[[str], bool],
-        metrics: Metrics,
-        journal: Journal | None = None,
     ) -> None:
-        self._api_calls = api_calls
+        self._api_calls = outside.api_calls
+        self._recorders = outside.recorders
+        #: returns the newest version of a pod, by namespace and name
+        self._find_pod = outside.find_pod
         self._cluster = cluster
         self._waiting = waiting
         self._pre_binding = pre_binding
-        self._recorders = recorders
-        #: returns the newest version of a pod, by namespace and name
-        self._find_pod = find_pod
-        #: makes pods active at once, by uid
-        self._activate = activate
-        #: tries a pod again after its backoff if it is parked, by uid
-        self._try_again = try_again
-        #: tells whether a pod is kept out of the queue, by uid
-        self._is_gated = is_gated
-        self._metrics = metrics
-        self._journal = journal
+        self._metrics = outside.metrics
+        self._observer = outside.observer
+        #: called at the end of each eviction
+        self.on_ended: Callable[[EvictionEnded], None] = lambda _ended: None
         #: preemptor's uid → its eviction
         self._under_way: dict[str, Eviction] = {}
         #: victim's uid → its deletion, until the victim is seen to leave
@@ -93,8 +88,7 @@ class Evictions:
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background; those that are terminating are left alone."""
-        if self._journal is not None:
-            self._journal.evicting(victims)
+        self._observer.evicting(victims)
         self._forget_what_was_seen()
         staying = [each for each in victims if each.pod.metadata.deletion_timestamp is None]
         if not staying:
@@ -178,17 +172,12 @@ class Evictions:
             self._metrics.preemption_goroutines_duration.labels(result).observe(seconds)
 
     def _ended(self, eviction: Eviction, victims: list[PodInfo], *, succeeded: bool) -> None:
-        """Let the preemptor in again, unless a victim's departure is going to do that."""
         uid, node_name = eviction.preemptor.uid, eviction.node_name
         # The pod may have preempted again meanwhile: that is not for this eviction to end.
         if self._under_way.get(uid) is eviction:
             del self._under_way[uid]
         all_left = all(self._cluster.node_of(each.uid) != node_name for each in victims)
-        # If it is gated, an event that may help it came meanwhile: it may fit on another node.
-        if not succeeded:
-            self._activate([uid])
-        elif all_left or self._is_gated(uid):
-            self._try_again(uid)
+        self.on_ended(EvictionEnded(uid, succeeded=succeeded, all_left=all_left))
 
     async def _evict_together(self, eviction: Eviction, victims: list[PodInfo]) -> None:
         """Evict pods at once; all of them are through before a failure is raised."""

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from typing import Final, Protocol
 
 from msgspec import Raw, Struct
 
@@ -57,7 +57,34 @@ class Victims(Struct, frozen=True):
 PodsOnNode = Callable[[str], Iterable[Pod] | None]
 
 
-class Extenders:
+class Extenders(Protocol):
+    """What a scheduling cycle asks; failures are raised as ClientError."""
+
+    #: whether any extender looks at nodes, narrows down victims, or scores nodes, for any pods
+    has_filters: bool
+    has_preemptors: bool
+    has_prioritizers: bool
+
+    async def filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:
+        """Return which nodes suit the pod."""
+
+    async def prioritize(self, pod: Pod, node_names: Sequence[str]) -> dict[str, int]:
+        """Return what extenders give to nodes, in the scheduler's scale."""
+
+    async def preempt(
+        self, pod: Pod, candidates: Mapping[str, Victims], *, pods_on: PodsOnNode
+    ) -> dict[str, Victims]:
+        """Return which of the candidates are left, and at the expense of which pods."""
+
+
+class BindingExtenders(Extenders, Protocol):
+    """What scheduling and binding cycles ask."""
+
+    async def bind(self, pod: Pod, node_name: str) -> bool:
+        """Have the pod bound; False if no extender did, so that it is left to the plugins."""
+
+
+class HttpExtenders:
     """The configured extenders; false if there are none."""
 
     def __init__(
@@ -75,7 +102,6 @@ class Extenders:
             )
             for config in calling_order(configs)
         )
-        #: whether any extender looks at nodes, or scores them, for whatever pods
         self.has_filters = any(extender.filters for extender in self._extenders)
         self.has_preemptors = any(extender.preempts for extender in self._extenders)
         self.has_prioritizers = any(extender.prioritizes for extender in self._extenders)

@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from kubesched import logs
 from kubesched.api.core import Pod
-from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ObjectError
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
 from kubesched.queue.queued_pod import QueuedPod
-from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.attempts import Attempts
-from kubesched.scheduler.nominations import Nominations
-from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.reports import StatusReports
+from kubesched.scheduler.state import SchedulerState
 
 _log = logs.get_logger(__name__)
 
@@ -26,23 +22,20 @@ class FailureHandler:
 
     def __init__(
         self,
+        outside: Outside,
+        state: SchedulerState,
         *,
-        cluster: Cluster,
-        queue: SchedulingQueue,
-        nominations: Nominations,
         reports: StatusReports,
-        recorders: Recorders,
         attempts: Attempts,
-        find_pod: Callable[[str, str], Pod | None],
     ) -> None:
-        self._cluster = cluster
-        self._queue = queue
-        self._nominations = nominations
-        self._reports = reports
-        self._recorders = recorders
-        self._attempts = attempts
+        self._recorders = outside.recorders
         #: returns the newest version of a pod, by namespace and name
-        self._find_pod = find_pod
+        self._find_pod = outside.find_pod
+        self._cluster = state.cluster
+        self._queue = state.queue
+        self._nominations = state.nominations
+        self._reports = reports
+        self._attempts = attempts
         #: as long as another replica schedules, it is for that one to tell
         self._is_our_turn = False
         #: uid → pod and what is wrong with it, to be told when it is our turn

@@ -11,9 +11,9 @@ from kubesched.client.meta import ApiObject
 from kubesched.client.rest import ApiClient
 from kubesched.kinds import watched
 from kubesched.metrics.recorder import Metrics
-from kubesched.recording.recorded_handler import RecordedPodHandler
 from kubesched.scheduler.engine import Engine
 from kubesched.scheduler.handlers import PodHandler, state_handlers
+from kubesched.scheduler.observed_pods import ObservedPodHandler
 from kubesched.scheduler.store_handler import Stopwatch
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
 from kubesched.scheduler.unreadable import Unreadable
@@ -97,4 +97,4 @@ def _pod_handler(engine: Engine) -> Handler[Pod]:
         on_unreadable=engine.failures.refuse,
         unusable=engine.unusable,
     )
-    return pods if engine.journal is None else RecordedPodHandler(pods, engine.journal)
+    return ObservedPodHandler(pods, engine.observer)

@@ -24,6 +24,7 @@ from kubesched.queue import events
 from kubesched.queue.events import ClusterEvent
 from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.evictions import EvictionEnded
 
 
 class Nominations:
@@ -65,6 +66,15 @@ class Nominations:
         for pod in self._cluster.nominator.pods_on(node_name):
             if row is None or not self._awaits_victims(pod, row):
                 self._queue.try_again(pod.uid, event)
+
+    def after_eviction(self, ended: EvictionEnded) -> None:
+        """Try a preemptor again, unless the departure of a victim is going to do that."""
+        uid = ended.preemptor
+        if not ended.succeeded:
+            self._queue.activate([uid])
+        # If it is gated, an event that may help it came meanwhile: it may fit on another node.
+        elif ended.all_left or self._queue.is_gated(uid):
+            self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
 
     def _awaits_victims(self, pod: PodInfo, row: int) -> bool:
         return self._is_preempting(pod.uid) or any(

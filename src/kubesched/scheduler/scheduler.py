@@ -1,32 +1,36 @@
-"""The loop: one pod after the other, as long as there are any."""
+"""The loop: one pod after the other, as long as there are any.
+
+    pop ──> decide ──> assume ──> reserve ──> permit ──> bind, as a task of its own (binding.py)
+               │                     └──────────┴─ rejected ──> unreserve · forget ──┐
+               └─ no node ───────────────────────────────────────────────────────────┴─> requeue
+
+Everything before the binding cycle is done before the next pod is popped, so each decision sees the
+ones before it.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
 
 from kubesched import logs
-from kubesched.clock import Clock
-from kubesched.cluster.cluster import Cluster
 from kubesched.framework.runtime import Framework
-from kubesched.framework.status import error
+from kubesched.framework.status import Status, error
 from kubesched.progress import Progress
 from kubesched.queue.queued_pod import QueuedPod
-from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.recording.journal import Journal
 from kubesched.scheduler.attempts import Attempts
-from kubesched.scheduler.binding import Bindings
-from kubesched.scheduler.cycle import SchedulingCycle
-from kubesched.scheduler.extended_cycle import ExtendedCycle
+from kubesched.scheduler.binding import Bindings, PodToBind, as_rejection
+from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.plugin_watches import PluginWatches
-from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.profiles import Profiles
+from kubesched.scheduler.state import SchedulerState
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
-#: How long pods are decided in a row before informers and bindings get their turn. What is done
-#: many times in a row is done faster: its code and data are at hand.
+#: How long pods are decided in a row before informers and bindings get their turn. Decisions in a
+#: row are faster than single ones: code and data are in the processor's caches.
 TURN_S = 0.002
 #: How often the queue is asked to let pods go that were parked for too long.
 PARKED_FLUSH_PERIOD_S = 30.0
@@ -37,40 +41,35 @@ class Scheduler:
 
     def __init__(
         self,
+        outside: Outside,
+        state: SchedulerState,
         *,
-        frameworks: Mapping[str, Framework],
-        cluster: Cluster,
-        queue: SchedulingQueue,
+        profiles: Profiles,
         cycle: SchedulingCycle,
         bindings: Bindings,
         failures: FailureHandler,
-        recorders: Recorders,
         attempts: Attempts,
         ready: asyncio.Event,
-        clock: Clock,
         progress: Progress,
-        extended_cycle: ExtendedCycle | None = None,
-        journal: Journal | None = None,
     ) -> None:
-        self._frameworks = frameworks
-        self._cluster = cluster
-        self._queue = queue
+        self._recorders = outside.recorders
+        self._plugin_watches = PluginWatches(outside.recorders)
+        self._clock = outside.clock
+        #: told of every decision
+        self._observer = outside.observer
+        self._cluster = state.cluster
+        self._queue = state.queue
+        self._nominations = state.nominations
+        self._profiles = profiles
         self._cycle = cycle
-        #: instead of the above, if there are extenders to ask
-        self.extended_cycle = extended_cycle
         self._bindings = bindings
         self._failures = failures
-        self._recorders = recorders
-        self._plugin_watches = PluginWatches(recorders)
         self._attempts = attempts
         #: set whenever there may be a pod to schedule, or room for one to be bound
         self._ready = ready
-        self._clock = clock
         #: told at every turn of the loop
         self._progress = progress
-        #: told of every decision, if somebody wants a record of them
-        self._journal = journal
-        #: when others get their turn
+        #: when informers and bindings get their turn
         self._turn_ends = 0.0
 
     async def run(self) -> None:
@@ -89,10 +88,9 @@ class Scheduler:
                 await self._schedule_one(pod)
             except Exception as bug:  # noqa: BLE001 (a bug costs this attempt at this pod only)
                 _bugs.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
-                if self._journal is not None:
-                    self._journal.raised(pod, bug)
+                self._observer.raised(pod, bug)
                 self._cluster.forget(pod.info.uid)
-                framework = self._frameworks.get(pod.info.pod.spec.scheduler_name)
+                framework = self._profiles.get(pod.info.pod)
                 if framework is None:
                     self._queue.done(pod.info.uid)
                     continue
@@ -102,8 +100,8 @@ class Scheduler:
     async def flush(self) -> None:
         """Let pods go whose time has come, for ever, at every full second of the wall clock.
 
-        Backoffs end at full seconds, so that whoever failed in the same second comes back at the
-        same time and is then ordered by priority.
+        Backoffs end at full seconds, so that pods which failed in the same second come back at the
+        same time and are then ordered by priority.
         """
         next_parked_flush = 0.0
         while True:
@@ -122,40 +120,19 @@ class Scheduler:
         if self._clock.monotonic() >= self._turn_ends:
             await asyncio.sleep(0)
             self._turn_ends = self._clock.monotonic() + TURN_S
-        while self._bindings.are_many or (pod := self._queue.pop()) is None:
+        while self._bindings.has_backpressure or (pod := self._queue.pop()) is None:
             self._progress.beat()
             self._ready.clear()
             await self._ready.wait()
         return pod
 
     async def _schedule_one(self, pod: QueuedPod) -> None:
-        framework = self._frameworks.get(pod.info.pod.spec.scheduler_name)
+        framework = self._profiles.get(pod.info.pod)
         if framework is None or self._skips(pod):
             self._queue.done(pod.info.uid)
             return
-        if _log.enabled(3):
-            _log.v(3, "Attempting to schedule pod", pod=pod.info.full_name)
-        watches = self._plugin_watches.of(framework)
-        for watch in watches:
-            watch.begin(pod.info)
-        try:
-            if self.extended_cycle is None:
-                if self._journal is not None:
-                    self._journal.deciding()
-                decision = self._cycle.schedule(framework, pod.info)
-            else:
-                if self._journal is not None:
-                    self._journal.asking(framework.scheduler_name, pod.info.pod)
-                decision = await self.extended_cycle.schedule(framework, pod.info)
-        finally:
-            for watch in watches:
-                watch.end()
-        if self._journal is not None:
-            self._journal.decided(framework.scheduler_name, pod, decision)
-        self._attempts.decided(pod)
-        if decision.node_name:
-            self._bindings.start(framework, pod, decision)
-        else:
+        decision = await self._decide(framework, pod)
+        if not decision.node_name:
             self._failures.handle(
                 framework,
                 pod,
@@ -163,6 +140,17 @@ class Scheduler:
                 diagnosis=decision.diagnosis,
                 nominated_node=decision.nominated_node,
             )
+            return
+        placed = PodToBind(framework, pod, decision)
+        self._assume(placed)
+        status = self._reserve(placed)
+        waits_s: dict[str, float] = {}
+        if status.ok:
+            status, waits_s = self._permit(placed)
+        if status.ok:
+            self._bindings.start(placed, waits_s)
+        else:
+            self._bindings.roll_back(placed, as_rejection(status))
 
     def _skips(self, pod: QueuedPod) -> bool:
         if pod.info.pod.metadata.deletion_timestamp:
@@ -171,5 +159,56 @@ class Scheduler:
                 pod.info.pod, reason="FailedScheduling", action="Scheduling", note=note
             )
             return True
-        # It has a node already: ours, or one that somebody else gave it.
+        # It has a node already: one that we chose, or another scheduler.
         return self._cluster.node_of(pod.info.uid) is not None
+
+    # --- the steps --------------------------------------------------------------------------
+
+    async def _decide(self, framework: Framework, pod: QueuedPod) -> Decision:
+        """Run the scheduling cycle: choose a node, or find out why there is none."""
+        if _log.enabled(3):
+            _log.v(3, "Attempting to schedule pod", pod=pod.info.full_name)
+        watches = self._plugin_watches.of(framework)
+        for watch in watches:
+            watch.begin(pod.info)
+        extended_cycle = self._profiles.extended_cycle
+        try:
+            if extended_cycle is None:
+                self._observer.deciding()
+                decision = self._cycle.schedule(framework, pod.info)
+            else:
+                self._observer.asking(framework.scheduler_name, pod.info.pod)
+                decision = await extended_cycle.schedule(framework, pod.info)
+        finally:
+            for watch in watches:
+                watch.end()
+        self._observer.decided(framework.scheduler_name, pod, decision)
+        self._attempts.decided(pod)
+        return decision
+
+    def _assume(self, placed: PodToBind) -> None:
+        """Count the pod on its node, long before the API server says so."""
+        info, node_name = placed.pod.info, placed.decision.node_name
+        self._cluster.assume(info, node_name)
+        self._nominations.withdraw(info.uid, placed_on=node_name)
+
+    def _reserve(self, placed: PodToBind) -> Status:
+        """Let Reserve plugins take what the pod needs on its node."""
+        decision, info = placed.decision, placed.pod.info
+        try:
+            return placed.framework.reserve(decision.state, info, decision.node_name)
+        except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
+            return _reserving_failed(placed.pod, bug)
+
+    def _permit(self, placed: PodToBind) -> tuple[Status, dict[str, float]]:
+        """Ask Permit plugins; return, too, which of them make the pod wait, and how long."""
+        decision, info = placed.decision, placed.pod.info
+        try:
+            return placed.framework.permit(decision.state, info, decision.node_name)
+        except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
+            return _reserving_failed(placed.pod, bug), {}
+
+
+def _reserving_failed(pod: QueuedPod, bug: Exception) -> Status:
+    _bugs.error("reserving for pod %s failed unexpectedly", pod.info.full_name, exc_info=bug)
+    return error(f"{type(bug).__name__}: {bug}")

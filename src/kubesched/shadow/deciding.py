@@ -15,7 +15,7 @@ from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import PluginScores
 from kubesched.framework.status import Status
-from kubesched.snapshot.world import RememberingEvictor
+from kubesched.scheduler.dry_run import DryRun
 
 
 class Placed(Struct, frozen=True):
@@ -54,20 +54,18 @@ class Untried(Struct, frozen=True):
 Decision = Placed | Unplaced | Untried
 
 
-def decide(
-    framework: Framework, pod: PodInfo, nodes: int, evictor: RememberingEvictor, *, preempt: bool
-) -> Decision:
+def decide(engine: DryRun, framework: Framework, pod: PodInfo, *, preempt: bool) -> Decision:
     """Decide as the scheduling cycle does; `preempt` says whether to look for victims, too."""
     gate = framework.gate(pod)
     if not gate.ok:
         return Untried(gate, gated=True)
-    if not nodes:
+    if not len(engine.cluster.table):
         return Unplaced(NO_NODES_AVAILABLE)
     state = CycleState()
     try:
         feasible = framework.evaluator.filter(state, pod)
         if isinstance(feasible, Diagnosis):
-            return _unplaced(framework, state, pod, feasible, evictor if preempt else None)
+            return _unplaced(framework, state, pod, feasible, engine if preempt else None)
         found = feasible.rows()
         if len(found) == 1:
             # There is nothing to choose, and plugins that score are not asked.
@@ -86,11 +84,11 @@ def _unplaced(
     state: CycleState,
     pod: PodInfo,
     diagnosis: Diagnosis,
-    evictor: RememberingEvictor | None,
+    engine: DryRun | None,
 ) -> Unplaced:
-    if evictor is None or not framework.plugins.post_filter:
+    if engine is None or not framework.plugins.post_filter:
         return Unplaced(diagnosis.message(), diagnosis)
     result = framework.post_filter(state, pod, diagnosis)
-    evictor.taken()
+    engine.evictor.taken()
     diagnosis.post_filter_message = result.status.message
     return Unplaced(diagnosis.message(), diagnosis, nominated_node=result.nominated_node or "")

@@ -182,7 +182,7 @@ class JudgingHandler:
             info = watched.cluster.compiler.pending(pod)
         except ObjectError:
             return UNREADABLE
-        ours = decide(framework, info, len(table), watched.evictor, preempt=row is None)
+        ours = decide(watched.engine, framework, info, preempt=row is None)
         if row is None:
             return compare_refusal(ours, theirs.message, theirs.nominated_node, table=table)
         return compare_binding(ours, info, row, table=table, evaluator=framework.evaluator)

@@ -1,7 +1,7 @@
 """A cluster as it is watched: the scheduler's own state, kept up to date, and no way to write.
 
     informers ──> Backlog ──> the scheduler's handlers ──> Cluster (columns)
-                                      Framework of each profile ──^
+                                                       DryRun ──^
 
 There is no lease, no event recorder and no scheduling loop, and the client sends nothing but GET.
 Whoever may see nodes and pods but not, say, volumes gets a note instead of an error.
@@ -22,7 +22,6 @@ from kubesched.cluster.pod_info import RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ForbiddenError, NotFoundError
-from kubesched.framework.building import build_framework
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
@@ -30,12 +29,12 @@ from kubesched.kinds import KINDS, ObjectKind, watched
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.dry_run import DryRun
 from kubesched.scheduler.handlers import PodHandler, state_handlers
 from kubesched.scheduler.nominations import Nominations
 from kubesched.shadow.attention import WatchOnlyClient
 from kubesched.shadow.backlog import Backlog, QueuedHandler
 from kubesched.snapshot.contents import Snapshot
-from kubesched.snapshot.world import RememberingEvictor
 
 WrapPods = Callable[[Handler[Pod]], Handler[Pod]]
 
@@ -65,18 +64,9 @@ class WatchedCluster:
         self.backlog = Backlog(clock.monotonic)
         self.client = WatchOnlyClient(access, user_agent=user_agent, timer=clock.monotonic)
         self.cluster = Cluster(RequestRules.of(gates))
-        self.evictor = RememberingEvictor()
-        self.frameworks: dict[str, Framework] = {
-            profile.scheduler_name: build_framework(
-                profile,
-                registry=registry,
-                gates=gates,
-                cluster=self.cluster,
-                evictor=self.evictor,
-                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
-            )
-            for profile in config.profiles
-        }
+        #: decides about pods
+        self.engine = DryRun(self.cluster, config, gates, registry=registry)
+        self.frameworks = self.engine.frameworks
         #: pods of all schedulers that want a node; nobody takes them out but their news
         self.queue = SchedulingQueue(
             clock=clock,
@@ -88,11 +78,7 @@ class WatchedCluster:
         self._nominations = Nominations(self.cluster, self.queue)
         self._gates = gates
         #: what is not taken into account, one line each
-        self.notes: list[str] = []
-        if config.extenders:
-            self.notes.append(
-                f"{len(config.extenders)} extenders of the configuration are not asked"
-            )
+        self.notes = list(self.engine.notes)
         #: name of the kind → its informer
         self.informers: dict[str, Informer[Any]] = self._informers(wrap_pods)
         #: set when everything was listed once, was applied and is being watched

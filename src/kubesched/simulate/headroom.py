@@ -35,7 +35,7 @@ DEFAULT_LIMIT = 10_000
 def headroom(world: World, pod: Pod, *, limit: int = DEFAULT_LIMIT, seed: int = 0) -> Headroom:
     """Count how many more pods like this one fit; `limit` is for placing them one by one."""
     placer = Placer(world, seed=seed)
-    framework = placer.framework_of(pod)
+    framework = world.engine.framework_of(pod.spec.scheduler_name)
     copy = _copy(pod, 0)
     try:
         counted = _counted(world, framework, world.compile(copy))

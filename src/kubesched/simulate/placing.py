@@ -17,7 +17,6 @@ from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from kubesched.framework.runtime import Framework
-from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.snapshot.world import World
 
 
@@ -44,8 +43,9 @@ class Placer:
     def __init__(self, world: World, *, seed: int = 0) -> None:
         self._world = world
         self._cluster = world.cluster
+        self._engine = world.engine
         self._seed = seed
-        self._cycle = SchedulingCycle(world.cluster, seed=seed)
+        self._engine.restart(seed)
         self._placed: list[_Placed] = []
 
     def place(self, pod: Pod) -> Outcome:
@@ -54,7 +54,7 @@ class Placer:
             info = self._world.compile(pod)
         except ObjectError as unreadable:
             return Outcome(message=str(unreadable))
-        framework = self.framework_of(pod)
+        framework = self._engine.framework_of(pod.spec.scheduler_name)
         gate = framework.gate(info)
         if not gate.ok:
             return Outcome(message=gate.message)
@@ -66,12 +66,6 @@ class Placer:
         if isinstance(found, Diagnosis):
             return Outcome(message=found.message())
         return self._put(framework, state, info, found) if found else _no_nodes()
-
-    def framework_of(self, pod: Pod) -> Framework:
-        """Return the profile of a pod; the first one stands in for those that are not there."""
-        frameworks = self._world.frameworks
-        found = frameworks.get(pod.spec.scheduler_name)
-        return next(iter(frameworks.values())) if found is None else found
 
     def _choose(self, framework: Framework, state: CycleState, info: PodInfo) -> str | Diagnosis:
         """Choose a node as the scheduling cycle does.
@@ -85,12 +79,12 @@ class Placer:
         found = framework.evaluator.filter(state, info)
         if isinstance(found, Diagnosis):
             return found
-        found, _ = self._cycle.sample(framework, found)
+        found, _ = self._engine.cycle.sample(framework, found)
         rows = found.nodes.row_numbers()
         if len(rows) > 1:
             totals = framework.evaluator.score(state, info, found).totals()
             rows = rows[totals == totals.max()]
-        row = rows.item(self._cycle.rng.randrange(len(rows)) if len(found) > 1 else 0)
+        row = rows.item(self._engine.cycle.rng.randrange(len(rows)) if len(found) > 1 else 0)
         return table.name_at(row)
 
     def _put(
@@ -111,7 +105,7 @@ class Placer:
         """Undo every placement, the last one first, and start anew with the same seed."""
         while self._placed:
             self._take_back(self._placed.pop())
-        self._cycle = SchedulingCycle(self._cluster, seed=self._seed)
+        self._engine.restart(self._seed)
 
     def _take_back(self, placed: _Placed) -> None:
         placed.framework.unreserve(placed.state, placed.info, placed.node_name)

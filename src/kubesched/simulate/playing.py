@@ -28,7 +28,8 @@ from kubesched.framework.registry import Registry
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.scheduler.engine import Engine, EngineOptions, Outside
+from kubesched.scheduler.engine import Engine, EngineOptions
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.scheduler import PARKED_FLUSH_PERIOD_S
 from kubesched.simulate.happenings import Happening
 from kubesched.simulate.observing import Observations
@@ -180,10 +181,10 @@ class _Play:
                 recorders=audience,
                 find_pod=stage.find_pod,
                 make_extenders=lambda _config: None,
+                clock=self._clock,
+                metrics=Metrics(conditions.gates),
             ),
             registry=conditions.registry,
-            clock=self._clock,
-            metrics=Metrics(conditions.gates),
             # Its budget is of real time, and would make plays differ.
             options=EngineOptions(seed=conditions.seed, queue_check_share=0.0),
         )

@@ -1,14 +1,14 @@
 """A snapshot put to work: the very state and frameworks that schedule, cut off from any server.
 
-    Snapshot ──> Cluster (columns) <── Framework of each profile
+    Snapshot ──> Cluster (columns) <── DryRun
                      └── what if: pods away, nodes away, other nodes; each undone on leaving
 
-Nothing leaves a world: its binder refuses, and its evictor only remembers whom it was to evict.
+A dry run binds and evicts nothing, so a world has no effect on anything else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from msgspec.structs import replace
@@ -18,66 +18,41 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.framework.building import build_framework
 from kubesched.framework.registry import Registry
-from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoEvictor
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.scheduler.dry_run import DryRun
 from kubesched.snapshot.contents import Snapshot
-from kubesched.snapshot.filling import fill
-
-
-class RememberingEvictor(NoEvictor):
-    """Evicts nobody, and remembers who it would have been."""
-
-    def __init__(self) -> None:
-        self._last: tuple[str, tuple[PodInfo, ...]] | None = None
-
-    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:  # noqa: ARG002
-        """Remember."""
-        self._last = node_name, tuple(victims)
-
-    def taken(self) -> tuple[str, tuple[PodInfo, ...]] | None:
-        """Return node and victims of the last time, and forget them."""
-        last, self._last = self._last, None
-        return last
+from kubesched.snapshot.filling import Filled, fill
 
 
 class World:
-    """A cluster that can be asked, and changed for a while, without anybody noticing."""
+    """A cluster that can be asked, and changed for a while, without consequences."""
 
-    def __init__(
-        self,
+    def __init__(self, engine: DryRun, contents: Filled) -> None:
+        #: decides about pods
+        self.engine = engine
+        self.cluster = engine.cluster
+        self.table = engine.cluster.table
+        self.frameworks = engine.frameworks
+        self.notes = [*contents.notes, *engine.notes]
+        #: pods that want a node
+        self.pending = contents.pending
+        #: pods that have one
+        self.placed = contents.placed
+
+    @classmethod
+    def of_snapshot(
+        cls,
         snapshot: Snapshot,
         config: SchedulerConfiguration,
         gates: FeatureGates,
         *,
         registry: Registry = IN_TREE,
-    ) -> None:
-        self.cluster = Cluster(RequestRules.of(gates))
-        self.table = self.cluster.table
-        self.evictor = RememberingEvictor()
-        filled = fill(self.cluster, snapshot)
-        self.notes = filled.notes
-        #: pods that want a node
-        self.pending = filled.pending
-        #: pods that have one
-        self.placed = filled.placed
-        self.frameworks: dict[str, Framework] = {
-            profile.scheduler_name: build_framework(
-                profile,
-                registry=registry,
-                gates=gates,
-                cluster=self.cluster,
-                evictor=self.evictor,
-                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
-            )
-            for profile in config.profiles
-        }
-        if config.extenders:
-            self.notes.append(
-                f"{len(config.extenders)} extenders of the configuration are not asked"
-            )
+    ) -> World:
+        """Return a world with all that a snapshot has."""
+        cluster = Cluster(RequestRules.of(gates))
+        contents = fill(cluster, snapshot)
+        return cls(DryRun(cluster, config, gates, registry=registry), contents)
 
     # --- asking -----------------------------------------------------------------------------
 

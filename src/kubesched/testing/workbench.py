@@ -1,7 +1,7 @@
 """A cluster to try plugins and configurations on, with the engine that schedules real ones.
 
     nodes, pods ──> Cluster ──┐
-    plugins, configuration ───┴─> Framework ──> SchedulingCycle ──> Placement
+    plugins, configuration ───┴─> DryRun ──> Placement
 
 A pod that lands is assumed on its node, so the next one sees it. Equally good nodes are settled
 by a generator with a fixed seed; expectations say so when a result is only chance.
@@ -23,18 +23,17 @@ from kubesched.config import loading
 from kubesched.config.defaults import complete_profile
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSet, Profile
+from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ObjectError, UsageError
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoEvictor
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugin_loading import guarded, open_registry
 from kubesched.plugins.in_tree import IN_TREE
-from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.dry_run import DryRun
 from kubesched.snapshot import files
 from kubesched.snapshot.filling import fill
 from kubesched.testing.objects import Amount, make_node, make_pod, read_manifests
@@ -50,14 +49,14 @@ class Workbench:
         #: what the scheduler counts
         self.metrics = Metrics(self._gates)
         self.cluster = Cluster(RequestRules.of(self._gates))
-        self._cycle = SchedulingCycle(self.cluster, seed=0)
-        self._evictor = _Evictor()
         self._plugins: dict[str, tuple[type[Plugin], int, dict[str, Any] | None]] = {}
         self._without: list[str] = []
         self._configured: Profile | None = None
         self._files: tuple[str, ...] = ()
         #: made when it is first needed, from what was said until then
-        self._framework: Framework | None = None
+        self._engine: DryRun | None = None
+        #: whether something was said since then
+        self._is_outdated = False
         self._names = 0
 
     # --- plugins ----------------------------------------------------------------------------
@@ -71,20 +70,20 @@ class Workbench:
         """
         made = guarded(plugin, self._clock)
         self._plugins[made.name] = made, weight, dict(args) if args is not None else None
-        self._framework = None
+        self._is_outdated = True
         return self
 
     def without(self, *plugins: str) -> Workbench:
         """Disable default plugins; ``*`` disables all that can be done without."""
         self._without += plugins
-        self._framework = None
+        self._is_outdated = True
         return self
 
     def use_config(self, file: str | Path, *, plugin_files: Sequence[str | Path] = ()) -> Workbench:
         """Use the first profile of a configuration file, and plugins of files that it names."""
         self._configured = loading.load(file, gates=self._gates).profiles[0]
         self._files = tuple(map(str, plugin_files))
-        self._framework = None
+        self._is_outdated = True
         return self
 
     # --- nodes and pods ---------------------------------------------------------------------
@@ -169,9 +168,7 @@ class Workbench:
     @property
     def framework(self) -> Framework:
         """The profile, ready to schedule."""
-        if self._framework is None:
-            self._framework = self._make_framework()
-        return self._framework
+        return self._dry_run().framework_of(names.DEFAULT_SCHEDULER)
 
     @overload
     def schedule(self, pods: PodUnderTest) -> Placement: ...
@@ -191,8 +188,7 @@ class Workbench:
     def decide(self, pod: Pod) -> Placement:
         """Schedule one pod, and assume it where it lands."""
         info = self.cluster.compiler.pending(pod)
-        self._evictor.victims = ()
-        decision = self._cycle.schedule(self.framework, info)
+        decision, victims = self._dry_run().decide(self.framework, info)
         node, status = decision.node_name, decision.status
         is_error = not (status.ok or status.rejected)
         # Who failed already would only fail again.
@@ -204,7 +200,7 @@ class Workbench:
             message="" if node else status.message,
             is_error=is_error,
             nominated_node=decision.nominated_node or "",
-            victims=self._evictor.victims,
+            victims=tuple([each.full_name for each in victims]),
             refused={} if is_error else self._refusals(info),
             scores=scores,
             totals=totals,
@@ -259,16 +255,20 @@ class Workbench:
         labels = None if row is None else self.cluster.table.node_at(row).metadata.labels
         return (labels or {}).get(names.LABEL_ZONE, "")
 
-    def _make_framework(self) -> Framework:
-        registry = open_registry(IN_TREE, self._files, clock=self._clock)
-        return build_framework(
-            self._configured or self._profile(),
-            registry=registry.with_plugins(each for each, _, _ in self._plugins.values()),
-            gates=self._gates,
-            cluster=self.cluster,
-            evictor=self._evictor,
-            metrics=self.metrics,
-        )
+    def _dry_run(self) -> DryRun:
+        if self._engine is None or self._is_outdated:
+            registry = open_registry(IN_TREE, self._files, clock=self._clock).with_plugins(
+                each for each, _, _ in self._plugins.values()
+            )
+            config = SchedulerConfiguration(profiles=(self._configured or self._profile(),))
+            if self._engine is None:
+                self._engine = DryRun(
+                    self.cluster, config, self._gates, registry=registry, metrics=self.metrics
+                )
+            else:
+                self._engine.configure(config, registry)
+            self._is_outdated = False
+        return self._engine
 
     def _profile(self) -> Profile:
         added = tuple(
@@ -322,18 +322,3 @@ class PodUnderTest:
         """Expect that it goes nowhere, and that its condition has this text."""
         __tracebackhide__ = True
         return self.placement.stays_pending_because(reason)
-
-
-class _Evictor(NoEvictor):
-    """Evicts nobody: who would be is kept."""
-
-    def __init__(self) -> None:
-        self.victims: tuple[str, ...] = ()
-
-    def evict(
-        self,
-        preemptor: PodInfo,  # noqa: ARG002 (an evictor's signature)
-        node_name: str,  # noqa: ARG002
-        victims: Sequence[PodInfo],
-    ) -> None:
-        self.victims = tuple(victim.full_name for victim in victims)

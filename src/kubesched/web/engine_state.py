@@ -15,7 +15,6 @@ from kubesched.clock import Clock
 from kubesched.errors import ClientError
 from kubesched.metrics.recorder import Metrics
 from kubesched.queue.queued_pod import QueuedPod
-from kubesched.recording.journal import Journal
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import scheduled_condition, waiting_pod
 from kubesched.web.freshness import Freshness
@@ -34,14 +33,11 @@ _MOST_CLASSES = 1000
 class EngineState(ClusterState):
     """A scheduler at work."""
 
-    def __init__(
-        self, app: App, rules: Callable[[], Rules], *, journal: Journal | None = None
-    ) -> None:
+    def __init__(self, app: App, rules: Callable[[], Rules]) -> None:
         """`rules` returns by what pods are placed now: a configuration may be read again."""
         super().__init__(app.cluster)
         self._app = app
         self._rules = rules
-        self._journal = journal
         self._pending = PendingPods()
         app.informers.pods.add_handler(self._pending)
 
@@ -89,9 +85,7 @@ class EngineState(ClusterState):
 
     def make_world(self) -> World:
         """Return the same as something that can be asked what if; only in a child."""
-        if self._journal is not None:
-            # Nobody writes it here; and what is tried out did not happen.
-            self._journal.writer.failure = "this is only a copy"
+        self._app.engine.observer.detach()
         return LivingWorld(
             self.cluster,
             self.pods(),
@@ -146,13 +140,12 @@ def engine_source(
     clock: Clock,
     title: Callable[[], str],
     notes: Callable[[], Iterable[str]] = tuple,
-    journal: Journal | None = None,
 ) -> Source:
-    """Return the scheduler of this process as something to be shown; `journal` is its own."""
+    """Return the scheduler of this process as something to be shown."""
     frameworks = app.engine.frameworks
     return LiveSource(
         "scheduler",
-        EngineState(app, rules, journal=journal),
+        EngineState(app, rules),
         of_metrics(metrics, clock, lambda: frameworks),
         clock=clock,
         title=title,

@@ -135,7 +135,7 @@ class Moment(State):
     def make_world(self) -> World:
         """Return the same as something that can be asked what if; only in a child."""
         rules = self._rules
-        return World(self._snapshot, rules.config, rules.gates, registry=rules.registry)
+        return World.of_snapshot(self._snapshot, rules.config, rules.gates, registry=rules.registry)
 
 
 class RecordingSource(Source):

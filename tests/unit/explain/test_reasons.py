@@ -30,7 +30,7 @@ EXISTING = "node(s) didn't satisfy existing pods anti-affinity rules"
 def world(nodes: list[object], pods: list[object]) -> World:
     taken = Snapshot(source="test")
     taken.objects["Node"], taken.objects["Pod"] = nodes, pods
-    return World(taken, SchedulerConfiguration.default(GATES), GATES)
+    return World.of_snapshot(taken, SchedulerConfiguration.default(GATES), GATES)
 
 
 def test_all_three_rules_of_one_node_are_given_and_the_message_has_the_first() -> None:

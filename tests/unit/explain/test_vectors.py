@@ -66,7 +66,7 @@ def _world(case: dict[str, Any], **others: list[Any]) -> World:
         if kind is not None:
             snapshot.objects[kind.name] = [msgspec.convert(each, kind.type) for each in manifests]
     snapshot.objects.update(others)
-    return World(snapshot, config, gates)
+    return World.of_snapshot(snapshot, config, gates)
 
 
 def _pod(case: dict[str, Any]) -> Pod:

@@ -27,7 +27,7 @@ def snapshot_of(objects: Iterable[Node | Pod]) -> Snapshot:
 
 def world_of(*objects: Node | Pod, config: SchedulerConfiguration = CONFIG) -> World:
     """Return a world of nodes and pods under the default configuration."""
-    return World(snapshot_of(objects), config, GATES)
+    return World.of_snapshot(snapshot_of(objects), config, GATES)
 
 
 def case_of(world: World, pod: Pod) -> Case:

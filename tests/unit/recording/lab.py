@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, cast
 
@@ -29,13 +29,13 @@ from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.recording.journal import Journal
 from kubesched.recording.reader import Recording
-from kubesched.recording.recorded_cluster import RecordedCluster
-from kubesched.recording.recorded_handler import RecordedPodHandler
 from kubesched.recording.writer import Redactor, Writer
 from kubesched.scheduler.api_calls import ApiCalls
-from kubesched.scheduler.engine import Engine, EngineOptions, Outside
-from kubesched.scheduler.extenders import Extenders, ExtenderVerdict, Victims
+from kubesched.scheduler.engine import Engine, EngineOptions
+from kubesched.scheduler.extenders import ExtenderVerdict, PodsOnNode, Victims
 from kubesched.scheduler.handlers import PodHandler, state_handlers
+from kubesched.scheduler.observed_pods import ObservedPodHandler
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
 
 GATES = FeatureGates.of()
@@ -63,7 +63,7 @@ class Lab:
         self.clock = VirtualClock(1_700_000_000.0)
         self._writer = Writer(path, max_bytes=max_bytes, files=files, redactor=redactor)
         self.journal = Journal(self._writer, clock=self.clock)
-        self.cluster = RecordedCluster(RequestRules.of(GATES), self.journal)
+        self.cluster = self.journal.make_cluster(RequestRules.of(GATES))
         self.pods: dict[PodKey, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.volumes: dict[str, PersistentVolume] = {}
@@ -75,9 +75,10 @@ class Lab:
             volume_writer=self,
             recorders=Recorders({}),
             find_pod=lambda namespace, name: self.pods.get((namespace, name)),
-            make_extenders=lambda config: (
-                cast("Extenders", RandomExtenders(self)) if config.extenders else None
-            ),
+            make_extenders=lambda config: RandomExtenders(self) if config.extenders else None,
+            clock=self.clock,
+            metrics=Metrics(GATES),
+            observer=self.journal,
         )
         self.engine = Engine(
             config or SchedulerConfiguration.default(GATES),
@@ -85,9 +86,7 @@ class Lab:
             self.cluster,
             outside,
             registry=IN_TREE,
-            clock=self.clock,
-            metrics=Metrics(GATES),
-            options=EngineOptions(seed=rng.randrange(1000), journal=self.journal),
+            options=EngineOptions(seed=rng.randrange(1000)),
         )
         self._make_handlers()
 
@@ -101,7 +100,7 @@ class Lab:
             is_ours=engine.is_ours,
             on_unreadable=engine.failures.refuse,
         )
-        self.on_pod = RecordedPodHandler(pods, self.journal)
+        self.on_pod = ObservedPodHandler(pods, self.journal)
         #: kind → its handler
         self.on = state_handlers(self.cluster, queue, engine.nominations)
 
@@ -333,7 +332,7 @@ class RandomExtenders:
         return {name: self._lab.rng.randrange(100) for name in node_names}
 
     async def preempt(
-        self, pod: Pod, candidates: dict[str, Victims], **more: Any
+        self, pod: Pod, candidates: Mapping[str, Victims], *, pods_on: PodsOnNode
     ) -> dict[str, Victims]:
         await self._think()
         return {name: each for name, each in candidates.items() if self._lab.rng.random() < 0.7}

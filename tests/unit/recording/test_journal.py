@@ -26,6 +26,7 @@ from kubesched.recording.entries import (
 )
 from kubesched.recording.reader import Recording
 from kubesched.replay.replaying import Options, Replay
+from kubesched.scheduler.cycle import SchedulingCycle
 from tests.unit.builders import node, pod
 
 from .lab import Lab, record
@@ -147,7 +148,7 @@ def test_an_attempt_that_breaks_off(tmp_path: Path, monkeypatch: pytest.MonkeyPa
             raise RuntimeError("a bug")
 
         with monkeypatch.context() as patched:
-            patched.setattr(lab.engine._cycle, "schedule", broken)
+            patched.setattr(SchedulingCycle, "schedule", broken)
             await place_one(lab)
         await lab.settle()
 

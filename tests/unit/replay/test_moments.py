@@ -79,7 +79,7 @@ def _numbered(recording: Recording) -> list[AnyEntry]:
 def test_a_snapshot_can_be_put_to_work(recording: Recording) -> None:
     moments = Moments(recording)
     snapshot = moments.snapshot_at(recording.entries)
-    world = World(snapshot, moments.configuration_at(recording.entries), GATES)
+    world = World.of_snapshot(snapshot, moments.configuration_at(recording.entries), GATES)
     world.cluster.validate()
     assert world.cluster.pod_count == sum(bool(each.spec.node_name) for each in snapshot.pods)
     assert world.notes == []

@@ -196,7 +196,7 @@ def _shift_the_die(replay: Replay) -> None:
 
     def restore_and_draw(known: Any) -> None:
         restore(known)
-        replay._decider.cycle.rng.random()
+        replay._decider.engine.cycle.rng.random()
 
     replay._decider.restore = restore_and_draw  # type: ignore[method-assign]
 

@@ -12,7 +12,7 @@ import msgspec
 
 from kubesched.api.core import Pod
 from kubesched.config.types import Extender
-from kubesched.scheduler.extenders import Extenders
+from kubesched.scheduler.extenders import HttpExtenders
 from tests.unit.client.servers import Handler, Script, ScriptedServer, answer
 
 T = TypeVar("T")
@@ -72,9 +72,11 @@ async def serving(script: Script | Handler) -> AsyncIterator[ScriptedServer]:
 
 
 @asynccontextmanager
-async def connected(*configs: Extender, objects: Objects | None = None) -> AsyncIterator[Extenders]:
+async def connected(
+    *configs: Extender, objects: Objects | None = None
+) -> AsyncIterator[HttpExtenders]:
     """All these extenders, closed at the end."""
-    extenders = Extenders(configs, objects or Objects(), environment=NO_ENVIRONMENT)
+    extenders = HttpExtenders(configs, objects or Objects(), environment=NO_ENVIRONMENT)
     try:
         yield extenders
     finally:

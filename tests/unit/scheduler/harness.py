@@ -16,6 +16,8 @@ from kubesched.config import loading
 from kubesched.config.features import FeatureGates
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.framework.plugin import Plugin
+from kubesched.metrics.recorder import Metrics
+from kubesched.observer import SchedulerObserver
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.engine import EngineOptions
 
@@ -25,9 +27,16 @@ Json = dict[str, Any]
 class Harness:
     """An embedded cluster and the scheduler on it."""
 
-    def __init__(self, cluster: EmbeddedCluster, app: App, running: asyncio.Task[None]) -> None:
+    def __init__(
+        self,
+        cluster: EmbeddedCluster,
+        app: App,
+        metrics: Metrics,
+        running: asyncio.Task[None],
+    ) -> None:
         self.cluster = cluster
         self.app = app
+        self.metrics = metrics
         self._running = running
 
     async def end(self) -> None:
@@ -70,6 +79,7 @@ async def scheduler(
     nodes: int = 1,
     profiles: Sequence[Json] = (),
     extenders: Sequence[Json] = (),
+    observer: SchedulerObserver | None = None,
 ) -> AsyncIterator[Harness]:
     """Run the default profile with more plugins, or `profiles`."""
     enabled = [{"name": each.name} for each in plugins]
@@ -85,6 +95,7 @@ async def scheduler(
         "extenders": list(extenders),
     }
     config = loading.decode(json.dumps(document), "test", gates=gates)
+    metrics = Metrics(gates)
     unlimited = replace(config.client_connection, qps=0.0)
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(nodes)
@@ -93,12 +104,14 @@ async def scheduler(
             gates,
             ClusterAccess.plain(cluster.url),
             registry=IN_TREE.with_plugins(plugins),
+            metrics=metrics,
+            observer=observer,
             options=EngineOptions(seed=1),
         )
         task = asyncio.create_task(app.run())
         try:
             await asyncio.wait_for(app.started.wait(), 20)
-            yield Harness(cluster, app, task)
+            yield Harness(cluster, app, metrics, task)
             app.cluster.validate()
             app.queue.validate()
         finally:

@@ -20,8 +20,8 @@ LIMIT, FEW = 3, 2
 
 @pytest.fixture(autouse=True)
 def limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(binding, "MOST_AT_ONCE", LIMIT)
-    monkeypatch.setattr(binding, "LEAST_AT_ONCE", FEW)
+    monkeypatch.setattr(binding, "MAX_IN_FLIGHT", LIMIT)
+    monkeypatch.setattr(binding, "RESUME_BELOW", FEW)
     TakesItsTime.at_work = 0
 
 

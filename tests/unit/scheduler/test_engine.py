@@ -237,7 +237,7 @@ def test_how_long_a_failed_pod_backs_off_changes() -> None:
 def test_plugins_show_before_they_are_asked() -> None:
     async def main() -> None:
         async with scheduler(profiles=[profile("a")]) as harness:
-            shown = harness.app.engine._metrics.plugin_evaluation.text()
+            shown = harness.metrics.plugin_evaluation.text()
             assert (
                 'scheduler_plugin_evaluation_total{extension_point="Filter",plugin="NodeName",'
                 'profile="a"} 0\n'

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 from typing import Any, ClassVar
 
@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
+from kubesched.clock import RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.embedded.nodes import NodeTemplate
@@ -18,11 +19,15 @@ from kubesched.errors import ApiError, ConnectionFailedError, NotFoundError, Wit
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Permit, Plugin, PreBind
 from kubesched.framework.registry import PluginContext
+from kubesched.framework.stand_ins import NoVolumeWriter
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.waiting import PreBindingPods, WaitingPod, WaitingPods
 from kubesched.metrics.recorder import Metrics
+from kubesched.queue.events import ClusterEvent
 from kubesched.queue.hints import Registrations
 from kubesched.scheduler.evictions import Evictions
+from kubesched.scheduler.nominations import Nominations
+from kubesched.scheduler.outside import Outside
 from tests.unit.builders import DEFAULT_GATES, on_node, pod
 
 from .harness import Harness, scheduler
@@ -317,19 +322,30 @@ class Bench:
         self.pods: dict[str, Pod] = {}
         anything: Any = self.server
         recorders: Any = self.notes
-        self.evictions = Evictions(
+        outside = Outside(
             api_calls=anything,
-            cluster=self.cluster,
-            waiting=self.waiting,
-            pre_binding=PreBindingPods(),
+            volume_writer=NoVolumeWriter(),
             recorders=recorders,
             find_pod=lambda namespace, name: self.pods.get(name),
-            activate=self.activated.extend,
-            try_again=self.activated.append,
-            is_gated=lambda uid: uid in self.gated,
+            make_extenders=lambda _config: None,
+            clock=RealClock(),
             metrics=Metrics(DEFAULT_GATES),
         )
+        self.evictions = Evictions(outside, self.cluster, self.waiting, PreBindingPods())
+        queue: Any = self
+        self.evictions.on_ended = Nominations(self.cluster, queue).after_eviction
         self.preemptor = self.cluster.compiler.pending(pod("preemptor", priority=10))
+
+    # As a queue:
+
+    def activate(self, uids: Iterable[str]) -> None:
+        self.activated += uids
+
+    def try_again(self, uid: str, _event: ClusterEvent) -> None:
+        self.activated.append(uid)
+
+    def is_gated(self, uid: str) -> bool:
+        return uid in self.gated
 
     def victims(self, *names: str) -> list[PodInfo]:
         for name in names:

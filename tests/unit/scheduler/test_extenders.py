@@ -12,7 +12,7 @@ from kubesched.api.core import Container, Pod, ResourceRequirements
 from kubesched.config.types import Extender, ExtenderManagedResource
 from kubesched.errors import ClientError, ExtenderError, NotFoundError
 from kubesched.framework.status import unresolvable, unschedulable
-from kubesched.scheduler.extenders import Extenders, Victims
+from kubesched.scheduler.extenders import HttpExtenders, Victims
 from tests.unit.builders import container, pod
 from tests.unit.client.servers import Exchange, Script, ScriptedServer, answer, settle
 
@@ -68,9 +68,9 @@ def with_limit(name: str) -> Container:
 def test_managed_resources_decide_which_pods_concern_an_extender(
     candidate: Pod, want: bool
 ) -> None:
-    choosy = Extenders([managing("example.com/gpu", "example.com/fpga")], Objects())
+    choosy = HttpExtenders([managing("example.com/gpu", "example.com/fpga")], Objects())
     assert (choosy.binder(candidate) is not None) is want
-    assert Extenders([managing()], Objects()).binder(candidate) is not None
+    assert HttpExtenders([managing()], Objects()).binder(candidate) is not None
 
 
 def test_an_extender_that_is_not_concerned_is_not_asked() -> None:

@@ -8,12 +8,16 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.errors import ObjectError
+from kubesched.framework.stand_ins import NoVolumeWriter
 from kubesched.framework.status import Status, error, unschedulable
+from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.nominations import Nominations
+from kubesched.scheduler.outside import Outside
+from kubesched.scheduler.state import SchedulerState
 from tests.unit.builders import DEFAULT_GATES, Lab, node, on_node, pod
 from tests.unit.queue.queued import Bench as Queue
 
@@ -48,15 +52,25 @@ class Bench:
         self.known: dict[str, Pod] = {"p": pod("p", cpu="2")}
         reports: Any = self.reports
         recorders: Any = self.events
-        self.handler = FailureHandler(
-            cluster=self.lab.cluster,
-            queue=self.bench.queue,
-            nominations=Nominations(self.lab.cluster, self.bench.queue),
-            reports=reports,
+        no_api_calls: Any = None
+        outside = Outside(
+            api_calls=no_api_calls,
+            volume_writer=NoVolumeWriter(),
             recorders=recorders,
-            attempts=Attempts(Metrics(DEFAULT_GATES), self.bench.clock),
             find_pod=lambda namespace, name: self.known.get(name),
+            make_extenders=lambda _config: None,
+            clock=self.bench.clock,
+            metrics=Metrics(DEFAULT_GATES),
         )
+        state = SchedulerState(
+            self.lab.cluster,
+            self.bench.queue,
+            Nominations(self.lab.cluster, self.bench.queue),
+            WaitingPods(),
+            PreBindingPods(),
+        )
+        attempts = Attempts(outside.metrics, outside.clock)
+        self.handler = FailureHandler(outside, state, reports=reports, attempts=attempts)
         self.bench.queue.add(self.lab.pending(self.known["p"]))
         self.pod: QueuedPod = self.bench.pop()
 

@@ -44,8 +44,9 @@ from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.api_calls import ApiCalls
-from kubesched.scheduler.engine import Engine, EngineOptions, Outside
+from kubesched.scheduler.engine import Engine, EngineOptions
 from kubesched.scheduler.handlers import NodeHandler, PodHandler
+from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
 from kubesched.simulate.virtual_time import VirtualTimeLoop
 from tests.unit.builders import DEFAULT_GATES, node, pod, spread_over
@@ -219,10 +220,10 @@ class NominationsMachine(RuleBasedStateMachine):
                 recorders=Recorders({}),
                 find_pod=world.find_pod,
                 make_extenders=lambda _config: None,
+                clock=self.clock,
+                metrics=Metrics(DEFAULT_GATES),
             ),
             registry=IN_TREE,
-            clock=self.clock,
-            metrics=Metrics(DEFAULT_GATES),
             options=EngineOptions(seed=1, queue_check_share=0.0),
         )
         world.on_node = NodeHandler(self.cluster, engine.queue, engine.nominations)

@@ -61,7 +61,7 @@ def points(here: Harness) -> dict[tuple[str, str], float]:
     """Point and status → how often it was timed."""
     return {
         (labels["extension_point"], labels["status"]): number
-        for labels, number in Exposed(here.app.engine._metrics.render()).series(POINTS)
+        for labels, number in Exposed(here.metrics.render()).series(POINTS)
     }
 
 
@@ -69,7 +69,7 @@ def plugins(here: Harness, plugin: str) -> dict[tuple[str, str], float]:
     """Point and status → how often a plugin was timed there."""
     return {
         (labels["extension_point"], labels["status"]): number
-        for labels, number in Exposed(here.app.engine._metrics.render()).series(PLUGINS)
+        for labels, number in Exposed(here.metrics.render()).series(PLUGINS)
         if labels["plugin"] == plugin
     }
 

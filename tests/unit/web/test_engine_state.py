@@ -18,12 +18,12 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.metrics.recorder import Metrics
+from kubesched.observer import SchedulerObserver
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.recording.journal import Journal
 from kubesched.recording.reader import Recording
 from kubesched.recording.writer import Writer
 from kubesched.replay.moments import Moments
-from kubesched.scheduler.engine import EngineOptions
 from kubesched.web.engine_state import engine_source
 from kubesched.web.living_world import Rules
 from kubesched.web.page import WebPage
@@ -72,13 +72,12 @@ class Demo:
 
 
 @asynccontextmanager
-async def demo(*, nodes: int = 2, journal: Journal | None = None) -> AsyncIterator[Demo]:
+async def demo(*, nodes: int = 2, observer: SchedulerObserver | None = None) -> AsyncIterator[Demo]:
     metrics = Metrics(GATES)
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(nodes)
         access = ClusterAccess.plain(cluster.url)
-        options = EngineOptions(journal=journal)
-        app = App(CONFIG, GATES, access, metrics=metrics, options=options)
+        app = App(CONFIG, GATES, access, metrics=metrics, observer=observer)
         rules = Rules(CONFIG, GATES, IN_TREE)
         source = engine_source(
             app,
@@ -86,7 +85,6 @@ async def demo(*, nodes: int = 2, journal: Journal | None = None) -> AsyncIterat
             metrics,
             clock=RealClock(),
             title=lambda: "demo",
-            journal=journal,
         )
         running = asyncio.create_task(app.run())
         await app.started.wait()
@@ -277,7 +275,7 @@ def test_questions_are_not_part_of_a_recording(run_once: Run, tmp_path: Path) ->
 
     async def main() -> None:
         with Journal(Writer(path, max_bytes=1 << 26, files=2), clock=RealClock()) as journal:
-            async with demo(journal=journal) as shown:
+            async with demo(observer=journal) as shown:
                 shown.create("small")
                 shown.create("large", cpu="1000")
                 await shown.settled(waiting=1)

@@ -45,9 +45,9 @@ def test_it_explains_as_the_scheduler_would_decide() -> None:
 def test_victims_that_are_still_to_go_are_known() -> None:
     world = LivingWorld(cluster_of(), [], RULES, preemptors=lambda: {"preemptor"})
 
-    assert world.evictor.is_evicting_for("preemptor")
-    assert not world.evictor.is_evicting_for("other")
-    assert not LivingWorld(cluster_of(), [], RULES).evictor.is_evicting_for("preemptor")
+    assert world.engine.evictor.is_evicting_for("preemptor")
+    assert not world.engine.evictor.is_evicting_for("other")
+    assert not LivingWorld(cluster_of(), [], RULES).engine.evictor.is_evicting_for("preemptor")
 
 
 def test_nothing_gets_out() -> None:

@@ -50,8 +50,9 @@ async def record(path: Path) -> None:
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(2)
         with Journal(Writer(path, max_bytes=1 << 26, files=2), clock=RealClock()) as journal:
-            options = EngineOptions(journal=journal, seed=1)
-            app = App(CONFIG, GATES, ClusterAccess.plain(cluster.url), options=options)
+            options = EngineOptions(seed=1)
+            access = ClusterAccess.plain(cluster.url)
+            app = App(CONFIG, GATES, access, observer=journal, options=options)
             running = asyncio.create_task(app.run())
             await app.started.wait()
             for name, cpu in (("first", "1"), ("second", "2"), ("large", "1000")):

@@ -9,13 +9,12 @@ from typing import Any, NoReturn, cast
 
 import pytest
 
-from kubesched.cli import component
-from kubesched.cli.component import Component, Election
+from kubesched.cli import election
+from kubesched.cli.election import Election
 from kubesched.cli.options import make_options
 from kubesched.client.access import ClusterAccess
 from kubesched.errors import ClientError, LeadershipLostError
 from kubesched.metrics.recorder import Metrics
-from kubesched.server.sources import Sources
 from tests.unit.builders import DEFAULT_GATES
 
 
@@ -156,7 +155,7 @@ def test_a_bug_in_holding_the_lease_is_a_loss(caplog: pytest.LogCaptureFixture) 
         with pytest.raises(LeadershipLostError):
             await asyncio.wait_for(running, 5)
 
-    with caplog.at_level(logging.ERROR, logger=component.__name__):
+    with caplog.at_level(logging.ERROR, logger=election.__name__):
         asyncio.run(main())
     assert "holding the lease failed unexpectedly" in caplog.text
 
@@ -222,36 +221,3 @@ class Candidate:
             await asyncio.Event().wait()
         finally:
             self._journal.append("stands no more")
-
-
-def sources_with(gates: str) -> Sources:
-    """Return what a scheduler with these gates would serve, without a port to do so."""
-    flags = ["--master=http://127.0.0.1:9", "--secure-port=0", f"--feature-gates={gates}"]
-    options = make_options(flags)
-
-    async def main() -> Sources:
-        return Component(options, lambda: options.config)._sources()
-
-    return asyncio.run(main())
-
-
-@pytest.mark.parametrize(
-    ("gates", "wanted"),
-    [
-        ("", (True, True, False)),
-        ("ComponentFlagz=false,ComponentStatusz=false", (False, False, False)),
-        ("CBORServingAndStorage=true", (True, True, True)),
-    ],
-)
-def test_pages_are_there_with_their_gates(gates: str, wanted: tuple[bool, bool, bool]) -> None:
-    sources = sources_with(gates)
-    assert (sources.flags is not None, sources.status is not None, sources.cbor) == wanted
-
-
-def test_statusz_names_gates_without_effect() -> None:
-    status = sources_with("OpportunisticBatching=false").status
-    assert status is not None
-    assert {each.field: each.lines() for each in status.findings} == {
-        "unreadableObjects": [],
-        "gatesWithoutEffect": ["OpportunisticBatching=false"],
-    }

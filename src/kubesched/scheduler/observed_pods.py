@@ -1,4 +1,4 @@
-"""What informers report about pods that want a node, told to a journal on its way to the queue.
+"""What informers report about pods that want a node, told to an observer on its way to the queue.
 
 Pods on nodes are part of the cluster, which tells of them itself.
 """
@@ -7,31 +7,31 @@ from __future__ import annotations
 
 from kubesched.api.core import Pod
 from kubesched.client.informer import Handler
-from kubesched.recording.journal import Journal
+from kubesched.observer import SchedulerObserver
 
 
-class RecordedPodHandler:
-    """Tells the journal first, then passes everything on."""
+class ObservedPodHandler:
+    """Tells the observer first, then passes everything on."""
 
-    def __init__(self, handler: Handler[Pod], journal: Journal) -> None:
+    def __init__(self, handler: Handler[Pod], observer: SchedulerObserver) -> None:
         self._handler = handler
-        self._told = journal
+        self._observer = observer
 
     def on_add(self, obj: Pod, initial: bool) -> None:
         """A pod came."""
         if not obj.spec.node_name:
-            self._told.pending(obj)
+            self._observer.pending(obj)
         self._handler.on_add(obj, initial)
 
     def on_update(self, old: Pod, new: Pod) -> None:
         """A pod changed."""
         if not new.spec.node_name:
-            self._told.pending(new)
+            self._observer.pending(new)
         self._handler.on_update(old, new)
         if new.spec.node_name:
-            self._told.gone(new.metadata.uid)
+            self._observer.gone(new.metadata.uid)
 
     def on_delete(self, obj: Pod) -> None:
         """A pod went."""
-        self._told.gone(obj.metadata.uid)
+        self._observer.gone(obj.metadata.uid)
         self._handler.on_delete(obj)

@@ -1,0 +1,149 @@
+"""Taking part in leader election: schedule once elected, and stop when the lease is lost.
+
+Stopped, it finishes what is under way while it still holds the lease, then gives that up. Having
+lost the lease, it does nothing more, and ends with an error: another replica may be in charge.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+from collections.abc import Callable
+
+from kubesched.app import App
+from kubesched.cli.options import Options
+from kubesched.client.access import ClusterAccess
+from kubesched.client.events import EventRecorder
+from kubesched.client.leader_election import LeaderElector, make_identity
+from kubesched.client.lease_candidates import LeaseCandidate, finalized
+from kubesched.client.rest import ApiClient
+from kubesched.client.rest_metrics import RestMetrics
+from kubesched.client.user_agent import user_agent
+from kubesched.errors import LeadershipLostError
+from kubesched.metrics.recorder import Metrics
+
+_bugs = logging.getLogger(__name__)
+
+#: Under this name leader election is counted, whatever the lease is called.
+ELECTION = "kube-scheduler"
+
+
+class Election:
+    """Taking part in leader election, and scheduling while elected."""
+
+    def __init__(self, access: ClusterAccess, options: Options, metrics: Metrics) -> None:
+        config, identity = options.config, make_identity()
+        coordinated = options.gates.enabled("CoordinatedLeaderElection")
+        self._client = ApiClient(
+            access,
+            user_agent=user_agent("leader-election"),
+            observer=RestMetrics(metrics, access.server.address),
+        )
+        first = config.profiles[0].scheduler_name
+        self._recorder = EventRecorder(self._client, controller=first, instance="", core_v1=True)
+        self._metrics = metrics
+        #: tells whether the scheduling loop still turns
+        self._is_progressing: Callable[[], bool] = lambda: True
+        self.elector = LeaderElector(
+            self._client,
+            config.leader_election,
+            identity=identity,
+            coordinated=coordinated,
+            events=self._recorder,
+            is_progressing=self._loop_turns,
+            observer=self,
+        )
+        #: tells the API server of us, if that picks the leader
+        self.candidate = (
+            LeaseCandidate(
+                self._client,
+                identity=identity,
+                # As in kube-scheduler, whatever the lease is called.
+                lease_name=ELECTION,
+                binary_version=finalized(options.reported_version),
+                emulation_version=finalized(".".join(map(str, options.emulated_version))),
+            )
+            if coordinated
+            else None
+        )
+        self.on_leading(False)
+
+    def depends_on(self, is_progressing: Callable[[], bool]) -> None:
+        """Renew the lease only while this says so."""
+        self._is_progressing = is_progressing
+
+    def _loop_turns(self) -> bool:
+        return self._is_progressing()
+
+    def on_leading(self, leading: bool) -> None:
+        """Show who leads."""
+        self._metrics.leader_election_master_status.labels(ELECTION).set(leading)
+
+    def on_slow_path(self) -> None:
+        """Count renewals that took a second look."""
+        self._metrics.leader_election_slowpath.labels(ELECTION).inc()
+
+    @property
+    def is_sound(self) -> bool:
+        """Whether we do not lead, or lead with a lease that is good."""
+        return not self.elector.leading or self.elector.may_act()
+
+    async def run(self, app: App) -> None:
+        """Schedule once elected, until cancelled or until the lease is lost."""
+        async with self._client:
+            recording = asyncio.create_task(self._recorder.run())
+            standing = None if self.candidate is None else asyncio.create_task(self._stand())
+            holding: asyncio.Task[None] | None = None
+            scheduling: asyncio.Task[None] | None = None
+            lost: LeadershipLostError | None = None
+
+            async def our_turn() -> None:
+                nonlocal holding
+                await self.elector.acquire()
+                holding = asyncio.create_task(self._hold(scheduling))
+
+            try:
+                scheduling = asyncio.create_task(app.run(our_turn))
+                await scheduling
+            except asyncio.CancelledError:
+                if holding is not None and holding.done():
+                    lost = LeadershipLostError("leaderelection lost")
+                else:
+                    # What is under way is finished as long as we are in charge of it.
+                    await _ended(scheduling)
+                    raise
+            finally:
+                await _ended(holding)
+                await _ended(standing)
+                await self.elector.release()
+                await self._recorder.flush(1.0)
+                recording.cancel()
+            if lost is not None:
+                raise lost
+
+    async def _stand(self) -> None:
+        """Be a candidate for as long as we are there."""
+        try:
+            if self.candidate is not None:
+                await self.candidate.run()
+        except Exception:  # noqa: BLE001 (without a candidate another leads, which is no harm)
+            _bugs.exception("standing as a candidate failed unexpectedly")
+
+    async def _hold(self, scheduling: asyncio.Task[None] | None) -> None:
+        """Renew the lease; when that fails, stop scheduling."""
+        try:
+            await self.elector.hold()
+        except Exception as ended:  # noqa: BLE001 (without a lease nothing may go on)
+            if not isinstance(ended, LeadershipLostError):
+                _bugs.exception("holding the lease failed unexpectedly")
+            if scheduling is not None:
+                scheduling.cancel()
+
+
+async def _ended(task: asyncio.Task[None] | None) -> None:
+    """Cancel a task and wait until it is done with what that takes."""
+    if task is not None:
+        task.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await task

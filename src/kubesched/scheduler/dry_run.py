@@ -1,0 +1,113 @@
+"""Deciding as the scheduler would, on any cluster: nothing is bound, and nothing is evicted.
+
+    Cluster ──> Framework of each profile ──> SchedulingCycle ──> Decision, and its victims
+
+Explain, simulate, replay, shadow, the page, the test workbench and the benchmark of decisions build
+on this. A decision is not carried out: to assume a pod on its node is for the caller.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container, Sequence
+
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.framework.building import build_framework
+from kubesched.framework.registry import Registry
+from kubesched.framework.runtime import Framework
+from kubesched.framework.stand_ins import NoEvictor
+from kubesched.metrics.recorder import Metrics
+from kubesched.plugins.in_tree import IN_TREE
+from kubesched.scheduler.cycle import Decision, SchedulingCycle
+
+
+class DryRunEvictor(NoEvictor):
+    """Evicts nothing; keeps which pods it was to evict."""
+
+    def __init__(self, preemptors: Callable[[], Container[str]] = tuple) -> None:
+        self._preemptors = preemptors
+        self._last: tuple[str, tuple[PodInfo, ...]] | None = None
+
+    def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:  # noqa: ARG002
+        """Keep node and victims."""
+        self._last = node_name, tuple(victims)
+
+    def preemptors(self) -> Container[str]:
+        """Return the uids of pods whose victims are still to go."""
+        return self._preemptors()
+
+    def taken(self) -> tuple[str, tuple[PodInfo, ...]] | None:
+        """Return node and victims of the last preemption, and drop them."""
+        last, self._last = self._last, None
+        return last
+
+
+class DryRun:
+    """The profiles of a configuration, on a cluster that the caller fills and changes."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        config: SchedulerConfiguration,
+        gates: FeatureGates,
+        *,
+        registry: Registry = IN_TREE,
+        seed: int = 0,
+        preemptors: Callable[[], Container[str]] = tuple,
+        metrics: Metrics | None = None,
+    ) -> None:
+        """Make one; the same `seed` gives the same placements.
+
+        `preemptors` returns the uids of pods whose victims are still to go. Raises ConfigError if
+        the configuration cannot be used.
+        """
+        self.cluster = cluster
+        self.evictor = DryRunEvictor(preemptors)
+        self._gates = gates
+        self._metrics = metrics
+        #: by scheduler name; always the same mapping, with the profiles in use
+        self.frameworks: dict[str, Framework] = {}
+        self.restart(seed)
+        self.configure(config, registry)
+
+    def configure(self, config: SchedulerConfiguration, registry: Registry) -> None:
+        """Decide by a configuration, and with the plugins of a registry, from now on."""
+        frameworks = {
+            profile.scheduler_name: build_framework(
+                profile,
+                registry=registry,
+                gates=self._gates,
+                cluster=self.cluster,
+                evictor=self.evictor,
+                percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+                metrics=self._metrics,
+            )
+            for profile in config.profiles
+        }
+        self.frameworks.clear()
+        self.frameworks.update(frameworks)
+        count = len(config.extenders)
+        #: what is not taken into account, one line each
+        self.notes = [f"{count} extenders of the configuration are not asked"] if count else []
+
+    def restart(self, seed: int) -> None:
+        """Settle ties between equally good nodes anew, by a seed."""
+        self.cycle = SchedulingCycle(self.cluster, seed=seed)
+
+    def framework_of(self, scheduler_name: str) -> Framework:
+        """Return a profile; the first one stands in for a scheduler that has none."""
+        found = self.frameworks.get(scheduler_name)
+        return next(iter(self.frameworks.values())) if found is None else found
+
+    def decide(self, framework: Framework, pod: PodInfo) -> tuple[Decision, tuple[PodInfo, ...]]:
+        """Return the decision about a pod, and the pods that it would evict."""
+        self.evictor.taken()
+        decision = self.cycle.schedule(framework, pod)
+        return decision, self.victims()
+
+    def victims(self) -> tuple[PodInfo, ...]:
+        """Return the victims of the last preemption, and drop them."""
+        evicted = self.evictor.taken()
+        return () if evicted is None else evicted[1]

@@ -1,0 +1,157 @@
+"""What the configuration decides: profiles, extenders, and the rules of the queue.
+
+All of it is made by `configure`, so that another configuration can take the place of this one
+between two cycles, while the state stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+from kubesched.api.core import Pod
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.config.features import FeatureGates
+from kubesched.config.profiles import Profile
+from kubesched.config.types import SchedulerConfiguration
+from kubesched.framework.building import build_framework
+from kubesched.framework.observing import Observer
+from kubesched.framework.registry import Evictor, Registry
+from kubesched.framework.runtime import Framework
+from kubesched.framework.waiting import WaitingPods
+from kubesched.queue.backoff import Backoff
+from kubesched.queue.hints import Registrations
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.scheduling_queue import IsHeld
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.scheduler.extended_cycle import EXTENDER, ExtendedCycle
+from kubesched.scheduler.extenders import BindingExtenders
+from kubesched.scheduler.observed_extenders import ObservedExtenders
+from kubesched.scheduler.outside import Outside
+
+#: A turn of the loop takes less than a millisecond; after this long, something is wrong.
+PROGRESS_LIMIT_S = 10.0
+
+
+class Profiles:
+    """The profiles and extenders of the configuration in use."""
+
+    def __init__(
+        self,
+        config: SchedulerConfiguration,
+        gates: FeatureGates,
+        outside: Outside,
+        *,
+        registry: Registry,
+        cluster: Cluster,
+        cycle: SchedulingCycle,
+        evictor: Evictor,
+        waiting: WaitingPods,
+    ) -> None:
+        self._gates = gates
+        self._outside = outside
+        self._registry = registry
+        self._cluster = cluster
+        self._cycle = cycle
+        self._evictor = evictor
+        self._waiting = waiting
+        #: by scheduler name; always the same mapping, with the profiles in use
+        self.frameworks: dict[str, Framework] = {}
+        self.configure(config)
+
+    def configure(self, config: SchedulerConfiguration) -> None:
+        """Go by a configuration from now on.
+
+        Raises ConfigError, and changes nothing, if it cannot be used.
+        """
+        frameworks = {
+            profile.scheduler_name: self._make_framework(profile, config)
+            for profile in config.profiles
+        }
+        extenders = self._outside.make_extenders(config)
+        self.frameworks.clear()
+        self.frameworks.update(frameworks)
+        self._config = config
+        #: they may bind instead of the profile's plugins; None if there are none
+        self.extenders: BindingExtenders | None = extenders
+        #: takes the place of the scheduling cycle if there are extenders to ask
+        self.extended_cycle: ExtendedCycle | None = None
+        if extenders is not None:
+            observed = ObservedExtenders(extenders, self._outside.observer)
+            self.extended_cycle = ExtendedCycle(self._cycle, self._cluster, observed)
+
+    def _make_framework(self, profile: Profile, config: SchedulerConfiguration) -> Framework:
+        outside, metrics = self._outside, self._outside.metrics
+        failures = metrics.volume_scheduling_stage_error
+        return build_framework(
+            profile,
+            registry=self._registry,
+            gates=self._gates,
+            cluster=self._cluster,
+            binder=outside.api_calls,
+            evictor=self._evictor,
+            waiting=self._waiting,
+            volume_writer=outside.volume_writer,
+            on_volume_stage_failure=lambda stage: failures.labels(stage).inc(),
+            percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
+            metrics=metrics,
+            observer=Observer(metrics, profile.scheduler_name, timer=outside.clock.monotonic),
+        )
+
+    def get(self, pod: Pod) -> Framework | None:
+        """Return the profile that is to schedule a pod, None if it is not ours."""
+        return self.frameworks.get(pod.spec.scheduler_name)
+
+    @property
+    def turn_limit_s(self) -> float:
+        """How long a turn of the loop may take, which may have to wait for extenders."""
+        timeouts_s = (each.http_timeout.seconds for each in self._config.extenders)
+        return PROGRESS_LIMIT_S + 2 * sum(timeouts_s)
+
+    # --- the rules of the queue -------------------------------------------------------------
+
+    @property
+    def sort_key(self) -> Callable[[QueuedPod], tuple[float, ...]]:
+        """Returns what active pods are ordered by."""
+        # All profiles have the same QueueSort plugin: there is one queue.
+        first = next(iter(self.frameworks.values()))
+        return first.plugins.queue_sort[0].sort_key
+
+    @property
+    def registrations(self) -> Mapping[str, Mapping[str, Registrations]]:
+        """By scheduler name and plugin, which events may help pods that the plugin rejected."""
+        # Extenders do not say what might help, so anything may.
+        always: dict[str, Registrations] = {} if self.extenders is None else {EXTENDER: None}
+        return {
+            name: {**framework.plugins.registrations(), **always}
+            for name, framework in self.frameworks.items()
+        }
+
+    @property
+    def backoff(self) -> Backoff:
+        """How long pods wait that could not be scheduled."""
+        return Backoff(
+            initial_s=self._config.pod_initial_backoff_seconds,
+            max_s=self._config.pod_max_backoff_seconds,
+        )
+
+    def gate(self, pod: QueuedPod) -> str:
+        """Return the plugin that keeps a pod out of the queue, "" if none does."""
+        framework = self.get(pod.info.pod)
+        # A pod whose profile went while it was in flight is let go when its turn comes.
+        return "" if framework is None else framework.gate(pod.info, pod.gated_by).plugin
+
+    def holding(self) -> IsHeld:
+        """Return what tells, for one event, whether a gated pod is kept out as before."""
+        known: dict[tuple[str, str], Callable[[PodInfo], bool]] = {}
+
+        def is_held(pod: QueuedPod) -> bool:
+            key = pod.info.pod.spec.scheduler_name, pod.gated_by
+            held = known.get(key)
+            if held is None:
+                framework = self.frameworks.get(key[0])
+                held = (lambda _: False) if framework is None else framework.holding(key[1])
+                known[key] = held
+            return held(pod.info)
+
+        return is_held
