@@ -185,6 +185,7 @@ class Life:
             (self.put_capacity, 1),
             (self.put_class, 1),
             (self.schedule, 12),
+            (self.try_out, 4),
             (self.look_at_the_page, 2),
             (self.views.validate, 2),
         ]
@@ -315,12 +316,28 @@ class Life:
         behind = {type(view).__name__ for view in alive if view.is_known and _is_behind(view)}
         return self._one_of(sorted(behind)) if behind and self._coin() else ""
 
-    def schedule(self) -> None:
+    def schedule(self, *, place: bool = True) -> None:
         made = self._pod([0, 5, 10]) if self.random.random() < 0.6 else self._preempting()
         with self.views.fails(self._failing_one()):
             decision = self.cycle.schedule(self.lab.framework, self.lab.pending(made))
-            if decision.node_name:
+            if decision.node_name and place:
                 self.put_pod(made, decision.node_name)
+
+    def try_out(self) -> None:
+        """Let things be otherwise for a while, in which views may be asked."""
+        with self.cluster.transaction() as tx:
+            for _ in range(self.random.randrange(1, 4)):
+                if self._coin():
+                    zone = f"new-{self._version()}"
+                    tx.put_node(self._node(self._one_of(NODES), zone=zone, cpu="3"))
+                elif self._coin() and self.placed:
+                    tx.remove(self._one_of(self.placed))
+                else:
+                    tx.place(self.lab.pending(self._pod([0, 5])), self._one_of(NODES))
+            if self._coin():
+                self.schedule(place=False)
+            if self._coin():
+                self.views.validate()
 
     def look_at_the_page(self) -> None:
         with self.views.fails(self._one_of(["", "NodeColumns"])):

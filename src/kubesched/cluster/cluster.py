@@ -28,6 +28,7 @@ from kubesched.cluster.nominated_rows import NominatedRows
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodCompiler, PodInfo, RequestRules
 from kubesched.cluster.storage import Storage
+from kubesched.cluster.transaction import Transaction
 from kubesched.cluster.workloads import Workloads
 from kubesched.errors import InvariantError, require
 
@@ -108,8 +109,7 @@ class Cluster:
     def remove_pod(self, uid: str) -> None:
         """Remove a pod, if it is on a node."""
         if uid in self._placed:
-            self._assumed.discard(uid)
-            self._take_off(uid)
+            self.suppose_off(uid)
 
     def pod(self, uid: str) -> PodInfo | None:
         """Return a pod that is on a node or assumed to be."""
@@ -135,14 +135,30 @@ class Cluster:
         """The number of pods that we placed and have not seen bound."""
         return len(self._assumed)
 
+    # --- what if ----------------------------------------------------------------------------
+
+    def transaction(self) -> Transaction:
+        """Return a context in which changes are made that are undone at its end."""
+        return Transaction(self)
+
+    def suppose_on(self, pod: PodInfo, node_name: str, *, is_assumed: bool = True) -> None:
+        """Count a pod on a node, in a transaction: it is no decision, and not recorded as one."""
+        if pod.uid in self._placed:
+            raise InvariantError(f"pod {pod.full_name} is on a node and cannot be assumed")
+        self._put_on(pod, node_name)
+        if is_assumed:
+            self._assumed.add(pod.uid)
+
+    def suppose_off(self, uid: str) -> None:
+        """Stop counting a pod on its node, in a transaction."""
+        self._assumed.discard(uid)
+        self._take_off(uid)
+
     # --- decisions --------------------------------------------------------------------------
 
     def assume(self, pod: PodInfo, node_name: str) -> None:
         """Count a pod on the node chosen for it."""
-        if pod.uid in self._placed:
-            raise InvariantError(f"pod {pod.full_name} is on a node and cannot be assumed")
-        self._put_on(pod, node_name)
-        self._assumed.add(pod.uid)
+        self.suppose_on(pod, node_name)
 
     def is_assumed(self, uid: str) -> bool:
         """Tell whether a pod was placed by us and not yet seen bound."""
@@ -151,8 +167,7 @@ class Cluster:
     def forget(self, uid: str) -> None:
         """Take an assumption back; does nothing for a pod that was seen bound meanwhile."""
         if uid in self._assumed:
-            self._assumed.discard(uid)
-            self._take_off(uid)
+            self.suppose_off(uid)
 
     # --- both -------------------------------------------------------------------------------
 

@@ -43,28 +43,43 @@ FEW_ROWS: Final = 2
 class Log(Generic[K]):
     """A bounded, append-only list of the keys that changed."""
 
-    __slots__ = ("_keys", "_length", "_start", "paused", "position")
+    __slots__ = ("_end", "_keys", "_length", "_start", "position")
 
     def __init__(self, length: int = LOG_LENGTH) -> None:
         self._keys: list[K] = []
         self._length = length
-        #: position of the first key that is still remembered
-        self._start = 0
-        #: the position after the newest change
+        #: position of the first key that is still remembered, and after the last one
+        self._start = self._end = 0
+        #: the position after the newest change that was not rolled back
         self.position = 0
-        #: set while changes are tried out that will be undone
-        self.paused = False
 
     def record(self, key: K) -> None:
         """Append a key."""
-        if self.paused:
-            return
         self._keys.append(key)
-        self.position += 1
+        self._end += 1
+        self.position = self._end
         if len(self._keys) > self._length:
             dropped = self._length // 2
             del self._keys[:dropped]
             self._start += dropped
+
+    def roll_back(self, position: int) -> None:
+        """Make a position the current one again, since all changes after it are undone.
+
+        A reader that stopped there sees that nothing changed. One that has read later changes sees
+        their keys once more. Positions are never given twice, which tells the two apart.
+        """
+        if position == self.position:
+            return
+        undone = self.since(position)
+        if undone is None:
+            # What was undone is forgotten: every reader has to look at everything again.
+            self._keys = []
+            self.position = self._start = self._end = self._end + 1
+            return
+        for key in undone:
+            self.record(key)
+        self.position = position
 
     def since(self, position: int) -> list[K] | None:
         """Return the distinct keys recorded since `position`; None if the log forgot some."""

@@ -47,6 +47,16 @@ class NodeOrder:
             if not self._zones[zone]:
                 del self._zones[zone]
 
+    def saved(self) -> dict[Zone, dict[int, None]]:
+        """Return the order, to be restored later."""
+        return {zone: dict(rows) for zone, rows in self._zones.items()}
+
+    def restore(self, saved: dict[Zone, dict[int, None]]) -> None:
+        """Go back to an order of the same rows."""
+        self._zones = saved
+        self._zone_of = {row: zone for zone, rows in saved.items() for row in rows}
+        self._order = None
+
     def rows(self) -> IndexArray:
         """Return all rows in order."""
         if self._order is None:

@@ -142,7 +142,7 @@ class NodeTable:
         self._set_labels(row, node.metadata.labels or {})
         self.images.replace(row, old, node)
         self.order.place(row, node)
-        self._record_node_change(row)
+        self.record_node_change(row)
         return row
 
     def remove_node(self, node_name: str) -> list[PodInfo]:
@@ -154,10 +154,13 @@ class NodeTable:
         self.images.replace(row, self.nodes[row], None)
         self.order.remove(row)
         self.nodes[row] = None
-        self.valid[row] = False
+        self.valid[row] = self.unschedulable[row] = False
+        # Rows without a node are evaluated along with others, and always look the same.
+        self.allocatable[:, row] = self.allowed_pods[row] = 0
+        self.taint_ids[row] = self.feature_ids[row] = 0
         self._set_labels(row, {})
         self._free.append(row)
-        self._record_node_change(row)
+        self.record_node_change(row)
         return pods
 
     # --- pods -------------------------------------------------------------------------------
@@ -192,36 +195,13 @@ class NodeTable:
         self.row_changes.record(row)
 
     @contextmanager
-    def trial(self, row: int) -> Iterator[None]:
-        """Let pods be added to and removed from a row for a while; nobody is told.
-
-        Afterwards the row has the pods it had, in the order in which it had them.
-        """
-        before = dict(self.pods[row])
-        was_paused, self.row_changes.paused = self.row_changes.paused, True
-        try:
-            yield
-        finally:
-            for pod in [each for uid, each in self.pods[row].items() if uid not in before]:
-                self.remove_pod(row, pod)
-            for uid, pod in before.items():
-                if uid not in self.pods[row]:
-                    self.add_pod(row, pod)
-            self.pods[row] = before
-            if not was_paused:
-                self.ports.stop_supposing(row)
-            self.row_changes.paused = was_paused
-
-    @contextmanager
     def supposing(self, row: int) -> Iterator[None]:
         """Let the sums of a row be others for a while: what its pods request, how many they are."""
         requested, pod_count = self.requested[:, row].copy(), self.pod_count.item(row)
-        was_paused, self.row_changes.paused = self.row_changes.paused, True
         try:
             yield
         finally:
             self.requested[:, row], self.pod_count[row] = requested, pod_count
-            self.row_changes.paused = was_paused
 
     def suppose_more(self, row: int, requests: Requests, sign: int) -> None:
         """Add what a pod requests to the sums of a row, or take it away, while `supposing`."""
@@ -229,11 +209,6 @@ class NodeTable:
         for number, amount in requests.pairs:
             self.requested[number, row] += sign * amount
         self.pod_count[row] += sign
-
-    @property
-    def in_trial(self) -> bool:
-        """Whether some row has other pods for a while, of which the logs say nothing."""
-        return self.row_changes.paused
 
     def swap_pod(self, row: int, pod: PodInfo) -> None:
         """Give a pod its new version, which takes and means the same on its row."""
@@ -277,7 +252,7 @@ class NodeTable:
         return domains
 
     def float_resource(self, number: int, *, non_zero: bool = False) -> FloatResource:
-        """Return a resource in floats, as it is now; not while rows are tried out."""
+        """Return a resource in floats, as it is now."""
         found = self._floats.get((number, non_zero))
         if found is None:
             found = self._floats[number, non_zero] = FloatResource(self, number, non_zero=non_zero)
@@ -312,7 +287,8 @@ class NodeTable:
             for pod in pods.values():
                 self.requested[number, row] += pod.requests.amounts.get(name, 0)
 
-    def _record_node_change(self, row: int) -> None:
+    def record_node_change(self, row: int) -> None:
+        """Record that the node of a row changed."""
         self.node_changes.record(row)
         self.row_changes.record(row)
 

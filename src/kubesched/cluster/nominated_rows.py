@@ -79,7 +79,8 @@ class NominatedRequests(View):
 
     def update(self, rows: list[int], names: list[str]) -> bool:
         """Sum up nodes whose nominations changed, or where a nominated pod may have come."""
-        on_rows = (self._table.name_at(row) for row in rows)
+        nodes = (self._table.nodes[row] for row in rows)
+        on_rows = (node.metadata.name for node in nodes if node is not None)
         for name in {*names, *(name for name in on_rows if self._nominator.has_pods_on(name))}:
             self._sum(name)
         return True

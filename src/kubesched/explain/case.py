@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cached_property
 from typing import Final, Literal
 
@@ -111,13 +111,13 @@ class Case:
     @contextmanager
     def applied(self, proposal: Proposal) -> Iterator[None]:
         """Let the cluster be as a proposal says, for a while."""
-        cluster = self.world.cluster
-        with ExitStack() as undo:
-            undo.enter_context(self.world.without_pods(proposal.evict))
-            undo.enter_context(self.world.with_nodes(proposal.nodes))
+        with self.world.cluster.transaction() as tx:
+            for info in proposal.evict:
+                tx.remove(info.uid)
+            for node in proposal.nodes:
+                tx.put_node(node)
             for pod in proposal.arriving:
-                cluster.put_pod(pod)
-                undo.callback(cluster.remove_pod, pod.metadata.uid)
+                tx.add(pod)
             yield
 
     def outcome(self, proposal: Proposal) -> IndexArray:

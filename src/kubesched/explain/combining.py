@@ -91,7 +91,9 @@ def _on_row(case: Case, row: int) -> Proposal | None:
 
 
 def _rejection(case: Case, pod: Pod, row: int, node: Node | None) -> Status | None:
-    with case.world.with_nodes(() if node is None else (node,)):
+    with case.world.cluster.transaction() as tx:
+        if node is not None:
+            tx.put_node(node)
         return case.first_rejection(pod, row)
 
 

@@ -68,8 +68,8 @@ def find_pod(world: World, namespace: str, name: str) -> Pod:
 def explain(world: World, pod: Pod, options: Options = Options()) -> Explanation:  # noqa: B008 (immutable)
     """Explain a pod: one that waits, one that has a node, or one that does not exist yet."""
     framework = _framework(world, pod, options)
-    placed = world.cluster.pod(pod.metadata.uid)
-    with world.without_pods([] if placed is None else [placed]):
+    with world.cluster.transaction() as tx:
+        tx.remove(pod.metadata.uid)
         found = _Explaining(world, framework, pod, options).explanation()
     return replace(found, current_node=pod.spec.node_name, notes=(*world.notes, *found.notes))
 

@@ -77,7 +77,9 @@ def _needed(case: Case, victims: tuple[PodInfo, ...]) -> tuple[PodInfo, ...]:
         return victims
     for victim in victims:
         rest = tuple(each for each in victims if each.uid != victim.uid)
-        with case.world.without_pods(rest):
+        with case.world.cluster.transaction() as tx:
+            for each in rest:
+                tx.remove(each.uid)
             if len(case.feasible()):
                 victims = rest
     return victims

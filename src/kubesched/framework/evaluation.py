@@ -373,7 +373,7 @@ class Evaluator:
         A failure does not end the attempt: it is met again if the row is looked at with the others.
         """
         try:
-            return self._number_on(state, pod, row)
+            return self.number_on(state, pod, row)
         except AttemptError as failed:
             _log.error(
                 "Evaluation failed on nominated node",
@@ -409,10 +409,11 @@ class Evaluator:
             row = table.row_of(node_name)
             if row is None or not matters[row]:
                 continue
-            with table.trial(row):
+            with self._cluster.transaction() as tx:
                 for other in others:
                     if other.uid not in table.pods[row]:
-                        table.add_pod(row, other)
+                        tx.remove(other.uid)
+                        tx.place(other, node_name)
                 numbers[row] = self._evaluate_fully(state, pod, NodeRows.one(table, row))[0]
         return numbers[nodes.rows]
 
@@ -473,7 +474,11 @@ class Evaluator:
                 np.copyto(result, numbers, where=numbers > 0)
         return result
 
-    def _number_on(self, state: CycleState, pod: PodInfo, row: int) -> int:
+    def number_on(self, state: CycleState, pod: PodInfo, row: int) -> int:
+        """Return the number of a row's first rejection as things are, 0 for none.
+
+        Past all caches. Raises AttemptError if a plugin reports an error.
+        """
         nodes = NodeRows.one(self._table, row)
         result = self._evaluate_fully(state, pod, nodes)
         if len(self._cluster.nominator):
@@ -522,7 +527,7 @@ class Evaluator:
 
         Raises AttemptError if a plugin reports an error.
         """
-        number = self._number_on(state, pod, row)
+        number = self.number_on(state, pod, row)
         return self.book.statuses[number] if number else None
 
     def is_row_local(self, state: CycleState) -> bool:

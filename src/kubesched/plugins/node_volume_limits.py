@@ -118,12 +118,7 @@ class NodeVolumeLimits(PreFilter, Filter):
         new = state.get(self.name)
         if not isinstance(new, NewVolumes):
             return ALL_PASS
-        if self._table.in_trial:
-            return self._filter_one_by_one(new, nodes)
         self.attached.refresh()
-        return self._filter_together(new, nodes)
-
-    def _filter_together(self, new: NewVolumes, nodes: NodeRows) -> Verdict:
         verdicts = self._impossible(new, nodes)
         if not isinstance(new.with_csi_node, Status) and new.with_csi_node:
             verdicts += self._unreadable(nodes)
@@ -194,31 +189,6 @@ class NodeVolumeLimits(PreFilter, Filter):
         found = self._storage.drivers.get(driver)
         return found is not None and bool(found.spec.prevent_pod_scheduling_if_missing)
 
-    # --- rows with pods that are only supposed to be there ------------------------------------
-
-    def _filter_one_by_one(self, new: NewVolumes, nodes: NodeRows) -> Verdict:
-        verdicts = []
-        for row in nodes.row_numbers().tolist():
-            status = self._status_at(new, row)
-            if status is not None:
-                verdicts.append(reject(nodes.among({row}), status))
-        return first_of(*verdicts)
-
-    def _status_at(self, new: NewVolumes, row: int) -> Status | None:
-        csi_node = self._csi_node(row)
-        volumes = new.without if csi_node is None else new.with_csi_node
-        if isinstance(volumes, Status):
-            return volumes
-        for driver in sorted({each.driver for each in volumes}) if self._need_drivers else ():
-            if self._is_needed(driver) and not _has_driver(csi_node, driver):
-                return _not_installed(driver)
-        if not volumes or not limits_of(csi_node):
-            return None
-        there = self.attached.at(row)
-        if there.error:
-            return error(there.error)
-        return TOO_MANY if self._is_too_many(volumes, there, row) else None
-
     def _csi_node(self, row: int) -> CSINode | None:
         node = self._table.nodes[row]
         return None if node is None else self._storage.csi_nodes.get(node.metadata.name)
@@ -236,10 +206,6 @@ def _elements(rows: Collection[int], nodes: NodeRows) -> list[int]:
         first, end = nodes.rows.start, nodes.rows.stop
         return sorted(row - first for row in rows if first <= row < end)
     return [element for element, row in enumerate(nodes.rows.tolist()) if row in rows]
-
-
-def _has_driver(csi_node: CSINode | None, driver: str) -> bool:
-    return csi_node is not None and any(each.name == driver for each in csi_node.spec.drivers)
 
 
 def _not_installed(driver: str) -> Status:

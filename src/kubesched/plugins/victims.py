@@ -6,30 +6,31 @@ victims. Pods whose eviction would overdraw a disruption budget come back before
 
 Where only row-local filters have a say, all nodes are looked at together: everything is taken away
 from all of them in one subtraction, and the k-th pod comes back to all of them in one addition.
-Where pods on other nodes matter too, each node is tried out by itself.
+Where pods on other nodes matter too, each node has a transaction of its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Protocol
 
 import numpy as np
 
-from kubesched.cluster.arrays import IndexArray, Int64Array
+from kubesched.cluster.arrays import IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.shape import Shape
+from kubesched.cluster.transaction import Transaction
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
+from kubesched.framework.plan import ShapePlan
 from kubesched.framework.status import error, unresolvable
 from kubesched.plugins.verdicts import Candidate, Found, Verdict, Verdicts, importance
 
-#: Up to so many rows are tried one after the other.
-FEW = 2
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
 
@@ -109,14 +110,12 @@ class _Search:
         pod: PodInfo,
         lower: PreemptableRequests,
     ) -> None:
+        self._cluster = cluster
         self._table = cluster.table
-        self._budgets = cluster.budgets
         self._evaluator = evaluator
         self._state = state
         self._pod = pod
         self._lower = lower
-        self._nominated = cluster.nominated_rows
-        self._plan = evaluator.plans.plan(pod.shape.row_shape)
 
     def look_at(self, rows: IndexArray, *, together: bool) -> Iterator[tuple[int, Verdict]]:
         """Find out about rows; together only where pods on other rows make no difference."""
@@ -124,109 +123,39 @@ class _Search:
         yield from ((row, NO_VICTIMS) for row in rows[~has_victims].tolist())
         rows = rows[has_victims]
         if together:
-            yield from self._try_together(rows)
-        else:
-            yield from ((row, self._try_out(row)) for row in rows.tolist())
-
-    # --- one row by itself ------------------------------------------------------------------
-
-    def _try_out(self, row: int) -> Verdict:
-        with self._table.trial(row):
-            victims = self._lower_pods(row)
-            for victim in victims:
-                self._take_off(row, victim)
-            refusal = self._evaluator.status_on(self._state, self._pod, row)
-            if refusal is not None:
-                return refusal
-            overdrawing, others = self._budgets.split(victims)
-            lost = []
-            for victim in (*overdrawing, *others):
-                self._put_back(row, victim)
-                if self._evaluator.status_on(self._state, self._pod, row) is not None:
-                    self._take_off(row, victim)
-                    lost.append(victim)
-        return self._verdict(row, lost, overdrawing)
-
-    def _take_off(self, row: int, victim: PodInfo) -> None:
-        self._table.remove_pod(row, victim)
-        self._table.ports.suppose_free(row, victim.shape.host_ports)
-
-    def _put_back(self, row: int, victim: PodInfo) -> None:
-        self._table.add_pod(row, victim)
-        self._table.ports.suppose_taken(row, victim.shape.host_ports)
-
-    # --- many rows together -----------------------------------------------------------------
-
-    def _try_together(self, rows: IndexArray) -> Iterator[tuple[int, Verdict]]:
-        if len(rows) <= FEW:
-            yield from ((row, self._try_in_numbers(row)) for row in rows.tolist())
+            plan = self._evaluator.plans.plan(self._pod.shape.row_shape)
+            yield from self._try(rows, SumsTrial(self._cluster, plan, self._pod, rows, self._lower))
             return
-        # Room that is promised to others must be left to them; whoever fits beside them fits
-        # without them, too.
-        requested, pod_count = self._nominated.reserved_on(rows, self._pod)
-        requested += self._table.requested[:, rows] - self._lower.requested[:, rows]
-        pod_count += self._table.pod_count[rows] - self._lower.pod_count[rows]
-        refused = self._refused(rows, requested, pod_count)
-        for element in np.flatnonzero(refused).tolist():
-            yield int(rows[element]), self._evaluator.book.statuses[refused[element]]
-        fitting = refused == 0
-        rows, requested, pod_count = rows[fitting], requested[:, fitting], pod_count[fitting]
-        if not len(rows):
-            return
-        splits = [self._budgets.split(self._lower_pods(row)) for row in rows.tolist()]
-        orders = [[*overdrawing, *others] for overdrawing, others in splits]
-        lost: list[list[PodInfo]] = [[] for _ in orders]
-        for turn in range(max(map(len, orders))):
-            back = [order[turn] if turn < len(order) else None for order in orders]
-            added = self._requests_of(back)
-            with_them = requested + added
-            counts = pod_count + np.array([each is not None for each in back])
-            stays_out = self._refused(rows, with_them, counts) > 0
-            requested = np.where(stays_out, requested, with_them)
-            pod_count = np.where(stays_out, pod_count, counts)
-            for element in np.flatnonzero(stays_out).tolist():
-                victim = back[element]
-                if victim is not None:
-                    lost[element].append(victim)
-        for row, victims, (overdrawing, _) in zip(rows.tolist(), lost, splits, strict=True):
-            yield row, self._verdict(row, victims, overdrawing)
+        for element, row in enumerate(rows.tolist()):
+            with self._cluster.transaction() as tx:
+                trial = TransactionTrial(tx, self._table.name_at(row), self._rejection_on(row))
+                found = list(self._try(rows[element : element + 1], trial))
+            yield from found
 
-    def _try_in_numbers(self, row: int) -> Verdict:
-        """Find the same for one row: to it arrays of one element would cost as much as to many."""
-        table, lower, only = self._table, self._lower, np.array([row], dtype=np.intp)
-        requested, pod_count = self._nominated.reserved_on(only, self._pod)
-        reject = self._plan.rejection_of
-        with table.supposing(row):
-            table.requested[:, row] += requested[:, 0] - lower.requested[:, row]
-            table.pod_count[row] += pod_count[0] - lower.pod_count[row]
-            refused = reject(row)
-            if refused:
-                return self._evaluator.book.statuses[refused]
-            overdrawing, others = self._budgets.split(self._lower_pods(row))
-            lost = []
-            for victim in (*overdrawing, *others):
-                table.suppose_more(row, victim.requests, 1)
-                if reject(row):
-                    table.suppose_more(row, victim.requests, -1)
-                    lost.append(victim)
-        return self._verdict(row, lost, overdrawing)
+    def _rejection_on(self, row: int) -> Callable[[], int]:
+        def number() -> int:
+            return self._evaluator.number_on(self._state, self._pod, row)
 
-    def _refused(
-        self, rows: IndexArray, requested: Int64Array, pod_count: Int64Array
-    ) -> IndexArray:
-        nodes = SupposedRows(self._table, rows, requested=requested, pod_count=pod_count)
-        return self._plan.rejections_of(nodes).astype(np.intp)
+        return number
 
-    def _requests_of(self, pods: Iterable[PodInfo | None]) -> Int64Array:
-        pods = list(pods)
-        result = np.zeros((len(self._table.resources), len(pods)), dtype=np.int64)
-        for element, pod in enumerate(pods):
-            if pod is not None:
-                pod.requests.resolve(self._table.resources)
-                result[pod.requests.numbers, element] = pod.requests.vector
-        return result
-
-    # --- both -------------------------------------------------------------------------------
+    def _try(self, rows: IndexArray, trial: Trial) -> Iterator[tuple[int, Verdict]]:
+        """Remove all pods of lower priority; where the pod fits, let them come back in turn."""
+        preemptable = [self._lower_pods(row) for row in rows.tolist()]
+        rejections = trial.evict(preemptable)
+        for row, number in zip(rows.tolist(), rejections.tolist(), strict=True):
+            if number:
+                yield row, self._evaluator.book.statuses[number]
+        fitting = np.flatnonzero(rejections == 0).tolist()
+        splits = {each: self._cluster.budgets.split(preemptable[each]) for each in fitting}
+        orders = {each: [*overdrawing, *others] for each, (overdrawing, others) in splits.items()}
+        lost: dict[int, list[PodInfo]] = {each: [] for each in fitting}
+        for turn in range(max(map(len, orders.values()), default=0)):
+            back = {each: order[turn] for each, order in orders.items() if turn < len(order)}
+            for element in trial.reprieve(back):
+                lost[element].append(back[element])
+        for element in fitting:
+            row = rows.item(element)
+            yield row, self._verdict(row, lost[element], splits[element][0])
 
     def _lower_pods(self, row: int) -> list[PodInfo]:
         """Return the pods of lower priority on a row, the most important first."""
@@ -241,3 +170,86 @@ class _Search:
         uids = {each.uid for each in overdrawing}
         violations = sum(victim.uid in uids for victim in lost)
         return Candidate(row, tuple(sorted(lost, key=importance)), violations)
+
+
+# --- trials -------------------------------------------------------------------------------------
+
+
+class Trial(Protocol):
+    """Rows as they would be without some pods; an *element* is the number of a row among them."""
+
+    def evict(self, pods: Sequence[Sequence[PodInfo]]) -> Int32Array:
+        """Remove pods from each row; return the number of each row's rejection then, 0 for none."""
+
+    def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
+        """Let a pod come back to each of some rows; return those where it has to stay out."""
+
+
+class SumsTrial:
+    """Many rows at once, where only row-local filters have a say: what counts is sums."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        plan: ShapePlan,
+        pod: PodInfo,
+        rows: IndexArray,
+        lower: PreemptableRequests,
+    ) -> None:
+        self._table = table = cluster.table
+        self._plan = plan
+        self._rows = rows
+        # What is reserved for nominated pods must be left to them; a pod that fits beside them
+        # fits without them, too.
+        requested, pod_count = cluster.nominated_rows.reserved_on(rows, pod)
+        #: without the pods of lower priority
+        self._requested = requested + table.requested[:, rows] - lower.requested[:, rows]
+        self._pod_count = pod_count + table.pod_count[rows] - lower.pod_count[rows]
+
+    def evict(self, pods: Sequence[Sequence[PodInfo]]) -> Int32Array:  # noqa: ARG002 (done)
+        """Run the filters on all rows."""
+        return self._rejections(np.arange(len(self._rows)), self._requested, self._pod_count)
+
+    def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
+        """Add what each pod requests to its row."""
+        elements = np.fromiter(pods, dtype=np.intp, count=len(pods))
+        requested, pod_count = self._requested[:, elements], self._pod_count[elements] + 1
+        for place, pod in enumerate(pods.values()):
+            pod.requests.resolve(self._table.resources)
+            requested[pod.requests.numbers, place] += pod.requests.vector
+        fits = self._rejections(elements, requested, pod_count) == 0
+        self._requested[:, elements[fits]] = requested[:, fits]
+        self._pod_count[elements[fits]] = pod_count[fits]
+        stay_out: list[int] = elements[~fits].tolist()
+        return stay_out
+
+    def _rejections(
+        self, elements: IndexArray, requested: Int64Array, pod_count: Int64Array
+    ) -> Int32Array:
+        rows = self._rows[elements]
+        nodes = SupposedRows(self._table, rows, requested=requested, pod_count=pod_count)
+        return self._plan.rejections_of(nodes)
+
+
+class TransactionTrial:
+    """One row by itself, where pods on other rows matter, too: everything is really changed."""
+
+    def __init__(self, tx: Transaction, node_name: str, rejection: Callable[[], int]) -> None:
+        self._tx = tx
+        self._node_name = node_name
+        self._rejection = rejection
+
+    def evict(self, pods: Sequence[Sequence[PodInfo]]) -> Int32Array:
+        """Remove the pods of the row."""
+        for pod in pods[0]:
+            self._tx.evict(pod)
+        return np.array([self._rejection()], dtype=np.int32)
+
+    def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
+        """Let the pod come back, and take it out again if it has to stay out."""
+        for pod in pods.values():
+            self._tx.reprieve(pod, self._node_name)
+            if self._rejection():
+                self._tx.evict(pod)
+                return list(pods)
+        return []

@@ -7,7 +7,7 @@ that pod would free it, so the other nodes are turned away in a way that lets pr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -100,11 +100,7 @@ class VolumeRestrictions(PreFilter, Filter):
         in_use = sum(uses.is_claim_in_use((namespace, name)) for name in names)
         if not in_use and not pod.volumes.disks:
             return ExclusiveClaims(names, 0, {})
-        counted: dict[int, int] = {}
-        for name in names:
-            for row, count in uses.uses_of_name(name).items():
-                counted[row] = counted.get(row, 0) + count
-        return ExclusiveClaims(names, in_use, counted)
+        return ExclusiveClaims(names, in_use, self._uses(names))
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Turn nodes away where a disk is taken, and all nodes if a claim is."""
@@ -119,17 +115,22 @@ class VolumeRestrictions(PreFilter, Filter):
         return first_of(taken, self._claim_taken(exclusive, nodes))
 
     def _claim_taken(self, exclusive: ExclusiveClaims, nodes: NodeRows) -> Verdict:
-        in_use = np.full(len(nodes), exclusive.in_use, dtype=np.int64)
-        if self._table.in_trial:
-            # Each pod that is supposed to come or go changes the count, even if the claim that it
-            # names is another namespace's. That is how kube-scheduler counts.
-            for element, row in enumerate(nodes.row_numbers().tolist()):
-                in_use[element] += self._uses(exclusive, row) - exclusive.uses.get(row, 0)
-        return reject(in_use > 0, CLAIM_TAKEN)
+        in_use = np.full(self._table.size, exclusive.in_use, dtype=np.int64)
+        # Each pod that has come or gone since PreFilter, in a transaction, changes the count, even
+        # if the claim that it names is another namespace's. That is how kube-scheduler counts.
+        for row, count in self._uses(exclusive.names).items():
+            in_use[row] += count
+        for row, count in exclusive.uses.items():
+            in_use[row] -= count
+        return reject(in_use[nodes.rows] > 0, CLAIM_TAKEN)
 
-    def _uses(self, exclusive: ExclusiveClaims, row: int) -> int:
-        uses = self._table.volume_uses
-        return sum(uses.uses_of_name(name).get(row, 0) for name in exclusive.names)
+    def _uses(self, names: Iterable[str]) -> dict[int, int]:
+        """Return how many pods of each row use claims of some names."""
+        counted: dict[int, int] = {}
+        for name in names:
+            for row, count in self._table.volume_uses.uses_of_name(name).items():
+                counted[row] = counted.get(row, 0) + count
+        return counted
 
     # --- hints ------------------------------------------------------------------------------
 

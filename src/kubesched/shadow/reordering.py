@@ -16,8 +16,7 @@ tried even if they are further away.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 from msgspec import Struct
@@ -124,7 +123,9 @@ class Reordering:
         return any(self._agrees_without(uids, doubt.agrees) for uids in _distinct(left_away))
 
     def _agrees_without(self, uids: Collection[str], agrees: Callable[[], bool]) -> bool:
-        with _without(self._cluster, uids):
+        with self._cluster.transaction() as tx:
+            for uid in uids:
+                tx.remove(uid)
             return agrees()
 
 
@@ -135,19 +136,3 @@ def _endings(uids: list[str]) -> list[list[str]]:
 
 def _distinct(sets: Iterable[Iterable[str]]) -> Iterable[frozenset[str]]:
     return dict.fromkeys(map(frozenset, sets))
-
-
-@contextmanager
-def _without(cluster: Cluster, uids: Collection[str]) -> Iterator[None]:
-    """Take pods off their nodes for a while, those that are on one."""
-    taken = []
-    for uid in uids:
-        pod, node_name = cluster.pod(uid), cluster.node_of(uid)
-        if pod is not None and node_name is not None:
-            taken.append(pod.object_on(node_name))
-            cluster.remove_pod(uid)
-    try:
-        yield
-    finally:
-        for each in taken:
-            cluster.put_pod(each)

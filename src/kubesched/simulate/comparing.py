@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
-
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
+from kubesched.cluster.transaction import Transaction
 from kubesched.errors import ObjectError
 from kubesched.explain.surroundings import like
 from kubesched.simulate.placing import Placer, in_order
@@ -68,10 +67,10 @@ def add_nodes(world: World, count: int, example: str | Node, *, seed: int = 0) -
     name = example.metadata.name
     before, _, used_before = _place_pending(world, seed)
     nodes = [like(example, f"{name}-added-{number}") for number in range(1, count + 1)]
-    with ExitStack() as undo:
-        undo.enter_context(world.with_nodes(nodes))
+    with world.cluster.transaction() as tx:
         for node in nodes:
-            _bring_daemons(world, name, node.metadata.name, undo)
+            tx.put_node(node)
+            _bring_daemons(world, name, node.metadata.name, tx)
         after, left, used_after = _place_pending(world, seed)
     return Addition(
         added=count,
@@ -85,14 +84,13 @@ def add_nodes(world: World, count: int, example: str | Node, *, seed: int = 0) -
     )
 
 
-def _bring_daemons(world: World, example: str, node_name: str, undo: ExitStack) -> None:
+def _bring_daemons(world: World, example: str, node_name: str, tx: Transaction) -> None:
     """Let the pods that every node gets come to a new one, too."""
     for each in world.pods_on(example):
         if is_bound_to_its_node(each.pod):
             uid = f"{each.uid}/{node_name}"
             meta = replace(each.pod.metadata, uid=uid)
-            world.cluster.put_pod(replace(each.object_on(node_name), metadata=meta))
-            undo.callback(world.cluster.remove_pod, uid)
+            tx.add(replace(each.object_on(node_name), metadata=meta))
 
 
 def _place_pending(world: World, seed: int) -> tuple[int, tuple[Left, ...], Utilisation]:

@@ -116,17 +116,12 @@ def _out_of_use(
     world: World, nodes: list[Node], pods: list[PodInfo], *, gone: bool
 ) -> Iterator[None]:
     """Let nodes be gone, or cordoned, without some pods."""
-    cluster = world.cluster
-    if not gone:
-        cordoned = (replace(node, spec=replace(node.spec, unschedulable=True)) for node in nodes)
-        with world.without_pods(pods), world.with_nodes(cordoned):
-            yield
-        return
-    with world.without_pods(pods):
+    with world.cluster.transaction() as tx:
+        for pod in pods:
+            tx.remove(pod.uid)
         for node in nodes:
-            cluster.remove_node(node.metadata.name)
-        try:
-            yield
-        finally:
-            for node in nodes:
-                cluster.put_node(node)
+            if gone:
+                tx.remove_node(node.metadata.name)
+            else:
+                tx.put_node(replace(node, spec=replace(node.spec, unschedulable=True)))
+        yield

@@ -28,15 +28,6 @@ class Outcome(Struct, frozen=True):
     message: str = ""
 
 
-class _Placed(Struct, frozen=True):
-    framework: Framework
-    state: CycleState
-    info: PodInfo
-    node_name: str
-    #: node that it was nominated to before
-    nominated: str | None
-
-
 class Placer:
     """Places pods; the same seed gives the same placements."""
 
@@ -46,7 +37,7 @@ class Placer:
         self._engine = world.engine
         self._seed = seed
         self._engine.restart(seed)
-        self._placed: list[_Placed] = []
+        self._tx = self._cluster.transaction()
 
     def place(self, pod: Pod) -> Outcome:
         """Find a node for a pod, which must have none, and count it there."""
@@ -90,28 +81,20 @@ class Placer:
     def _put(
         self, framework: Framework, state: CycleState, info: PodInfo, node_name: str
     ) -> Outcome:
-        nominator = self._cluster.nominator
-        nominated = nominator.node_of(info.uid)
-        nominator.clear(info.uid)
-        self._cluster.assume(info, node_name)
-        self._placed.append(_Placed(framework, state, info, node_name, nominated))
-        status = framework.reserve(state, info, node_name)
-        if status.ok:
-            return Outcome(node=node_name)
-        self._take_back(self._placed.pop())
-        return Outcome(message=status.message)
+        with self._tx.part() as attempt:
+            attempt.withdraw(info)
+            attempt.place(info, node_name)
+            attempt.on_undo(lambda: framework.unreserve(state, info, node_name))
+            status = framework.reserve(state, info, node_name)
+            if not status.ok:
+                return Outcome(message=status.message)
+            attempt.keep()
+        return Outcome(node=node_name)
 
     def take_all_back(self) -> None:
         """Undo every placement, the last one first, and start anew with the same seed."""
-        while self._placed:
-            self._take_back(self._placed.pop())
+        self._tx.undo()
         self._engine.restart(self._seed)
-
-    def _take_back(self, placed: _Placed) -> None:
-        placed.framework.unreserve(placed.state, placed.info, placed.node_name)
-        self._cluster.forget(placed.info.uid)
-        if placed.nominated is not None:
-            self._cluster.nominator.nominate(placed.info, placed.nominated)
 
 
 def _no_nodes() -> Outcome:

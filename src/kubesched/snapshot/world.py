@@ -8,12 +8,9 @@ A dry run binds and evicts nothing, so a world has no effect on anything else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
-
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.features import FeatureGates
@@ -71,38 +68,6 @@ class World:
         """Return the pods on a node."""
         row = self.table.row_of(node_name)
         return [] if row is None else list(self.table.pods[row].values())
-
-    # --- what if ----------------------------------------------------------------------------
-
-    @contextmanager
-    def without_pods(self, pods: Iterable[PodInfo]) -> Iterator[None]:
-        """Take pods off their nodes for a while."""
-        taken = [(pod, self.cluster.node_of(pod.uid)) for pod in pods]
-        for pod, _ in taken:
-            self.cluster.remove_pod(pod.uid)
-        try:
-            yield
-        finally:
-            for pod, node_name in taken:
-                if node_name is not None:
-                    self.cluster.put_pod(pod.object_on(node_name))
-
-    @contextmanager
-    def with_nodes(self, nodes: Iterable[Node]) -> Iterator[None]:
-        """Let nodes be there, or be as given instead of as they are, for a while."""
-        before: list[tuple[str, Node | None]] = []
-        for node in nodes:
-            row = self.table.row_of(node.metadata.name)
-            before.append((node.metadata.name, None if row is None else self.table.nodes[row]))
-            self.cluster.put_node(node)
-        try:
-            yield
-        finally:
-            for name, old in before:
-                if old is None:
-                    self.cluster.remove_node(name)
-                else:
-                    self.cluster.put_node(old)
 
 
 def is_bound_to_its_node(pod: Pod) -> bool:

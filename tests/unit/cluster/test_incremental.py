@@ -44,13 +44,32 @@ def test_each_reader_gets_what_came_after_its_own_position() -> None:
     assert log.since(late) == ["c"]
 
 
-def test_a_paused_log_records_nothing() -> None:
+def test_changes_that_are_rolled_back_concern_only_readers_that_saw_them() -> None:
     log: Log[int] = Log()
-    log.paused = True
     log.record(1)
-    log.paused = False
-    assert log.position == 0
-    assert log.since(0) == []
+    before = log.position
+    log.record(2)
+    during = log.position
+    log.record(3)
+    log.roll_back(before)
+    assert log.position == before, "a reader that stopped before sees that nothing changed"
+    assert 2 in (log.since(during) or []), "one that read them sees them once more"
+    assert during != log.position
+    log.record(4)
+    assert log.position > during
+    assert {2, 4} <= set(log.since(during) or [])
+    assert 4 in (log.since(before) or [])
+
+
+def test_a_log_that_forgot_what_was_rolled_back_says_so_to_all_readers() -> None:
+    log: Log[int] = Log(length=2)
+    log.record(0)
+    before = log.position
+    for key in range(5):
+        log.record(key)
+    log.roll_back(before)
+    assert log.position != before
+    assert log.since(before) is None
 
 
 def test_a_reader_that_comes_too_late_is_told_so() -> None:

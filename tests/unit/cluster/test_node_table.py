@@ -7,11 +7,10 @@ from typing import Any
 import pytest
 
 from kubesched.cluster import node_table
-from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_table import FIRST_CAPACITY, NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
 from kubesched.errors import InvariantError, QuantityError
-from tests.unit.builders import GI, MI, cluster_of, node, pod
+from tests.unit.builders import GI, cluster_of, node, pod
 
 GPU = "example.com/gpu"
 
@@ -20,18 +19,6 @@ def _row(table: NodeTable, name: str) -> int:
     row = table.row_of(name)
     assert row is not None
     return row
-
-
-def _columns(table: NodeTable) -> dict[str, Any]:
-    """Everything that pods can change in a table, as plain data."""
-    return {
-        "requested": table.requested.tolist(),
-        "non_zero": table.non_zero_requested.tolist(),
-        "pod_count": table.pod_count.tolist(),
-        "pods": [set(pods) for pods in table.pods],
-        "ports": table.ports.snapshot(),
-        "positions": (table.node_changes.position, table.row_changes.position),
-    }
 
 
 # --- rows -------------------------------------------------------------------------------------
@@ -93,13 +80,13 @@ def test_the_table_grows_beyond_its_first_capacity() -> None:
 def test_a_node_that_cannot_be_read_changes_nothing() -> None:
     table = NodeTable()
     table.put_node(node("n1"))
-    before = _columns(table)
+    before = table.requested.tolist(), table.row_changes.position
     with pytest.raises(QuantityError, match="n2"):
         table.put_node(node("n2", cpu="many"))
     with pytest.raises(QuantityError, match="n1"):
         table.put_node(node("n1", resources={GPU: "1.2.3"}))
     assert list(table.names()) == ["n1"]
-    assert _columns(table) == before
+    assert (table.requested.tolist(), table.row_changes.position) == before
     table.validate()
 
 
@@ -162,89 +149,11 @@ def test_a_node_s_change_is_in_both_logs_a_pod_s_change_in_one() -> None:
     assert changed() == ([_row(table, "n1")], [1, 0])
 
 
-# --- pretending -------------------------------------------------------------------------------
-
-
-def _busy_cluster() -> Cluster:
-    return cluster_of(
-        node("n1"),
-        node("n2"),
-        pod("stays", node="n1", cpu="1", memory="1Gi", ports=[80]),
-        pod("goes", node="n1", cpu="500m", ports=[443]),
-        pod("elsewhere", node="n2", cpu="3"),
-    )
-
-
-def test_a_trial_counts_other_pods_for_a_while() -> None:
-    cluster = _busy_cluster()
-    table = cluster.table
-    row = _row(table, "n1")
-    coming = cluster.compiler.pending(pod("comes", cpu="2", memory="300Mi", ports=[8080]))
-    with table.trial(row):
-        table.add_pod(row, coming)
-        table.remove_pod(row, table.pods[row]["goes"])
-        assert table.requested[CPU, row] == 1000 + 2000
-        assert table.requested[MEMORY, row] == GI + 300 * MI
-        assert table.pod_count[row] == 2
-        assert set(table.pods[row]) == {"stays", "comes"}
-        assert {port for _, port in table.ports.snapshot()} == {80, 8080}
-    assert set(table.pods[row]) == {"stays", "goes"}
-
-
-def test_a_trial_restores_everything_and_leaves_no_trace_in_the_logs() -> None:
-    cluster = _busy_cluster()
-    table = cluster.table
-    row = _row(table, "n1")
-    before = _columns(table)
-    with table.trial(row):
-        table.add_pod(row, cluster.compiler.pending(pod("comes", cpu="2", ports=[8080])))
-        table.remove_pod(row, table.pods[row]["stays"])
-        assert _columns(table) != before
-    assert _columns(table) == before
-    assert list(table.pods[row]) == ["stays", "goes"], "in the order in which they came"
-    cluster.validate()
-
-
-def test_a_trial_restores_everything_after_an_exception() -> None:
-    cluster = _busy_cluster()
-    table = cluster.table
-    row = _row(table, "n1")
-    before = _columns(table)
-    coming = cluster.compiler.pending(pod("comes", cpu="2", ports=[8080]))
-
-    def fail_in_a_trial() -> None:
-        with table.trial(row):
-            table.add_pod(row, coming)
-            raise ZeroDivisionError
-
-    with pytest.raises(ZeroDivisionError):
-        fail_in_a_trial()
-    assert _columns(table) == before
-    cluster.put_pod(pod("later", node="n1"))
-    assert table.row_changes.position == before["positions"][1] + 1, "the log is on again"
-
-
 def test_a_pod_cannot_be_added_where_it_is_already() -> None:
     cluster = cluster_of(node("a"), pod("p", node="a", cpu="1"))
     again, table = cluster.compiler.pending(pod("p", cpu="1")), cluster.table
-    with pytest.raises(InvariantError, match="is in row 0 already"), table.trial(0):
+    with pytest.raises(InvariantError, match="is in row 0 already"):
         table.add_pod(0, again)
-    cluster.validate()
-
-
-def test_a_trial_may_take_place_within_another() -> None:
-    cluster = _busy_cluster()
-    table = cluster.table
-    row = _row(table, "n1")
-    before = _columns(table)
-    with table.trial(row):
-        table.remove_pod(row, table.pods[row]["stays"])
-        between = _columns(table)
-        with table.trial(row):
-            table.add_pod(row, cluster.compiler.pending(pod("comes", cpu="2", ports=[8080])))
-            table.remove_pod(row, table.pods[row]["goes"])
-        assert _columns(table) == between
-    assert _columns(table) == before
     cluster.validate()
 
 

@@ -103,9 +103,9 @@ def test_all_rows_at_once_say_what_each_row_says_by_itself(
     for name, others in nominator.nodes_to_leave_room_on(asking).items():
         row = table.row_of(name)
         assert row is not None
-        with table.trial(row):
+        with lab.cluster.transaction() as tx:
             for each in others:
-                table.add_pod(row, each)
+                tx.place(each, name)
             nodes = NodeRows(table, np.array([row], dtype=np.intp))
             number = int(evaluator._evaluate_fully(state, asking, nodes)[0])
         if number:

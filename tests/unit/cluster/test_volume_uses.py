@@ -89,25 +89,6 @@ def test_rows_where_a_disk_is_taken() -> None:
     assert uses.rows_in_conflict(disks_of(gce_disk("x"), aws_disk("d")).disks) == set()
 
 
-def test_what_is_tried_out_shows_and_leaves_no_trace() -> None:
-    cluster = cluster_of(node("n1"), using(pod("p1", node="n1"), "a"))
-    table = cluster.table
-    there = table.pods[0]["p1"]
-    in_trial = [table.in_trial]
-
-    with table.trial(0):
-        in_trial.append(table.in_trial)
-        table.remove_pod(0, there)
-        table.add_pod(0, cluster.compiler.pending(using(pod("p2"), "b")))
-        assert not table.volume_uses.is_claim_in_use(("default", "a"))
-        assert table.volume_uses.is_claim_in_use(("default", "b"))
-
-    assert table.volume_uses.is_claim_in_use(("default", "a"))
-    assert not table.volume_uses.is_claim_in_use(("default", "b"))
-    assert [*in_trial, table.in_trial] == [False, True, False]
-    cluster.validate()
-
-
 def test_a_pod_that_comes_back_with_other_volumes_is_counted_anew() -> None:
     cluster = cluster_of(node("n1"), using(pod("p1", node="n1"), "a"))
     cluster.put_pod(using(pod("p1", node="n1"), "b"))
@@ -156,11 +137,11 @@ class UsesMachine(RuleBasedStateMachine):
         number = table.row_of(f"n{row}")
         if number is None:
             return
-        with table.trial(number):
-            for there in list(table.pods[number].values()):
-                table.remove_pod(number, there)
+        with self.cluster.transaction() as tx:
+            for uid in list(table.pods[number]):
+                tx.remove(uid)
             new = self.cluster.compiler.pending(with_volumes(pod("new"), volume))
-            table.add_pod(number, new)
+            tx.place(new, f"n{row}")
             table.validate()
 
     @invariant()

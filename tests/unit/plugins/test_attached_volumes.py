@@ -187,10 +187,10 @@ class AttachedMachine(RuleBasedStateMachine):
         number = table.row_of(f"n{row}")
         if number is None:
             return
-        self.attached.refresh()
-        with table.trial(number):
-            for there in list(table.pods[number].values()):
-                table.remove_pod(number, there)
+        with self.cluster.transaction() as tx:
+            for uid in list(table.pods[number]):
+                tx.remove(uid)
+            self.somebody_asks()
             assert self.attached.at(number).ids == frozenset()
 
     @rule()

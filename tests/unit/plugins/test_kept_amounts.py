@@ -54,8 +54,8 @@ def test_rows_with_other_pods_are_scored_with_those(name: str) -> None:
     asking = lab.pending(pod("asking", cpu="1", memory="1Gi"))
     with_it = plugin.score(asking.shape, NodeRows.all_of(table)).tolist()
 
-    with table.trial(0):
-        table.remove_pod(0, table.pods[0]["p"])
+    with lab.cluster.transaction() as tx:
+        tx.remove("p")
         assert plugin.score(asking.shape, NodeRows.all_of(table)).tolist() != with_it
     assert plugin.score(asking.shape, NodeRows.all_of(table)).tolist() == with_it
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import numpy as np
-import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import PodStatus
@@ -41,36 +39,6 @@ def test_nominated_pods_keep_their_room() -> None:
     world = world_of(node("n1"), pod("a", nominated="n1"))
 
     assert world.cluster.nominator.node_of("a") == "n1"
-
-
-def test_pods_come_back_after_having_been_away() -> None:
-    placed = pod("a", node="n1", cpu="1")
-    world = world_of(node("n1"), placed)
-    info = world.cluster.pod("a")
-    assert info is not None
-
-    def fail_without_it() -> None:
-        with world.without_pods([info]):
-            assert _requested(world) == {"n1": 0}
-            raise RuntimeError
-
-    with pytest.raises(RuntimeError):
-        fail_without_it()
-
-    assert _requested(world) == {"n1": 1000}
-    world.cluster.validate()
-
-
-def test_nodes_are_as_they_were_after_having_been_otherwise() -> None:
-    world = world_of(node("n1", cpu="4"), pod("a", node="n1", cpu="1"))
-
-    with world.with_nodes([node("n1", cpu="8"), node("n2")]):
-        assert sorted(world.table.names()) == ["n1", "n2"]
-        assert world.table.allocatable[0].max() == 8000
-
-    assert list(world.table.names()) == ["n1"]
-    assert np.array_equal(world.table.allocatable[0, :1], [4000])
-    world.cluster.validate()
 
 
 def test_a_pod_with_a_node_is_compiled_as_one_that_wants_one() -> None:

@@ -1,0 +1,185 @@
+"""What if these pods were here, and those were gone: changes that are undone at the end.
+
+    with cluster.transaction() as tx:
+        tx.remove(victim.uid)
+        tx.place(pod, "node-1")
+        ...                          # everything sees the cluster as it would be
+    # and now as it was before, unless tx.keep() was called
+
+Inside, all changes are real: counts, logs and views follow them as ever. The end undoes them in
+reverse order, restores the order of pods and nodes, and sets the logs back. So a transaction costs
+what it touches, whatever the size of the cluster.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+from kubesched.api.core import Node, Pod
+from kubesched.cluster.incremental import Log
+from kubesched.cluster.pod_info import PodInfo
+
+if TYPE_CHECKING:
+    from kubesched.cluster.cluster import Cluster
+
+
+class Transaction:
+    """Changes to a cluster that are undone at the end, unless they are kept."""
+
+    def __init__(self, cluster: Cluster, parent: Transaction | None = None) -> None:
+        self._cluster = cluster
+        self._parent = parent
+        self._undo: list[Callable[[], None]] = []
+        logs: tuple[Log[Any], ...] = (
+            cluster.table.node_changes,
+            cluster.table.row_changes,
+            cluster.table.version_changes,
+            cluster.nominator.changes,
+        )
+        self._positions = [(log, log.position) for log in logs]
+        self._size = cluster.table.size
+        #: row → its pods in the order in which they were, of rows with other pods now
+        self._pods: dict[int, dict[str, PodInfo]] = {}
+        #: rows whose ports are supposed to be free
+        self._supposed: set[int] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        self.undo()
+
+    def undo(self) -> None:
+        """Let everything be as it was at the beginning."""
+        undo, self._undo = self._undo, []
+        if not undo:
+            return
+        for each in reversed(undo):
+            each()
+        table = self._cluster.table
+        for row, order in self._pods.items():
+            pods = table.pods[row]
+            table.pods[row] = {uid: pods[uid] for uid in order if uid in pods}
+        for row in self._supposed:
+            table.ports.stop_supposing(row)
+        self._pods, self._supposed = {}, set()
+        for log, position in self._positions:
+            log.roll_back(position)
+        # Rows that were added stay, without a node: all views have to know of them.
+        for row in range(self._size, table.size):
+            table.record_node_change(row)
+        self._size = table.size
+
+    def keep(self) -> None:
+        """Let everything stay as it is now, or leave it to the transaction that this is part of."""
+        if self._parent is not None:
+            self._parent._adopt(self)  # noqa: SLF001 (its own class)
+        self._undo, self._pods = [], {}
+
+    def part(self) -> Transaction:
+        """Return a transaction whose changes become part of this one if they are kept."""
+        return Transaction(self._cluster, self)
+
+    def _adopt(self, part: Transaction) -> None:
+        self._undo += part._undo
+        self._supposed |= part._supposed
+        for row, pods in part._pods.items():
+            self._pods.setdefault(row, pods)
+
+    def on_undo(self, call: Callable[[], None]) -> None:
+        """Have something done when the changes made so far are undone, before they are."""
+        self._undo.append(call)
+
+    # --- pods -------------------------------------------------------------------------------
+
+    def add(self, pod: Pod) -> None:
+        """Let a pod come that is on a node, and is not there yet."""
+        cluster, uid = self._cluster, pod.metadata.uid
+        self._save_pods(pod.spec.node_name)
+        cluster.put_pod(pod)
+        self._undo.append(lambda: cluster.remove_pod(uid))
+
+    def withdraw(self, pod: PodInfo) -> None:
+        """Take the nomination of a pod back, if it has one."""
+        nominator = self._cluster.nominator
+        node_name = nominator.node_of(pod.uid)
+        if node_name is not None:
+            nominator.clear(pod.uid)
+            self._undo.append(lambda: nominator.nominate(pod, node_name))
+
+    def place(self, pod: PodInfo, node_name: str) -> None:
+        """Put a pod on a node, where it must not be already."""
+        cluster = self._cluster
+        self._save_pods(node_name)
+        cluster.suppose_on(pod, node_name)
+        self._undo.append(lambda: cluster.suppose_off(pod.uid))
+
+    def remove(self, uid: str) -> None:
+        """Take a pod off its node, if it is on one."""
+        cluster = self._cluster
+        pod, node_name = cluster.pod(uid), cluster.node_of(uid)
+        if pod is None or node_name is None:
+            return
+        self._save_pods(node_name)
+        was_assumed = cluster.is_assumed(uid)
+        cluster.suppose_off(uid)
+        self._undo.append(lambda: cluster.suppose_on(pod, node_name, is_assumed=was_assumed))
+
+    def evict(self, pod: PodInfo) -> None:
+        """Take a pod off its node as preemption does in a dry run: its host ports become free."""
+        row = self._row_of(pod)
+        self.remove(pod.uid)
+        self._supposed.add(row)
+        self._cluster.table.ports.suppose_free(row, pod.shape.host_ports)
+
+    def reprieve(self, pod: PodInfo, node_name: str) -> None:
+        """Put a pod back that was evicted."""
+        self.place(pod, node_name)
+        self._cluster.table.ports.suppose_taken(self._row_of(pod), pod.shape.host_ports)
+
+    def _save_pods(self, node_name: str) -> None:
+        row = self._cluster.table.row_of(node_name)
+        if row is not None and row not in self._pods:
+            self._pods[row] = dict(self._cluster.table.pods[row])
+
+    def _row_of(self, pod: PodInfo) -> int:
+        node_name = self._cluster.node_of(pod.uid)
+        row = None if node_name is None else self._cluster.table.row_of(node_name)
+        if row is None:
+            raise LookupError(f"{pod.full_name} is on no node")
+        return row
+
+    # --- nodes ------------------------------------------------------------------------------
+
+    def put_node(self, node: Node) -> None:
+        """Let a node be there, or be as given instead of as it is."""
+        cluster, name = self._cluster, node.metadata.name
+        row = cluster.table.row_of(name)
+        if row is None:
+            cluster.put_node(node)
+            self._undo.append(lambda: cluster.remove_node(name))
+            return
+        before, order = cluster.table.node_at(row), cluster.table.order.saved()
+
+        def undo() -> None:
+            cluster.put_node(before)
+            cluster.table.order.restore(order)
+
+        cluster.put_node(node)
+        self._undo.append(undo)
+
+    def remove_node(self, node_name: str) -> None:
+        """Let a node be gone, if it is there; its pods are on no node then."""
+        cluster = self._cluster
+        row = cluster.table.row_of(node_name)
+        if row is None:
+            return
+        before, order = cluster.table.node_at(row), cluster.table.order.saved()
+
+        def undo() -> None:
+            cluster.put_node(before)
+            cluster.table.order.restore(order)
+
+        cluster.remove_node(node_name)
+        self._undo.append(undo)
