@@ -182,7 +182,7 @@ class Life:
             (self.remove_volume, 1),
             (self.put_csi_node, 2),
             (self.change_an_attachment, 1),
-            (self.put_capacity, 1),
+            (self.put_capacity, 3),
             (self.put_class, 1),
             (self.schedule, 12),
             (self.try_out, 4),

@@ -7,7 +7,7 @@ every pod, and follow the counters of rows that they are sums of.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 from weakref import ref
 
@@ -61,11 +61,6 @@ class Domains(View):
         #: rows sorted by domain, and where each domain begins; None until they are needed
         self._by_domain: IndexArray | None = None
         self._starts: IndexArray = np.zeros(0, dtype=np.intp)
-
-    def stamp(self) -> Hashable:
-        """Return the values that the label has had: a transaction may leave more of them."""
-        vocabulary = self._table.label_column(self._key).vocabulary
-        return vocabulary, len(vocabulary)
 
     def rebuild(self) -> None:
         """Look up the label of all rows."""

@@ -377,15 +377,20 @@ class Memo(View, Generic[K, V]):
         limit: int = 4096,
     ) -> None:
         """Of the answers that are still good, the `limit` most recently used are kept."""
+        self._stamp_of = stamp
         super().__init__(*logs)
         self._answer = answer
-        self._stamp_of = stamp
         self._limit = limit
         self.answers: Recent[K, V] = Recent(limit)
 
     def stamp(self) -> Hashable:
         """Return what all answers depend on."""
         return self._stamp_of() if self._stamp_of is not None else None
+
+    @property
+    def has_stamp(self) -> bool:
+        """Whether answers depend on more than logs."""
+        return self._stamp_of is not None
 
     def of(self, key: K) -> V:
         """Return the answer for a key."""

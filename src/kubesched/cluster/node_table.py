@@ -142,7 +142,7 @@ class NodeTable:
         self._set_labels(row, node.metadata.labels or {})
         self.images.replace(row, old, node)
         self.order.place(row, node)
-        self.record_node_change(row)
+        self._record_node_change(row)
         return row
 
     def remove_node(self, node_name: str) -> list[PodInfo]:
@@ -160,7 +160,7 @@ class NodeTable:
         self.taint_ids[row] = self.feature_ids[row] = 0
         self._set_labels(row, {})
         self._free.append(row)
-        self.record_node_change(row)
+        self._record_node_change(row)
         return pods
 
     # --- pods -------------------------------------------------------------------------------
@@ -287,8 +287,7 @@ class NodeTable:
             for pod in pods.values():
                 self.requested[number, row] += pod.requests.amounts.get(name, 0)
 
-    def record_node_change(self, row: int) -> None:
-        """Record that the node of a row changed."""
+    def _record_node_change(self, row: int) -> None:
         self.node_changes.record(row)
         self.row_changes.record(row)
 

@@ -7,8 +7,8 @@
     # and now as it was before, unless tx.keep() was called
 
 Inside, all changes are real: counts, logs and views follow them as ever. The end undoes them in
-reverse order, restores the order of pods and nodes, and sets the logs back. So a transaction costs
-what it touches, whatever the size of the cluster.
+reverse order, restores the order of pods and nodes, and sets the logs back if only pods changed.
+So a transaction costs what it touches, whatever the size of the cluster.
 """
 
 from __future__ import annotations
@@ -38,7 +38,9 @@ class Transaction:
             cluster.nominator.changes,
         )
         self._positions = [(log, log.position) for log in logs]
-        self._size = cluster.table.size
+        #: whether nodes were changed: then all views look at these once more, since rows and values
+        #: of labels that came stay, although no node has them
+        self._changes_nodes = False
         #: row → its pods in the order in which they were, of rows with other pods now
         self._pods: dict[int, dict[str, PodInfo]] = {}
         #: rows whose ports are supposed to be free
@@ -64,12 +66,9 @@ class Transaction:
         for row in self._supposed:
             table.ports.stop_supposing(row)
         self._pods, self._supposed = {}, set()
-        for log, position in self._positions:
-            log.roll_back(position)
-        # Rows that were added stay, without a node: all views have to know of them.
-        for row in range(self._size, table.size):
-            table.record_node_change(row)
-        self._size = table.size
+        if not self._changes_nodes:
+            for log, position in self._positions:
+                log.roll_back(position)
 
     def keep(self) -> None:
         """Let everything stay as it is now, or leave it to the transaction that this is part of."""
@@ -84,6 +83,7 @@ class Transaction:
     def _adopt(self, part: Transaction) -> None:
         self._undo += part._undo
         self._supposed |= part._supposed
+        self._changes_nodes |= part._changes_nodes
         for row, pods in part._pods.items():
             self._pods.setdefault(row, pods)
 
@@ -154,6 +154,7 @@ class Transaction:
 
     def put_node(self, node: Node) -> None:
         """Let a node be there, or be as given instead of as it is."""
+        self._changes_nodes = True
         cluster, name = self._cluster, node.metadata.name
         row = cluster.table.row_of(name)
         if row is None:
@@ -175,6 +176,7 @@ class Transaction:
         row = cluster.table.row_of(node_name)
         if row is None:
             return
+        self._changes_nodes = True
         before, order = cluster.table.node_at(row), cluster.table.order.saved()
 
         def undo() -> None:
