@@ -24,7 +24,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kubesched.bench import control_plane
-from kubesched.bench.control_plane import ApiError, JsonObject, eventually
+from kubesched.bench.control_plane import ApiError, JsonObject
 from kubesched.bench.processes import LAUNCHER as _LAUNCHER
 from kubesched.bench.processes import Process, StartError
 from kubesched.bench.processes import free_ports as _free_ports
@@ -42,7 +42,6 @@ __all__ = [
     "Process",
     "StartError",
     "_free_ports",
-    "eventually",
 ]
 
 BINARIES = ("etcd", "kube-apiserver", "kube-scheduler", "kubectl")

@@ -15,15 +15,15 @@ import secrets
 import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
 from kubesched.bench.processes import spawn
+from tests.support.waiting import until
 
-from .control_plane import ApiError, ControlPlane, JsonObject, _free_ports, eventually
+from .control_plane import ApiError, ControlPlane, JsonObject, _free_ports
 from .scheduler_process import SchedulerProcess, configuration, environment
 from .serving_callers import LOOPBACK, Reply, ask, connect
 
@@ -109,7 +109,7 @@ def wait_for_another_holder(
         holder = holder_of(plane, lease)
         return holder if holder not in ("", before) else None
 
-    return eventually(another, seconds=seconds, every=0.05)
+    return until(another, seconds=seconds, every=0.05)
 
 
 def moment(micro_time: str) -> float:
@@ -170,11 +170,3 @@ def wait_for_end(scheduler: SchedulerProcess, *, seconds: float) -> int:
 def send(scheduler: SchedulerProcess, number: int) -> None:
     """Send a signal to a scheduler, by its process id."""
     scheduler._popen.send_signal(number)
-
-
-def stays(holds: Callable[[], object], *, seconds: float, every: float = 0.1) -> None:
-    """Fail if something that is so ceases to be within some time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        assert holds(), "it did not stay so"
-        time.sleep(every)

@@ -22,8 +22,9 @@ from pathlib import Path
 from typing import Any
 
 import kubesched
+from tests.support.waiting import until
 
-from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process, eventually
+from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -102,7 +103,7 @@ class SchedulerProcess:
             running = self.is_running
             return text in self.log() or _fail_unless(running, f"ended without logging {text!r}")
 
-        eventually(logged, seconds=seconds, every=0.02)
+        until(logged, seconds=seconds)
 
     def interrupt(self) -> None:
         """Ask it to end with SIGINT, and do not wait for that."""
@@ -279,7 +280,7 @@ def wait_until_bound(
         wanted = {name: found[name] for name in names} if names else found
         return wanted if wanted and all(wanted.values()) else None
 
-    return eventually(placed, seconds=seconds, every=0.1 if not names else 0.02)
+    return until(placed, seconds=seconds, every=0.1 if not names else 0.02)
 
 
 def condition_of(plane: ControlPlane, namespace: str, name: str) -> JsonObject | None:
@@ -296,7 +297,7 @@ def wait_until_refused(plane: ControlPlane, namespace: str, name: str) -> str:
         condition = condition_of(plane, namespace, name) or {}
         return condition.get("message") if condition.get("reason") == "Unschedulable" else None
 
-    return eventually(refused, every=0.02)
+    return until(refused)
 
 
 def events_of(plane: ControlPlane, namespace: str, name: str = "") -> list[JsonObject]:

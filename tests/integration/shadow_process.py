@@ -15,8 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from kubesched.kinds import watched
+from tests.support.waiting import until
 
-from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process, eventually
+from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process
 from .scheduler_process import environment
 
 USER = "system:serviceaccount:default:shadow"
@@ -83,7 +84,7 @@ class ShadowProcess:
     def wait_for(self, pods: set[str], *, seconds: float = 30) -> None:
         """Wait until it has said something about all of these pods."""
         try:
-            eventually(
+            until(
                 lambda: pods <= {each["pod"] for each in self.findings}, seconds=seconds, every=0.1
             )
         except AssertionError as late:
@@ -140,7 +141,7 @@ def run_shadow(plane: ControlPlane, kubeconfig: Path, *flags: str) -> Iterator[S
         return "watching https://" in shadow.log()
 
     try:
-        eventually(watches, every=0.05)
+        until(watches, every=0.05)
         yield shadow
         assert "Traceback" not in shadow.log(), shadow.log()
     except BaseException as error:

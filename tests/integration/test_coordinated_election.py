@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import ApiError, ControlPlane, JsonObject, Process, eventually
+from tests.support.waiting import until
+
+from .control_plane import ApiError, ControlPlane, JsonObject, Process
 from .replicas import (
     LEASE_S,
     LEASES,
@@ -117,7 +119,7 @@ def test_when_a_leader_is_killed_another_is_picked(plane: ControlPlane) -> None:
     with ours(plane) as first:
         before = leads(plane, first)
         with ours(plane):
-            eventually(lambda: len(candidates(plane)) == 2)
+            until(lambda: len(candidates(plane)) == 2)
             first.kill()
             wait_for_another_holder(plane, LEASE, before, seconds=PATIENCE_S)
             binds(plane, "after-the-kill")
@@ -134,7 +136,7 @@ def test_the_older_version_is_preferred(plane: ControlPlane, older: str) -> None
             first = running.enter_context(ours(plane))
             before = leads(plane, first)
             running.enter_context(theirs(plane, OLDER))
-        eventually(lambda: len(candidates(plane)) == 2)
+        until(lambda: len(candidates(plane)) == 2)
         holder = wait_for_another_holder(plane, LEASE, before, seconds=PATIENCE_S)
         assert candidates(plane)[holder]["emulationVersion"] == "1.35.0"
         # Whoever made room ends, with an error: somebody is to start it again, as a standby.

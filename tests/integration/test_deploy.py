@@ -19,10 +19,11 @@ import pytest
 import yaml
 
 from kubesched.kinds import watched
+from tests.support.waiting import until
 from tests.unit.test_monitoring import expressions, selectors
 
 from .audited_plane import AuditedPlane, Request
-from .control_plane import CommandError, JsonObject, _free_ports, eventually
+from .control_plane import CommandError, JsonObject, _free_ports
 from .pretend_provisioner import PretendProvisioner
 from .scheduler_process import (
     delete_pod,
@@ -84,7 +85,7 @@ def _define(plane: AuditedPlane, kind: str) -> None:
         found = {each["type"]: each["status"] for each in conditions or ()}
         return found.get("Established") == "True"
 
-    eventually(established)
+    until(established)
 
 
 def _base(plane: AuditedPlane) -> list[JsonObject]:
@@ -280,9 +281,7 @@ def _preempt(plane: AuditedPlane, namespace: str, name: dict[str, Any]) -> None:
     high = {"priorityClassName": f"{namespace}-high", **name}
     plane.request("POST", pods_path(namespace), pod("first", requests={"cpu": "4"}, **high))
     wait_until_bound(plane, namespace, "first")
-    gone = eventually(
-        lambda: [e for e in events_of(plane, namespace) if e["reason"] == "Preempted"]
-    )
+    gone = until(lambda: [e for e in events_of(plane, namespace) if e["reason"] == "Preempted"])
     assert gone[0]["regarding"]["name"] == "victim"
     delete_pod(plane, namespace, "first")
 

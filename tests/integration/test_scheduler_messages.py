@@ -15,7 +15,9 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import (
     all_pods,
     condition_of,
@@ -269,8 +271,8 @@ def observed(
         )
     with scheduler():
         for name in waiting:
-            eventually(lambda: condition_of(plane, namespace, name), every=0.02)  # noqa: B023  at once
-            eventually(lambda: events_of(plane, namespace, name), every=0.02)  # noqa: B023  the same
+            until(lambda: condition_of(plane, namespace, name))  # noqa: B023  at once
+            until(lambda: events_of(plane, namespace, name))  # noqa: B023  the same
         time.sleep(_SETTLING_SECONDS)
     versions = {each["metadata"]["resourceVersion"]: "as created" for each in created}
     events = [_comparable(event, versions) for event in events_of(plane, namespace)]

@@ -15,7 +15,9 @@ from typing import Any
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import (
     all_pods,
     condition_of,
@@ -117,9 +119,9 @@ def test_a_pod_waits_for_its_victims_to_go_and_takes_their_place(
     with run_scheduler(control_plane) as scheduler:
         scheduler.wait_until_scheduling()
         created = control_plane.request("POST", pods_path(namespace), asking("preemptor"))
-        eventually(lambda: victims_of(control_plane, namespace) == ["victim"] or None, every=0.02)
+        until(lambda: victims_of(control_plane, namespace) == ["victim"] or None)
         victim = control_plane.request("GET", pods_path(namespace, "victim"))
-        eventually(lambda: events_of(control_plane, namespace, "victim"), every=0.02)
+        until(lambda: events_of(control_plane, namespace, "victim"))
         waiting = control_plane.request("GET", pods_path(namespace, "preemptor"))
 
         (condition,) = victim["status"]["conditions"]
@@ -174,7 +176,7 @@ def test_a_budget_is_respected_where_there_is_a_choice(
     )
     with run_scheduler(control_plane):
         control_plane.request("POST", pods_path(namespace), asking("preemptor"))
-        eventually(lambda: victims_of(control_plane, namespace), every=0.02)
+        until(lambda: victims_of(control_plane, namespace))
         time.sleep(_SETTLING_SECONDS)
         assert victims_of(control_plane, namespace) == ["spare"]
 
@@ -199,7 +201,7 @@ def nominated_with_its_place_taken(plane: ControlPlane, namespace: str) -> None:
     """A pod waits for its victim, and a more important one takes what was free beside that."""
     plane.create_many(pods_path(namespace), [on("n1", "victim", cpu="1")])
     plane.request("POST", pods_path(namespace), asking("nominated", cpu="2", priority=MIDDLE))
-    eventually(lambda: nomination_of(plane, namespace, "nominated") == "n1" or None, every=0.02)
+    until(lambda: nomination_of(plane, namespace, "nominated") == "n1" or None)
     plane.request("POST", pods_path(namespace), asking("high", cpu="1", priority=HIGH))
     assert wait_until_bound(plane, namespace, "high") == {"high": "n1"}
 
@@ -382,10 +384,10 @@ def observed(
     with scheduler():
         for each in case.pods:
             name = each["metadata"]["name"]
-            eventually(lambda: condition_of(plane, namespace, name), every=0.02)  # noqa: B023  at once
-            eventually(lambda: events_of(plane, namespace, name), every=0.02)  # noqa: B023  the same
+            until(lambda: condition_of(plane, namespace, name))  # noqa: B023  at once
+            until(lambda: events_of(plane, namespace, name))  # noqa: B023  the same
         for name in case.victims:
-            eventually(lambda: events_of(plane, namespace, name), every=0.02)  # noqa: B023  the same
+            until(lambda: events_of(plane, namespace, name))  # noqa: B023  the same
         time.sleep(_SETTLING_SECONDS)
         assert victims_of(plane, namespace) == case.victims
     versions = {each["metadata"]["resourceVersion"]: "as created" for each in created}

@@ -10,7 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import ControlPlane, eventually
+from tests.support.waiting import until
+
+from .control_plane import ControlPlane
 from .replicas import run_patched, send, wait_for_end
 from .scheduler_process import (
     all_pods,
@@ -60,7 +62,7 @@ def test_bindings_under_way_are_finished(
     code = _SLOW_BINDINGS.format(seconds=3.0)
     with run_patched(tmp_path, code, config, "--secure-port=0", "--v=3") as scheduler:
         attempted = '"Attempting to schedule pod"'
-        eventually(lambda: scheduler.log().count(attempted) == count, every=0.02)
+        until(lambda: scheduler.log().count(attempted) == count)
         assert _bound(plane, namespace) == 0
         started = time.monotonic()
         code_of_exit = scheduler.terminate(seconds=10)
@@ -98,9 +100,9 @@ def test_a_signal_in_the_midst_of_connecting_leaves_no_traceback(
     flags = (f"--kubeconfig={control_plane.scheduler_kubeconfig}", "--secure-port=0")
     with run_command(tmp_path / "scheduler.log", *flags) as scheduler:
         scheduler.wait_for_log("Attempting to acquire leader lease")
-        time.sleep(moment_s)
+        time.sleep(moment_s)  # moments are what is tested
         scheduler.interrupt()
-        eventually(lambda: not scheduler.is_running, every=0.02)
+        until(lambda: not scheduler.is_running)
         assert "Fatal" not in scheduler.log()
         assert "Traceback" not in scheduler.log()
 
@@ -118,7 +120,7 @@ def test_a_second_signal_ends_it_at_once(
         plane.request("POST", pods_path(namespace), pod("p"))
         scheduler.wait_for_log('"Attempting to schedule pod"')
         send(scheduler, signal.SIGTERM)
-        time.sleep(0.5)
+        time.sleep(0.5)  # time in which it could end
         assert scheduler.is_running, "it drains"
         started = time.monotonic()
         send(scheduler, second)
@@ -215,7 +217,7 @@ def test_dumps_do_not_disturb(control_plane: ControlPlane, namespace: str) -> No
         try:
             plane.create_many(pods_path(namespace), [pod(f"p{number}") for number in range(50)])
             wait_until_bound(plane, namespace)
-            eventually(lambda: scheduler.log().count('"Dump of scheduling queue"') > 1)
+            until(lambda: scheduler.log().count('"Dump of scheduling queue"') > 1)
         finally:
             done.set()
             asking.join()

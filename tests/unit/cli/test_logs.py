@@ -6,7 +6,6 @@ import io
 import json
 import logging
 import threading
-import time
 from collections.abc import Iterator
 
 import pytest
@@ -14,6 +13,7 @@ import pytest
 from kubesched import logs
 from kubesched.logs import LoggingOptions, ModuleVerbosity
 from kubesched.logs.levels import verbosity_of
+from tests.support.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -267,9 +267,7 @@ def test_errors_do_not_wait() -> None:
 def test_a_buffer_is_written_from_time_to_time() -> None:
     streams = buffered(10_000, every_s=0.01)
     logging.getLogger("x").info("line")
-    deadline = time.monotonic() + 5
-    while not streams.out and time.monotonic() < deadline:
-        time.sleep(0.005)
+    until(lambda: streams.out)
 
     assert streams.out == ["line"]
 

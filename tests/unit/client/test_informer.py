@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 import re
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -17,10 +18,7 @@ from kubesched.client.informer import Informer
 from kubesched.client.meta import BadObject
 from kubesched.client.resources import ResourcePath
 from kubesched.client.rest import ApiClient
-
-from .conftest import Run
-from .objects import Thing, bookmark, gone, thing, thing_list
-from .servers import (
+from tests.support.servers import (
     CHUNKED_HEAD,
     Exchange,
     Handler,
@@ -29,11 +27,13 @@ from .servers import (
     answer,
     chunk,
     event_line,
-    eventually,
     failure,
-    seeded,
     watch_answer,
 )
+from tests.support.waiting import eventually
+
+from .conftest import Run
+from .objects import Thing, bookmark, gone, thing, thing_list
 
 THINGS = ResourcePath(version="v1", plural="things", namespaced=True)
 
@@ -117,7 +117,7 @@ async def running(api: Handler, **options: Any) -> AsyncIterator[Fixture]:
             await asyncio.sleep(0.005)
 
         informer = Informer(
-            client, THINGS, Thing, handler=diary, sleep=sleep, rng=seeded(1), **options
+            client, THINGS, Thing, handler=diary, sleep=sleep, rng=random.Random(1), **options
         )
         fixture = Fixture(server, informer, diary)
         task = asyncio.create_task(informer.run())
@@ -427,7 +427,7 @@ class TestTrouble:
         ]
 
     def test_the_pauses_grow_and_shrink_again(self) -> None:
-        backoff = Backoff(rng=seeded(3))
+        backoff = Backoff(rng=random.Random(3))
 
         pauses = [backoff.next_s() for _ in range(10)]
 
@@ -636,7 +636,7 @@ class History:
     FIRST, LAST = 100, 500
 
     def __init__(self, seed: int) -> None:
-        self._rng = seeded(seed)
+        self._rng = random.Random(seed)
         self._oldest = self.FIRST
         self._log: list[tuple[int, str, JsonObject]] = []
         state: dict[str, JsonObject] = {}
@@ -699,7 +699,7 @@ def test_whatever_happens_the_follower_ends_with_the_servers_state(
         async with running(history) as fixture:
             fixture.informer.add_handler(follower)
             await eventually(
-                lambda: fixture.informer.resource_version == str(history.LAST), timeout_s=15
+                lambda: fixture.informer.resource_version == str(history.LAST), seconds=15
             )
 
     run(main())

@@ -7,10 +7,11 @@ import logging
 import pytest
 
 from kubesched.client.informer import NOT_SERVED_PAUSE_S
+from tests.support.servers import failure
+from tests.support.waiting import eventually
 
 from .conftest import Run
 from .objects import thing
-from .servers import eventually, failure
 from .test_informer import Api, _listed, running
 
 ABSENT = failure(404, "NotFound", "the server could not find the requested resource")

@@ -16,9 +16,9 @@ from kubesched.client.access import ClusterAccess, Server, tls_context
 from kubesched.client.credentials import load_certificate
 from kubesched.client.transport import Transport
 from kubesched.errors import ConnectionFailedError
+from tests.support.servers import Exchange, ScriptedServer, answer
 
 from .conftest import Run
-from .servers import Exchange, ScriptedServer, answer
 
 
 async def _peer(exchange: Exchange) -> bytes:

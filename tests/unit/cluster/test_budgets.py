@@ -12,7 +12,7 @@ from kubesched.api.policy import (
 )
 from kubesched.cluster.budgets import Budgets
 from kubesched.cluster.pod_info import PodCompiler
-from tests.unit.builders import pod
+from tests.support.objects import pod
 
 WEB = {"app": "web"}
 

@@ -21,7 +21,7 @@ from kubesched.cluster.affinity_terms import compile_terms
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.label_sets import LabelSets
 from kubesched.cluster.pod_counters import FEW_COUNTERS, Selection
-from tests.unit.builders import node, pod
+from tests.support.objects import node, pod
 
 NODES = ("n1", "n2", "n3", "n4")
 NAMESPACES = ("red", "blue")

@@ -20,8 +20,9 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.scheduler.cycle import SchedulingCycle
-from tests.unit.builders import Lab, node, pod
-from tests.unit.storage_builders import using
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
+from tests.support.storage_objects import using
 
 
 class Everywhere(PreFilter, Filter, PreScore, Reserve, PreBind):

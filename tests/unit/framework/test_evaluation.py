@@ -42,7 +42,8 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
-from tests.unit.builders import Lab, named, node, pod, requires
+from tests.support.objects import named, node, pod, requires
+from tests.support.scheduling import Lab
 
 NODES = (node("a"), node("b"), node("c"))
 

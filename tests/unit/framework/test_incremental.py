@@ -18,8 +18,9 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import framework_of, on_node
-from tests.unit.framework.random_cluster import ASKING, EVENTS, FIRST_NODES, SOCIABLE, Event
+from tests.support.objects import on_node
+from tests.support.random_cluster import ASKING, EVENTS, FIRST_NODES, SOCIABLE, Event
+from tests.support.scheduling import framework_of
 
 EVERYBODY = ASKING + SOCIABLE
 

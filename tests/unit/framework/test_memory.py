@@ -13,7 +13,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plan import PLANS_WITHOUT_PODS
 from tests.support.evaluating import feasible_rows, total_scores
-from tests.unit.builders import Lab, node, on_node, pod, pod_term, should, spread_over
+from tests.support.objects import node, on_node, pod, pod_term, should, spread_over
+from tests.support.scheduling import Lab
 
 NODES = 6
 PODS = 8

@@ -30,8 +30,9 @@ from kubesched.framework.plugin import Plugin, RowFilter, RowScore, extension_po
 from kubesched.framework.runtime import Framework
 from kubesched.plugins.in_tree import IN_TREE
 from tests.support.evaluating import feasible_rows, total_scores
-from tests.unit.builders import cluster_of, framework_of, node, pod
-from tests.unit.framework.random_cluster import ASKING, EVENTS, FIRST_NODES, Event, grown_from
+from tests.support.objects import node, pod
+from tests.support.random_cluster import ASKING, EVENTS, FIRST_NODES, Event, grown_from
+from tests.support.scheduling import cluster_of, framework_of
 
 ROW_FILTERS = sorted(name for name, each in IN_TREE.items() if issubclass(each, RowFilter))
 ROW_SCORES = sorted(name for name, each in IN_TREE.items() if issubclass(each, RowScore))

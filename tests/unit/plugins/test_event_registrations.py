@@ -7,7 +7,7 @@ import pytest
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Registration, Registrations
-from tests.unit.builders import Lab
+from tests.support.scheduling import Lab
 
 POD, NODE = Resource.POD, Resource.NODE
 

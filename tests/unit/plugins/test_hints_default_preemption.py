@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from kubesched.api.core import Pod
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import deleted, helps
 
 

@@ -12,7 +12,8 @@ from kubesched.api.core import Namespace, Node, Pod, PodAffinityTerm
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
 from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
-from tests.unit.builders import Lab, must, node, pod, pod_term, should
+from tests.support.objects import must, node, pod, pod_term, should
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import added, deleted, helps, updated
 
 PLUGIN = "InterPodAffinity"

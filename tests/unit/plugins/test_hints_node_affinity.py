@@ -10,7 +10,8 @@ from kubesched.api.core import Node, Pod
 from kubesched.config.args import NodeAffinityArgs
 from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
-from tests.unit.builders import Lab, named, node, pod, requirement, requires, term
+from tests.support.objects import named, node, pod, requirement, requires, term
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import added, helps, updated
 
 PLUGIN = "NodeAffinity"

@@ -9,7 +9,8 @@ import pytest
 from kubesched.api.core import Container, ContainerRestartRule, Pod
 from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import added, helps, updated
 
 PLUGIN = "NodeDeclaredFeatures"

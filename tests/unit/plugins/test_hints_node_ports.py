@@ -6,7 +6,8 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.cluster.ports import ANY_ADDRESS
-from tests.unit.builders import Lab, container, host_port, node, pod
+from tests.support.objects import container, host_port, node, pod
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import added, deleted, helps
 
 PLUGIN = "NodePorts"

@@ -12,7 +12,8 @@ from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.features import FeatureGates
 from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
-from tests.unit.builders import Lab, container, node, pod, spread_over
+from tests.support.objects import container, node, pod, spread_over
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import added, deleted, helps, updated
 
 PLUGIN = "NodeResourcesFit"

@@ -13,7 +13,8 @@ from kubesched.api.workloads import PlainSelectorSpec, Service
 from kubesched.config.args import LIST_DEFAULTING, PodTopologySpreadArgs
 from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
-from tests.unit.builders import Lab, node, pod, spread_over
+from tests.support.objects import node, pod, spread_over
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import added, deleted, helps, registration, updated
 
 PLUGIN = "PodTopologySpread"

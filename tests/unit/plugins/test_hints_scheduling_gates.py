@@ -6,7 +6,8 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.queue.events import Action
-from tests.unit.builders import Lab, pod
+from tests.support.objects import pod
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import helps, updated
 
 LIFTED = Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED

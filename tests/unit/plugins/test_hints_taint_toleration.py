@@ -10,7 +10,8 @@ from kubesched.api.core import Pod, Toleration
 from kubesched.config.features import FeatureGates
 from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 from tests.unit.plugins.hinting import added, helps, updated
 
 PLUGIN = "TaintToleration"

@@ -20,8 +20,8 @@ from kubesched.framework.runtime import Framework
 from kubesched.queue import differences
 from kubesched.queue.hints import Change
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import framework_of
-from tests.unit.framework.random_cluster import ASKING, FIRST_NODES, NODES, PLACED, SOCIABLE
+from tests.support.random_cluster import ASKING, FIRST_NODES, NODES, PLACED, SOCIABLE
+from tests.support.scheduling import framework_of
 from tests.unit.plugins.hinting import added, deleted
 
 PLUGINS = (

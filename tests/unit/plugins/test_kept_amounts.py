@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
-from tests.unit.builders import Lab, node, on_node, pod
+from tests.support.objects import node, on_node, pod
+from tests.support.scheduling import Lab
 
 PLUGINS = ("NodeResourcesFit", "NodeResourcesBalancedAllocation")
 NODES = ("a", "b", "c")

@@ -13,7 +13,8 @@ from kubesched.api.names import LABEL_ZONE
 from kubesched.cluster.pod_counters import LIMIT_BYTES
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.plugins.pod_relations import MOST_TERMS, PodRelations, Relations
-from tests.unit.builders import Lab, must, node, pod, pod_term
+from tests.support.objects import must, node, pod, pod_term
+from tests.support.scheduling import Lab
 from tests.unit.cluster.test_counters_machine import (
     APPS,
     NAMESPACES,

@@ -12,10 +12,17 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.framework.cycle_state import CycleState
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change
-from tests.unit.builders import node, pod
-from tests.unit.storage_builders import ephemeral_volume, using, with_volumes
-
-from .volume_lab import VolumeLab, capacity, claim, csi_node, driver, storage_class, volume
+from tests.support.objects import node, pod
+from tests.support.storage_objects import ephemeral_volume, using, with_volumes
+from tests.support.volume_scheduling import (
+    VolumeLab,
+    capacity,
+    claim,
+    csi_node,
+    driver,
+    storage_class,
+    volume,
+)
 
 INLINE = with_volumes(pod(), Volume(name="v", csi=CSIVolumeSource(driver="disk.example.com")))
 

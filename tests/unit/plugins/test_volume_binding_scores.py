@@ -11,10 +11,10 @@ from kubesched.config.args import UtilizationShapePoint, VolumeBindingArgs
 from kubesched.config.features import FeatureGates
 from kubesched.framework.status import SKIP
 from kubesched.plugins.volume_scoring import class_scorer
-from tests.unit.builders import DEFAULT_GATES, pod
-from tests.unit.storage_builders import using
-
-from .volume_lab import (
+from tests.support.objects import pod
+from tests.support.scheduling import DEFAULT_GATES
+from tests.support.storage_objects import using
+from tests.support.volume_scheduling import (
     StorageObject,
     VolumeLab,
     capacity,

@@ -6,8 +6,8 @@ import pytest
 
 from kubesched.queue import events
 from kubesched.queue.events import Action, ClusterEvent, Resource
-from tests.unit.builders import pod
-from tests.unit.queue.queued import COMPILER, Bench
+from tests.support.objects import pod
+from tests.support.queueing import COMPILER, Bench
 
 NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
 

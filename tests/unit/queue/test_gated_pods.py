@@ -5,8 +5,8 @@ from __future__ import annotations
 from kubesched.queue import events
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Registration
-from tests.unit.builders import pod
-from tests.unit.queue.queued import Bench
+from tests.support.objects import pod
+from tests.support.queueing import Bench
 
 NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
 

@@ -9,8 +9,8 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, 
 from kubesched.queue import events
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.queued_pod import QueuedPod
-from tests.unit.builders import pod
-from tests.unit.queue.queued import COMPILER, Bench, info, sort_key
+from tests.support.objects import pod
+from tests.support.queueing import COMPILER, Bench, info, sort_key
 
 UIDS = [f"p{number}" for number in range(6)]
 #: A pod's priority does not change while it lives.

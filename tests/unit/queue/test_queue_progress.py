@@ -17,8 +17,8 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.queue import events
 from kubesched.queue.hints import Change, Registration
 from kubesched.queue.queued_pod import QueuedPod
-from tests.unit.builders import pod
-from tests.unit.queue.queued import COMPILER, Bench
+from tests.support.objects import pod
+from tests.support.queueing import COMPILER, Bench
 
 UIDS = ["a", "b", "c"]
 RESOURCES = ["disk", "gpu"]

@@ -12,8 +12,8 @@ import yaml
 
 from kubesched.cli.kubesched import main
 from kubesched.recording.reader import Recording
-from tests.unit.builders import node, pod
-from tests.unit.recording.lab import Lab, record
+from tests.support.objects import node, pod
+from tests.support.recorded_engine import Lab, record
 
 PACKING = """\
 apiVersion: kubescheduler.config.k8s.io/v1

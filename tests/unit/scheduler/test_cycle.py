@@ -18,7 +18,8 @@ from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, PreSc
 from kubesched.framework.status import SUCCESS, Code, Status, error
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
-from tests.unit.builders import Lab, must, named, node, pod, pod_term, requires
+from tests.support.objects import must, named, node, pod, pod_term, requires
+from tests.support.scheduling import Lab
 from tests.unit.framework.test_evaluation import filters, scores
 
 

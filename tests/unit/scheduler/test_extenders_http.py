@@ -25,7 +25,7 @@ from kubesched.errors import (
     RequestTimeoutError,
 )
 from kubesched.scheduler.extender_http import HttpExtender
-from tests.unit.client.servers import (
+from tests.support.servers import (
     CHUNKED_HEAD,
     Exchange,
     Handler,

@@ -15,14 +15,8 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.client.rest import ApiClient
 from kubesched.errors import ApiError, ClientError, NotFoundError
 from kubesched.scheduler.extender_objects import ApiObjects
-from tests.unit.client.servers import (
-    Exchange,
-    Script,
-    ScriptedServer,
-    answer,
-    failure,
-    settle,
-)
+from tests.support.servers import Exchange, Script, ScriptedServer, answer, failure
+from tests.support.waiting import settle
 
 from .extender_lab import run
 

@@ -23,8 +23,8 @@ from kubesched.framework.status import (
 from kubesched.framework.waiting import WaitingPods
 from kubesched.queue.events import NODE_ADD
 from kubesched.queue.hints import Registration, Registrations
-
-from .harness import scheduler
+from tests.support.embedded_scheduler import scheduler
+from tests.support.waiting import eventually
 
 
 class Journal:
@@ -102,7 +102,7 @@ def test_a_refused_reservation_is_undone_in_reverse_and_told(journal: list[str])
     async def run() -> None:
         async with scheduler(First, RefusesOnce) as here:
             here.create_pod("p")
-            await here.until(lambda: here.message("p"))
+            await eventually(lambda: here.message("p"))
 
             assert here.message("p") == "0/1 nodes are available: 1 no room."
             assert journal[:4] == [
@@ -114,7 +114,7 @@ def test_a_refused_reservation_is_undone_in_reverse_and_told(journal: list[str])
             assert here.app.cluster.assumed_count == 0
 
             here.cluster.add_nodes(1)
-            await here.until(lambda: here.node_of("p"))
+            await eventually(lambda: here.node_of("p"))
 
     asyncio.run(run())
 
@@ -124,7 +124,7 @@ def test_a_pod_waits_for_permission_while_others_are_bound() -> None:
         async with scheduler(Gatekeeper) as here:
             uid = here.create_pod("waits")["metadata"]["uid"]
             here.create_pod("goes")
-            await here.until(lambda: here.node_of("goes"))
+            await eventually(lambda: here.node_of("goes"))
             waiting = Gatekeeper.waiting.get(uid)
 
             assert here.node_of("waits") == ""
@@ -133,7 +133,7 @@ def test_a_pod_waits_for_permission_while_others_are_bound() -> None:
             assert waiting.pending_plugins == ["Gatekeeper"]
 
             waiting.allow("Gatekeeper")
-            await here.until(lambda: here.node_of("waits"))
+            await eventually(lambda: here.node_of("waits"))
             assert len(Gatekeeper.waiting) == 0
 
     asyncio.run(run())
@@ -143,12 +143,12 @@ def test_a_rejected_pod_gives_its_place_back() -> None:
     async def run() -> None:
         async with scheduler(Gatekeeper) as here:
             uid = here.create_pod("waits")["metadata"]["uid"]
-            await here.until(lambda: Gatekeeper.waiting.get(uid))
+            await eventually(lambda: Gatekeeper.waiting.get(uid))
             waiting = Gatekeeper.waiting.get(uid)
             assert waiting is not None
 
             waiting.reject("Gatekeeper", "not today")
-            await here.until(lambda: here.message("waits"))
+            await eventually(lambda: here.message("waits"))
 
             assert here.message("waits") == "0/1 nodes are available: 1 not today."
             assert here.app.cluster.assumed_count == 0
@@ -160,7 +160,7 @@ def test_waiting_for_too_long_is_a_rejection() -> None:
     async def run() -> None:
         async with scheduler(Impatient) as here:
             here.create_pod("waits")
-            await here.until(lambda: here.message("waits"))
+            await eventually(lambda: here.message("waits"))
 
             assert here.message("waits") == (
                 "0/1 nodes are available: 1 rejected due to timeout after waiting 50ms at plugin "
@@ -174,12 +174,12 @@ def test_a_pod_that_is_deleted_while_it_waits_gives_its_place_back() -> None:
     async def run() -> None:
         async with scheduler(Gatekeeper) as here:
             uid = here.create_pod("waits")["metadata"]["uid"]
-            await here.until(lambda: Gatekeeper.waiting.get(uid))
+            await eventually(lambda: Gatekeeper.waiting.get(uid))
 
             await here.app.client.delete("/api/v1/namespaces/default/pods/waits")
-            await here.until(lambda: not here.app.cluster.assumed_count)
-            await here.until(lambda: not len(Gatekeeper.waiting))
-            await here.until(lambda: here.app.queue.in_flight_count == 0)
+            await eventually(lambda: not here.app.cluster.assumed_count)
+            await eventually(lambda: not len(Gatekeeper.waiting))
+            await eventually(lambda: here.app.queue.in_flight_count == 0)
             assert len(here.app.queue) == 0
 
     asyncio.run(run())
@@ -211,7 +211,7 @@ def test_a_pod_that_waits_does_not_hold_up_the_end() -> None:
         loop = asyncio.get_running_loop()
         async with scheduler(Gatekeeper) as here:
             uid = here.create_pod("waits")["metadata"]["uid"]
-            await here.until(lambda: Gatekeeper.waiting.get(uid))
+            await eventually(lambda: Gatekeeper.waiting.get(uid))
             ending = loop.time()
             await here.end()
             assert here.app.cluster.assumed_count == 0, "its place was given back"
@@ -225,11 +225,11 @@ def test_a_plugin_can_let_other_pods_go() -> None:
     async def run() -> None:
         async with scheduler(Companion) as here:
             here.create_pod("one")
-            await asyncio.sleep(0.1)
+            await eventually(lambda: here.app.engine.waiting)
             assert here.node_of("one") == ""
 
             here.create_pod("two")
-            await here.until(lambda: here.node_of("one") and here.node_of("two"))
+            await eventually(lambda: here.node_of("one") and here.node_of("two"))
 
     asyncio.run(run())
 
@@ -269,10 +269,10 @@ def test_pods_to_activate_are_tried_at_once(journal: list[str]) -> None:
     async def run() -> None:
         async with scheduler(LeaderFirst) as here:
             here.create_pod("follower")
-            await here.until(lambda: here.app.queue.gated_count == 1)
+            await eventually(lambda: here.app.queue.gated_count == 1)
 
             here.create_pod("leader")
-            await here.until(lambda: len(journal) == 2)
+            await eventually(lambda: len(journal) == 2)
 
             assert sorted(journal) == ["follower", "leader"]
 
@@ -309,10 +309,10 @@ def test_a_failed_pre_bind_is_an_error_and_the_pod_is_tried_again(journal: list[
     async def run() -> None:
         async with scheduler(First, Prepares, NothingToDo) as here:
             here.create_pod("p")
-            await here.until(lambda: here.message("p"))
+            await eventually(lambda: here.message("p"))
 
             assert here.message("p") == 'running PreBind plugin "Prepares": disk on fire'
-            await here.until(lambda: here.node_of("p"))
+            await eventually(lambda: here.node_of("p"))
             assert "must not be called" not in journal
             assert journal.count("First unreserves p") == 1
 
@@ -345,7 +345,7 @@ def test_a_binder_that_skips_leaves_the_pod_to_the_next() -> None:
         async with scheduler(OwnBinder, profiles=[own_binder_first]) as here:
             here.create_pod("other")
             here.create_pod("refused")
-            await here.until(lambda: here.node_of("other") and here.message("refused"))
+            await eventually(lambda: here.node_of("other") and here.message("refused"))
 
             assert here.message("refused") == 'running Bind plugin "OwnBinder": will not bind this'
             assert here.app.cluster.assumed_count == 0
@@ -372,7 +372,7 @@ def test_a_plugin_with_a_bug_costs_that_pod_its_attempt_and_nothing_else() -> No
         async with scheduler(Breaks) as here:
             here.create_pod("unlucky")
             here.create_pod("other")
-            await here.until(lambda: here.node_of("other"))
+            await eventually(lambda: here.node_of("other"))
 
             assert here.node_of("unlucky") == ""
             assert here.app.cluster.assumed_count == 0
@@ -395,8 +395,8 @@ def test_pods_that_are_refused_do_not_wake_each_other(journal: list[str]) -> Non
         async with scheduler(AlwaysRefuses) as here:
             here.create_pod("one")
             here.create_pod("two")
-            await here.until(lambda: here.message("one") and here.message("two"))
-            await asyncio.sleep(0.3)
+            await eventually(lambda: here.message("one") and here.message("two"))
+            await asyncio.sleep(0.3)  # time in which they could wake each other again and again
 
             # Their own conditions are updates of theirs, which may help whom nobody knows better.
             assert len(journal) < 10
@@ -444,7 +444,7 @@ def test_no_pod_is_lost_wherever_a_plugin_raises(point: str) -> None:
         BreaksEverywhere.at, BreaksEverywhere.raised = point, 0
         async with scheduler(BreaksEverywhere) as here:
             uid = here.create_pod("p")["metadata"]["uid"]
-            await here.until(
+            await eventually(
                 lambda: (
                     BreaksEverywhere.raised
                     and uid in here.app.queue
@@ -454,7 +454,7 @@ def test_no_pod_is_lost_wherever_a_plugin_raises(point: str) -> None:
 
             BreaksEverywhere.at = ""
             here.cluster.add_nodes(1)
-            await here.until(lambda: here.node_of("p"))
+            await eventually(lambda: here.node_of("p"))
 
     asyncio.run(run())
 
@@ -464,8 +464,8 @@ def test_a_plugin_that_raises_after_binding_changes_nothing() -> None:
         BreaksEverywhere.at = "post_bind"
         async with scheduler(BreaksEverywhere) as here:
             here.create_pod("p")
-            await here.until(lambda: here.node_of("p"))
-            await here.until(lambda: here.app.queue.in_flight_count == 0)
+            await eventually(lambda: here.node_of("p"))
+            await eventually(lambda: here.app.queue.in_flight_count == 0)
 
     asyncio.run(run())
 
@@ -474,17 +474,17 @@ def test_a_pod_that_somebody_else_binds_is_left_alone() -> None:
     async def run() -> None:
         async with scheduler(Gatekeeper, nodes=2) as here:
             uid = here.create_pod("waits")["metadata"]["uid"]
-            await here.until(lambda: Gatekeeper.waiting.get(uid))
+            await eventually(lambda: Gatekeeper.waiting.get(uid))
             body = {"target": {"kind": "Node", "name": "node-0001"}}
             path = "/api/v1/namespaces/default/pods/waits/binding"
             await here.app.client.post(path, {"metadata": {"name": "waits"}, **body})
-            await here.until(lambda: here.node_of("waits"))
+            await eventually(lambda: here.node_of("waits"))
             waiting = Gatekeeper.waiting.get(uid)
             assert waiting is not None
 
             waiting.allow("Gatekeeper")
-            await here.until(lambda: here.app.queue.in_flight_count == 0)
-            await asyncio.sleep(0.05)
+            await eventually(lambda: here.app.queue.in_flight_count == 0)
+            await asyncio.sleep(0.05)  # a second binding would have reached the server by then
 
             assert here.node_of("waits") == "node-0001"
             assert here.app.cluster.node_of(uid) == "node-0001"

@@ -25,8 +25,8 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.handlers import NodeHandler, PodHandler, state_handlers
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.unreadable import UnusableObjects
-from tests.unit.builders import node, on_node, pod
-from tests.unit.queue.queued import sort_key
+from tests.support.objects import node, on_node, pod
+from tests.support.queueing import sort_key
 
 GOING = "2026-01-01T00:00:00Z"
 

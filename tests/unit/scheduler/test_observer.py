@@ -14,8 +14,8 @@ from kubesched.framework.plugin import Permit, Reserve
 from kubesched.framework.status import Status, unschedulable
 from kubesched.observer import AttemptResult, SchedulerObserver
 from kubesched.queue.queued_pod import QueuedPod
-
-from .harness import scheduler
+from tests.support.embedded_scheduler import scheduler
+from tests.support.waiting import eventually
 
 
 class Listener(SchedulerObserver):
@@ -70,7 +70,7 @@ def test_a_placed_pod() -> None:
         listener = Listener()
         async with scheduler(observer=listener) as here:
             here.create_pod("p")
-            await here.until(lambda: here.node_of("p"))
+            await eventually(lambda: here.node_of("p"))
             assert listener.told == ["deciding", f"decided p: {here.node_of('p')}"]
 
     asyncio.run(main())
@@ -82,7 +82,7 @@ def test_victims_are_told_before_the_decision_that_chose_them() -> None:
         async with scheduler(nodes=0, observer=listener) as here:
             here.cluster.add_nodes(1, NodeTemplate(cpu="1"))
             here.create_pod("low")
-            await here.until(lambda: here.node_of("low"))
+            await eventually(lambda: here.node_of("low"))
             before = len(listener.told)
             here.cluster.create(
                 {
@@ -93,7 +93,7 @@ def test_victims_are_told_before_the_decision_that_chose_them() -> None:
                 }
             )
             here.create_pod("high", priorityClassName="high")
-            await here.until(lambda: len(listener.told) >= before + 3)
+            await eventually(lambda: len(listener.told) >= before + 3)
             told = listener.told[before : before + 3]
             assert told == ["deciding", "evicting low", "decided high: Unschedulable"]
 
@@ -105,7 +105,7 @@ def test_a_pod_whose_node_is_rejected_returns() -> None:
         listener = Listener()
         async with scheduler(Refuses, observer=listener) as here:
             here.create_pod("p")
-            await here.until(lambda: len(listener.told) >= 3)
+            await eventually(lambda: len(listener.told) >= 3)
             assert listener.told[0] == "deciding"
             assert listener.told[1].startswith("decided p: ")
             assert listener.told[2] == "returned p: Refuses"
@@ -119,7 +119,7 @@ def test_a_bug_in_a_plugin_that_reserves_returns_the_pod_and_is_not_raised() -> 
         listener = Listener()
         async with scheduler(BreaksOnReserve, observer=listener) as here:
             here.create_pod("p")
-            await here.until(lambda: "RuntimeError: a bug" in here.message("p"))
+            await eventually(lambda: "RuntimeError: a bug" in here.message("p"))
             assert "returned p: " in listener.told
             assert not any(each.startswith("raised") for each in listener.told)
 

@@ -12,9 +12,9 @@ from kubesched.framework import observing
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Bind, Permit, PostBind, PreBind, PreEnqueue, Reserve
 from kubesched.framework.status import SKIP, SUCCESS, Status, unschedulable
-from tests.unit.metrics.exposed import Exposed
-
-from .harness import Harness, scheduler
+from tests.support.embedded_scheduler import Harness, scheduler
+from tests.support.exposed_metrics import Exposed
+from tests.support.waiting import eventually
 
 POINTS = "scheduler_framework_extension_point_duration_seconds_count"
 PLUGINS = "scheduler_plugin_execution_duration_seconds_count"
@@ -96,7 +96,7 @@ def test_a_plugin_is_timed_at_every_point() -> None:
         async with scheduler(Everywhere, profiles=[own_binder_first]) as here:
             for name in ("first", "second", "third"):
                 here.create_pod(name)
-                await here.until(partial(here.node_of, name))
+                await eventually(partial(here.node_of, name))
             want = {
                 ("PreEnqueue", "Success"): 3,
                 ("Reserve", "Success"): 3,
@@ -106,7 +106,7 @@ def test_a_plugin_is_timed_at_every_point() -> None:
                 ("Bind", "Skip"): 3,
                 ("PostBind", "Success"): 3,
             }
-            await here.until(lambda: plugins(here, "Everywhere") == want)
+            await eventually(lambda: plugins(here, "Everywhere") == want)
             assert plugins(here, "DefaultBinder") == {("Bind", "Success"): 3}
 
     asyncio.run(main())
@@ -116,7 +116,7 @@ def test_a_plugin_that_refuses_and_those_that_give_back() -> None:
     async def main() -> None:
         async with scheduler(Everywhere, Refuses) as here:
             here.create_pod("p")
-            await here.until(lambda: here.message("p"))
+            await eventually(lambda: here.message("p"))
             # It is tried again and again.
             timed = plugins(here, "Refuses")
             tries = timed["Reserve", "Unschedulable"]
@@ -130,7 +130,7 @@ def test_all_points_of_a_pod_are_timed_though_nobody_has_anything_to_do() -> Non
     async def main() -> None:
         async with scheduler() as here:
             here.create_pod("p")
-            await here.until(lambda: ("PostBind", "Success") in points(here))
+            await eventually(lambda: ("PostBind", "Success") in points(here))
             found = points(here)
             for point in ("PreEnqueue", "Reserve", "Permit", "PreBind", "Bind", "PostBind"):
                 assert found[point, "Success"] == 1, point
@@ -143,7 +143,7 @@ def test_who_makes_room_is_timed() -> None:
     async def main() -> None:
         async with scheduler() as here:
             here.create_pod("p", nodeSelector={"no": "such"})
-            await here.until(lambda: here.message("p"))
+            await eventually(lambda: here.message("p"))
             timed = plugins(here, "DefaultPreemption")
             assert sum(timed[key] for key in timed if key[0] == "PostFilter") == 1
 
@@ -163,13 +163,13 @@ def test_plugins_that_look_at_all_nodes_are_timed_however_a_node_is_chosen() -> 
         async with scheduler(nodes=3) as here:
             for name in ("first", "second"):
                 here.create_pod(name)
-                await here.until(partial(here.node_of, name))
+                await eventually(partial(here.node_of, name))
             fit = plugins(here, "NodeResourcesFit")
             assert fit.keys() >= {("Filter", "Success"), ("Score", "Success")}
             affinity = plugins(here, "InterPodAffinity")
             assert affinity.keys() >= {("PreFilter", "Skip"), ("PreScore", "Skip")}
             here.create_pod("spread", topologySpreadConstraints=[spread])
-            await here.until(lambda: here.node_of("spread"))
+            await eventually(lambda: here.node_of("spread"))
             timed = plugins(here, "PodTopologySpread")
             for point in ("PreScore", "Score", "ScoreExtensionNormalize"):
                 assert timed[point, "Success"] == 1, point

@@ -11,7 +11,8 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.metrics.recorder import Metrics
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
-from tests.unit.builders import DEFAULT_GATES, node, on_node, pod
+from tests.support.objects import node, on_node, pod
+from tests.support.scheduling import DEFAULT_GATES
 
 
 class Handler:

@@ -15,7 +15,7 @@ from kubesched.api.storage import (
     StorageClass,
 )
 from kubesched.simulate.playing import play
-from tests.unit.builders import node, pod
+from tests.support.objects import node, pod
 from tests.unit.simulate.plays import conditions_of, nodes_of
 
 

@@ -11,7 +11,7 @@ from kubesched.errors import UsageError
 from kubesched.snapshot import files
 from kubesched.snapshot.contents import Snapshot
 from kubesched.testing import Workbench
-from tests.unit.builders import node, pod
+from tests.support.objects import node, pod
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ import contextlib
 import random
 
 from kubesched.web.local import LOOPBACK
-from tests.unit.event_loops import Run
+from tests.support.event_loops import Run
 
 from .test_local import Target, served
 

@@ -13,7 +13,8 @@ from kubesched.errors import PluginError
 from kubesched.explain.explaining import explain, find_pod
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.web.living_world import LivingWorld, Rules
-from tests.unit.builders import cluster_of, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import cluster_of
 
 GATES = FeatureGates.of({})
 RULES = Rules(SchedulerConfiguration.default(GATES), GATES, IN_TREE)

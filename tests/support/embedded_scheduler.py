@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -65,12 +65,6 @@ class Harness:
         pod = self.app.find_pod("default", name)
         conditions = pod.status.conditions if pod else ()
         return next((each.message for each in conditions if each.type == "PodScheduled"), "")
-
-    async def until(self, holds: Callable[[], object], seconds: float = 15.0) -> None:
-        """Wait until something is so."""
-        async with asyncio.timeout(seconds):
-            while not holds():  # noqa: ASYNC110 (what is waited for does not know of us)
-                await asyncio.sleep(0.005)
 
 
 @asynccontextmanager

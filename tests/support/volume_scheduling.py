@@ -56,15 +56,8 @@ from kubesched.framework.status import Status
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.volume_binding import VolumeBinding
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import (
-    DEFAULT_GATES,
-    RecordingBinder,
-    RecordingEvictor,
-    cluster_of,
-    node,
-    requirement,
-    term,
-)
+from tests.support.objects import node, requirement, term
+from tests.support.scheduling import DEFAULT_GATES, RecordingBinder, RecordingEvictor, cluster_of
 
 #: The class of claims that wait for their pod, unless a test says otherwise.
 WAITING = "wait"

@@ -28,7 +28,7 @@ from kubesched.server.options import AuthenticationOptions, AuthorizationOptions
 from kubesched.server.request import CERTIFICATES_EXTENSION, Request
 from kubesched.server.serving import SecureServer
 from kubesched.server.sources import MetricsPage, Sources
-from tests.unit.client.servers import Exchange, ScriptedServer, answer, failure
+from tests.support.servers import Exchange, ScriptedServer, answer, failure
 
 LOOPBACK = "127.0.0.1"
 _CONFIG_MAP = "extension-apiserver-authentication"

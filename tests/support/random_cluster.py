@@ -13,7 +13,7 @@ from kubesched.plugins.node_declared_features import (
     RESTART_ALL_CONTAINERS,
     USER_NAMESPACES_ON_HOST_NETWORK,
 )
-from tests.unit.builders import (
+from tests.support.objects import (
     MI,
     container,
     host_port,

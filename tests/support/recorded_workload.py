@@ -20,7 +20,7 @@ from kubesched.api.storage import VolumeNodeAffinity
 from kubesched.api.workloads import PlainSelectorSpec, ReplicaSet, SelectorSpec, Service
 from kubesched.config import loading
 from kubesched.config.types import SchedulerConfiguration
-from tests.unit.builders import (
+from tests.support.objects import (
     must,
     node,
     pod,
@@ -32,7 +32,8 @@ from tests.unit.builders import (
     spread_over,
     term,
 )
-from tests.unit.storage_builders import (
+from tests.support.recorded_engine import GATES, Lab
+from tests.support.storage_objects import (
     claim,
     csi_node,
     ephemeral_volume,
@@ -41,8 +42,6 @@ from tests.unit.storage_builders import (
     using,
     with_volumes,
 )
-
-from .lab import GATES, Lab
 
 APPS = ("web", "api", "batch")
 ZONES = ("z1", "z2", "z3")

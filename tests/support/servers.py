@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import itertools
 import json
-import random
 import socket
 import ssl
 import struct
@@ -20,6 +19,7 @@ from urllib.parse import parse_qs, urlsplit
 import msgspec
 
 from kubesched.client.access import ClusterAccess, Server
+from tests.support.waiting import settle
 
 JsonObject = dict[str, Any]
 
@@ -251,60 +251,6 @@ def watch_answer(*pieces: bytes | float, hold: bool = False) -> Handler:
         await exchange.send(LAST_CHUNK)
 
     return serve
-
-
-async def settle(rounds: int = 20) -> None:
-    """Let everything that is ready to happen happen."""
-    for _ in range(rounds):
-        await asyncio.sleep(0)
-
-
-async def eventually(condition: Callable[[], bool], *, timeout_s: float = 20.0) -> None:
-    """Wait until a condition holds."""
-    deadline = asyncio.get_running_loop().time() + timeout_s
-    while not condition():
-        assert asyncio.get_running_loop().time() < deadline, "it did not happen in time"
-        await asyncio.sleep(0.002)
-
-
-class VirtualSleep:
-    """Sleeps that end when the test says that time has passed."""
-
-    def __init__(self, clock: Any) -> None:
-        self._clock = clock
-        self._sleepers: list[tuple[float, asyncio.Future[None]]] = []
-        #: every pause that was asked for
-        self.asked: list[float] = []
-
-    async def __call__(self, seconds: float) -> None:
-        self.asked.append(seconds)
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._sleepers.append((self._clock.monotonic() + seconds, waiter))
-        await waiter
-
-    @property
-    def waiting(self) -> int:
-        return sum(not waiter.done() for _, waiter in self._sleepers)
-
-    async def advance(self, seconds: float) -> None:
-        """Let time pass, waking sleepers in order of their time."""
-        end = self._clock.monotonic() + seconds
-        while True:
-            await settle()
-            due = [item for item in self._sleepers if not item[1].done() and item[0] <= end]
-            if not due:
-                break
-            moment, waiter = min(due, key=lambda item: item[0])
-            self._clock.advance(max(0.0, moment - self._clock.monotonic()))
-            waiter.set_result(None)
-            self._sleepers = [item for item in self._sleepers if not item[1].done()]
-        self._clock.advance(end - self._clock.monotonic())
-        await settle()
-
-
-def seeded(seed: int) -> random.Random:
-    """Randomness that is the same in every run."""
-    return random.Random(seed)
 
 
 def splits(data: bytes, cuts: Iterable[int]) -> list[bytes]:

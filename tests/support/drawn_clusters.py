@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod, Toleration
-from tests.unit.builders import (
+from tests.support.objects import (
     must,
     node,
     pod,

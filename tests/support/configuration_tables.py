@@ -10,7 +10,7 @@ import yaml
 
 from kubesched.config.features import FeatureGates
 
-DATA: Final = Path(__file__).parent / "data"
+DATA: Final = Path(__file__).parents[1] / "unit" / "config" / "data"
 GATES: Final = FeatureGates.parse()
 
 HEADER: Final = """\

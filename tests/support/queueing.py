@@ -13,7 +13,7 @@ from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from tests.unit.builders import pod
+from tests.support.objects import pod
 
 COMPILER = PodCompiler()
 
