@@ -349,3 +349,22 @@ def seconds_until_bound(plane: ControlPlane, namespace: str, name: str) -> float
     started = time.monotonic()
     wait_until_bound(plane, namespace, name)
     return time.monotonic() - started
+
+
+def create_budget(plane: ControlPlane, namespace: str, app: str, *, allowed: int) -> None:
+    """A disruption budget, with a status as the disruption controller would write it."""
+    path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    spec = {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1}
+    plane.request("POST", path, {"metadata": {"name": app}, "spec": spec})
+    status = {
+        "disruptionsAllowed": allowed,
+        "currentHealthy": 1 + allowed,
+        "desiredHealthy": 1,
+        "expectedPods": 1 + allowed,
+    }
+    plane.request(
+        "PATCH",
+        f"{path}/{app}/status",
+        {"status": status},
+        content_type="application/merge-patch+json",
+    )

@@ -19,8 +19,8 @@ import pytest
 import yaml
 
 from kubesched.kinds import watched
+from tests.support.prometheus_queries import expressions, selectors
 from tests.support.waiting import until
-from tests.unit.test_monitoring import expressions, selectors
 
 from .audited_plane import AuditedPlane, Request
 from .control_plane import CommandError, JsonObject, _free_ports
@@ -36,7 +36,14 @@ from .scheduler_process import (
     wait_until_refused,
 )
 from .serving_callers import LOOPBACK, ask, connect
-from .test_volumes import claim, claims_path, create_class, create_volumes, local_volume, zoned
+from .volume_objects import (
+    claim,
+    claims_path,
+    create_class,
+    create_volumes,
+    local_volume,
+    zoned,
+)
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 STATIC_POD = DEPLOY / "kubeadm" / "kube-scheduler.yaml"

@@ -22,6 +22,7 @@ from .pretend_provisioner import PretendProvisioner
 from .replicas import elected, free_port, holder_of, page, send, serving
 from .scheduler_process import (
     SchedulerProcess,
+    create_budget,
     delete_pod,
     events_of,
     node,
@@ -33,8 +34,14 @@ from .scheduler_process import (
     wait_until_refused,
 )
 from .serving_callers import ask, connect
-from .test_scheduler_preemption import create_budget
-from .test_volumes import DRIVER, claim, claims_path, create_class, create_volumes, local_volume
+from .volume_objects import (
+    DRIVER,
+    claim,
+    claims_path,
+    create_class,
+    create_volumes,
+    local_volume,
+)
 
 SCHEDULER = "system:kube-scheduler"
 NAMESPACE = "default"

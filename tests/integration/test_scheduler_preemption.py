@@ -17,11 +17,13 @@ import pytest
 
 from tests.support.waiting import until
 
+from .comparable import comparable
 from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import (
     all_pods,
     condition_of,
     configuration,
+    create_budget,
     delete_pod,
     events_of,
     node,
@@ -31,7 +33,6 @@ from .scheduler_process import (
     wait_until_bound,
     wait_until_refused,
 )
-from .test_scheduler_messages import _comparable
 
 _PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 #: What a second attempt at a pod, which would be a mistake here, gets to show.
@@ -78,25 +79,6 @@ def on(
 def asking(name: str, *, cpu: str = "2", priority: str = HIGH, **spec: Any) -> JsonObject:
     """A pod that wants a node."""
     return pod(name, requests={"cpu": cpu}, priorityClassName=priority, **spec)
-
-
-def create_budget(plane: ControlPlane, namespace: str, app: str, *, allowed: int) -> None:
-    """A disruption budget, with a status as the disruption controller would write it."""
-    path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
-    spec = {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1}
-    plane.request("POST", path, {"metadata": {"name": app}, "spec": spec})
-    status = {
-        "disruptionsAllowed": allowed,
-        "currentHealthy": 1 + allowed,
-        "desiredHealthy": 1,
-        "expectedPods": 1 + allowed,
-    }
-    plane.request(
-        "PATCH",
-        f"{path}/{app}/status",
-        {"status": status},
-        content_type="application/merge-patch+json",
-    )
 
 
 def victims_of(plane: ControlPlane, namespace: str) -> list[str]:
@@ -392,8 +374,8 @@ def observed(
         assert victims_of(plane, namespace) == case.victims
     versions = {each["metadata"]["resourceVersion"]: "as created" for each in created}
     uids = {each["metadata"]["uid"]: f"uid of {each['metadata']['name']}" for each in created}
-    events = [_told(_comparable(event, versions), uids) for event in events_of(plane, namespace)]
-    pods = [_told(_comparable(each, versions), uids) for each in all_pods(plane, namespace)]
+    events = [_told(comparable(event, versions), uids) for event in events_of(plane, namespace)]
+    pods = [_told(comparable(each, versions), uids) for each in all_pods(plane, namespace)]
     plane.purge(pods_path(namespace))
     plane.purge(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
     return {

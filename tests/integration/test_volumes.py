@@ -15,7 +15,6 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from kubesched.api import names
 from kubesched.api.storage import (
     ANNOTATION_BIND_COMPLETED,
     ANNOTATION_BOUND_BY_CONTROLLER,
@@ -38,7 +37,6 @@ from .scheduler_process import (
     configuration,
     delete_pod,
     events_of,
-    node,
     node_of,
     pod,
     pods_path,
@@ -46,10 +44,18 @@ from .scheduler_process import (
     wait_until_bound,
     wait_until_refused,
 )
+from .volume_objects import (
+    claim,
+    claims_path,
+    create_class,
+    create_volumes,
+    local_volume,
+    pod_with,
+    zoned,
+)
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
-DRIVER = "disk.example.com"
 
 T = TypeVar("T")
 
@@ -65,74 +71,6 @@ def volume_config(plane: ControlPlane, *, bind_timeout_s: int = 60) -> JsonObjec
     }
     settings = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
     return configuration(plane.scheduler_kubeconfig, profile, **settings)
-
-
-def zoned(name: str, zone: str, **room: str) -> JsonObject:
-    return node(name, labels={names.LABEL_ZONE: zone}, allocatable=room)
-
-
-def create_class(
-    plane: ControlPlane, name: str, *, provisioner: str = DRIVER, zones: tuple[str, ...] = ()
-) -> None:
-    topologies = [{"matchLabelExpressions": [{"key": names.LABEL_ZONE, "values": list(zones)}]}]
-    body: JsonObject = {
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    if zones:
-        body["allowedTopologies"] = topologies
-    plane.request("POST", "/apis/storage.k8s.io/v1/storageclasses", body)
-
-
-def claims_path(namespace: str, name: str = "") -> str:
-    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-    return f"{path}/{name}" if name else path
-
-
-def claim(name: str, storage_class: str, size: str = "1Gi") -> JsonObject:
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": storage_class,
-            "resources": {"requests": {"storage": size}},
-        },
-    }
-
-
-def local_volume(name: str, storage_class: str, host: str, size: str = "1Gi") -> JsonObject:
-    expression = {"key": names.LABEL_HOSTNAME, "operator": "In", "values": [host]}
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "capacity": {"storage": size},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": storage_class,
-            "local": {"path": "/mnt"},
-            "nodeAffinity": {
-                "required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-            },
-        },
-    }
-
-
-def pod_with(name: str, *claims: str, requests: dict[str, str] | None = None) -> JsonObject:
-    volumes = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
-    return pod(name, requests=requests, volumes=volumes)
-
-
-def create_volumes(plane: ControlPlane, *volumes: JsonObject) -> None:
-    plane.create_many("/api/v1/persistentvolumes", volumes)
-    wanted = {each["metadata"]["name"] for each in volumes}
-
-    def available() -> bool:
-        # A pod that waits for a volume may have it by the time that we look.
-        found = plane.request("GET", "/api/v1/persistentvolumes")["items"]
-        phases = {each["metadata"]["name"]: each["status"].get("phase") for each in found}
-        return all(phases[name] in ("Available", "Bound") for name in wanted)
-
-    until(available)
 
 
 def volume_named(plane: ControlPlane, name: str) -> JsonObject:

@@ -44,6 +44,11 @@ from kubesched.api.core import (
     WeightedPodAffinityTerm,
 )
 from kubesched.api.meta import LabelSelector, ObjectMeta
+from kubesched.api.policy import (
+    PodDisruptionBudget,
+    PodDisruptionBudgetSpec,
+    PodDisruptionBudgetStatus,
+)
 
 MI = 1 << 20
 GI = 1 << 30
@@ -294,4 +299,24 @@ def spread_over(
         topology_key=topology_key,
         when_unsatisfiable="ScheduleAnyway" if soft else "DoNotSchedule",
         label_selector=LabelSelector(match_labels=match_labels),
+    )
+
+
+def budget(
+    name: str = "b",
+    *,
+    allowed: int,
+    match: Mapping[str, str] | None = None,
+    selector: LabelSelector | None = None,
+    namespace: str = "default",
+    disrupted: Sequence[str] = (),
+) -> PodDisruptionBudget:
+    if match is not None:
+        selector = LabelSelector(match_labels=dict(match))
+    return PodDisruptionBudget(
+        metadata=ObjectMeta(name=name, namespace=namespace),
+        spec=PodDisruptionBudgetSpec(selector=selector),
+        status=PodDisruptionBudgetStatus(
+            disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted)
+        ),
     )

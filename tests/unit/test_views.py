@@ -29,6 +29,7 @@ from kubesched.web.columns import NodeColumns
 from tests.support import storage_objects as storage_builders
 from tests.support import volume_scheduling as volume_lab
 from tests.support.objects import (
+    budget,
     must,
     node,
     on_node,
@@ -43,7 +44,6 @@ from tests.support.objects import (
 from tests.support.scheduling import Lab
 from tests.support.storage_objects import attachment, using
 from tests.support.volume_scheduling import DRIVER, in_zones, on_hosts
-from tests.unit.cluster.test_budgets import budget
 
 T = TypeVar("T")
 

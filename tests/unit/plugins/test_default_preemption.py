@@ -14,7 +14,8 @@ from kubesched.framework.status import SUCCESS, unresolvable, unschedulable
 from tests.support.evaluating import feasible_rows
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
-from tests.unit.plugins.test_victims import budget, placed
+
+from .test_victims import budget, placed
 
 GONE_SOON = "2026-01-01T01:00:00Z"
 

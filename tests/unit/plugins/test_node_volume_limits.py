@@ -25,8 +25,9 @@ from tests.support.storage_objects import (
     using,
     with_volumes,
 )
-from tests.unit.plugins.hinting import deleted, helps
-from tests.unit.plugins.storage_lab import StorageLab, StorageObject, came, changed, went
+
+from .hinting import deleted, helps
+from .storage_lab import StorageLab, StorageObject, came, changed, went
 
 PLUGIN = "NodeVolumeLimits"
 TOO_MANY = unschedulable("node(s) exceed max volume count")

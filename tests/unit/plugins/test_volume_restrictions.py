@@ -20,8 +20,9 @@ from tests.support.storage_objects import (
     using,
     with_volumes,
 )
-from tests.unit.plugins.hinting import added, deleted, helps
-from tests.unit.plugins.storage_lab import StorageLab, came
+
+from .hinting import added, deleted, helps
+from .storage_lab import StorageLab, came
 
 PLUGIN = "VolumeRestrictions"
 DISK_TAKEN = unschedulable("node(s) had no available disk")

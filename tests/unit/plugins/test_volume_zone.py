@@ -19,8 +19,9 @@ from tests.support.storage_objects import (
     using,
     with_volumes,
 )
-from tests.unit.plugins.hinting import added, helps
-from tests.unit.plugins.storage_lab import StorageLab, StorageObject, came, changed
+
+from .hinting import added, helps
+from .storage_lab import StorageLab, StorageObject, came, changed
 
 PLUGIN = "VolumeZone"
 OTHER_ZONE = unresolvable("node(s) had no available volume zone")

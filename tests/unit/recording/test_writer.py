@@ -18,7 +18,7 @@ from kubesched.recording.reader import Recording
 from kubesched.recording.writer import NewFile, Writer
 from tests.support.waiting import until
 
-from .test_files import HEADER
+from .headers import HEADER
 
 END = CheckpointEnd(randomness=Randomness(ties=random.Random(0).getstate()))
 

@@ -18,7 +18,8 @@ from kubesched.simulate.playing import play
 from kubesched.simulate.running import run, summary
 from kubesched.simulate.stage import Delays
 from tests.support.objects import node, pod
-from tests.unit.simulate.plays import conditions_of, nodes_of, played
+
+from .plays import conditions_of, nodes_of, played
 
 
 def test_a_pod_comes_runs_and_ends() -> None:

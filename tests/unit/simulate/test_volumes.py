@@ -16,7 +16,8 @@ from kubesched.api.storage import (
 )
 from kubesched.simulate.playing import play
 from tests.support.objects import node, pod
-from tests.unit.simulate.plays import conditions_of, nodes_of
+
+from .plays import conditions_of, nodes_of
 
 
 def _with_claim(name: str, claim: str) -> Pod:

@@ -12,7 +12,8 @@ from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import added, helps, updated
+
+from .hinting import added, helps, updated
 
 PLUGIN = "TaintToleration"
 TAINT, TOLERATION = Action.UPDATE_NODE_TAINT, Action.UPDATE_POD_TOLERATION

@@ -14,7 +14,8 @@ from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
 from tests.support.objects import container, node, pod, spread_over
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import added, deleted, helps, updated
+
+from .hinting import added, deleted, helps, updated
 
 PLUGIN = "NodeResourcesFit"
 SCALE_DOWN, ALLOCATABLE = Action.UPDATE_POD_SCALE_DOWN, Action.UPDATE_NODE_ALLOCATABLE

@@ -12,7 +12,7 @@ from tests.support.waiting import eventually
 
 from .conftest import Run
 from .objects import thing
-from .test_informer import Api, _listed, running
+from .running_informer import Api, listed, running
 
 ABSENT = failure(404, "NotFound", "the server could not find the requested resource")
 
@@ -25,7 +25,7 @@ def test_what_is_not_served_is_said_once_and_does_not_hold_up_others(
         ABSENT,
         ABSENT,
         ABSENT,
-        _listed(thing("a", version=1), version=2),
+        listed(thing("a", version=1), version=2),
     ]
 
     async def scenario() -> None:
@@ -45,7 +45,7 @@ def test_what_is_not_served_is_said_once_and_does_not_hold_up_others(
 
 def test_objects_of_what_is_served_no_more_are_gone(run: Run) -> None:
     api = Api()
-    api.lists = [_listed(thing("a", version=1), version=2), ABSENT]
+    api.lists = [listed(thing("a", version=1), version=2), ABSENT]
     api.watches = [ABSENT]
 
     async def scenario() -> None:

@@ -9,7 +9,7 @@ import random
 from kubesched.web.local import LOOPBACK
 from tests.support.event_loops import Run
 
-from .test_local import Target, served
+from .local_page import Target, served
 
 ROUNDS = 150
 PIECES = (

@@ -8,7 +8,8 @@ from kubesched.api.core import Pod
 from kubesched.cluster.ports import ANY_ADDRESS
 from tests.support.objects import container, host_port, node, pod
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import added, deleted, helps
+
+from .hinting import added, deleted, helps
 
 PLUGIN = "NodePorts"
 WAITING = pod("p", ports=[8080])

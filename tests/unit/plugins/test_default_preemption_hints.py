@@ -7,7 +7,8 @@ import pytest
 from kubesched.api.core import Pod
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import deleted, helps
+
+from .hinting import deleted, helps
 
 
 @pytest.mark.parametrize(

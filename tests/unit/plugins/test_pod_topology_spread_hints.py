@@ -15,7 +15,8 @@ from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
 from tests.support.objects import node, pod, spread_over
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import added, deleted, helps, registration, updated
+
+from .hinting import added, deleted, helps, registration, updated
 
 PLUGIN = "PodTopologySpread"
 POD_LABEL, TOLERATION = Action.UPDATE_POD_LABEL, Action.UPDATE_POD_TOLERATION

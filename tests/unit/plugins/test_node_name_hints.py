@@ -6,7 +6,8 @@ import pytest
 
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import added, helps
+
+from .hinting import added, helps
 
 
 @pytest.mark.parametrize("name", ["wanted", "another"])

@@ -14,7 +14,8 @@ from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
 from tests.support.objects import must, node, pod, pod_term, should
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import added, deleted, helps, updated
+
+from .hinting import added, deleted, helps, updated
 
 PLUGIN = "InterPodAffinity"
 POD_LABEL, NODE_LABEL = Action.UPDATE_POD_LABEL, Action.UPDATE_NODE_LABEL

@@ -8,7 +8,8 @@ from kubesched.api.core import Pod
 from kubesched.queue.events import Action
 from tests.support.objects import pod
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import helps, updated
+
+from .hinting import helps, updated
 
 LIFTED = Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED
 

@@ -12,7 +12,8 @@ from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
 from tests.support.objects import named, node, pod, requirement, requires, term
 from tests.support.scheduling import Lab
-from tests.unit.plugins.hinting import added, helps, updated
+
+from .hinting import added, helps, updated
 
 PLUGIN = "NodeAffinity"
 LABEL = Action.UPDATE_NODE_LABEL

@@ -22,7 +22,8 @@ from kubesched.queue.hints import Change
 from tests.support.evaluating import feasible_rows
 from tests.support.random_cluster import ASKING, FIRST_NODES, NODES, PLACED, SOCIABLE
 from tests.support.scheduling import framework_of
-from tests.unit.plugins.hinting import added, deleted
+
+from .hinting import added, deleted
 
 PLUGINS = (
     "NodeUnschedulable",
