@@ -12,7 +12,6 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import subprocess
 import sys
 import textwrap
 from collections.abc import Iterator
@@ -20,10 +19,10 @@ from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from kubesched.bench.processes import spawn
+from kubesched.bench.processes import free_ports, spawn
 from tests.support.waiting import until
 
-from .control_plane import ApiError, ControlPlane, JsonObject, _free_ports
+from .control_plane import ApiError, ControlPlane, JsonObject
 from .scheduler_process import SchedulerProcess, configuration, environment
 from .serving_callers import LOOPBACK, Reply, ask, connect
 
@@ -68,14 +67,14 @@ def serving(plane: ControlPlane, port: int, *, looks_up: bool = False) -> tuple[
 
 def free_port() -> int:
     """A port that is free now."""
-    return _free_ports(1)[0]
+    return free_ports(1)[0]
 
 
 def page(plane: ControlPlane, port: int, path: str, *, method: str = "GET") -> Reply:
     """Ask a scheduler's HTTPS port for a path, as somebody who may everything."""
     connection = connect(port)
     try:
-        headers = {"Authorization": f"Bearer {plane._admin_token}"}
+        headers = {"Authorization": f"Bearer {plane.admin_token}"}
         return ask(connection, path, method, headers)
     finally:
         connection.close()
@@ -157,16 +156,3 @@ def run_patched(
         raise
     finally:
         process.end()
-
-
-def wait_for_end(scheduler: SchedulerProcess, *, seconds: float) -> int:
-    """Wait until a scheduler ends by itself; return its exit code."""
-    try:
-        return scheduler._popen.wait(seconds)
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"it did not end within {seconds:g} s") from None
-
-
-def send(scheduler: SchedulerProcess, number: int) -> None:
-    """Send a signal to a scheduler, by its process id."""
-    scheduler._popen.send_signal(number)

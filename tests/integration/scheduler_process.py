@@ -22,9 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import kubesched
+from kubesched.bench.processes import LAUNCHER
 from tests.support.waiting import until
 
-from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process
+from .control_plane import ControlPlane, JsonObject, Process
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -105,9 +106,20 @@ class SchedulerProcess:
 
         until(logged, seconds=seconds)
 
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        self._popen.send_signal(number)
+
     def interrupt(self) -> None:
         """Ask it to end with SIGINT, and do not wait for that."""
-        self._popen.send_signal(signal.SIGINT)
+        self.send(signal.SIGINT)
+
+    def wait_for_end(self, *, seconds: float) -> int:
+        """Wait until it ends by itself; return its exit code."""
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end within {seconds:g} s") from None
 
     def terminate(self, *, seconds: float = TERMINATION_SECONDS) -> int:
         """Ask it to end with SIGTERM; return its exit code, or fail if that takes too long."""
@@ -163,7 +175,7 @@ def run_scheduler(
 @contextlib.contextmanager
 def run_command(log: Path, *flags: str) -> Iterator[SchedulerProcess]:
     """Run the command with these flags and no others."""
-    launch = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+    launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
     with log.open("wb") as sink:
         popen = subprocess.Popen(
             [*launch, *_COMMAND, *flags],

@@ -14,10 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kubesched.bench.processes import LAUNCHER
 from kubesched.kinds import watched
 from tests.support.waiting import until
 
-from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process
+from .control_plane import ControlPlane, JsonObject, Process
 from .scheduler_process import environment
 
 USER = "system:serviceaccount:default:shadow"
@@ -123,7 +124,7 @@ def run_shadow(plane: ControlPlane, kubeconfig: Path, *flags: str) -> Iterator[S
     """Run shadow; return once it watches."""
     name = f"shadow-{os.urandom(3).hex()}"
     out, log = plane.folder / f"{name}.out", plane.folder / f"{name}.log"
-    launch = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+    launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
     command = [sys.executable, "-W", "error", "-m", "kubesched.cli.kubesched", "shadow"]
     with out.open("wb") as sink, log.open("wb") as errors:
         popen = subprocess.Popen(

@@ -24,7 +24,6 @@ from .replicas import (
     page,
     serving,
     wait_for_another_holder,
-    wait_for_end,
 )
 from .scheduler_process import (
     SchedulerProcess,
@@ -143,6 +142,6 @@ def test_the_older_version_is_preferred(plane: ControlPlane, older: str) -> None
         if older == "ours":
             assert process.popen.wait(PATIENCE_S) == 1
         else:
-            assert wait_for_end(first, seconds=PATIENCE_S) == 1
+            assert first.wait_for_end(seconds=PATIENCE_S) == 1
             assert "is to hold it" in first.log()
         binds(plane, "under-the-older-one")

@@ -188,7 +188,7 @@ def _ask_without_rights(plane: ControlPlane, port: int) -> None:
     """Let the API server be asked what somebody may."""
     connection = connect(port)
     try:
-        headers = {"Authorization": f"Bearer {plane._scheduler_token}"}
+        headers = {"Authorization": f"Bearer {plane.scheduler_token}"}
         assert ask(connection, "/metrics", "GET", headers).code == 403
     finally:
         connection.close()

@@ -19,7 +19,7 @@ import pytest
 from tests.support.waiting import stays, until
 
 from .control_plane import ControlPlane, JsonObject
-from .replicas import free_port, page, send, serving
+from .replicas import free_port, page, serving
 from .scheduler_process import (
     SchedulerProcess,
     condition_of,
@@ -68,7 +68,7 @@ class Reloading:
 
     def signal(self) -> None:
         """Ask for the file to be read."""
-        send(self.scheduler, signal.SIGHUP)
+        self.scheduler.send(signal.SIGHUP)
 
     def wait_for(self, text: str, *, times: int = 1) -> None:
         """Wait until something was logged so many times."""

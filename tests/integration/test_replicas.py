@@ -37,7 +37,6 @@ from .replicas import (
     run_patched,
     serving,
     wait_for_another_holder,
-    wait_for_end,
 )
 from .scheduler_process import (
     SchedulerProcess,
@@ -212,7 +211,7 @@ def test_a_leader_that_is_stuck_makes_room_and_never_binds_again(
             wait_for_another_holder(plane, lease, before, seconds=LEASE_S + 2 * PAUSE_S + SLACK_S)
             wait_until_bound(plane, namespace, "next")
 
-            assert wait_for_end(first, seconds=15) == 1
+            assert first.wait_for_end(seconds=15) == 1
             assert node_of(plane, namespace, "poison") == ""
             assert node_of(plane, namespace, "after-poison") == ""
             assert "Leaderelection lost" in first.log()

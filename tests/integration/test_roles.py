@@ -19,7 +19,7 @@ from tests.support.waiting import until
 
 from .control_plane import ControlPlane, JsonObject
 from .pretend_provisioner import PretendProvisioner
-from .replicas import elected, free_port, holder_of, page, send, serving
+from .replicas import elected, free_port, holder_of, page, serving
 from .scheduler_process import (
     SchedulerProcess,
     create_budget,
@@ -242,7 +242,7 @@ def _look_at_it(plane: ControlPlane, port: int, scheduler: SchedulerProcess) -> 
     reply = ask(connection, "/metrics", "GET", {"Authorization": f"Bearer {token}"})
     connection.close()
     assert reply.code == 403
-    send(scheduler, signal.SIGUSR2)
+    scheduler.send(signal.SIGUSR2)
     scheduler.wait_for_log('"Cache matches the API server" kind="pods"')
 
 

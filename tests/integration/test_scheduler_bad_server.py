@@ -69,7 +69,7 @@ class Proxy(ThreadingHTTPServer):
         """Ask the API server; give its answer, of which only the head is read."""
         with closing(
             http.client.HTTPSConnection(
-                "127.0.0.1", self._plane.port, context=self._plane._tls, timeout=60
+                "127.0.0.1", self._plane.port, context=self._plane.tls, timeout=60
             )
         ) as connection:
             connection.request(method, path, body=body or None, headers=headers)

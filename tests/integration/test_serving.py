@@ -15,10 +15,11 @@ from typing import Any
 import pytest
 import trustme
 
+from kubesched.bench.processes import free_ports
 from kubesched.server.sources import HealthCheck, MetricsPage, Sources, StatusPage
 from tests.support.waiting import until
 
-from .control_plane import ControlPlane, _free_ports
+from .control_plane import ControlPlane
 from .serving_callers import LOOPBACK, Callers, Reply, serve_endpoints
 
 SOURCES = Sources(
@@ -117,7 +118,7 @@ def serve_real_endpoints(
     control_plane: ControlPlane, callers: Callers, *more_flags: str
 ) -> Iterator[int]:
     """Run a real kube-scheduler; yields its port."""
-    (port,) = _free_ports(1)
+    (port,) = free_ports(1)
     kubeconfig = control_plane.scheduler_kubeconfig
     flags = (
         f"--secure-port={port}",

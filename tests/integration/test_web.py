@@ -22,10 +22,11 @@ from typing import Any
 import jsonpatch
 import pytest
 
+from kubesched.bench.processes import LAUNCHER, free_ports
 from tests.support.waiting import until
 
 from .audited_plane import AuditedPlane
-from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process, _free_ports
+from .control_plane import ControlPlane, JsonObject, Process
 from .scheduler_process import environment, node, node_of, pod, pods_path, run_scheduler
 from .serving_callers import LOOPBACK, Caller, Callers, Reply, connect
 from .shadow_process import RULES, only_looking
@@ -84,7 +85,7 @@ def port(
 @contextlib.contextmanager
 def serving(plane: ControlPlane, *flags: str) -> Iterator[int]:
     """Run a scheduler whose port is served; yields the port."""
-    (port,) = _free_ports(1)
+    (port,) = free_ports(1)
     with run_scheduler(
         plane,
         None,
@@ -247,7 +248,7 @@ def test_a_page_that_watches_does_not_keep_the_scheduler_from_ending(
 def run_command(folder: Path, *arguments: str, seconds: float = 60) -> Iterator[str]:
     """Run ``kubesched`` until the test is done; yields what it printed up to its last line."""
     log = folder / f"kubesched-{secrets.token_hex(3)}.log"
-    launch = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+    launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
     command = [sys.executable, "-W", "error", "-m", "kubesched.cli.kubesched", *arguments]
     with log.open("wb") as sink:
         popen = subprocess.Popen(

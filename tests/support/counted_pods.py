@@ -77,6 +77,8 @@ class Counters(RuleBasedStateMachine):
         self.cluster = Cluster()
         self.pods: dict[str, Pod] = {}
         self.nodes: dict[str, str] = {}
+        #: namespace → its labels
+        self.labelled: dict[str, dict[str, str]] = {}
         self.made = 0
 
     @rule(name=st.sampled_from(NODES), zone=st.sampled_from(("a", "b")))
@@ -134,9 +136,9 @@ class Counters(RuleBasedStateMachine):
 
     @rule(name=st.sampled_from(NAMESPACES), team=st.sampled_from(("a", "b")))
     def label_namespace(self, name: str, team: str) -> None:
-        self.cluster.namespaces.put(
-            Namespace(metadata=ObjectMeta(name=name, labels={"team": team}))
-        )
+        self.labelled[name] = {"team": team}
+        labelled = Namespace(metadata=ObjectMeta(name=name, labels=self.labelled[name]))
+        self.cluster.namespaces.put(labelled)
 
     @rule(
         selector=selectors,
@@ -160,7 +162,7 @@ class Counters(RuleBasedStateMachine):
     def ask_which_terms_are_about_a_pod(self, namespace: str, with_labels: dict[str, str]) -> None:
         about = LabelSets().of(ObjectMeta(namespace=namespace, labels=with_labels))
         counters = self.cluster.table.term_counters
-        namespace_labels = counters._namespace_labels.get(namespace, {})
+        namespace_labels = self.labelled.get(namespace, {})
         expected = 0
         for each in self._pods_on_nodes():
             terms = compile_terms(each.spec.affinity, each.metadata.namespace)

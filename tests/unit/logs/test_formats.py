@@ -61,7 +61,7 @@ def test_a_line_has_severity_time_process_and_place(level: int, severity: str) -
     assert found is not None
     assert found["severity"] == severity
     assert found["process"] == str(os.getpid())
-    assert found["file"] == "test_logs_formats.py"
+    assert found["file"] == "test_formats.py"
     assert found["message"] == "pod=a/b node=7"
 
 
@@ -93,7 +93,7 @@ def test_a_structured_line() -> None:
     assert found["message"] == (
         '"Successfully bound pod to node" pod="ns/p" node="n1" feasibleNodes=3'
     )
-    assert found["file"] == "test_logs_formats.py", "the caller, and not the logger"
+    assert found["file"] == "test_formats.py", "the caller, and not the logger"
 
 
 def test_an_error_comes_first() -> None:
@@ -156,7 +156,7 @@ def test_a_json_line_has_the_keys_of_kubernetes() -> None:
     said = json.loads(line)
 
     assert list(said) == ["ts", "caller", "msg", "v", "pod", "nodes"]
-    assert re.fullmatch(r"cli/test_logs_formats\.py:\d+", said["caller"])
+    assert re.fullmatch(r"logs/test_formats\.py:\d+", said["caller"])
     assert re.search(r'"ts":\d{13}(\.\d+)?,', line), "milliseconds"
     assert said["msg"] == "Attempting to schedule pod"
     assert (said["v"], said["pod"], said["nodes"]) == (3, {"name": "p", "namespace": "ns"}, 5)

@@ -461,7 +461,7 @@ def test_shapes_are_released() -> None:
     evaluator = lab.framework.evaluator
     rows = feasible_rows(evaluator, CycleState(), info)
     total_scores(evaluator, CycleState(), info, lab.cluster.table.order.rows())
-    evaluator.plans._plans.clear()
+    evaluator.plans.clear()
     del info, rows
     gc.collect()
 

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from kubesched.queue import events
+from kubesched.queue.backoff import Backoff
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.tally import ACTIVE, BACKOFF
 from tests.support.objects import pod
 from tests.support.queueing import COMPILER, Bench, info, sort_key
 
@@ -71,8 +73,9 @@ class QueueMachine(RuleBasedStateMachine):
 
     @rule()
     def pop(self) -> None:
-        best = min((sort_key(each) for each in self.queue._active), default=None)
-        rejected = len(self.queue._backing_off)
+        parts = list(self.queue.parts())
+        best = min((sort_key(each) for part, each in parts if part == ACTIVE), default=None)
+        rejected = sum(part == BACKOFF and bool(each.rejectors) for part, each in parts)
         popped = self.queue.pop()
         if popped is None:
             assert best is None
@@ -133,10 +136,9 @@ class QueueMachine(RuleBasedStateMachine):
         self.bench.clock.advance(seconds)
         self.bench.flush()
         now = self.bench.clock.time()
-        for heap in (self.queue._backing_off, self.queue._backing_off_errors):
-            assert all(self.queue._backoff.is_waiting(each, now) for each in heap)
-        for each in self.queue._parked:
-            assert each.gated_by or now - each.queued_at <= 300.0
+        backing_off = (each for part, each in self.queue.parts() if part == BACKOFF)
+        assert all(Backoff().is_waiting(each, now) for each in backing_off)
+        assert all(now - each.queued_at <= 300.0 for each in self.queue.unschedulable_pods())
 
     # --- comparison ---------------------------------------------------------------------------
 
@@ -155,7 +157,7 @@ class QueueMachine(RuleBasedStateMachine):
 
     @invariant()
     def keeps_no_events_for_nobody(self) -> None:
-        assert self.in_flight or self.queue._in_flight.event_count == 0
+        assert self.in_flight or not any(self.queue.in_flight_events.values())
 
     def teardown(self) -> None:
         """In the end, everybody gets a turn: gates open, time passes."""

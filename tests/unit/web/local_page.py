@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from kubesched.web.local import LOOPBACK, LocalServer
 from kubesched.web.page import WebPage
+from kubesched.web.streams import Streams
 from kubesched.web.world_state import WorldState
 from tests.support.objects import node, pod
 from tests.support.worlds import world_of
@@ -30,6 +31,7 @@ class Target:
     """A running server."""
 
     server: LocalServer
+    streams: Streams
 
     @property
     def token(self) -> str:
@@ -73,5 +75,7 @@ def parse(received: bytes) -> Reply:
 @contextlib.asynccontextmanager
 async def served() -> AsyncIterator[Target]:
     world = world_of(node("secret-node"), pod("waiting", cpu="9"))
-    async with LocalServer(WebPage(living(WorldState(world)))) as server:
-        yield Target(server)
+    source = living(WorldState(world))
+    streams = Streams(source)
+    async with LocalServer(WebPage(source, streams=streams)) as server:
+        yield Target(server, streams)

@@ -199,10 +199,9 @@ async def watching(target: Target, count: int) -> AsyncIterator[list[asyncio.Str
 def test_streams_are_let_go_when_their_clients_are(run: Run) -> None:
     async def main() -> None:
         async with served() as target:
-            streams = target.server._page._streams
             async with watching(target, 3):
-                assert streams.count == 3
-            await eventually(lambda: not streams.count)
+                assert target.streams.count == 3
+            await eventually(lambda: not target.streams.count)
 
     run(main())
 

@@ -28,11 +28,12 @@ PATHS = ("/ui", "/ui/", "/ui/api/overview", "/ui/api/nodes", "/ui/api/stream", "
 
 
 @contextlib.asynccontextmanager
-async def guarded(folder: Path, *, nodes: int = 1) -> AsyncIterator[tuple[Target, WebPage]]:
+async def guarded(folder: Path, *, nodes: int = 1) -> AsyncIterator[tuple[Target, Streams]]:
     """Serve a page to a user who may see some of it, and to one who may see nothing."""
     world = world_of(*(node(f"secret-{number:04}") for number in range(nodes)), pod("p", cpu="99"))
     source = living(WorldState(world))
-    page = WebPage(source, streams=Streams(source, period_s=0.02))
+    streams = Streams(source, period_s=0.02)
+    page = WebPage(source, streams=streams)
     reviewer = Reviewer(
         tokens={"good": {"username": "ann"}, "poor": {"username": "eve"}},
         rights={("ann", path) for path in PATHS},
@@ -45,7 +46,7 @@ async def guarded(folder: Path, *, nodes: int = 1) -> AsyncIterator[tuple[Target
             served(sources, authentication=authentication, authorization=authorization) as target,
             page,
         ):
-            yield target, page
+            yield target, streams
 
 
 def test_only_who_may_sees_anything(run: Run, tmp_path: Path) -> None:
@@ -101,13 +102,13 @@ def test_a_client_that_reads_nothing_is_let_go(
 
     async def main() -> None:
         async with (
-            guarded(tmp_path) as (target, page),
+            guarded(tmp_path) as (target, streams),
             following(target) as (reader, transport),
         ):
             await reader.readuntil(b"retry")
             transport.pause_reading()
-            await eventually(lambda: page._streams.count == 1)
-            await eventually(lambda: page._streams.count == 0)
+            await eventually(lambda: streams.count == 1)
+            await eventually(lambda: streams.count == 0)
 
     run(main())
 
