@@ -183,14 +183,20 @@ def test_the_child_is_harmless() -> None:
     assert asyncio.run(main()) == b"(True, True, True, True, True, True)"
 
 
-def test_a_signal_to_the_child_is_none_to_the_parent(run: Run) -> None:
+def test_a_signal_to_the_child_is_none_to_the_parent(run: Run, tmp_path: Path) -> None:
     heard: list[str] = []
+    begun = tmp_path / "begun"
+
+    def working() -> bytes:
+        begun.touch()
+        return sleeping()
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, heard.append, "parent")
-        asking = asyncio.create_task(answered(sleeping))
-        await asyncio.sleep(0.1)
+        asking = asyncio.create_task(answered(working))
+        await eventually(begun.exists)
+        begun.unlink()
         os.kill(forks()[0], signal.SIGTERM)
         with pytest.raises(BrokenError, match="lost"):
             await asking

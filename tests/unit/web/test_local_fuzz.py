@@ -88,7 +88,7 @@ def test_a_body_that_does_not_come_is_not_waited_for_at_the_end(run_once: Run) -
                 f"Authorization: Bearer {target.token}\r\nContent-Type: application/json\r\n"
                 "Content-Length: 100\r\n\r\n{".encode()
             )
-            await asyncio.sleep(0.1)
+            await asyncio.sleep(0.1)  # the server waits for the rest of the body by then
             reply = await target.ask("/ui/api/overview", Authorization=f"Bearer {target.token}")
             assert reply.code == 200
         writer.transport.abort()

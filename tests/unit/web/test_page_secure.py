@@ -90,7 +90,7 @@ async def following(target: Target) -> AsyncIterator[tuple[asyncio.StreamReader,
         yield reader, writer.transport
     finally:
         writer.transport.abort()
-        await asyncio.sleep(0.05)
+        await asyncio.sleep(0.05)  # the end of a TLS connection takes a few turns more
 
 
 def test_a_client_that_reads_nothing_is_let_go(
