@@ -37,14 +37,7 @@ from .scheduler_process import (
     wait_until_refused,
 )
 from .serving_callers import LOOPBACK, ask, connect
-from .volume_objects import (
-    claim,
-    claims_path,
-    create_class,
-    create_volumes,
-    local_volume,
-    zoned,
-)
+from .volume_objects import claim, claims_path, create_class, create_volumes, local_volume, zoned
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 STATIC_POD = DEPLOY / "kubeadm" / "kube-scheduler.yaml"

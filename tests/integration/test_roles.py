@@ -34,14 +34,7 @@ from .scheduler_process import (
     wait_until_refused,
 )
 from .serving_callers import ask, connect
-from .volume_objects import (
-    DRIVER,
-    claim,
-    claims_path,
-    create_class,
-    create_volumes,
-    local_volume,
-)
+from .volume_objects import DRIVER, claim, claims_path, create_class, create_volumes, local_volume
 
 SCHEDULER = "system:kube-scheduler"
 NAMESPACE = "default"

@@ -6,10 +6,7 @@ from kubesched.api import names
 from tests.support.waiting import until
 
 from .control_plane import ControlPlane, JsonObject
-from .scheduler_process import (
-    node,
-    pod,
-)
+from .scheduler_process import node, pod
 
 DRIVER = "disk.example.com"
 

@@ -10,13 +10,8 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import (
-    Filter,
-    Score,
-)
-from kubesched.framework.status import (
-    Status,
-)
+from kubesched.framework.plugin import Filter, Score
+from kubesched.framework.status import Status
 from kubesched.framework.verdict import Verdict
 
 

@@ -1,7 +1,4 @@
-"""Small builders of API objects, and a laboratory to schedule them in.
-
-    node("n1", cpu="4", zone="a"), pod("p1", cpu="100m", node="n1") ──> Lab ──> feasible nodes,
-                                                                            messages, scores
+"""Small builders of API objects: node("n1", cpu="4", zone="a"), pod("p1", cpu="100m", node="n1").
 
 Everything they return is a frozen API struct. A pod's uid is its name unless said otherwise.
 """
@@ -302,6 +299,9 @@ def spread_over(
     )
 
 
+# --- disruption budgets -----------------------------------------------------------------------
+
+
 def budget(
     name: str = "b",
     *,
@@ -311,6 +311,7 @@ def budget(
     namespace: str = "default",
     disrupted: Sequence[str] = (),
 ) -> PodDisruptionBudget:
+    """Make a disruption budget; `match` are labels that its selector asks for."""
     if match is not None:
         selector = LabelSelector(match_labels=dict(match))
     return PodDisruptionBudget(

@@ -11,10 +11,7 @@ from typing import Any
 import numpy as np
 
 from kubesched.api import names
-from kubesched.api.core import (
-    Node,
-    Pod,
-)
+from kubesched.api.core import Node, Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
-from kubesched.api.policy import (
-    PodDisruptionBudget,
-)
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.budgets import Budgets
 from kubesched.cluster.pod_info import PodCompiler
 from tests.support.objects import budget, pod

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from hypothesis import settings
 
-from kubesched.api.core import (
-    Affinity,
-    PodAffinity,
-    PodAffinityTerm,
-)
+from kubesched.api.core import Affinity, PodAffinity, PodAffinityTerm
 from kubesched.api.meta import LabelSelector
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_counters import FEW_COUNTERS
