@@ -18,6 +18,7 @@ from kubesched.embedded.nodes import NodeTemplate
 from kubesched.recording.journal import Journal
 from kubesched.recording.writer import Writer
 from kubesched.scheduler.engine import EngineOptions
+from tests.support.waiting import eventually
 
 NODES = 12
 PLACED = 60
@@ -56,19 +57,18 @@ async def _record(path: Path) -> None:
             await app.started.wait()
             for number in range(PLACED):
                 _create(cluster, f"small-{number:02}", cpu="1")
-                await asyncio.sleep(0.005)
+                await asyncio.sleep(0.005)  # so that there are moments to travel to
             for number in range(WAITING):
                 _create(cluster, f"large-{number}", cpu="32")
-            await asyncio.wait_for(_parked(app), _LIMIT_S)
+            await _parked(app)
             running.cancel()
             await asyncio.gather(running, return_exceptions=True)
 
 
 async def _parked(app: App) -> None:
     """Wait until all is done that can be done."""
-    while app.queue.unschedulable_count < WAITING:  # noqa: ASYNC110 (there is no event to wait for)
-        await asyncio.sleep(0.02)
-    await asyncio.sleep(0.2)
+    await eventually(lambda: app.queue.unschedulable_count >= WAITING, seconds=_LIMIT_S)
+    await eventually(lambda: not len(app.engine.bindings), seconds=_LIMIT_S)
 
 
 def _create(cluster: EmbeddedCluster, name: str, *, cpu: str) -> None:

@@ -2,39 +2,13 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
 from .report import judge, show
-from .vectors import VECTORS, Vector, read, themes
+from .vectors import COMPLETE, VECTORS, Vector, is_built, read, themes
 
-#: Themes of which every plugin is built.
-COMPLETE = [
-    "affinity",
-    "edge",
-    "images",
-    "podaffinity",
-    "ports",
-    "resources",
-    "spread",
-    "taints",
-    "volumes",
-]
 #: Themes with some cases of plugins that are not.
 PARTIAL = ["config", "mixed", "preemption", "sequence"]
-
-#: What only plugins read that are not built yet.
-DEVICES_AND_GROUPS = {"deviceClasses", "podGroups", "resourceClaims", "resourceSlices"}
-
-
-def is_built(vector: Vector) -> bool:
-    """Tell whether a case has neither device claims nor pod groups."""
-    objects = vector.case["objects"]
-    if any(objects.get(kind) for kind in DEVICES_AND_GROUPS):
-        return False
-    pods = json.dumps([vector.case.get("pod"), vector.case.get("pending"), objects.get("pods")])
-    return '"resourceClaims"' not in pods
 
 
 @pytest.mark.parametrize("theme", COMPLETE)

@@ -18,31 +18,27 @@ import contextlib
 import json
 import os
 import secrets
+import ssl
 import subprocess
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kubesched.bench import control_plane
-from kubesched.bench.control_plane import ApiError, JsonObject, eventually
-from kubesched.bench.processes import LAUNCHER as _LAUNCHER
+from kubesched.bench.control_plane import ApiError, JsonObject
 from kubesched.bench.processes import Process, StartError
-from kubesched.bench.processes import free_ports as _free_ports
 from kubesched.kinds import watched
 
 __all__ = [
     "BINARIES",
     "MERGE_PATCH",
     "STRATEGIC_MERGE_PATCH",
-    "_LAUNCHER",
     "ApiError",
     "CommandError",
     "ControlPlane",
     "JsonObject",
     "Process",
     "StartError",
-    "_free_ports",
-    "eventually",
 ]
 
 BINARIES = ("etcd", "kube-apiserver", "kube-scheduler", "kubectl")
@@ -67,6 +63,21 @@ class ControlPlane(control_plane.ControlPlane):
     def __init__(self, assets: Path, *, feature_gates: str = "", runtime_config: str = "") -> None:
         super().__init__(assets, feature_gates=feature_gates, runtime_config=runtime_config)
         self._namespaced: list[tuple[str, str]] = []
+
+    @property
+    def admin_token(self) -> str:
+        """The bearer token of a user who may do everything."""
+        return self._admin_token
+
+    @property
+    def scheduler_token(self) -> str:
+        """The bearer token of system:kube-scheduler."""
+        return self._scheduler_token
+
+    @property
+    def tls(self) -> ssl.SSLContext | None:
+        """How a client connects that trusts the API server; None until that is started."""
+        return self._tls
 
     @contextlib.contextmanager
     def run_kube_scheduler(

@@ -7,7 +7,9 @@ What can be counted afterwards is the same each time, but for what depends on ti
 
 from __future__ import annotations
 
-from .control_plane import ApiError, ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .control_plane import ApiError, ControlPlane, JsonObject
 from .scheduler_process import (
     condition_of,
     delete_pod,
@@ -98,8 +100,8 @@ class Work:
 
     def _fail_to_bind(self) -> None:
         self._create(pod(UNBINDABLE))
-        eventually(lambda: condition_of(self._plane, self._namespace, UNBINDABLE))
-        eventually(lambda: events_of(self._plane, self._namespace, UNBINDABLE))
+        until(lambda: condition_of(self._plane, self._namespace, UNBINDABLE))
+        until(lambda: events_of(self._plane, self._namespace, UNBINDABLE))
         delete_pod(self._plane, self._namespace, UNBINDABLE)
 
     def _forbid_a_binding(self) -> None:
@@ -132,7 +134,7 @@ class Work:
                 "spec": {"policyName": FORBIDDING, "validationActions": ["Deny"]},
             },
         )
-        eventually(self._is_forbidden)
+        until(self._is_forbidden)
 
     def _is_forbidden(self) -> bool:
         path = f"{pods_path(self._namespace, UNBINDABLE)}/binding?dryRun=All"

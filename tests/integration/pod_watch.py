@@ -48,7 +48,7 @@ class PodWatch:
         self.failure: BaseException | None = None
         self._version = ""
         self._connection = http.client.HTTPSConnection(
-            LOOPBACK, plane.port, context=plane._tls, timeout=60
+            LOOPBACK, plane.port, context=plane.tls, timeout=60
         )
         self._thread = threading.Thread(target=self._follow, name="pod-watch")
         self._ending = False
@@ -75,7 +75,7 @@ class PodWatch:
         return len(self.nodes)
 
     def _follow(self) -> None:
-        headers = {"Authorization": f"Bearer {self._plane._admin_token}"}
+        headers = {"Authorization": f"Bearer {self._plane.admin_token}"}
         decoder = msgspec.json.Decoder(_Event)
         try:
             # The server hangs up on those who do not keep up; nothing is lost by coming back.

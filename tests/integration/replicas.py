@@ -12,18 +12,17 @@ from __future__ import annotations
 import contextlib
 import json
 import secrets
-import subprocess
 import sys
 import textwrap
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Final
 
-from kubesched.bench.processes import spawn
+from kubesched.bench.processes import free_ports, spawn
+from tests.support.waiting import until
 
-from .control_plane import ApiError, ControlPlane, JsonObject, _free_ports, eventually
+from .control_plane import ApiError, ControlPlane, JsonObject
 from .scheduler_process import SchedulerProcess, configuration, environment
 from .serving_callers import LOOPBACK, Reply, ask, connect
 
@@ -68,14 +67,14 @@ def serving(plane: ControlPlane, port: int, *, looks_up: bool = False) -> tuple[
 
 def free_port() -> int:
     """A port that is free now."""
-    return _free_ports(1)[0]
+    return free_ports(1)[0]
 
 
 def page(plane: ControlPlane, port: int, path: str, *, method: str = "GET") -> Reply:
     """Ask a scheduler's HTTPS port for a path, as somebody who may everything."""
     connection = connect(port)
     try:
-        headers = {"Authorization": f"Bearer {plane._admin_token}"}
+        headers = {"Authorization": f"Bearer {plane.admin_token}"}
         return ask(connection, path, method, headers)
     finally:
         connection.close()
@@ -109,7 +108,7 @@ def wait_for_another_holder(
         holder = holder_of(plane, lease)
         return holder if holder not in ("", before) else None
 
-    return eventually(another, seconds=seconds, every=0.05)
+    return until(another, seconds=seconds, every=0.05)
 
 
 def moment(micro_time: str) -> float:
@@ -157,24 +156,3 @@ def run_patched(
         raise
     finally:
         process.end()
-
-
-def wait_for_end(scheduler: SchedulerProcess, *, seconds: float) -> int:
-    """Wait until a scheduler ends by itself; return its exit code."""
-    try:
-        return scheduler._popen.wait(seconds)
-    except subprocess.TimeoutExpired:
-        raise AssertionError(f"it did not end within {seconds:g} s") from None
-
-
-def send(scheduler: SchedulerProcess, number: int) -> None:
-    """Send a signal to a scheduler, by its process id."""
-    scheduler._popen.send_signal(number)
-
-
-def stays(holds: Callable[[], object], *, seconds: float, every: float = 0.1) -> None:
-    """Fail if something that is so ceases to be within some time."""
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        assert holds(), "it did not stay so"
-        time.sleep(every)

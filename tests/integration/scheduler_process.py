@@ -22,8 +22,10 @@ from pathlib import Path
 from typing import Any
 
 import kubesched
+from kubesched.bench.processes import LAUNCHER
+from tests.support.waiting import until
 
-from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process, eventually
+from .control_plane import ControlPlane, JsonObject, Process
 
 DEFAULT_SCHEDULER = "default-scheduler"
 
@@ -102,11 +104,22 @@ class SchedulerProcess:
             running = self.is_running
             return text in self.log() or _fail_unless(running, f"ended without logging {text!r}")
 
-        eventually(logged, seconds=seconds, every=0.02)
+        until(logged, seconds=seconds)
+
+    def send(self, number: int) -> None:
+        """Send it a signal."""
+        self._popen.send_signal(number)
 
     def interrupt(self) -> None:
         """Ask it to end with SIGINT, and do not wait for that."""
-        self._popen.send_signal(signal.SIGINT)
+        self.send(signal.SIGINT)
+
+    def wait_for_end(self, *, seconds: float) -> int:
+        """Wait until it ends by itself; return its exit code."""
+        try:
+            return self._popen.wait(seconds)
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"it did not end within {seconds:g} s") from None
 
     def terminate(self, *, seconds: float = TERMINATION_SECONDS) -> int:
         """Ask it to end with SIGTERM; return its exit code, or fail if that takes too long."""
@@ -162,7 +175,7 @@ def run_scheduler(
 @contextlib.contextmanager
 def run_command(log: Path, *flags: str) -> Iterator[SchedulerProcess]:
     """Run the command with these flags and no others."""
-    launch = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+    launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
     with log.open("wb") as sink:
         popen = subprocess.Popen(
             [*launch, *_COMMAND, *flags],
@@ -279,7 +292,7 @@ def wait_until_bound(
         wanted = {name: found[name] for name in names} if names else found
         return wanted if wanted and all(wanted.values()) else None
 
-    return eventually(placed, seconds=seconds, every=0.1 if not names else 0.02)
+    return until(placed, seconds=seconds, every=0.1 if not names else 0.02)
 
 
 def condition_of(plane: ControlPlane, namespace: str, name: str) -> JsonObject | None:
@@ -296,7 +309,7 @@ def wait_until_refused(plane: ControlPlane, namespace: str, name: str) -> str:
         condition = condition_of(plane, namespace, name) or {}
         return condition.get("message") if condition.get("reason") == "Unschedulable" else None
 
-    return eventually(refused, every=0.02)
+    return until(refused)
 
 
 def events_of(plane: ControlPlane, namespace: str, name: str = "") -> list[JsonObject]:
@@ -348,3 +361,22 @@ def seconds_until_bound(plane: ControlPlane, namespace: str, name: str) -> float
     started = time.monotonic()
     wait_until_bound(plane, namespace, name)
     return time.monotonic() - started
+
+
+def create_budget(plane: ControlPlane, namespace: str, app: str, *, allowed: int) -> None:
+    """A disruption budget, with a status as the disruption controller would write it."""
+    path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
+    spec = {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1}
+    plane.request("POST", path, {"metadata": {"name": app}, "spec": spec})
+    status = {
+        "disruptionsAllowed": allowed,
+        "currentHealthy": 1 + allowed,
+        "desiredHealthy": 1,
+        "expectedPods": 1 + allowed,
+    }
+    plane.request(
+        "PATCH",
+        f"{path}/{app}/status",
+        {"status": status},
+        content_type="application/merge-patch+json",
+    )

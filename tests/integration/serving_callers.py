@@ -81,7 +81,7 @@ class Callers:
             "wrong token": Caller(token="wrong"),
             "token without rights": Caller(token=self._service_account("powerless")),
             "monitoring token": Caller(token=self._monitor()),
-            "admin token": Caller(token=self._plane._admin_token),
+            "admin token": Caller(token=self._plane.admin_token),
             "certificate without rights": Caller(certificate=issue("c.test", common_name="eve")),
             "monitoring certificate": Caller(
                 certificate=issue("c.test", common_name=f"certified-{self._suffix}")

@@ -14,9 +14,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from kubesched.bench.processes import LAUNCHER
 from kubesched.kinds import watched
+from tests.support.waiting import until
 
-from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process, eventually
+from .control_plane import ControlPlane, JsonObject, Process
 from .scheduler_process import environment
 
 USER = "system:serviceaccount:default:shadow"
@@ -83,7 +85,7 @@ class ShadowProcess:
     def wait_for(self, pods: set[str], *, seconds: float = 30) -> None:
         """Wait until it has said something about all of these pods."""
         try:
-            eventually(
+            until(
                 lambda: pods <= {each["pod"] for each in self.findings}, seconds=seconds, every=0.1
             )
         except AssertionError as late:
@@ -122,7 +124,7 @@ def run_shadow(plane: ControlPlane, kubeconfig: Path, *flags: str) -> Iterator[S
     """Run shadow; return once it watches."""
     name = f"shadow-{os.urandom(3).hex()}"
     out, log = plane.folder / f"{name}.out", plane.folder / f"{name}.log"
-    launch = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+    launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
     command = [sys.executable, "-W", "error", "-m", "kubesched.cli.kubesched", "shadow"]
     with out.open("wb") as sink, log.open("wb") as errors:
         popen = subprocess.Popen(
@@ -140,7 +142,7 @@ def run_shadow(plane: ControlPlane, kubeconfig: Path, *flags: str) -> Iterator[S
         return "watching https://" in shadow.log()
 
     try:
-        eventually(watches, every=0.05)
+        until(watches, every=0.05)
         yield shadow
         assert "Traceback" not in shadow.log(), shadow.log()
     except BaseException as error:

@@ -7,7 +7,6 @@ import secrets
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,6 +14,7 @@ import msgspec
 import pytest
 
 from kubesched.bench.results import Measurement, Report
+from tests.support.waiting import until
 
 from .scheduler_process import environment
 
@@ -136,11 +136,11 @@ def test_pods_that_are_there_before_the_scheduler(bench: Bench) -> None:
 def test_ctrl_c_ends_every_process(bench: Bench) -> None:
     with bench.start("--nodes=20", "--pods=50", "--schedulers=kube-scheduler") as process:
         try:
-            deadline = time.monotonic() + 60
-            while not bench.processes("kube-scheduler\0--config"):
-                assert process.poll() is None, process.communicate()
-                assert time.monotonic() < deadline, "kube-scheduler was not started"
-                time.sleep(0.05)
+            until(
+                lambda: process.poll() is not None or bench.processes("kube-scheduler\0--config"),
+                seconds=60,
+            )
+            assert process.poll() is None, process.communicate()
             assert bench.processes("etcd")
 
             process.send_signal(signal.SIGINT)

@@ -16,7 +16,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.config.tables import rows
+from tests.support.configuration_tables import rows
 
 from .configurations import ALL
 from .configurations.asking import (

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import ApiError, CommandError, ControlPlane, JsonObject, StartError, eventually
+from tests.support.waiting import until
+
+from .control_plane import ApiError, CommandError, ControlPlane, JsonObject, StartError
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
@@ -160,13 +162,13 @@ def test_the_real_scheduler_binds_what_fits_and_explains_what_does_not(
     control_plane.create_many("/api/v1/nodes", [node("n1"), node("n2"), node("n3", cpu="1")])
     control_plane.create_many(pods_path(namespace), [pod("fits"), pod("never", cpu="64")])
     with control_plane.run_kube_scheduler():
-        bound = eventually(
+        bound = until(
             lambda: control_plane.request("GET", pods_path(namespace, "fits"))["spec"].get(
                 "nodeName"
             )
         )
-        condition = eventually(lambda: scheduled_condition(control_plane, namespace, "never"))
-        note = eventually(lambda: event_note(control_plane, namespace, "FailedScheduling"))
+        condition = until(lambda: scheduled_condition(control_plane, namespace, "never"))
+        note = until(lambda: event_note(control_plane, namespace, "FailedScheduling"))
     assert bound in {"n1", "n2", "n3"}
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["message"] == note
@@ -182,7 +184,7 @@ def test_the_real_scheduler_takes_a_configuration(
     control_plane.request("POST", "/api/v1/nodes", node("n1"))
     control_plane.request("POST", pods_path(namespace), pod("p1", schedulerName="other"))
     with control_plane.run_kube_scheduler({"profiles": [{"schedulerName": "other"}]}, "--v=2"):
-        eventually(lambda: event_note(control_plane, namespace, "Scheduled"))
+        until(lambda: event_note(control_plane, namespace, "Scheduled"))
 
 
 def test_a_second_control_plane_serves_alpha_apis(assets: Path) -> None:

@@ -11,7 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import ApiError, ControlPlane, JsonObject, Process, eventually
+from tests.support.waiting import until
+
+from .control_plane import ApiError, ControlPlane, JsonObject, Process
 from .replicas import (
     LEASE_S,
     LEASES,
@@ -22,7 +24,6 @@ from .replicas import (
     page,
     serving,
     wait_for_another_holder,
-    wait_for_end,
 )
 from .scheduler_process import (
     SchedulerProcess,
@@ -117,7 +118,7 @@ def test_when_a_leader_is_killed_another_is_picked(plane: ControlPlane) -> None:
     with ours(plane) as first:
         before = leads(plane, first)
         with ours(plane):
-            eventually(lambda: len(candidates(plane)) == 2)
+            until(lambda: len(candidates(plane)) == 2)
             first.kill()
             wait_for_another_holder(plane, LEASE, before, seconds=PATIENCE_S)
             binds(plane, "after-the-kill")
@@ -134,13 +135,13 @@ def test_the_older_version_is_preferred(plane: ControlPlane, older: str) -> None
             first = running.enter_context(ours(plane))
             before = leads(plane, first)
             running.enter_context(theirs(plane, OLDER))
-        eventually(lambda: len(candidates(plane)) == 2)
+        until(lambda: len(candidates(plane)) == 2)
         holder = wait_for_another_holder(plane, LEASE, before, seconds=PATIENCE_S)
         assert candidates(plane)[holder]["emulationVersion"] == "1.35.0"
         # Whoever made room ends, with an error: somebody is to start it again, as a standby.
         if older == "ours":
             assert process.popen.wait(PATIENCE_S) == 1
         else:
-            assert wait_for_end(first, seconds=PATIENCE_S) == 1
+            assert first.wait_for_end(seconds=PATIENCE_S) == 1
             assert "is to hold it" in first.log()
         binds(plane, "under-the-older-one")

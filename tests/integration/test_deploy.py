@@ -18,11 +18,13 @@ from typing import Any
 import pytest
 import yaml
 
+from kubesched.bench.processes import free_ports
 from kubesched.kinds import watched
-from tests.unit.test_monitoring import expressions, selectors
+from tests.support.prometheus_queries import expressions, selectors
+from tests.support.waiting import until
 
 from .audited_plane import AuditedPlane, Request
-from .control_plane import CommandError, JsonObject, _free_ports, eventually
+from .control_plane import CommandError, JsonObject
 from .pretend_provisioner import PretendProvisioner
 from .scheduler_process import (
     delete_pod,
@@ -35,7 +37,7 @@ from .scheduler_process import (
     wait_until_refused,
 )
 from .serving_callers import LOOPBACK, ask, connect
-from .test_volumes import claim, claims_path, create_class, create_volumes, local_volume, zoned
+from .volume_objects import claim, claims_path, create_class, create_volumes, local_volume, zoned
 
 DEPLOY = Path(__file__).resolve().parents[2] / "deploy"
 STATIC_POD = DEPLOY / "kubeadm" / "kube-scheduler.yaml"
@@ -84,7 +86,7 @@ def _define(plane: AuditedPlane, kind: str) -> None:
         found = {each["type"]: each["status"] for each in conditions or ()}
         return found.get("Established") == "True"
 
-    eventually(established)
+    until(established)
 
 
 def _base(plane: AuditedPlane) -> list[JsonObject]:
@@ -280,9 +282,7 @@ def _preempt(plane: AuditedPlane, namespace: str, name: dict[str, Any]) -> None:
     high = {"priorityClassName": f"{namespace}-high", **name}
     plane.request("POST", pods_path(namespace), pod("first", requests={"cpu": "4"}, **high))
     wait_until_bound(plane, namespace, "first")
-    gone = eventually(
-        lambda: [e for e in events_of(plane, namespace) if e["reason"] == "Preempted"]
-    )
+    gone = until(lambda: [e for e in events_of(plane, namespace) if e["reason"] == "Preempted"])
     assert gone[0]["regarding"]["name"] == "victim"
     delete_pod(plane, namespace, "first")
 
@@ -308,9 +308,9 @@ def _bind_volumes(plane: AuditedPlane, namespace: str, name: dict[str, Any]) -> 
 def _ask_as_somebody(plane: AuditedPlane, port: int) -> None:
     """Read the metrics with a token, which the scheduler has to ask the API server about."""
     with contextlib.closing(connect(port)) as connection:
-        token = {"Authorization": f"Bearer {plane._scheduler_token}"}
+        token = {"Authorization": f"Bearer {plane.scheduler_token}"}
         assert ask(connection, "/metrics", "GET", token).code == 403, "it has no right to look"
-        admin = {"Authorization": f"Bearer {plane._admin_token}"}
+        admin = {"Authorization": f"Bearer {plane.admin_token}"}
         assert ask(connection, "/livez", "GET", {}).code == 200
         pages = [ask(connection, path, "GET", admin) for path in ("/metrics", "/metrics/slis")]
         assert [page.code for page in pages] == [200, 200]
@@ -368,7 +368,7 @@ class TestRights:
         file = tmp_path / "scheduler.yaml"
         file.write_text(yaml.safe_dump(config))
         mounted = "/etc/kubesched/scheduler.yaml"
-        (port,) = _free_ports(1)
+        (port,) = free_ports(1)
         flags = (
             *(each.replace(mounted, str(file)) for each in container["args"]),
             f"--authentication-kubeconfig={account}",
@@ -394,7 +394,7 @@ class TestRights:
         (container,) = yaml.safe_load(STATIC_POD.read_text())["spec"]["containers"]
         command, *given = container["command"]
         conf = "/etc/kubernetes/scheduler.conf"
-        (port,) = _free_ports(1)
+        (port,) = free_ports(1)
         flags = [each.replace(conf, str(plane.scheduler_kubeconfig)) for each in given]
 
         with run_command(tmp_path / "log", *flags, f"--secure-port={port}") as scheduler:

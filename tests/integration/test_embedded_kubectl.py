@@ -11,8 +11,7 @@ import json
 import os
 import subprocess
 import threading
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from concurrent.futures import Future
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from typing import Any
 import pytest
 
 from kubesched.embedded import RUN_SECONDS, EmbeddedCluster, KubeletOptions, NodeTemplate
+from tests.support.waiting import until
 
 JsonObject = dict[str, Any]
 
@@ -107,14 +107,6 @@ def programs(assets: Path, tmp_path: Path) -> Iterator[Programs]:
         loop, stop = loop_of.result(20)
         loop.call_soon_threadsafe(stop.set)
         thread.join()
-
-
-def eventually(probe: Callable[[], bool]) -> None:
-    """Wait for something to become true."""
-    deadline = time.monotonic() + 20
-    while not probe():
-        assert time.monotonic() < deadline, "it did not happen"
-        time.sleep(0.1)
 
 
 def test_what_a_person_sees_first(programs: Programs) -> None:
@@ -357,7 +349,7 @@ def test_kube_scheduler_schedules(programs: Programs) -> None:
 
     with kube_scheduler(programs):
         programs.kubectl("wait", "pod/web", "--for=condition=Ready", "--timeout=30s")
-        eventually(lambda: "FailedScheduling" in programs.kubectl("get", "events", "--no-headers"))
+        until(lambda: "FailedScheduling" in programs.kubectl("get", "events", "--no-headers"))
 
         web, huge_pod = programs.get("pod", "web"), programs.get("pod", "huge")
         events = programs.kubectl("get", "events", "--no-headers")

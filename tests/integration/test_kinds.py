@@ -10,8 +10,6 @@ import asyncio
 import contextlib
 import json
 import re
-import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +22,8 @@ from kubesched.client import ApiClient, kubeconfig
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.kinds import KINDS
-from tests.minimal_objects import DRIVER, MINIMAL
+from tests.support.minimal_objects import DRIVER, MINIMAL
+from tests.support.waiting import eventually
 
 from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject
 from .scheduler_process import (
@@ -69,13 +68,6 @@ class Objects:
         self._plane.delete_namespace(name)
 
 
-async def until(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 20
-    while not holds():
-        assert time.monotonic() < deadline
-        await asyncio.sleep(0.02)
-
-
 def test_minimal_objects_are_read_in_lists_watches_and_alone(
     control_plane: ControlPlane, namespace: str
 ) -> None:
@@ -102,9 +94,9 @@ def test_minimal_objects_are_read_in_lists_watches_and_alone(
             await app.informers.wait_until_synced()
             assert have("listed")
             await asyncio.to_thread(objects.create, "watched")
-            await until(lambda: have("watched"))
+            await eventually(lambda: have("watched"))
             await asyncio.to_thread(objects.touch, "listed")
-            await until(lambda: have("listed", touched=True))
+            await eventually(lambda: have("listed", touched=True))
             assert not any(app.informers.unreadable().values()), app.informers.unreadable()
         finally:
             for task in tasks:

@@ -2,7 +2,8 @@
 
 Candidates run in the test's event loop, or in a thread with a loop of its own where that loop is to
 be blocked. Durations are short, so bounds have room for a slow machine on one side only: nobody may
-take over early, however slow things are.
+take over early, however slow things are. Where a test sleeps, a part of a lease's life passes:
+that is what is tested.
 """
 
 from __future__ import annotations
@@ -30,8 +31,9 @@ from kubesched.config.types import LeaderElection
 from kubesched.errors import LeadershipLostError
 from kubesched.logs.formats import ERR, FIELDS
 from kubesched.progress import Progress
+from tests.support.waiting import until
 
-from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject, eventually
+from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 LEASE = f"{LEASES}/kube-scheduler"
@@ -251,7 +253,7 @@ class TestOtherWriters:
                 await elector.acquire()
                 async with _holding(elector) as holding:
                     await asyncio.to_thread(control_plane.request, "DELETE", LEASE)
-                    await asyncio.to_thread(eventually, lambda: _holder(control_plane) == "us")
+                    await asyncio.to_thread(until, lambda: _holder(control_plane) == "us")
                     assert not holding.done()
                     assert elector.may_act()
 
@@ -313,7 +315,7 @@ class TestRights:
             forbidden = replace(CONFIG, resource_namespace="default", resource_name="other")
             async with _candidate(control_plane, "us", forbidden) as elector:
                 acquiring = asyncio.create_task(elector.acquire())
-                await asyncio.to_thread(eventually, complaints)
+                await asyncio.to_thread(until, complaints)
                 # However often it is tried, it is told once.
                 await asyncio.sleep(3 * RETRY_S)
                 assert not acquiring.done()
@@ -369,7 +371,7 @@ class TestStuckLeaders:
                 assert await asyncio.to_thread(blocked.leads.wait, 30)
                 waiting = asyncio.create_task(other.acquire())
                 await asyncio.sleep(RETRY_S)
-                await asyncio.to_thread(eventually, lambda: blocked.acted)
+                await asyncio.to_thread(until, lambda: blocked.acted)
                 blocked.block_now.set()
                 await asyncio.wait_for(waiting, LEASE_S + 2.2 * RETRY_S + SLACK_S)
                 async with _holding(other):
@@ -453,7 +455,7 @@ class TestWithKubeScheduler:
     def test_ours_waits_for_it_and_follows_it(self, control_plane: ControlPlane) -> None:
         async def main() -> None:
             with control_plane.run_kube_scheduler(self.ELECTION) as theirs:
-                await asyncio.to_thread(eventually, lambda: _holder(control_plane))
+                await asyncio.to_thread(until, lambda: _holder(control_plane))
                 async with _candidate(control_plane, "ours") as ours:
                     waiting = asyncio.create_task(ours.acquire())
                     await asyncio.sleep(1.2 * LEASE_S)
@@ -473,13 +475,13 @@ class TestWithKubeScheduler:
                 with control_plane.run_kube_scheduler(self.ELECTION) as theirs:
                     async with _holding(ours):
                         tries = "Attempting to acquire leader lease"
-                        await asyncio.to_thread(eventually, lambda: tries in theirs.log.read_text())
+                        await asyncio.to_thread(until, lambda: tries in theirs.log.read_text())
                         await asyncio.sleep(1.2 * LEASE_S)
                         assert ours.may_act()
                         assert _holder(control_plane) == "ours"
                     await ours.release()
                     await asyncio.to_thread(
-                        eventually, lambda: _holder(control_plane) not in ("", "ours")
+                        until, lambda: _holder(control_plane) not in ("", "ours")
                     )
 
         asyncio.run(main())

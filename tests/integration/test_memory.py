@@ -21,8 +21,9 @@ from pathlib import Path
 import pytest
 
 from kubesched.bench.processes import LOOPBACK, Process, free_ports, spawn
+from tests.support.waiting import until
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import environment, node, patch_node
 
 NODES = 20
@@ -71,7 +72,7 @@ class Weighed:
     def weigh(self) -> JsonObject:
         before = len(self._lines())
         os.kill(self._process.popen.pid, signal.SIGUSR1)
-        eventually(lambda: len(self._lines()) > before, every=0.02)
+        until(lambda: len(self._lines()) > before)
         weight: JsonObject = json.loads(self._lines()[-1])
         return weight
 
@@ -116,7 +117,7 @@ def weighed(control_plane: ControlPlane, clean_cluster: None, tmp_path: Path) ->
         environment=environment(),
     )
     try:
-        eventually(lambda: '"Sync completed"' in process.log.read_text(), seconds=30)
+        until(lambda: '"Sync completed"' in process.log.read_text(), seconds=30)
         with contextlib.closing(Weighed(control_plane, process, port, weights)) as weighed:
             yield weighed
     except BaseException as error:
@@ -147,7 +148,7 @@ def test_nothing_grows_in_a_scheduler_that_rests(
             ready = {"type": "Ready", "status": "True", "lastHeartbeatTime": beat}
             status = {"status": {"conditions": [ready]}}
             patch_node(control_plane, f"node-{beats % NODES}", status, status=True)
-        eventually(lambda: weighed.requests_sent() >= sent + EVENTS, seconds=60)
+        until(lambda: weighed.requests_sent() >= sent + EVENTS, seconds=60)
         return weighed.weigh()
 
     for _ in range(WARM_UP):

@@ -20,7 +20,9 @@ from typing import Final
 
 import pytest
 
-from .control_plane import ControlPlane, eventually
+from tests.support.waiting import until
+
+from .control_plane import ControlPlane
 from .exposition import Family, Labels, parse
 from .metrics_work import Work
 from .replicas import (
@@ -162,7 +164,7 @@ def both(control_plane: ControlPlane) -> tuple[Scraped, Scraped]:
             a_lease(control_plane) as lease,
             run(lease, port),
         ):
-            eventually(partial(holder_of, control_plane, lease))
+            until(partial(holder_of, control_plane, lease))
             work.do()
             _ask_without_rights(control_plane, port)
             for path in ("/healthz", "/livez", "/readyz"):
@@ -186,7 +188,7 @@ def _ask_without_rights(plane: ControlPlane, port: int) -> None:
     """Let the API server be asked what somebody may."""
     connection = connect(port)
     try:
-        headers = {"Authorization": f"Bearer {plane._scheduler_token}"}
+        headers = {"Authorization": f"Bearer {plane.scheduler_token}"}
         assert ask(connection, "/metrics", "GET", headers).code == 403
     finally:
         connection.close()
@@ -205,7 +207,7 @@ def _settled(plane: ControlPlane, port: int) -> Scraped:
         before = now
         return None
 
-    return eventually(again)
+    return until(again)
 
 
 # ---------------------------------------------------------------------- families

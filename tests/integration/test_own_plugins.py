@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import (
     condition_of,
     configuration,
@@ -91,7 +93,7 @@ def test_a_failure_costs_the_pods_it_happens_to_and_nobody_else(
     with run_scheduler(control_plane, with_plugin(control_plane, "Picky"), f"--plugin={file}"):
         create(control_plane, namespace, pod("unlucky"))
         said = f"plugin Picky failed at {file}:5: KeyError: 'team'"
-        eventually(lambda: said in str(condition_of(control_plane, namespace, "unlucky")))
+        until(lambda: said in str(condition_of(control_plane, namespace, "unlucky")))
         create(
             control_plane,
             namespace,
@@ -100,7 +102,7 @@ def test_a_failure_costs_the_pods_it_happens_to_and_nobody_else(
         )
         wait_until_bound(control_plane, namespace, "fine")
         message = wait_until_refused(control_plane, namespace, "red")
-        eventually(lambda: said in str(events_of(control_plane, namespace, "unlucky")))
+        until(lambda: said in str(events_of(control_plane, namespace, "unlucky")))
 
     assert message.startswith("0/1 nodes are available: 1 node(s) did not like red.")
     assert node_of(control_plane, namespace, "unlucky") == ""
@@ -183,10 +185,10 @@ def test_a_plugin_that_fails_or_is_slow_is_told_of_by_events_on_the_pod(
 
     with run_scheduler(control_plane, with_plugin(control_plane, "Sluggish"), f"--plugin={file}"):
         create(control_plane, namespace, pod("slow"))
-        eventually(lambda: "PluginSlow" in str(events_of(control_plane, namespace, "slow")))
+        until(lambda: "PluginSlow" in str(events_of(control_plane, namespace, "slow")))
         create(control_plane, namespace, node("n3", labels={"broken": "yes"}))
         create(control_plane, namespace, pod("failed", requests={"cpu": "1"}))
-        eventually(lambda: "PluginFailed" in str(events_of(control_plane, namespace)))
+        until(lambda: "PluginFailed" in str(events_of(control_plane, namespace)))
 
     told = {each["reason"]: each for each in events_of(control_plane, namespace)}
     assert told["PluginSlow"]["type"] == told["PluginFailed"]["type"] == "Warning"

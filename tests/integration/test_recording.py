@@ -25,8 +25,9 @@ from kubesched.recording.reader import Recording
 from kubesched.replay.moments import Moments
 from kubesched.replay.replaying import Options, Replay
 from kubesched.scheduler.engine import EngineOptions
+from tests.support.waiting import eventually, until
 
-from .control_plane import ControlPlane, eventually
+from .control_plane import ControlPlane
 from .scheduler_process import (
     all_pods,
     configuration,
@@ -92,9 +93,8 @@ async def recorded_run(path: Path, pods: list[dict[str, Any]]) -> dict[str, str]
             app = App(config, gates, access, observer=journal, options=options)
             running = asyncio.create_task(app.run())
             try:
-                async with asyncio.timeout(240):
-                    while len(placed) < len(pods) - hopeless:  # noqa: ASYNC110 (who binds is not ours)
-                        await asyncio.sleep(0.05)
+                expected = len(pods) - hopeless
+                await eventually(lambda: len(placed) >= expected, seconds=240, every=0.05)
             finally:
                 running.cancel()
                 await asyncio.gather(running, return_exceptions=True)
@@ -162,10 +162,10 @@ def test_a_recording_of_a_killed_process_is_good_up_to_its_last_flush(
     with run_scheduler(control_plane, None, f"--record={path}", "--v=2") as scheduler:
         scheduler.wait_until_scheduling()
         create(control_plane, namespace, 2000)
-        eventually(lambda: len(bound(control_plane, namespace)) >= 600, seconds=60)
+        until(lambda: len(bound(control_plane, namespace)) >= 600, seconds=60)
         # What was decided more than a second ago is on the disk.
         known = set(bound(control_plane, namespace))
-        time.sleep(1.5)
+        time.sleep(1.5)  # a second and a half: how much a crash may cost is what is tested
         scheduler.kill()
     placed = bound(control_plane, namespace)
 
@@ -194,7 +194,7 @@ def test_a_process_that_ends_well_closes_its_recording_and_the_next_puts_it_asid
     flags = (f"--record={path}", "--record-redact", "--record-max-size=8Mi", "--record-files=2")
     with run_scheduler(control_plane, None, *flags) as scheduler:
         create(control_plane, namespace, 200)
-        eventually(lambda: len(bound(control_plane, namespace)) == 195)
+        until(lambda: len(bound(control_plane, namespace)) == 195)
         assert scheduler.terminate() == 0
     with run_scheduler(control_plane, None, *flags) as scheduler:
         scheduler.wait_until_scheduling()
@@ -232,7 +232,7 @@ def test_preemption_and_a_new_configuration_are_replayed(
         scheduler.wait_until_scheduling()
         low = [pod(f"low{i}", requests={"cpu": "900m"}, **quick) for i in range(5)]
         plane.create_many(pods_path(namespace), low)
-        eventually(lambda: len(bound(plane, namespace)) == 5)
+        until(lambda: len(bound(plane, namespace)) == 5)
         packing = {"type": "MostAllocated", "resources": [{"name": "cpu", "weight": 1}]}
         args = {"NodeResourcesFit": {"scoringStrategy": packing}}
         newest = max(plane.folder.glob("kubesched-*.json"), key=lambda each: each.stat().st_mtime)
@@ -247,7 +247,7 @@ def test_preemption_and_a_new_configuration_are_replayed(
             found = {each["metadata"]["name"]: each for each in all_pods(plane, namespace)}
             return bool(found["high"]["spec"].get("nodeName"))
 
-        eventually(preempted, seconds=30)
+        until(preempted, seconds=30)
         assert scheduler.terminate() == 0
     plane.request("DELETE", f"/apis/scheduling.k8s.io/v1/priorityclasses/important-{namespace}")
     said = replayed(path)

@@ -16,8 +16,10 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
-from .replicas import free_port, page, send, serving, stays
+from tests.support.waiting import stays, until
+
+from .control_plane import ControlPlane, JsonObject
+from .replicas import free_port, page, serving
 from .scheduler_process import (
     SchedulerProcess,
     condition_of,
@@ -66,11 +68,11 @@ class Reloading:
 
     def signal(self) -> None:
         """Ask for the file to be read."""
-        send(self.scheduler, signal.SIGHUP)
+        self.scheduler.send(signal.SIGHUP)
 
     def wait_for(self, text: str, *, times: int = 1) -> None:
         """Wait until something was logged so many times."""
-        eventually(lambda: self.scheduler.log().count(text) >= times, seconds=10, every=0.02)
+        until(lambda: self.scheduler.log().count(text) >= times, seconds=10)
 
     def in_use(self) -> JsonObject:
         """The configuration as the scheduler shows it."""
@@ -164,7 +166,7 @@ def test_arguments_of_plugins_change_where_the_next_pod_goes(
         reloading.say(profile("a", plugins=only_fit, args=_fit(strategy)))
         reloading.signal()
         # Not counted in the log: the scheduler may have looked at its file just before the signal.
-        eventually(lambda: reloading.strategy_in_use() == strategy, seconds=10)  # noqa: B023 (now)
+        until(lambda: reloading.strategy_in_use() == strategy, seconds=10)  # noqa: B023 (now)
         assert placed(f"p{number}") == wanted, strategy
 
 
@@ -204,16 +206,16 @@ def test_what_cannot_be_used_is_refused_in_one_line(
         reloading.write(text)
         reloading.signal()
         # The scheduler may have looked at its file just before the signal, and then says it twice.
-        said = eventually(partial(_said_since, reloading.scheduler, lines, problem), seconds=10)
+        said = until(partial(_said_since, reloading.scheduler, lines, problem), seconds=10)
         for line in said:
             assert line.startswith("E"), said
             assert REFUSED in line
             assert str(reloading.file) in line
     # Once is enough: the file has not changed since.
-    time.sleep(0.3)
+    time.sleep(0.3)  # the second of the two, if there is one
     times = reloading.scheduler.log().count(REFUSED)
     assert len(_UNUSABLE) <= times <= 2 * len(_UNUSABLE)
-    time.sleep(PERIOD_S + 0.5)
+    time.sleep(PERIOD_S + 0.5)  # it is looked at once more
     assert reloading.scheduler.log().count(REFUSED) == times
 
     assert reloading.in_use() == before
@@ -253,11 +255,11 @@ def test_a_file_is_read_again_when_it_changes(
 
         # A file that is away for a while is no configuration, and no reason to stop.
         (volume / "..data").unlink()
-        time.sleep(PERIOD_S + 0.5)
+        time.sleep(PERIOD_S + 0.5)  # it is looked for at least once
         assert subject.profiles_in_use() == ["b"]
         assert subject.scheduler.log_lines() == []
         swap("..v3", "c")
-        eventually(lambda: subject.profiles_in_use() == ["c"], seconds=PERIOD_S + 5)
+        until(lambda: subject.profiles_in_use() == ["c"], seconds=PERIOD_S + 5)
 
 
 def test_what_only_a_start_can_change_is_named_and_left_as_it_is(reloading: Reloading) -> None:

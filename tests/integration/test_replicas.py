@@ -18,8 +18,9 @@ import pytest
 
 from kubesched.client import kubeconfig
 from kubesched.client.rest import ApiClient
+from tests.support.waiting import stays, until
 
-from .control_plane import ControlPlane, eventually
+from .control_plane import ControlPlane
 from .exposition import parse
 from .pod_watch import PodWatch
 from .replicas import (
@@ -35,9 +36,7 @@ from .replicas import (
     page,
     run_patched,
     serving,
-    stays,
     wait_for_another_holder,
-    wait_for_end,
 )
 from .scheduler_process import (
     SchedulerProcess,
@@ -95,7 +94,7 @@ def test_killed_in_the_middle_of_5000_pods(assets: Path) -> None:
         with PodWatch(plane, "default") as watch, two_replicas(plane, lease) as (first, second):
             leader = holder_of(plane, lease)
             with _creating(plane, PODS):
-                eventually(lambda: watch.bound_count > PODS // 5, every=0.005, seconds=60)
+                until(lambda: watch.bound_count > PODS // 5, every=0.005, seconds=60)
                 first.kill()
                 killed, left = time.monotonic(), PODS - watch.bound_count
                 before = lease_of(plane, lease)
@@ -106,7 +105,7 @@ def test_killed_in_the_middle_of_5000_pods(assets: Path) -> None:
             after = lease_of(plane, lease)
             assert moment(after["acquireTime"]) - moment(before["renewTime"]) >= LEASE_S
             assert after["leaseTransitions"] == before["leaseTransitions"] + 1
-            eventually(lambda: watch.bound_count == PODS, seconds=60)
+            until(lambda: watch.bound_count == PODS, seconds=60)
             print(f"{left} pods left; all bound {time.monotonic() - killed:.1f} s after the kill")
             # Nobody changes their mind.
             stays(lambda: watch.failure is None, seconds=1)
@@ -212,7 +211,7 @@ def test_a_leader_that_is_stuck_makes_room_and_never_binds_again(
             wait_for_another_holder(plane, lease, before, seconds=LEASE_S + 2 * PAUSE_S + SLACK_S)
             wait_until_bound(plane, namespace, "next")
 
-            assert wait_for_end(first, seconds=15) == 1
+            assert first.wait_for_end(seconds=15) == 1
             assert node_of(plane, namespace, "poison") == ""
             assert node_of(plane, namespace, "after-poison") == ""
             assert "Leaderelection lost" in first.log()
@@ -231,7 +230,7 @@ def _wait_until_unhealthy(plane: ControlPlane, port: int) -> None:
         reply = page(plane, port, "/livez?verbose")
         return reply.code == 500 and "[-]scheduling-loop failed" in reply.body
 
-    eventually(unhealthy, seconds=10)
+    until(unhealthy, seconds=10)
 
 
 # ---------------------------------------------------------------------- replicas are stopped
@@ -267,9 +266,9 @@ def test_those_who_are_stopped_leave_nothing_to_wait_for(
             each.wait_for_log("New leader elected")
 
         # While it waits, one knows the cluster already; the other is told not to look.
-        eventually(lambda: _known_nodes(plane, informed_port) == 2)
+        until(lambda: _known_nodes(plane, informed_port) == 2)
         # Nodes are not the last that it lists.
-        eventually(lambda: page(plane, informed_port, "/readyz").code == 200)
+        until(lambda: page(plane, informed_port, "/readyz").code == 200)
         assert _known_nodes(plane, delayed_port) == 0
         assert page(plane, delayed_port, "/readyz").code == 500
         assert page(plane, delayed_port, "/livez").code == 200

@@ -22,7 +22,9 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import (
     SchedulerProcess,
     all_pods,
@@ -133,7 +135,7 @@ def test_a_crash_of_the_api_server_loses_no_pod_and_binds_none_twice(
     with witness(control_plane, namespace) as seen, run_scheduler(control_plane) as scheduler:
         wait_for_midway(seen)
         control_plane.kill_apiserver()
-        time.sleep(1)
+        time.sleep(1)  # for how long the server is away
         assert scheduler.is_running
         control_plane.start_apiserver()
         wait_until_bound(control_plane, namespace, seconds=RECOVERY_SECONDS)
@@ -142,7 +144,7 @@ def test_a_crash_of_the_api_server_loses_no_pod_and_binds_none_twice(
         control_plane.request("POST", pods_path(namespace), extra)
         wait_until_bound(control_plane, namespace, "afterwards", seconds=5)
         assert scheduler.is_running
-        eventually(lambda: seen.nodes.keys() >= uids)
+        until(lambda: seen.nodes.keys() >= uids)
     assert seen.restarts > 0, "the API server did not really go away"
     # Sums are not checked here: a binding whose answer is lost with the server counts as failed,
     # as it does for kube-scheduler, and its room may go to another pod before the truth is known.
@@ -161,7 +163,7 @@ def test_a_crash_of_the_scheduler_loses_no_pod_and_binds_none_twice(
         assert 0 < left < len(uids)
         with run_scheduler(control_plane):
             wait_until_bound(control_plane, namespace, seconds=RECOVERY_SECONDS)
-            eventually(lambda: seen.nodes.keys() >= uids)
+            until(lambda: seen.nodes.keys() >= uids)
     assert_each_bound_once(control_plane, namespace, seen, uids)
     assert_no_node_is_overcommitted(control_plane)
 
@@ -181,14 +183,14 @@ def test_a_scheduler_that_is_asked_to_end_finishes_what_it_began(
         assert told_bindings(control_plane, namespace) == Counter(bound.items())
         with run_scheduler(control_plane):
             wait_until_bound(control_plane, namespace, seconds=RECOVERY_SECONDS)
-            eventually(lambda: seen.nodes.keys() >= uids)
+            until(lambda: seen.nodes.keys() >= uids)
     assert_each_bound_once(control_plane, namespace, seen, uids)
     assert_no_node_is_overcommitted(control_plane)
     assert len(told_bindings(control_plane, namespace)) == len(uids)
 
 
 def wait_for_midway(seen: Witness) -> None:
-    eventually(lambda: len(seen.nodes) >= MIDWAY, every=0.005)
+    until(lambda: len(seen.nodes) >= MIDWAY, every=0.005)
 
 
 def bound_pods(plane: ControlPlane, namespace: str) -> dict[str, str]:

@@ -15,12 +15,14 @@ import pytest
 import trustme
 
 from kubesched.kinds import watched
+from tests.support.waiting import until
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from .control_plane import ControlPlane, JsonObject
 from .pretend_provisioner import PretendProvisioner
-from .replicas import elected, free_port, holder_of, page, send, serving
+from .replicas import elected, free_port, holder_of, page, serving
 from .scheduler_process import (
     SchedulerProcess,
+    create_budget,
     delete_pod,
     events_of,
     node,
@@ -32,8 +34,7 @@ from .scheduler_process import (
     wait_until_refused,
 )
 from .serving_callers import ask, connect
-from .test_scheduler_preemption import create_budget
-from .test_volumes import DRIVER, claim, claims_path, create_class, create_volumes, local_volume
+from .volume_objects import DRIVER, claim, claims_path, create_class, create_volumes, local_volume
 
 SCHEDULER = "system:kube-scheduler"
 NAMESPACE = "default"
@@ -121,7 +122,7 @@ def test_the_roles_of_kube_scheduler_are_enough(plane: AuditedPlane) -> None:
         PretendProvisioner(plane).running(),
         run_scheduler(plane, config, *serving(plane, port, looks_up=True)) as scheduler,
     ):
-        eventually(lambda: holder_of(plane, "kube-scheduler"))
+        until(lambda: holder_of(plane, "kube-scheduler"))
         _place(plane)
         _bind_volumes(plane)
         _preempt(plane)
@@ -220,7 +221,7 @@ def _preempt(plane: ControlPlane) -> None:
     important = pod("important", requests={"cpu": "4"}, priorityClassName="test-high")
     plane.request("POST", pods_path(NAMESPACE), important)
     assert wait_until_bound(plane, NAMESPACE, "important") == {"important": "n0"}
-    told = eventually(lambda: events_of(plane, NAMESPACE, "full-0"))
+    told = until(lambda: events_of(plane, NAMESPACE, "full-0"))
     assert [each["reason"] for each in told] == ["Preempted"]
 
 
@@ -234,7 +235,7 @@ def _look_at_it(plane: ControlPlane, port: int, scheduler: SchedulerProcess) -> 
     reply = ask(connection, "/metrics", "GET", {"Authorization": f"Bearer {token}"})
     connection.close()
     assert reply.code == 403
-    send(scheduler, signal.SIGUSR2)
+    scheduler.send(signal.SIGUSR2)
     scheduler.wait_for_log('"Cache matches the API server" kind="pods"')
 
 
@@ -245,4 +246,4 @@ def _assert_that_a_refusal_would_have_been_seen(plane: AuditedPlane) -> None:
     finally:
         plane._admin_token = admin
     assert status == 403
-    eventually(lambda: _refused(plane) == ["list secrets: /api/v1/secrets"])
+    until(lambda: _refused(plane) == ["list secrets: /api/v1/secrets"])

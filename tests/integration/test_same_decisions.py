@@ -118,10 +118,10 @@ def watching(plane: ControlPlane, path: str) -> Iterator[Iterator[Json]]:
     """Every version of every pod of a namespace, as it comes."""
     version = plane.request("GET", f"{path}?limit=1")["metadata"]["resourceVersion"]
     with closing(
-        http.client.HTTPSConnection("127.0.0.1", plane.port, context=plane._tls, timeout=20)
+        http.client.HTTPSConnection("127.0.0.1", plane.port, context=plane.tls, timeout=20)
     ) as connection:
         query = f"watch=1&resourceVersion={version}&timeoutSeconds=3600"
-        headers = {"Authorization": f"Bearer {plane._admin_token}"}
+        headers = {"Authorization": f"Bearer {plane.admin_token}"}
         connection.request("GET", f"{path}?{query}", headers=headers)
         with connection.getresponse() as stream:
             yield (msgspec.json.decode(line)["object"] for line in stream)

@@ -21,7 +21,9 @@ from typing import Any
 
 import pytest
 
-from .control_plane import MERGE_PATCH, ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .control_plane import MERGE_PATCH, ControlPlane, JsonObject
 from .exposition import parse
 from .replicas import free_port, page
 from .replicas import serving as serving_flags
@@ -67,7 +69,7 @@ class Proxy(ThreadingHTTPServer):
         """Ask the API server; give its answer, of which only the head is read."""
         with closing(
             http.client.HTTPSConnection(
-                "127.0.0.1", self._plane.port, context=self._plane._tls, timeout=60
+                "127.0.0.1", self._plane.port, context=self._plane.tls, timeout=60
             )
         ) as connection:
             connection.request(method, path, body=body or None, headers=headers)
@@ -177,7 +179,7 @@ def proxy(control_plane: ControlPlane) -> Iterator[Proxy]:
 def scheduler_behind(proxy: Proxy, plane: ControlPlane) -> Iterator[SchedulerProcess]:
     with run_scheduler(plane, configuration(proxy.kubeconfig())) as scheduler:
         scheduler.wait_until_scheduling()
-        eventually(lambda: proxy.watched >= {"/api/v1/nodes", "/api/v1/pods"})
+        until(lambda: proxy.watched >= {"/api/v1/nodes", "/api/v1/pods"})
         yield scheduler
 
 
@@ -283,7 +285,7 @@ def test_a_node_that_cannot_be_read_is_named_and_left_out(
     control_plane.request("POST", "/api/v1/nodes", node("n1"))
     with scheduler_behind(proxy, control_plane) as scheduler:
         control_plane.request("POST", "/api/v1/nodes", node(POISONED, allocatable={"pods": "999"}))
-        eventually(lambda: complaints(scheduler))
+        until(lambda: complaints(scheduler))
         assert_pods_are_still_scheduled(control_plane, namespace)
         [line] = complaints(scheduler)
     assert "node" in line
@@ -368,7 +370,7 @@ def test_a_node_that_has_more_than_can_be_counted_has_nothing(
             "no new claims to deallocate, preemption: 0/2 nodes are available: "
             "2 Preemption is not helpful for scheduling."
         )
-        eventually(lambda: wait_until_refused(control_plane, namespace, "p") == wanted)
+        until(lambda: wait_until_refused(control_plane, namespace, "p") == wanted)
 
 
 def test_unreadable_objects_in_a_list_are_named_and_left_out(
@@ -428,7 +430,7 @@ def test_unreadable_objects_are_counted_and_named_until_they_can_be_read(
             lines = status.partition("Objects that cannot be read")[2].splitlines()[1:]
             return lines, {labels[0][1]: count for labels, count in counts.items() if count}
 
-        eventually(lambda: shown()[1] == {"Node": 1, "Pod": 2})
+        until(lambda: shown()[1] == {"Node": 1, "Pod": 2})
         named, _ = shown()
         starts = [f"  Node {POISONED}: ", *(f"  Pod {namespace}/bad-{n}: " for n in WRONG)]
         assert [line[: len(start)] for line, start in zip(named, starts, strict=True)] == starts
@@ -439,7 +441,7 @@ def test_unreadable_objects_are_counted_and_named_until_they_can_be_read(
         for path in (f"/api/v1/nodes/{POISONED}", pods_path(namespace, "bad-type")):
             control_plane.request("PATCH", path, patch, content_type=MERGE_PATCH)
         delete_pod(control_plane, namespace, "bad-quantity")
-        eventually(lambda: shown() == ([], {}))
+        until(lambda: shown() == ([], {}))
         wait_until_bound(control_plane, namespace, "bad-type")
 
 
@@ -501,9 +503,9 @@ def test_lost_rights_are_told_and_waited_out(
     with scheduler_behind(proxy, control_plane) as scheduler:
         proxy.refuse = lambda _method, _path: 401
         proxy.break_connections()
-        eventually(lambda: complaints_about(scheduler, "pods", "spoiled"))
-        eventually(lambda: complaints_about(scheduler, "nodes", "spoiled"))
-        time.sleep(2)
+        until(lambda: complaints_about(scheduler, "pods", "spoiled"))
+        until(lambda: complaints_about(scheduler, "nodes", "spoiled"))
+        time.sleep(2)  # several more tries
         # The watch that was refused first, and the list instead of it: not every try.
         assert len(complaints_about(scheduler, "pods", "spoiled")) <= 2
         assert scheduler.is_running
@@ -536,7 +538,7 @@ def test_a_second_signal_ends_a_scheduler_that_waits_for_an_answer(
             control_plane.request("POST", pods_path(namespace), pod("p"))
             assert asked.wait(10)
             scheduler.interrupt()
-            time.sleep(0.5)
+            time.sleep(0.5)  # time in which it could end
             assert scheduler.is_running, "it did not wait for the binding under way"
             assert scheduler.terminate(seconds=2) == 1
     finally:

@@ -15,7 +15,10 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .comparable import comparable
+from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import (
     all_pods,
     condition_of,
@@ -31,7 +34,6 @@ pytestmark = pytest.mark.usefixtures("clean_cluster")
 
 #: What a second attempt at a pod, which would be a mistake here, gets to show.
 _SETTLING_SECONDS = 0.3
-_DIFFERS_BY_NATURE = {"uid", "creationTimestamp", "lastTransitionTime", "time", "eventTime"}
 
 
 @dataclass(frozen=True)
@@ -269,37 +271,15 @@ def observed(
         )
     with scheduler():
         for name in waiting:
-            eventually(lambda: condition_of(plane, namespace, name), every=0.02)  # noqa: B023  at once
-            eventually(lambda: events_of(plane, namespace, name), every=0.02)  # noqa: B023  the same
+            until(lambda: condition_of(plane, namespace, name))  # noqa: B023  at once
+            until(lambda: events_of(plane, namespace, name))  # noqa: B023  the same
         time.sleep(_SETTLING_SECONDS)
     versions = {each["metadata"]["resourceVersion"]: "as created" for each in created}
-    events = [_comparable(event, versions) for event in events_of(plane, namespace)]
-    pods = [_comparable(each, versions) for each in all_pods(plane, namespace)]
+    events = [comparable(event, versions) for event in events_of(plane, namespace)]
+    pods = [comparable(each, versions) for each in all_pods(plane, namespace)]
     plane.purge(pods_path(namespace))
     plane.purge(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
     return {
         "pods": sorted(pods, key=lambda each: str(each["metadata"]["name"])),
         "events": sorted(events, key=lambda each: str(each["regarding"]["name"])),
     }
-
-
-def _comparable(value: JsonObject, versions: dict[str, str]) -> JsonObject:
-    """A copy in which what differs by nature is blanked, but not what is absent or null."""
-    result: JsonObject = {}
-    for key, each in value.items():
-        if isinstance(each, dict):
-            result[key] = _comparable(each, versions)
-        elif isinstance(each, list):
-            result[key] = [_comparable(e, versions) if isinstance(e, dict) else e for e in each]
-        elif key == "resourceVersion":
-            result[key] = versions.get(each, "later")
-        else:
-            result[key] = "…" if key in _DIFFERS_BY_NATURE and each else each
-    if "managedFields" in value:  # ordered by time, to the second
-        result["managedFields"].sort(key=lambda each: each["manager"])
-    if "regarding" in value:
-        # The name is the pod's and the time in hexadecimal nanoseconds.
-        pod_name, _, moment = value["metadata"]["name"].rpartition(".")
-        assert len(bytes.fromhex(moment)) == 8
-        result["metadata"]["name"] = pod_name
-    return result

@@ -15,11 +15,15 @@ from typing import Any
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .comparable import comparable
+from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import (
     all_pods,
     condition_of,
     configuration,
+    create_budget,
     delete_pod,
     events_of,
     node,
@@ -29,7 +33,6 @@ from .scheduler_process import (
     wait_until_bound,
     wait_until_refused,
 )
-from .test_scheduler_messages import _comparable
 
 _PRIORITY_CLASSES = "/apis/scheduling.k8s.io/v1/priorityclasses"
 #: What a second attempt at a pod, which would be a mistake here, gets to show.
@@ -78,25 +81,6 @@ def asking(name: str, *, cpu: str = "2", priority: str = HIGH, **spec: Any) -> J
     return pod(name, requests={"cpu": cpu}, priorityClassName=priority, **spec)
 
 
-def create_budget(plane: ControlPlane, namespace: str, app: str, *, allowed: int) -> None:
-    """A disruption budget, with a status as the disruption controller would write it."""
-    path = f"/apis/policy/v1/namespaces/{namespace}/poddisruptionbudgets"
-    spec = {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1}
-    plane.request("POST", path, {"metadata": {"name": app}, "spec": spec})
-    status = {
-        "disruptionsAllowed": allowed,
-        "currentHealthy": 1 + allowed,
-        "desiredHealthy": 1,
-        "expectedPods": 1 + allowed,
-    }
-    plane.request(
-        "PATCH",
-        f"{path}/{app}/status",
-        {"status": status},
-        content_type="application/merge-patch+json",
-    )
-
-
 def victims_of(plane: ControlPlane, namespace: str) -> list[str]:
     """The pods that are on their way out."""
     return sorted(
@@ -117,9 +101,9 @@ def test_a_pod_waits_for_its_victims_to_go_and_takes_their_place(
     with run_scheduler(control_plane) as scheduler:
         scheduler.wait_until_scheduling()
         created = control_plane.request("POST", pods_path(namespace), asking("preemptor"))
-        eventually(lambda: victims_of(control_plane, namespace) == ["victim"] or None, every=0.02)
+        until(lambda: victims_of(control_plane, namespace) == ["victim"] or None)
         victim = control_plane.request("GET", pods_path(namespace, "victim"))
-        eventually(lambda: events_of(control_plane, namespace, "victim"), every=0.02)
+        until(lambda: events_of(control_plane, namespace, "victim"))
         waiting = control_plane.request("GET", pods_path(namespace, "preemptor"))
 
         (condition,) = victim["status"]["conditions"]
@@ -174,7 +158,7 @@ def test_a_budget_is_respected_where_there_is_a_choice(
     )
     with run_scheduler(control_plane):
         control_plane.request("POST", pods_path(namespace), asking("preemptor"))
-        eventually(lambda: victims_of(control_plane, namespace), every=0.02)
+        until(lambda: victims_of(control_plane, namespace))
         time.sleep(_SETTLING_SECONDS)
         assert victims_of(control_plane, namespace) == ["spare"]
 
@@ -199,7 +183,7 @@ def nominated_with_its_place_taken(plane: ControlPlane, namespace: str) -> None:
     """A pod waits for its victim, and a more important one takes what was free beside that."""
     plane.create_many(pods_path(namespace), [on("n1", "victim", cpu="1")])
     plane.request("POST", pods_path(namespace), asking("nominated", cpu="2", priority=MIDDLE))
-    eventually(lambda: nomination_of(plane, namespace, "nominated") == "n1" or None, every=0.02)
+    until(lambda: nomination_of(plane, namespace, "nominated") == "n1" or None)
     plane.request("POST", pods_path(namespace), asking("high", cpu="1", priority=HIGH))
     assert wait_until_bound(plane, namespace, "high") == {"high": "n1"}
 
@@ -382,16 +366,16 @@ def observed(
     with scheduler():
         for each in case.pods:
             name = each["metadata"]["name"]
-            eventually(lambda: condition_of(plane, namespace, name), every=0.02)  # noqa: B023  at once
-            eventually(lambda: events_of(plane, namespace, name), every=0.02)  # noqa: B023  the same
+            until(lambda: condition_of(plane, namespace, name))  # noqa: B023  at once
+            until(lambda: events_of(plane, namespace, name))  # noqa: B023  the same
         for name in case.victims:
-            eventually(lambda: events_of(plane, namespace, name), every=0.02)  # noqa: B023  the same
+            until(lambda: events_of(plane, namespace, name))  # noqa: B023  the same
         time.sleep(_SETTLING_SECONDS)
         assert victims_of(plane, namespace) == case.victims
     versions = {each["metadata"]["resourceVersion"]: "as created" for each in created}
     uids = {each["metadata"]["uid"]: f"uid of {each['metadata']['name']}" for each in created}
-    events = [_told(_comparable(event, versions), uids) for event in events_of(plane, namespace)]
-    pods = [_told(_comparable(each, versions), uids) for each in all_pods(plane, namespace)]
+    events = [_told(comparable(event, versions), uids) for event in events_of(plane, namespace)]
+    pods = [_told(comparable(each, versions), uids) for each in all_pods(plane, namespace)]
     plane.purge(pods_path(namespace))
     plane.purge(f"/apis/events.k8s.io/v1/namespaces/{namespace}/events")
     return {

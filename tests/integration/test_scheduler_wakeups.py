@@ -332,7 +332,7 @@ def test_a_gated_pod_is_not_tried_until_its_last_gate_is_gone(
         remove = {"name": "example.com/one", "$patch": "delete"}
         patch_pod(control_plane, namespace, "p", {"spec": {"schedulingGates": [remove]}})
         patch_node(control_plane, "n1", MORE_CPU, status=True)
-        time.sleep(0.5)
+        time.sleep(0.5)  # time in which it could be placed
         assert node_of(control_plane, namespace, "p") == ""
         assert (condition_of(control_plane, namespace, "p") or {})["reason"] == "SchedulingGated"
         assert events_of(control_plane, namespace) == []

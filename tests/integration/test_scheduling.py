@@ -142,7 +142,7 @@ def test_pods_of_other_schedulers_are_left_alone(
     with run_scheduler(control_plane):
         control_plane.request("POST", pods_path(namespace), pod("ours"))
         wait_until_bound(control_plane, namespace, "ours")
-        time.sleep(0.5)
+        time.sleep(0.5)  # time in which the others could be touched
     after = {
         each["metadata"]["name"]: each["metadata"] for each in all_pods(control_plane, namespace)
     }
@@ -199,7 +199,7 @@ def test_absurd_values_that_the_api_server_accepts_do_no_harm(
         assert wait_until_bound(control_plane, namespace, "reasonable") == {"reasonable": "normal"}
         wait_until_bound(control_plane, namespace, "device", "ports", "priority", "tolerations")
         wait_until_bound(control_plane, namespace, "containers")
-        time.sleep(0.5)
+        time.sleep(0.5)  # a complaint too many would come by then
         complaints = scheduler.log_lines()
     # More than 64 bits count is a mistake that is named, not a number that wraps around.
     assert len(complaints) == 2

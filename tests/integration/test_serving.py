@@ -15,9 +15,11 @@ from typing import Any
 import pytest
 import trustme
 
+from kubesched.bench.processes import free_ports
 from kubesched.server.sources import HealthCheck, MetricsPage, Sources, StatusPage
+from tests.support.waiting import until
 
-from .control_plane import ControlPlane, _free_ports, eventually
+from .control_plane import ControlPlane
 from .serving_callers import LOOPBACK, Callers, Reply, serve_endpoints
 
 SOURCES = Sources(
@@ -116,7 +118,7 @@ def serve_real_endpoints(
     control_plane: ControlPlane, callers: Callers, *more_flags: str
 ) -> Iterator[int]:
     """Run a real kube-scheduler; yields its port."""
-    (port,) = _free_ports(1)
+    (port,) = free_ports(1)
     kubeconfig = control_plane.scheduler_kubeconfig
     flags = (
         f"--secure-port={port}",
@@ -135,7 +137,7 @@ def serve_real_endpoints(
             return False
 
     with control_plane.run_kube_scheduler(None, *flags):
-        eventually(ready)
+        until(ready)
         yield port
 
 
@@ -301,10 +303,10 @@ def test_authorities_that_are_replaced_are_followed(callers: Callers, port: int)
     assert code() == 200
 
     callers.publish(trustme.CA(), callers.proxy_authority)
-    eventually(lambda: code() == 0, seconds=10)
+    until(lambda: code() == 0, seconds=10)
 
     callers.publish(callers.client_authority, callers.proxy_authority)
-    eventually(lambda: code() == 200, seconds=10)
+    until(lambda: code() == 200, seconds=10)
 
 
 def test_a_connection_ends_to_count_with_its_authority(callers: Callers, port: int) -> None:
@@ -316,4 +318,4 @@ def test_a_connection_ends_to_count_with_its_authority(callers: Callers, port: i
     assert code() == 200
 
     callers.publish(trustme.CA(), callers.proxy_authority)
-    eventually(lambda: code() == 401, seconds=10)
+    until(lambda: code() == 401, seconds=10)

@@ -20,8 +20,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import until
+
 from .audited_plane import AuditedPlane
-from .control_plane import STRATEGIC_MERGE_PATCH, JsonObject, eventually
+from .control_plane import STRATEGIC_MERGE_PATCH, JsonObject
 from .random_workload import random_nodes, random_pods
 from .scheduler_process import configuration, environment, node, pod, pods_path, profile
 from .shadow_process import RULES, USER, ShadowProcess, only_looking, run_shadow
@@ -106,7 +108,7 @@ def test_a_burst_differs_by_little_more_than_its_order(plane: AuditedPlane, look
         created = plane.create_many(PATH, random_pods(rng, PODS))
         for each in created:
             settled(plane, f"{PATH}/{each['metadata']['name']}")
-        time.sleep(2)
+        time.sleep(2)  # what is held back for the sake of its order is reported by then
         final = shadow.interrupt()
     print(final)
     # On a busy machine the watch was seen to end in a burst; what is missed then is not judged.
@@ -179,7 +181,7 @@ def test_what_was_bound_while_nobody_looked_is_applied_and_not_judged(
             bind(plane, "missed-too", "open")
         finally:
             os.kill(shadow.pid, signal.SIGCONT)
-        eventually(lambda: judged(plane, shadow, "probe"), seconds=60, every=1.0)
+        until(lambda: judged(plane, shadow, "probe"), seconds=60, every=1.0)
         bind(plane, "seen", "closed")
         shadow.wait_for({"default/seen"})
         final = shadow.interrupt()
@@ -271,7 +273,7 @@ def settled(plane: AuditedPlane, path: str) -> JsonObject:
         refused = any(each.get("reason") == "Unschedulable" for each in conditions)
         return found if found["spec"].get("nodeName") or refused else None
 
-    return eventually(decided, seconds=20, every=0.002)
+    return until(decided, seconds=20, every=0.002)
 
 
 def bind(plane: AuditedPlane, name: str, node_name: str) -> None:

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import ControlPlane, eventually
-from .replicas import run_patched, send, wait_for_end
+from tests.support.waiting import until
+
+from .control_plane import ControlPlane
+from .replicas import run_patched
 from .scheduler_process import (
     all_pods,
     configuration,
@@ -60,7 +62,7 @@ def test_bindings_under_way_are_finished(
     code = _SLOW_BINDINGS.format(seconds=3.0)
     with run_patched(tmp_path, code, config, "--secure-port=0", "--v=3") as scheduler:
         attempted = '"Attempting to schedule pod"'
-        eventually(lambda: scheduler.log().count(attempted) == count, every=0.02)
+        until(lambda: scheduler.log().count(attempted) == count)
         assert _bound(plane, namespace) == 0
         started = time.monotonic()
         code_of_exit = scheduler.terminate(seconds=10)
@@ -98,9 +100,9 @@ def test_a_signal_in_the_midst_of_connecting_leaves_no_traceback(
     flags = (f"--kubeconfig={control_plane.scheduler_kubeconfig}", "--secure-port=0")
     with run_command(tmp_path / "scheduler.log", *flags) as scheduler:
         scheduler.wait_for_log("Attempting to acquire leader lease")
-        time.sleep(moment_s)
+        time.sleep(moment_s)  # moments are what is tested
         scheduler.interrupt()
-        eventually(lambda: not scheduler.is_running, every=0.02)
+        until(lambda: not scheduler.is_running)
         assert "Fatal" not in scheduler.log()
         assert "Traceback" not in scheduler.log()
 
@@ -117,12 +119,12 @@ def test_a_second_signal_ends_it_at_once(
         scheduler.wait_until_scheduling()
         plane.request("POST", pods_path(namespace), pod("p"))
         scheduler.wait_for_log('"Attempting to schedule pod"')
-        send(scheduler, signal.SIGTERM)
-        time.sleep(0.5)
+        scheduler.send(signal.SIGTERM)
+        time.sleep(0.5)  # time in which it could end
         assert scheduler.is_running, "it drains"
         started = time.monotonic()
-        send(scheduler, second)
-        assert wait_for_end(scheduler, seconds=5) == 1
+        scheduler.send(second)
+        assert scheduler.wait_for_end(seconds=5) == 1
         assert time.monotonic() - started < 2
 
 
@@ -143,7 +145,7 @@ def test_state_and_queue_are_dumped_and_compared(
         plane.request("POST", pods_path(namespace), pod("waiting", nodeSelector={"no": "where"}))
         wait_until_bound(plane, namespace, "placed")
         wait_until_refused(plane, namespace, "waiting")
-        send(scheduler, signal.SIGUSR2)
+        scheduler.send(signal.SIGUSR2)
         scheduler.wait_for_log('"Cache matches the API server" kind="pods"')
         log = scheduler.log()
 
@@ -190,7 +192,7 @@ def test_a_mismatch_is_named(control_plane: ControlPlane, namespace: str, tmp_pa
     config = configuration(plane.scheduler_kubeconfig)
     with run_patched(tmp_path, _CONFUSED, config, "--secure-port=0") as scheduler:
         scheduler.wait_until_scheduling()
-        send(scheduler, signal.SIGUSR2)
+        scheduler.send(signal.SIGUSR2)
         uid = overlooked["metadata"]["uid"]
         scheduler.wait_for_log(f'"Cache mismatch" missedPods=["{uid}"] redundantPods=[]')
         nodes = '"Cache mismatch" missedNodes=["overlooked"] redundantNodes=["imagined"]'
@@ -208,14 +210,14 @@ def test_dumps_do_not_disturb(control_plane: ControlPlane, namespace: str) -> No
 
         def ask() -> None:
             while not done.wait(0.05):
-                send(scheduler, signal.SIGUSR2)
+                scheduler.send(signal.SIGUSR2)
 
         asking = threading.Thread(target=ask)
         asking.start()
         try:
             plane.create_many(pods_path(namespace), [pod(f"p{number}") for number in range(50)])
             wait_until_bound(plane, namespace)
-            eventually(lambda: scheduler.log().count('"Dump of scheduling queue"') > 1)
+            until(lambda: scheduler.log().count('"Dump of scheduling queue"') > 1)
         finally:
             done.set()
             asking.join()
@@ -237,7 +239,7 @@ def test_there_is_no_file_to_read_again(
     )
     with run_command(tmp_path / "scheduler.log", *flags) as scheduler:
         scheduler.wait_until_scheduling()
-        send(scheduler, signal.SIGHUP)
+        scheduler.send(signal.SIGHUP)
         scheduler.wait_for_log(
             '"There is no configuration file to read again: start with --config"'
         )
@@ -258,7 +260,7 @@ def test_signals_while_the_api_server_is_away(control_plane: ControlPlane, tmp_p
         kubeconfig.write_text(text.replace(control_plane.url, url))
         with run_command(tmp_path / "scheduler.log", *flags) as scheduler:
             scheduler.wait_for_log('"Waiting for the API server"')
-            send(scheduler, signal.SIGHUP)
-            send(scheduler, signal.SIGUSR2)
+            scheduler.send(signal.SIGHUP)
+            scheduler.send(signal.SIGUSR2)
             scheduler.wait_for_log('"Cache comparer could not read the cluster"')
             assert scheduler.is_running

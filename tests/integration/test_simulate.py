@@ -16,6 +16,8 @@ from typing import Any
 
 import pytest
 
+from tests.support.waiting import until
+
 pytestmark = pytest.mark.slow
 
 CLUSTER = """\
@@ -102,15 +104,13 @@ def _endless(folder: Path) -> Iterator[tuple[subprocess.Popen[str], list[int]]]:
 
 
 def _wait_for_workers(pid: int) -> list[int]:
-    deadline = time.monotonic() + 60.0
-    while time.monotonic() < deadline:
+    def workers() -> list[int] | None:
         found = [each for each in _children(pid) if "spawn_main" in _command(each)]
-        if len(found) == 2:
-            # Ready, so that they are in the middle of something.
-            time.sleep(2.0)
-            return found
-        time.sleep(0.1)
-    raise AssertionError("no workers")
+        return found if len(found) == 2 else None
+
+    found = until(workers, seconds=60)
+    time.sleep(2.0)  # by then they are in the middle of something, which nothing outside shows
+    return found
 
 
 def _children(pid: int) -> list[int]:
@@ -125,13 +125,8 @@ def _command(pid: int) -> str:
         return ""
 
 
-def _all_end(pids: list[int]) -> bool:
-    deadline = time.monotonic() + 20.0
-    while time.monotonic() < deadline:
-        if not any("spawn_main" in _command(each) for each in pids):
-            return True
-        time.sleep(0.1)
-    return False
+def _wait_for_the_end(pids: list[int]) -> None:
+    until(lambda: not any("spawn_main" in _command(each) for each in pids))
 
 
 @pytest.mark.usefixtures("hears_ctrl_c")
@@ -143,7 +138,7 @@ def test_ctrl_c_ends_the_workers_without_a_word(folder: Path) -> None:
 
         assert process.returncode == 130
         assert (printed, complaint) == ("", "")
-        assert _all_end(workers)
+        _wait_for_the_end(workers)
 
 
 def test_workers_do_not_outlive_the_command(folder: Path) -> None:
@@ -151,7 +146,7 @@ def test_workers_do_not_outlive_the_command(folder: Path) -> None:
         process.kill()
         process.communicate(timeout=30)
 
-        assert _all_end(workers)
+        _wait_for_the_end(workers)
 
 
 # --- Dask -------------------------------------------------------------------------------------

@@ -13,7 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import ControlPlane, JsonObject, eventually
+from tests.support.waiting import until
+
+from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import (
     all_pods,
     configuration,
@@ -155,7 +157,7 @@ def storm(
                 for number, volume in enumerate(volumes)
             ],
         )
-        eventually(lambda: all(map(_is_told, all_pods(plane, namespace))), every=0.2)
+        until(lambda: all(map(_is_told, all_pods(plane, namespace))), every=0.2)
         for number in range(CHANGES):
             change(plane, namespace, number)
         return Outcome(plane, namespace, log())

@@ -15,7 +15,6 @@ from typing import TypeVar
 import msgspec
 import pytest
 
-from kubesched.api import names
 from kubesched.api.storage import (
     ANNOTATION_BIND_COMPLETED,
     ANNOTATION_BOUND_BY_CONTROLLER,
@@ -29,15 +28,15 @@ from kubesched.errors import ConflictError, NotFoundError
 from kubesched.plugins.volume_binder import with_selected_node
 from kubesched.plugins.volume_matching import bound_to_claim
 from kubesched.scheduler.volume_writes import VolumeWrites
+from tests.support.waiting import until
 
-from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject, eventually
+from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject
 from .pretend_provisioner import PretendProvisioner, Verdict
 from .scheduler_process import (
     DEFAULT_SCHEDULER,
     configuration,
     delete_pod,
     events_of,
-    node,
     node_of,
     pod,
     pods_path,
@@ -45,10 +44,18 @@ from .scheduler_process import (
     wait_until_bound,
     wait_until_refused,
 )
+from .volume_objects import (
+    claim,
+    claims_path,
+    create_class,
+    create_volumes,
+    local_volume,
+    pod_with,
+    zoned,
+)
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
-DRIVER = "disk.example.com"
 
 T = TypeVar("T")
 
@@ -64,74 +71,6 @@ def volume_config(plane: ControlPlane, *, bind_timeout_s: int = 60) -> JsonObjec
     }
     settings = {"podInitialBackoffSeconds": 1, "podMaxBackoffSeconds": 1}
     return configuration(plane.scheduler_kubeconfig, profile, **settings)
-
-
-def zoned(name: str, zone: str, **room: str) -> JsonObject:
-    return node(name, labels={names.LABEL_ZONE: zone}, allocatable=room)
-
-
-def create_class(
-    plane: ControlPlane, name: str, *, provisioner: str = DRIVER, zones: tuple[str, ...] = ()
-) -> None:
-    topologies = [{"matchLabelExpressions": [{"key": names.LABEL_ZONE, "values": list(zones)}]}]
-    body: JsonObject = {
-        "metadata": {"name": name},
-        "provisioner": provisioner,
-        "volumeBindingMode": "WaitForFirstConsumer",
-    }
-    if zones:
-        body["allowedTopologies"] = topologies
-    plane.request("POST", "/apis/storage.k8s.io/v1/storageclasses", body)
-
-
-def claims_path(namespace: str, name: str = "") -> str:
-    path = f"/api/v1/namespaces/{namespace}/persistentvolumeclaims"
-    return f"{path}/{name}" if name else path
-
-
-def claim(name: str, storage_class: str, size: str = "1Gi") -> JsonObject:
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": storage_class,
-            "resources": {"requests": {"storage": size}},
-        },
-    }
-
-
-def local_volume(name: str, storage_class: str, host: str, size: str = "1Gi") -> JsonObject:
-    expression = {"key": names.LABEL_HOSTNAME, "operator": "In", "values": [host]}
-    return {
-        "metadata": {"name": name},
-        "spec": {
-            "capacity": {"storage": size},
-            "accessModes": ["ReadWriteOnce"],
-            "storageClassName": storage_class,
-            "local": {"path": "/mnt"},
-            "nodeAffinity": {
-                "required": {"nodeSelectorTerms": [{"matchExpressions": [expression]}]}
-            },
-        },
-    }
-
-
-def pod_with(name: str, *claims: str, requests: dict[str, str] | None = None) -> JsonObject:
-    volumes = [{"name": each, "persistentVolumeClaim": {"claimName": each}} for each in claims]
-    return pod(name, requests=requests, volumes=volumes)
-
-
-def create_volumes(plane: ControlPlane, *volumes: JsonObject) -> None:
-    plane.create_many("/api/v1/persistentvolumes", volumes)
-    wanted = {each["metadata"]["name"] for each in volumes}
-
-    def available() -> bool:
-        # A pod that waits for a volume may have it by the time that we look.
-        found = plane.request("GET", "/api/v1/persistentvolumes")["items"]
-        phases = {each["metadata"]["name"]: each["status"].get("phase") for each in found}
-        return all(phases[name] in ("Available", "Bound") for name in wanted)
-
-    eventually(available)
 
 
 def volume_named(plane: ControlPlane, name: str) -> JsonObject:
@@ -157,7 +96,7 @@ def wait_for_failure(plane: ControlPlane, namespace: str, name: str, text: str) 
         notes = [str(each.get("note", "")) for each in events_of(plane, namespace, name)]
         return any(text in note for note in notes) or None
 
-    eventually(told, seconds=30)
+    until(told, seconds=30)
 
 
 # --- it works -----------------------------------------------------------------------------------
@@ -258,7 +197,7 @@ def test_pods_wait_for_their_claims_and_for_volumes(
         def looks_for_a_volume() -> bool | None:
             return "didn't find available" in wait_until_refused(plane, namespace, "p") or None
 
-        eventually(looks_for_a_volume)
+        until(looks_for_a_volume)
         create_volumes(plane, local_volume("v", "local", "n1"))
         assert wait_until_bound(plane, namespace, "p") == {"p": "n1"}
 
@@ -348,7 +287,7 @@ def test_a_volume_that_is_deleted_while_it_is_being_bound_is_replaced(
         create_volumes(plane, local_volume("doomed", "local", "n1"))
         provisioner.binds = False
         plane.request("POST", pods_path(namespace), pod_with("p", "c"))
-        eventually(lambda: volume_named(plane, "doomed")["spec"].get("claimRef"))
+        until(lambda: volume_named(plane, "doomed")["spec"].get("claimRef"))
         plane.request("DELETE", "/api/v1/persistentvolumes/doomed")
         wait_for_failure(
             plane,
@@ -415,7 +354,7 @@ def test_a_volume_that_is_deleted_between_reserve_and_pre_bind_is_replaced(
         create_volumes(plane, local_volume("doomed", "local", "n1"))
         plane.request("POST", pods_path(namespace), pod_with("p", "c"))
         # Reserved: the scheduler says where the pod is about to go, and has written no volume.
-        status = eventually(
+        status = until(
             lambda: plane.request("GET", pods_path(namespace, "p"))["status"].get(
                 "nominatedNodeName"
             )
@@ -467,7 +406,7 @@ def test_a_scheduler_that_ends_while_it_waits_is_followed_by_one_that_goes_on(
         create_volumes(plane, local_volume("v", "local", "n2"))
         with run_scheduler(plane, volume_config(plane)) as first:
             plane.request("POST", pods_path(namespace), pod_with("p", "made", "found"))
-            eventually(lambda: selected_node(plane, namespace, "made"))
+            until(lambda: selected_node(plane, namespace, "made"))
             assert node_of(plane, namespace, "p") == ""
             if end == "kill":
                 first.kill()
@@ -496,7 +435,7 @@ def test_a_pod_that_is_deleted_while_it_waits_frees_its_room(
     with provisioner.running(), run_scheduler(plane, volume_config(plane)):
         asking = pod_with("waits", "c", requests={"cpu": "1"})
         plane.request("POST", pods_path(namespace), asking)
-        eventually(lambda: selected_node(plane, namespace, "c"))
+        until(lambda: selected_node(plane, namespace, "c"))
         plane.request("POST", pods_path(namespace), pod("next", requests={"cpu": "1"}))
         wait_until_refused(plane, namespace, "next")
         delete_pod(plane, namespace, "waits")

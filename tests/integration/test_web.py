@@ -22,8 +22,11 @@ from typing import Any
 import jsonpatch
 import pytest
 
+from kubesched.bench.processes import LAUNCHER, free_ports
+from tests.support.waiting import until
+
 from .audited_plane import AuditedPlane
-from .control_plane import _LAUNCHER, ControlPlane, JsonObject, Process, _free_ports, eventually
+from .control_plane import ControlPlane, JsonObject, Process
 from .scheduler_process import environment, node, node_of, pod, pods_path, run_scheduler
 from .serving_callers import LOOPBACK, Caller, Callers, Reply, connect
 from .shadow_process import RULES, only_looking
@@ -75,14 +78,14 @@ def port(
     waiting = pod("secret-pod", requests={"cpu": "1"})
     control_plane.request("POST", pods_path(namespace), waiting)
     with serving(control_plane, "--web-ui") as chosen:
-        eventually(lambda: ask(chosen, callers, "admin token", "/ui/api/queue").code == 200)
+        until(lambda: ask(chosen, callers, "admin token", "/ui/api/queue").code == 200)
         yield chosen
 
 
 @contextlib.contextmanager
 def serving(plane: ControlPlane, *flags: str) -> Iterator[int]:
     """Run a scheduler whose port is served; yields the port."""
-    (port,) = _free_ports(1)
+    (port,) = free_ports(1)
     with run_scheduler(
         plane,
         None,
@@ -161,8 +164,8 @@ def test_who_may_not_sees_nothing(callers: Callers, port: int, namespace: str) -
 
 @pytest.mark.usefixtures("viewers")
 def test_who_may_sees_what_they_may(callers: Callers, port: int, namespace: str) -> None:
-    eventually(lambda: ask(port, callers, "asks", "/ui/api/overview").code == 200)
-    eventually(lambda: ask(port, callers, "looks", "/ui/api/overview").code == 200)
+    until(lambda: ask(port, callers, "asks", "/ui/api/overview").code == 200)
+    until(lambda: ask(port, callers, "looks", "/ui/api/overview").code == 200)
     for who in ("looks", "asks", "admin token", "masters' certificate"):
         codes = {path: ask(port, callers, who, path.format(namespace=namespace)) for path in PATHS}
         assert {path: reply.code for path, reply in codes.items()} == {
@@ -185,7 +188,7 @@ def test_who_may_sees_what_they_may(callers: Callers, port: int, namespace: str)
 def test_rights_to_the_page_are_rights_to_nothing_else(
     callers: Callers, port: int, viewers: None
 ) -> None:
-    eventually(lambda: ask(port, callers, "asks", "/ui/api/overview").code == 200)
+    until(lambda: ask(port, callers, "asks", "/ui/api/overview").code == 200)
 
     for path in ("/metrics", "/configz", "/flagz", "/debug/pprof/"):
         assert ask(port, callers, "asks", path).code == 403
@@ -197,18 +200,18 @@ def test_the_suggested_change_applied_with_kubectl_places_the_pod(
     def told(path: str) -> Any:
         return json.loads(ask(port, callers, "admin token", path).body)
 
-    eventually(lambda: told("/ui/api/overview")["pods"]["unschedulable"] == 1)
+    until(lambda: told("/ui/api/overview")["pods"]["unschedulable"] == 1)
     (waiting,) = told("/ui/api/queue")["pods"]
     assert waiting["plugins"] == ["TaintToleration"]
-    eventually(lambda: "untolerated taint" in told("/ui/api/queue")["pods"][0]["message"])
+    until(lambda: "untolerated taint" in told("/ui/api/queue")["pods"][0]["message"])
     explained = told(f"/ui/api/pods/{namespace}/secret-pod/explanation")
     change = next(each for each in explained["changes"] if each["kind"] == "tolerate")
 
     [command] = change["commands"]
     control_plane.kubectl(*shlex.split(command)[1:])
 
-    eventually(lambda: node_of(control_plane, namespace, "secret-pod") == "secret-node")
-    eventually(lambda: told("/ui/api/overview")["pods"]["placed"] == 1)
+    until(lambda: node_of(control_plane, namespace, "secret-pod") == "secret-node")
+    until(lambda: told("/ui/api/overview")["pods"]["placed"] == 1)
     assert told("/ui/api/nodes")["pods"] == [1]
     assert told("/ui/api/queue")["pods"] == []
 
@@ -245,7 +248,7 @@ def test_a_page_that_watches_does_not_keep_the_scheduler_from_ending(
 def run_command(folder: Path, *arguments: str, seconds: float = 60) -> Iterator[str]:
     """Run ``kubesched`` until the test is done; yields what it printed up to its last line."""
     log = folder / f"kubesched-{secrets.token_hex(3)}.log"
-    launch = [sys.executable, "-I", "-S", "-c", _LAUNCHER, str(os.getpid())]
+    launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
     command = [sys.executable, "-W", "error", "-m", "kubesched.cli.kubesched", *arguments]
     with log.open("wb") as sink:
         popen = subprocess.Popen(
@@ -257,7 +260,7 @@ def run_command(folder: Path, *arguments: str, seconds: float = 60) -> Iterator[
         )
     process = Process("kubesched", popen, log)
     try:
-        eventually(lambda: "Ctrl-C" in log.read_text() or popen.poll() is not None, seconds=seconds)
+        until(lambda: "Ctrl-C" in log.read_text() or popen.poll() is not None, seconds=seconds)
         assert "token=" in log.read_text(), log.read_text()
         yield log.read_text()
         popen.terminate()
@@ -298,8 +301,8 @@ def test_a_live_cluster_is_shown_and_never_written_to(assets: Path) -> None:
             plane.request("POST", pods_path("default"), pod(name, requests={"cpu": cpu}))
         kubeconfig = only_looking(plane, "page", RULES)
         with plane.run_kube_scheduler(), run_ui(plane.folder, f"--kubeconfig={kubeconfig}") as url:
-            eventually(lambda: get(url, "/ui/api/overview")["pods"]["placed"] == 1)
-            eventually(lambda: get(url, "/ui/api/overview")["pods"]["unschedulable"] == 1)
+            until(lambda: get(url, "/ui/api/overview")["pods"]["placed"] == 1)
+            until(lambda: get(url, "/ui/api/overview")["pods"]["unschedulable"] == 1)
             (large,) = get(url, "/ui/api/queue")["pods"]
             assert large["plugins"] == ["NodeResourcesFit"]
             told = get(url, "/ui/api/pods/default/large/explanation")
@@ -343,6 +346,6 @@ def test_a_new_user_sees_why_a_pod_waits_and_makes_it_run(assets: Path, tmp_path
             (found,) = get(url, f"/ui/api/pods?search=default/{name}")["pods"] or [{"node": ""}]
             return found["node"] in change["examples"]
 
-        eventually(is_placed)
-        eventually(lambda: "Running" in kubectl("get", "pod", name))
+        until(is_placed)
+        until(lambda: "Running" in kubectl("get", "pod", name))
         assert name not in {each["name"] for each in get(url, "/ui/api/queue")["pods"]}

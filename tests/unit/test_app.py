@@ -16,14 +16,8 @@ from kubesched.client.access import ClusterAccess
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import Extender, SchedulerConfiguration
 from kubesched.embedded.cluster import EmbeddedCluster
-from tests.unit.client.servers import (
-    Exchange,
-    Script,
-    ScriptedServer,
-    answer,
-    eventually,
-    settle,
-)
+from tests.support.servers import Exchange, Script, ScriptedServer, answer
+from tests.support.waiting import eventually, settle
 
 JsonObject = dict[str, Any]
 
@@ -51,9 +45,7 @@ async def waiting(*, delays_cache: bool) -> AsyncIterator[tuple[App, Turn]]:
         app, turn = App(config, FeatureGates.of({}), ClusterAccess.plain(cluster.url)), Turn()
         running = asyncio.create_task(app.run(turn))
         try:
-            async with asyncio.timeout(20):
-                while not turn.asked:  # noqa: ASYNC110 (nobody tells us)
-                    await asyncio.sleep(0.001)
+            await eventually(lambda: turn.asked)
             yield app, turn
         finally:
             running.cancel()
@@ -65,7 +57,7 @@ def test_what_is_known_before_our_turn(delays_cache: bool, known: int) -> None:
     async def main() -> None:
         async with waiting(delays_cache=delays_cache) as (app, turn):
             await eventually(lambda: len(app.cluster.table) >= known)
-            await asyncio.sleep(0.3)
+            await asyncio.sleep(0.3)  # time enough for informers that should not run
             assert len(app.cluster.table) == known
             assert not app.started.is_set()
             turn.has_come.set()

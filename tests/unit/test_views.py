@@ -26,9 +26,10 @@ from kubesched.errors import InvariantError
 from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, ShapeView
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.web.columns import NodeColumns
-from tests.unit import storage_builders
-from tests.unit.builders import (
-    Lab,
+from tests.support import storage_objects as storage_builders
+from tests.support import volume_scheduling as volume_lab
+from tests.support.objects import (
+    budget,
     must,
     node,
     on_node,
@@ -40,10 +41,9 @@ from tests.unit.builders import (
     spread_over,
     term,
 )
-from tests.unit.cluster.test_budgets import budget
-from tests.unit.plugins import volume_lab
-from tests.unit.plugins.volume_lab import DRIVER, in_zones, on_hosts
-from tests.unit.storage_builders import attachment, using
+from tests.support.scheduling import Lab
+from tests.support.storage_objects import attachment, using
+from tests.support.volume_scheduling import DRIVER, in_zones, on_hosts
 
 T = TypeVar("T")
 

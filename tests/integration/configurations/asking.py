@@ -14,7 +14,7 @@ from kubesched.cli.options import make_options
 from kubesched.config import encoding
 from kubesched.config.building import as_built
 from kubesched.errors import KubeschedError
-from tests.unit.config.tables import IN_TREE_POINTS
+from tests.support.configuration_tables import IN_TREE_POINTS
 
 from .case import Case, Words
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
 from kubesched.bench.processes import Process, cpu_seconds_of, free_ports, peak_bytes_of, spawn
+from tests.support.waiting import until
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
 
@@ -28,10 +28,7 @@ def test_the_peak_is_read_in_bytes() -> None:
 
 
 def until_logged(process: Process, text: str) -> None:
-    deadline = time.monotonic() + 20
-    while text not in process.log.read_text():
-        assert time.monotonic() < deadline, process.describe()
-        time.sleep(0.02)
+    until(lambda: text in process.log.read_text())
 
 
 def python(code: str) -> list[str]:
@@ -79,10 +76,7 @@ def test_a_process_dies_with_the_one_that_started_it(tmp_path: Path) -> None:
         child = int(started.stdout.readline())
         started.kill()
 
-    deadline = time.monotonic() + 10
-    while is_alive(child) and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not is_alive(child)
+    until(lambda: not is_alive(child))
 
 
 def is_alive(pid: int) -> bool:

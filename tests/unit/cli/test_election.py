@@ -15,7 +15,8 @@ from kubesched.cli.options import make_options
 from kubesched.client.access import ClusterAccess
 from kubesched.errors import ClientError, LeadershipLostError
 from kubesched.metrics.recorder import Metrics
-from tests.unit.builders import DEFAULT_GATES
+from tests.support.scheduling import DEFAULT_GATES
+from tests.support.waiting import eventually, settle
 
 
 class Elector:
@@ -60,7 +61,7 @@ class App:
         try:
             await asyncio.Event().wait()
         finally:
-            await asyncio.sleep(0.01)
+            await settle()
             self._journal.append("drained")
 
 
@@ -81,16 +82,14 @@ class Bench:
         return asyncio.create_task(self.election.run(app))
 
     async def until(self, entry: str) -> None:
-        async with asyncio.timeout(5):
-            while entry not in self.journal:  # noqa: ASYNC110 (nobody tells us)
-                await asyncio.sleep(0.001)
+        await eventually(lambda: entry in self.journal, seconds=5)
 
 
 def test_until_it_is_elected_it_waits() -> None:
     async def main() -> None:
         bench = Bench()
         running = bench.start()
-        await asyncio.sleep(0.02)
+        await settle()
         assert bench.journal == []
         assert bench.election.is_sound
         bench.elector.elected.set()
@@ -119,7 +118,7 @@ def test_a_standby_that_is_stopped_has_nothing_to_finish() -> None:
     async def main() -> None:
         bench = Bench()
         running = bench.start()
-        await asyncio.sleep(0.01)
+        await settle()
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running
@@ -198,7 +197,7 @@ def test_a_candidate_that_fails_does_not_end_the_scheduler() -> None:
         bench.election.candidate = cast("Any", Candidate(bench.journal, bug=ValueError("a bug")))
         running = bench.start()
         await bench.until("stands")
-        await asyncio.sleep(0.01)
+        await settle()
         assert not running.done()
         running.cancel()
         await asyncio.gather(running, return_exceptions=True)

@@ -16,6 +16,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.types import LeaderElection, SchedulerConfiguration
 from kubesched.errors import ConfigError
 from kubesched.logs.formats import ERR, FIELDS
+from tests.support.waiting import eventually
 
 BEFORE = SchedulerConfiguration.default(FeatureGates.of({}))
 AFTER = replace(BEFORE, pod_initial_backoff_seconds=7)
@@ -124,12 +125,6 @@ def test_without_a_file_there_is_nothing_to_read(caplog: pytest.LogCaptureFixtur
 # ---------------------------------------------------------------------- watching
 
 
-async def _until_read(bench: Bench, times: int) -> None:
-    async with asyncio.timeout(5):
-        while bench.reads < times:  # noqa: ASYNC110 (nobody tells us)
-            await asyncio.sleep(0.001)
-
-
 def _watch(bench: Bench, monkeypatch: pytest.MonkeyPatch, steps: Iterator[tuple[str, int]]) -> None:
     """Do one step after the other, and check how often the file has been read after each."""
     monkeypatch.setattr(reloading, "PERIOD_S", 0.002)
@@ -137,8 +132,8 @@ def _watch(bench: Bench, monkeypatch: pytest.MonkeyPatch, steps: Iterator[tuple[
     async def main() -> None:
         watching = asyncio.create_task(bench.reloader.watch())
         for what, reads in steps:
-            await _until_read(bench, reads)
-            await asyncio.sleep(0.02)
+            await eventually(lambda: bench.reads >= reads, seconds=5)  # noqa: B023 (at once)
+            await asyncio.sleep(0.02)  # several periods, in which it is not read again
             assert bench.reads == reads, what
         watching.cancel()
         await asyncio.gather(watching, return_exceptions=True)

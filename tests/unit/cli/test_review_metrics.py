@@ -6,8 +6,8 @@ import pytest
 
 from kubesched.cli.review_metrics import CallerMetrics, ReviewMetrics, TokenCacheMetrics
 from kubesched.metrics.recorder import Metrics
-from tests.unit.builders import DEFAULT_GATES
-from tests.unit.metrics.exposed import Exposed
+from tests.support.exposed_metrics import Exposed
+from tests.support.scheduling import DEFAULT_GATES
 
 
 @pytest.fixture

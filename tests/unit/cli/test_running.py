@@ -16,6 +16,7 @@ import pytest
 import kubesched
 from kubesched.cli import running
 from kubesched.errors import ConfigError, UsageError
+from tests.support.waiting import settle
 
 
 def raising(error: BaseException) -> Any:
@@ -73,7 +74,7 @@ def test_the_first_signal_lets_the_work_be_finished(number: signal.Signals) -> N
         try:
             await asyncio.sleep(10)
         finally:
-            await asyncio.sleep(0.01)
+            await settle()
             finished.append("work")
 
     async def guarded() -> None:

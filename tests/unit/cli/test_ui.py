@@ -22,8 +22,8 @@ from kubesched.cli import ui
 from kubesched.cli.options import make_options
 from kubesched.errors import ConfigError
 from kubesched.snapshot import files
-from tests.unit.builders import node, pod
-from tests.unit.explain.worlds import snapshot_of
+from tests.support.objects import node, pod
+from tests.support.worlds import snapshot_of
 
 
 @contextmanager

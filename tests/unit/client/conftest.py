@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.unit.authorities import authority, authority_pem, server_tls
-from tests.unit.event_loops import Run, quick_collections, run, run_once
+from tests.support.authorities import authority, authority_pem, server_tls
+from tests.support.event_loops import Run, quick_collections, run, run_once
 
 __all__ = [
     "Run",

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import random
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, MutableMapping
 from contextlib import asynccontextmanager
 from typing import Any
@@ -21,8 +22,8 @@ from kubesched.config.durations import Duration
 from kubesched.config.types import LeaderElection
 from kubesched.embedded import EmbeddedCluster
 from kubesched.logs.formats import KlogFormatter
-
-from .servers import Exchange, JsonObject, ScriptedServer, answer, eventually, seeded
+from tests.support.servers import Exchange, JsonObject, ScriptedServer, answer
+from tests.support.waiting import eventually
 
 START = 1_700_000_000.0
 START_TEXT = "2023-11-14T22:13:20.000000Z"
@@ -140,7 +141,7 @@ class Lab:
         options = {
             "clock": self.clock,
             "sleep": self.time.sleep,
-            "rng": seeded(1),
+            "rng": random.Random(1),
             **options,
         }
         return LeaderElector(self.client, config, identity=identity, **options)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct
 
-from .servers import JsonObject
+from tests.support.servers import JsonObject
 
 
 class Meta(Struct, frozen=True, rename="camel"):

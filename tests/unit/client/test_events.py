@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,19 +16,11 @@ from kubesched.client.events import EventRecorder
 from kubesched.client.meta import ObjectReference
 from kubesched.client.rest import ApiClient
 from kubesched.clock import VirtualClock
+from tests.support.servers import Exchange, Handler, ScriptedServer, answer, failure
+from tests.support.waiting import eventually, settle
 
 from .conftest import Run
-from .servers import (
-    Exchange,
-    Handler,
-    ScriptedServer,
-    VirtualSleep,
-    answer,
-    eventually,
-    failure,
-    seeded,
-    settle,
-)
+from .virtual_sleep import VirtualSleep
 
 START = 1_700_000_000.0
 
@@ -80,7 +73,7 @@ async def recording(handler: Handler = _accept, **options: Any) -> AsyncIterator
             instance="default-scheduler-host",
             clock=clock,
             sleep=sleep,
-            rng=seeded(1),
+            rng=random.Random(1),
             **options,
         )
         task = asyncio.create_task(recorder.run())

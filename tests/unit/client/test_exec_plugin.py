@@ -17,9 +17,10 @@ from kubesched.client.access import tls_context
 from kubesched.client.exec_plugin import ExecCluster, ExecConfig, ExecCredentials, ExecEnv
 from kubesched.clock import VirtualClock
 from kubesched.errors import KubeconfigError
+from tests.support.servers import JsonObject
+from tests.support.waiting import eventually, until
 
 from .conftest import Run
-from .servers import JsonObject, eventually
 
 V1 = "client.authentication.k8s.io/v1"
 V1BETA1 = "client.authentication.k8s.io/v1beta1"
@@ -264,12 +265,7 @@ class TestFailures:
 
         run(main())
         child = int((tmp_path / "child").read_text())
-        for _ in range(1000):
-            if not Path(f"/proc/{child}").exists() or _is_zombie(child):
-                break
-            time.sleep(0.02)
-        else:
-            pytest.fail("the child still runs")
+        until(lambda: not Path(f"/proc/{child}").exists() or _is_zombie(child))
 
     def test_a_cancelled_wait_ends_the_program(self, run: Run, tmp_path: Path) -> None:
         command = _script(tmp_path, f"echo $$ > {tmp_path}/pid", "exec sleep 600")

@@ -13,10 +13,8 @@ from kubesched.client.rest import ApiClient
 from kubesched.client.transport import Transport
 from kubesched.client.watch import WatchDecoder
 from kubesched.errors import KubeschedError
-from tests.unit.cycles import no_cycles
-
-from .conftest import Run
-from .servers import (
+from tests.support.reference_cycles import no_cycles
+from tests.support.servers import (
     CHUNKED_HEAD,
     LAST_CHUNK,
     Exchange,
@@ -24,10 +22,11 @@ from .servers import (
     answer,
     chunk,
     event_line,
-    eventually,
     failure,
-    settle,
 )
+from tests.support.waiting import eventually, settle
+
+from .conftest import Run
 
 TIMES = 5
 

@@ -3,140 +3,36 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
+import random
 import re
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
-from typing import Any
+from collections.abc import Callable
 
 import pytest
 
 from kubesched.client.backoff import Backoff
-from kubesched.client.informer import Informer
 from kubesched.client.meta import BadObject
-from kubesched.client.resources import ResourcePath
-from kubesched.client.rest import ApiClient
-
-from .conftest import Run
-from .objects import Thing, bookmark, gone, thing, thing_list
-from .servers import (
+from tests.support.servers import (
     CHUNKED_HEAD,
     Exchange,
-    Handler,
     JsonObject,
-    ScriptedServer,
     answer,
     chunk,
     event_line,
-    eventually,
     failure,
-    seeded,
     watch_answer,
 )
+from tests.support.waiting import eventually
 
-THINGS = ResourcePath(version="v1", plural="things", namespaced=True)
-
-
-class Diary:
-    """A handler that writes down what it hears."""
-
-    def __init__(self) -> None:
-        self.entries: list[str] = []
-
-    def on_add(self, obj: Thing, initial: bool) -> None:
-        self.entries.append(f"{'initial' if initial else 'add'} {_short(obj)}")
-
-    def on_update(self, old: Thing, new: Thing) -> None:
-        self.entries.append(f"update {_short(old)} -> {_short(new)}")
-
-    def on_delete(self, obj: Thing) -> None:
-        self.entries.append(f"delete {_short(obj)}")
-
-
-def _short(obj: Thing) -> str:
-    return f"{obj.metadata.name}@{obj.metadata.resource_version}"
-
-
-class Api:
-    """A handler for the server: scripted lists and watches, each used once."""
-
-    def __init__(self) -> None:
-        self.lists: list[bytes | Handler] = []
-        self.watches: list[bytes | Handler] = []
-
-    async def __call__(self, exchange: Exchange) -> bytes | None:
-        watching = "watch" in exchange.query
-        answers = self.watches if watching else self.lists
-        if not answers:
-            if watching:
-                return await watch_answer(hold=True)(exchange)
-            return failure(500, "Script", "the script has no more lists")
-        chosen = answers.pop(0)
-        return chosen if isinstance(chosen, bytes) else await chosen(exchange)
-
-
-class Fixture:
-    """A running informer and everything around it."""
-
-    def __init__(self, server: ScriptedServer, informer: Informer[Thing], diary: Diary) -> None:
-        self.server = server
-        self.informer = informer
-        self.diary = diary
-        self.pauses: list[float] = []
-
-    @property
-    def entries(self) -> list[str]:
-        return self.diary.entries
-
-    def queries(self) -> list[dict[str, str]]:
-        return [exchange.query for exchange in self.server.requests]
-
-    def watched_from(self) -> list[str]:
-        return [query["resourceVersion"] for query in self.queries() if "watch" in query]
-
-    @property
-    def lists(self) -> int:
-        return sum("watch" not in query for query in self.queries())
-
-    async def hears(self, *entries: str) -> None:
-        with contextlib.suppress(AssertionError):
-            await eventually(lambda: len(self.entries) >= len(entries))
-        await asyncio.sleep(0.01)  # anything more than expected shows up, too
-        assert self.entries == list(entries)
-
-
-@asynccontextmanager
-async def running(api: Handler, **options: Any) -> AsyncIterator[Fixture]:
-    diary = Diary()
-    async with ScriptedServer(api) as server, ApiClient(server.access) as client:
-        fixture: Fixture
-
-        async def sleep(seconds: float) -> None:
-            fixture.pauses.append(seconds)
-            await asyncio.sleep(0.005)
-
-        informer = Informer(
-            client, THINGS, Thing, handler=diary, sleep=sleep, rng=seeded(1), **options
-        )
-        fixture = Fixture(server, informer, diary)
-        task = asyncio.create_task(informer.run())
-        try:
-            yield fixture
-        finally:
-            task.cancel()
-            with contextlib.suppress(asyncio.CancelledError):
-                await task
-
-
-def _listed(*items: JsonObject, version: int, next_page: str = "") -> bytes:
-    return answer(thing_list(*items, version=version, next_page=next_page))
+from .conftest import Run
+from .objects import Thing, bookmark, gone, thing, thing_list
+from .running_informer import Api, Diary, _short, listed, running
 
 
 class TestListAndWatch:
     def test_first_what_is_there_then_what_changes(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(thing("a", version=1), thing("b", version=2), version=10)]
+        api.lists = [listed(thing("a", version=1), thing("b", version=2), version=10)]
         api.watches = [
             watch_answer(
                 event_line("ADDED", thing("c", version=11)),
@@ -173,9 +69,9 @@ class TestListAndWatch:
 
         async def second_page(_: Exchange) -> bytes:
             await more.wait()
-            return _listed(thing("b"), version=5)
+            return listed(thing("b"), version=5)
 
-        api.lists = [_listed(thing("a"), version=5, next_page="t"), second_page]
+        api.lists = [listed(thing("a"), version=5, next_page="t"), second_page]
 
         async def main() -> None:
             async with running(api, page_size=1) as fixture:
@@ -189,7 +85,7 @@ class TestListAndWatch:
 
     def test_one_namespace_only(self, run_once: Run) -> None:
         api = Api()
-        api.lists = [_listed(version=1)]
+        api.lists = [listed(version=1)]
 
         async def main() -> None:
             async with running(api, namespace="kube-system") as fixture:
@@ -200,7 +96,7 @@ class TestListAndWatch:
 
     def test_the_same_version_twice_is_heard_once(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(thing("a", version=1), version=10)]
+        api.lists = [listed(thing("a", version=1), version=10)]
         again = event_line("MODIFIED", thing("a", version=1))
         new = event_line("MODIFIED", thing("a", version=11))
         api.watches = [watch_answer(again, new, new, hold=True)]
@@ -213,7 +109,7 @@ class TestListAndWatch:
 
     def test_deleted_and_made_again_between_two_events(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(thing("a", uid="old"), version=10)]
+        api.lists = [listed(thing("a", uid="old"), version=10)]
         api.watches = [
             watch_answer(event_line("MODIFIED", thing("a", uid="new", version=11)), hold=True)
         ]
@@ -228,7 +124,7 @@ class TestListAndWatch:
 class TestResuming:
     def test_a_normal_end_resumes_where_it_was(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(version=10)]
+        api.lists = [listed(version=10)]
         api.watches = [
             watch_answer(event_line("ADDED", thing("a", version=11))),
             watch_answer(event_line("BOOKMARK", bookmark(50))),
@@ -247,7 +143,7 @@ class TestResuming:
     @pytest.mark.parametrize("reset", [True, False])
     def test_a_broken_connection_resumes_after_a_pause(self, run: Run, reset: bool) -> None:
         api = Api()
-        api.lists = [_listed(version=10)]
+        api.lists = [listed(version=10)]
 
         async def main() -> None:
             async def breaks(exchange: Exchange) -> None:
@@ -271,7 +167,7 @@ class TestResuming:
 
     def test_a_stalled_watch_is_made_anew(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(version=10)]
+        api.lists = [listed(version=10)]
         api.watches = [watch_answer(event_line("ADDED", thing("a", version=11)), hold=True)]
 
         async def main() -> None:
@@ -284,7 +180,7 @@ class TestResuming:
 
     def test_a_watch_that_ends_at_once_is_not_asked_for_without_pause(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(version=10)]
+        api.lists = [listed(version=10)]
         api.watches = [watch_answer(), watch_answer(), watch_answer()]
 
         async def main() -> None:
@@ -299,7 +195,7 @@ class TestResuming:
         self, run: Run, caplog: pytest.LogCaptureFixture
     ) -> None:
         api = Api()
-        api.lists = [_listed(version=10)]
+        api.lists = [listed(version=10)]
         api.watches = [watch_answer(event_line("ADDED", thing("a", version=11)), hold=True)]
 
         async def main() -> None:
@@ -324,14 +220,14 @@ class TestListingAgain:
     def test_after_410_the_differences_are_delivered(self, run: Run, how: str) -> None:
         api = Api()
         api.lists = [
-            _listed(
+            listed(
                 thing("same", version=1),
                 thing("changed", version=2),
                 thing("vanished", version=3),
                 thing("remade", version=4, uid="old"),
                 version=10,
             ),
-            _listed(
+            listed(
                 thing("new", version=20),
                 thing("same", version=1),
                 thing("changed", version=21),
@@ -362,9 +258,9 @@ class TestListingAgain:
     def test_a_list_that_expires_on_the_way_starts_over(self, run: Run) -> None:
         api = Api()
         api.lists = [
-            _listed(thing("a"), thing("b"), version=10, next_page="t"),
+            listed(thing("a"), thing("b"), version=10, next_page="t"),
             answer(gone(), status=410),
-            _listed(thing("b"), thing("c"), version=20),
+            listed(thing("b"), thing("c"), version=20),
         ]
 
         async def main() -> None:
@@ -378,7 +274,7 @@ class TestListingAgain:
     def test_errors_of_the_server_lead_to_a_list(self, run: Run) -> None:
         status = {"kind": "Status", "code": 504, "message": "Too large resource version: 9, 5"}
         api = Api()
-        api.lists = [_listed(thing("a"), version=10), _listed(thing("a"), version=5)]
+        api.lists = [listed(thing("a"), version=10), listed(thing("a"), version=5)]
         api.watches = [watch_answer(event_line("ERROR", status))]
 
         async def main() -> None:
@@ -390,7 +286,7 @@ class TestListingAgain:
     def test_429_does_not(self, run: Run) -> None:
         status = {"kind": "Status", "code": 429, "message": "slow down"}
         api = Api()
-        api.lists = [_listed(thing("a"), version=10)]
+        api.lists = [listed(thing("a"), version=10)]
         api.watches = [watch_answer(event_line("ERROR", status))]
 
         async def main() -> None:
@@ -409,7 +305,7 @@ class TestTrouble:
         unauthorized = failure(401, "Unauthorized", "Unauthorized")
         api = Api()
         api.lists = [forbidden, forbidden, forbidden, unauthorized, unauthorized]
-        api.lists += [forbidden, _listed(thing("a"), version=1)]
+        api.lists += [forbidden, listed(thing("a"), version=1)]
         api.watches = [watch_answer(event_line("BOOKMARK", bookmark(2)), hold=True)]
 
         async def main() -> None:
@@ -427,7 +323,7 @@ class TestTrouble:
         ]
 
     def test_the_pauses_grow_and_shrink_again(self) -> None:
-        backoff = Backoff(rng=seeded(3))
+        backoff = Backoff(rng=random.Random(3))
 
         pauses = [backoff.next_s() for _ in range(10)]
 
@@ -438,7 +334,7 @@ class TestTrouble:
 
     def test_lists_that_work_do_not_hide_watches_that_fail(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(version=10) for _ in range(5)]
+        api.lists = [listed(version=10) for _ in range(5)]
         api.watches = [failure(403, "Forbidden", "no watch") for _ in range(5)]
 
         async def main() -> None:
@@ -456,7 +352,7 @@ class TestTrouble:
                 raise ValueError("a bug")
 
         api = Api()
-        api.lists = [_listed(thing("a"), version=10)]
+        api.lists = [listed(thing("a"), version=10)]
         api.watches = [watch_answer(event_line("MODIFIED", thing("a", version=11)), hold=True)]
         late = Diary()
 
@@ -475,7 +371,7 @@ class TestTrouble:
 
     def test_a_late_handler_first_hears_what_is_there(self, run_once: Run) -> None:
         api = Api()
-        api.lists = [_listed(thing("a"), thing("b"), version=10)]
+        api.lists = [listed(thing("a"), thing("b"), version=10)]
 
         async def main() -> None:
             async with running(api) as fixture:
@@ -495,7 +391,7 @@ class TestBadObjects:
 
     def test_the_old_version_stays_until_it_can_be_read_or_is_gone(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(thing("a"), thing("b"), thing("c", replicas="x"), version=10)]
+        api.lists = [listed(thing("a"), thing("b"), thing("c", replicas="x"), version=10)]
         api.watches = [
             watch_answer(
                 event_line("MODIFIED", thing("a", version=11, replicas="x")),
@@ -519,7 +415,7 @@ class TestBadObjects:
 
     def test_it_is_named_until_it_can_be_read_or_is_gone(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(*(thing(name, replicas="x") for name in "abc"), version=10)]
+        api.lists = [listed(*(thing(name, replicas="x") for name in "abc"), version=10)]
         api.watches = [
             watch_answer(
                 event_line("MODIFIED", thing("a", version=11)),
@@ -542,8 +438,8 @@ class TestBadObjects:
     def test_a_new_list_names_what_it_holds(self, run: Run) -> None:
         api = Api()
         api.lists = [
-            _listed(*(thing(name, replicas="x") for name in "abc"), version=10),
-            _listed(thing("b", version=21), thing("c", version=15, replicas="x"), version=30),
+            listed(*(thing(name, replicas="x") for name in "abc"), version=10),
+            listed(thing("b", version=21), thing("c", version=15, replicas="x"), version=30),
         ]
         api.watches = [watch_answer(event_line("ERROR", gone()))]
 
@@ -556,7 +452,7 @@ class TestBadObjects:
 
     def test_an_object_with_nulls_is_read(self, run: Run) -> None:
         api = Api()
-        api.lists = [_listed(thing("a", replicas=None), version=10)]
+        api.lists = [listed(thing("a", replicas=None), version=10)]
         api.watches = [
             watch_answer(event_line("MODIFIED", thing("a", version=11, replicas=None)), hold=True)
         ]
@@ -571,8 +467,8 @@ class TestBadObjects:
     def test_in_a_second_list_it_is_not_taken_for_vanished(self, run: Run) -> None:
         api = Api()
         api.lists = [
-            _listed(thing("a"), version=10),
-            _listed(thing("a", version=15, replicas="x"), version=20),
+            listed(thing("a"), version=10),
+            listed(thing("a", version=15, replicas="x"), version=20),
         ]
         api.watches = [watch_answer(event_line("ERROR", gone()))]
 
@@ -587,7 +483,7 @@ class TestBadObjects:
         self, run_once: Run, caplog: pytest.LogCaptureFixture
     ) -> None:
         api = Api()
-        api.lists = [_listed(thing("a", replicas="x"), version=10)]
+        api.lists = [listed(thing("a", replicas="x"), version=10)]
 
         async def main() -> None:
             async with running(api) as fixture:
@@ -601,7 +497,7 @@ class TestBadObjects:
             raise RuntimeError("a bug")
 
         api = Api()
-        api.lists = [_listed(thing("a", replicas="x"), thing("b"), version=10)]
+        api.lists = [listed(thing("a", replicas="x"), thing("b"), version=10)]
 
         async def main() -> None:
             async with running(api, on_bad_object=fail) as fixture:
@@ -636,7 +532,7 @@ class History:
     FIRST, LAST = 100, 500
 
     def __init__(self, seed: int) -> None:
-        self._rng = seeded(seed)
+        self._rng = random.Random(seed)
         self._oldest = self.FIRST
         self._log: list[tuple[int, str, JsonObject]] = []
         state: dict[str, JsonObject] = {}
@@ -699,7 +595,7 @@ def test_whatever_happens_the_follower_ends_with_the_servers_state(
         async with running(history) as fixture:
             fixture.informer.add_handler(follower)
             await eventually(
-                lambda: fixture.informer.resource_version == str(history.LAST), timeout_s=15
+                lambda: fixture.informer.resource_version == str(history.LAST), seconds=15
             )
 
     run(main())

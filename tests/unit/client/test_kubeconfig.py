@@ -17,9 +17,9 @@ from kubesched.client.access import ClusterAccess
 from kubesched.client.rest import ApiClient
 from kubesched.clock import VirtualClock
 from kubesched.errors import KubeconfigError
+from tests.support.servers import Exchange, JsonObject, ScriptedServer, answer
 
 from .conftest import Run
-from .servers import Exchange, JsonObject, ScriptedServer, answer
 
 NO_ENVIRONMENT: dict[str, str] = {}
 

@@ -13,6 +13,7 @@ from kubesched.client.access import ClusterAccess
 from kubesched.client.leader_election import LeaderElector, make_identity
 from kubesched.client.rest import ApiClient
 from kubesched.errors import ConfigError
+from tests.support.servers import JsonObject
 
 from .conftest import Run
 from .election_lab import (
@@ -26,7 +27,6 @@ from .election_lab import (
     lab,
     shown,
 )
-from .servers import JsonObject
 
 
 class TestConfiguration:

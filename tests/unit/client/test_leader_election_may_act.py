@@ -12,10 +12,10 @@ from hypothesis import given, settings, strategies
 
 from kubesched.client.leader_election import LeaderElector
 from kubesched.errors import LeadershipLostError
-from tests.unit.event_loops import Run, run_on
+from tests.support.event_loops import Run, run_on
+from tests.support.servers import Exchange
 
 from .election_lab import DEADLINE_S, START, Lab, lab
-from .servers import Exchange
 
 
 class TestMayAct:

@@ -10,10 +10,10 @@ import pytest
 from kubesched.client.events import EventRecorder
 from kubesched.client.leader_election import LeaderElector
 from kubesched.errors import LeadershipLostError
+from tests.support.servers import Exchange
 
 from .conftest import Run
 from .election_lab import DEADLINE_S, LONGEST_PAUSE_S, RETRY_S, Counts, durations, lab, shown
-from .servers import Exchange
 
 
 class TestReleasing:

@@ -13,9 +13,7 @@ import pytest
 from kubesched.client.lease_candidates import RENEWAL_S, LeaseCandidate, finalized
 from kubesched.client.rest import ApiClient
 from kubesched.clock import VirtualClock
-
-from .conftest import Run
-from .servers import (
+from tests.support.servers import (
     CHUNKED_HEAD,
     Exchange,
     JsonObject,
@@ -23,8 +21,10 @@ from .servers import (
     answer,
     chunk,
     event_line,
-    eventually,
 )
+from tests.support.waiting import eventually
+
+from .conftest import Run
 
 START = 1_700_000_000.0
 START_TEXT = "2023-11-14T22:13:20.000000Z"
@@ -170,7 +170,7 @@ def test_it_answers_pings(run_once: Run) -> None:
             assert body["spec"]["binaryVersion"] == "1.36.4"
             # A ping that was answered is none.
             await registry.ping("2023-11-14T22:13:26.000000Z")
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # an answer would have come by then
             assert len(registry.writes) == 2
 
     run_once(main())

@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from kubesched.client.limiter import RateLimiter
 from kubesched.clock import VirtualClock
+from tests.support.waiting import settle
 
 from .conftest import Run
-from .servers import VirtualSleep, settle
+from .virtual_sleep import VirtualSleep
 
 
 def test_a_burst_passes_and_the_next_waits_its_turn() -> None:

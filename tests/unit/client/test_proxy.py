@@ -12,9 +12,9 @@ from kubesched.client.access import ClusterAccess, Server, tls_context
 from kubesched.client.proxy import Proxy, from_environment, parse
 from kubesched.client.transport import Transport
 from kubesched.errors import ConnectionFailedError, KubeconfigError
+from tests.support.servers import Exchange, ScriptedServer, answer
 
 from .conftest import Run
-from .servers import Exchange, ScriptedServer, answer
 
 
 class TestUrl:

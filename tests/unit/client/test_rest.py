@@ -31,10 +31,7 @@ from kubesched.errors import (
     UnauthorizedError,
     WithdrawnError,
 )
-
-from .conftest import Run
-from .objects import Thing, gone, thing, thing_list
-from .servers import (
+from tests.support.servers import (
     Exchange,
     Handler,
     Script,
@@ -44,6 +41,10 @@ from .servers import (
     failure,
     watch_answer,
 )
+from tests.support.waiting import eventually
+
+from .conftest import Run
+from .objects import Thing, gone, thing, thing_list
 
 Test = Callable[[ScriptedServer, ApiClient], Awaitable[None]]
 
@@ -326,7 +327,7 @@ class TestCredentials:
 
         async def refuse_old(exchange: Exchange) -> bytes:
             if exchange.headers["authorization"] == "Bearer t1":
-                if exchange.path == "/late":
+                if exchange.path == "/late":  # refused when the other has the new token
                     await asyncio.sleep(0.05)
                 return failure(401, "Unauthorized", "expired")
             return answer(thing("a"))
@@ -484,10 +485,8 @@ class TestLists:
             pages = client.list_pages("/things", Thing, limit=1)
             async with aclosing(pages):
                 await anext(pages)
-                async with asyncio.timeout(5):
-                    while len(server.requests) < 2:  # noqa: ASYNC110 (it does not know of us)
-                        await asyncio.sleep(0.005)
-            # Whoever has seen enough leaves nothing behind.
+                await eventually(lambda: len(server.requests) == 2)
+            # A caller that has seen enough leaves nothing behind: no third request comes.
             await asyncio.sleep(0.02)
             assert len(server.requests) == 2
 

@@ -9,18 +9,18 @@ import pytest
 
 from kubesched.client.transport import Transport
 from kubesched.errors import ConnectionFailedError, RequestTimeoutError
-
-from .conftest import Run
-from .servers import (
+from tests.support.servers import (
     CHUNKED_HEAD,
     Exchange,
     Handler,
     ScriptedServer,
     answer,
     chunk,
-    eventually,
     watch_answer,
 )
+from tests.support.waiting import eventually
+
+from .conftest import Run
 
 
 async def _with_pool(
@@ -167,7 +167,7 @@ def test_a_reader_that_is_slow_slows_the_server(run: Run) -> None:
     async def test(server: ScriptedServer, pool: Transport) -> None:
         async with pool.stream("GET", "/") as stream:
             received = len(await anext(stream))
-            await asyncio.sleep(0.2)
+            await asyncio.sleep(0.2)  # time in which the server fills all buffers
             assert sent < total / 2, "the server could send nearly all of it to nobody"
             async for piece in stream:
                 received += len(piece)
@@ -188,14 +188,15 @@ def test_leaving_closes_the_connection(run: Run) -> None:
 
 def test_closing_the_client_ends_streams(run: Run) -> None:
     async def test(server: ScriptedServer, pool: Transport) -> None:
+        received = asyncio.Event()
+
         async def read() -> None:
             async with pool.stream("GET", "/") as stream:
                 async for _ in stream:
-                    pass
+                    received.set()
 
         task = asyncio.create_task(read())
-        await eventually(lambda: len(server.requests) == 1)
-        await asyncio.sleep(0.01)
+        await received.wait()
         await pool.aclose()
         with pytest.raises(ConnectionFailedError):
             await task

@@ -16,9 +16,7 @@ from kubesched.client.access import ClusterAccess, Server, tls_context
 from kubesched.client.connection import Response
 from kubesched.client.transport import Transport
 from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutError
-
-from .conftest import Run
-from .servers import (
+from tests.support.servers import (
     CHUNKED_HEAD,
     LAST_CHUNK,
     Exchange,
@@ -26,10 +24,11 @@ from .servers import (
     ScriptedServer,
     answer,
     chunk,
-    eventually,
-    settle,
     splits,
 )
+from tests.support.waiting import eventually, settle
+
+from .conftest import Run
 
 
 async def _with_pool(

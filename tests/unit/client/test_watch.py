@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from kubesched.client.meta import BadObject
 from kubesched.client.watch import Bookmark, WatchDecoder, WatchEvent
 from kubesched.errors import ApiError, GoneError, TooManyRequestsError
+from tests.support.servers import JsonObject, event_line, splits
 
 from .objects import Meta, Thing, bookmark, gone, thing
-from .servers import JsonObject, event_line, splits
 
 
 def _feed(

@@ -4,37 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from kubesched.api.meta import LabelSelector, LabelSelectorRequirement, ObjectMeta
-from kubesched.api.policy import (
-    PodDisruptionBudget,
-    PodDisruptionBudgetSpec,
-    PodDisruptionBudgetStatus,
-)
+from kubesched.api.meta import LabelSelector, LabelSelectorRequirement
+from kubesched.api.policy import PodDisruptionBudget
 from kubesched.cluster.budgets import Budgets
 from kubesched.cluster.pod_info import PodCompiler
-from tests.unit.builders import pod
+from tests.support.objects import budget, pod
 
 WEB = {"app": "web"}
-
-
-def budget(
-    name: str = "b",
-    *,
-    allowed: int,
-    match: Mapping[str, str] | None = None,
-    selector: LabelSelector | None = None,
-    namespace: str = "default",
-    disrupted: Sequence[str] = (),
-) -> PodDisruptionBudget:
-    if match is not None:
-        selector = LabelSelector(match_labels=dict(match))
-    return PodDisruptionBudget(
-        metadata=ObjectMeta(name=name, namespace=namespace),
-        spec=PodDisruptionBudgetSpec(selector=selector),
-        status=PodDisruptionBudgetStatus(
-            disruptions_allowed=allowed, disrupted_pods=dict.fromkeys(disrupted)
-        ),
-    )
 
 
 def split(*given: PodDisruptionBudget, labels: Sequence[Mapping[str, str]]) -> list[str]:

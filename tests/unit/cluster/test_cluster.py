@@ -16,7 +16,8 @@ from kubesched.cluster.pod_counters import Selection
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.resources import CPU
 from kubesched.errors import InvariantError, QuantityError
-from tests.unit.builders import cluster_of, node, on_node, pod
+from tests.support.objects import node, on_node, pod
+from tests.support.scheduling import cluster_of
 
 
 def _cpu_on(cluster: Cluster, node_name: str) -> int:

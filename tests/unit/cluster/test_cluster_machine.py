@@ -16,7 +16,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.requests import node_allocatable, pod_requests
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_order import zone_of
-from tests.unit.builders import node, on_node, pod
+from tests.support.objects import node, on_node, pod
 
 GPU = "example.com/gpu"
 NODE_NAMES = [f"n{number}" for number in range(5)]

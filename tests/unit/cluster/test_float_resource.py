@@ -6,7 +6,8 @@ import pytest
 
 from kubesched.cluster.float_resource import SMALL
 from kubesched.cluster.resources import CPU, EPHEMERAL_STORAGE, MEMORY
-from tests.unit.builders import cluster_of, node, on_node, pod
+from tests.support.objects import node, on_node, pod
+from tests.support.scheduling import cluster_of
 
 
 def test_amounts_follow_pods_and_nodes() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from kubesched.api.core import ContainerImage, Node, NodeStatus
 from kubesched.cluster.images import Images, image_sizes
-from tests.unit.builders import node
+from tests.support.objects import node
 
 
 def _sizes(images: Images, *names: str) -> list[tuple[int, set[int]] | None]:

@@ -15,7 +15,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.resources import CPU
 from kubesched.errors import InvariantError
-from tests.unit.builders import node
+from tests.support.objects import node
 
 # --- logs -------------------------------------------------------------------------------------
 

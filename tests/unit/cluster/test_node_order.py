@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kubesched.api import names
 from kubesched.cluster.node_order import NodeOrder, zone_of
-from tests.unit.builders import cluster_of, node
+from tests.support.objects import node
+from tests.support.scheduling import cluster_of
 
 
 def _order(*zones: str | None) -> NodeOrder:

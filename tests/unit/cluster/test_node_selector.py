@@ -11,7 +11,7 @@ from kubesched.api.core import NodeSelector, NodeSelectorTerm
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import SelectorMatch
 from kubesched.cluster.node_table import FIRST_CAPACITY, STALE_VALUES_FACTOR, NodeTable
-from tests.unit.builders import named, node, requirement, term
+from tests.support.objects import named, node, requirement, term
 
 
 def _matching(table: NodeTable, match: SelectorMatch) -> list[str]:

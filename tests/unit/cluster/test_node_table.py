@@ -10,7 +10,8 @@ from kubesched.cluster import node_table
 from kubesched.cluster.node_table import FIRST_CAPACITY, NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
 from kubesched.errors import InvariantError, QuantityError
-from tests.unit.builders import GI, cluster_of, node, pod
+from tests.support.objects import GI, node, pod
+from tests.support.scheduling import cluster_of
 
 GPU = "example.com/gpu"
 

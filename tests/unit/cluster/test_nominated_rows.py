@@ -11,7 +11,8 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import Lab, node, on_node, pod
+from tests.support.objects import node, on_node, pod
+from tests.support.scheduling import Lab
 
 NODES = [f"n{number}" for number in range(4)]
 UIDS = [f"p{number}" for number in range(5)]

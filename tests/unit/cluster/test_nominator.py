@@ -7,7 +7,7 @@ import pytest
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.pod_info import PodCompiler, PodInfo
 from kubesched.errors import InvariantError
-from tests.unit.builders import pod
+from tests.support.objects import pod
 
 _COMPILER = PodCompiler()
 

@@ -12,8 +12,8 @@ from kubesched.cluster.pod_volumes import (
     compile_volumes,
     is_migratable,
 )
-from tests.unit.builders import pod
-from tests.unit.storage_builders import (
+from tests.support.objects import pod
+from tests.support.storage_objects import (
     aws_disk,
     claim_volume,
     ephemeral_volume,

@@ -9,8 +9,9 @@ from kubesched.api.core import Node
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.resources import CPU
-from tests.unit.builders import cluster_of, node, pod
-from tests.unit.framework.random_cluster import EVENTS, FIRST_NODES, GPU, Event
+from tests.support.objects import node, pod
+from tests.support.random_cluster import EVENTS, FIRST_NODES, GPU, Event
+from tests.support.scheduling import cluster_of
 
 
 def assert_recounted(cluster: Cluster, lower: PreemptableRequests, priority: int) -> None:

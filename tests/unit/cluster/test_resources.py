@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kubesched.cluster.resources import CPU, EPHEMERAL_STORAGE, MEMORY, Requests, ResourceIndex
-from tests.unit.builders import cluster_of, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import cluster_of
 
 GPU = "example.com/gpu"
 

@@ -13,15 +13,7 @@ from kubesched.cluster.ports import ANY_ADDRESS, HostPort
 from kubesched.cluster.shape import host_ports, normalized_image_name, tolerates
 from kubesched.config.features import FeatureGates
 from kubesched.errors import QuantityError
-from tests.unit.builders import (
-    container,
-    host_port,
-    named,
-    on_node,
-    pod,
-    requires,
-    taint,
-)
+from tests.support.objects import container, host_port, named, on_node, pod, requires, taint
 
 MI = 1 << 20
 

@@ -17,7 +17,7 @@ from kubesched.api.storage import (
 from kubesched.cluster.incremental import Log
 from kubesched.cluster.storage import Claims, Storage, Volumes
 from kubesched.errors import InvariantError, ObjectError
-from tests.unit.storage_builders import (
+from tests.support.storage_objects import (
     attachment,
     claim,
     csi_node,

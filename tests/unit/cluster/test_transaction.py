@@ -11,9 +11,10 @@ from hypothesis import strategies as st
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.resources import CPU, MEMORY
 from kubesched.errors import InvariantError
-from tests.unit.builders import GI, MI, cluster_of, node, pod
-from tests.unit.framework.random_cluster import EVENTS, FIRST_NODES, NODE_NAMES, Event
-from tests.unit.storage_builders import using
+from tests.support.drawn_clusters import EVENTS, FIRST_NODES, NODE_NAMES, Event
+from tests.support.objects import GI, MI, node, pod
+from tests.support.scheduling import cluster_of
+from tests.support.storage_objects import using
 
 
 def traces(cluster: Cluster) -> dict[str, Any]:

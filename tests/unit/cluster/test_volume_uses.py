@@ -11,8 +11,9 @@ from kubesched.api.core import Volume
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_volumes import PodVolumes, compile_volumes
 from kubesched.errors import InvariantError
-from tests.unit.builders import cluster_of, node, pod
-from tests.unit.storage_builders import (
+from tests.support.objects import node, pod
+from tests.support.scheduling import cluster_of
+from tests.support.storage_objects import (
     aws_disk,
     claim_volume,
     ephemeral_volume,

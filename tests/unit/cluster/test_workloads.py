@@ -22,7 +22,8 @@ from kubesched.api.workloads import (
     StatefulSet,
 )
 from kubesched.cluster.cluster import Cluster
-from tests.unit.builders import pod, store_of
+from tests.support.objects import pod
+from tests.support.scheduling import store_of
 
 Workload = Service | ReplicationController | ReplicaSet | StatefulSet
 

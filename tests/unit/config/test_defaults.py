@@ -26,8 +26,7 @@ from kubesched.config.defaults import (
 from kubesched.config.durations import Duration
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginRef, PluginSet
-
-from .tables import GATES, IN_TREE_POINTS
+from tests.support.configuration_tables import GATES, IN_TREE_POINTS
 
 DEFAULT_ORDER = [
     ("SchedulingGates", 0),

@@ -17,8 +17,7 @@ from kubesched.config.extenders import with_extender_effects
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginConfig
 from kubesched.config.types import ClientConnection, SchedulerConfiguration
-
-from .tables import GATES, HEADER, rows
+from tests.support.configuration_tables import GATES, HEADER, rows
 
 DEFAULT = SchedulerConfiguration.default(GATES)
 

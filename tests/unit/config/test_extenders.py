@@ -10,8 +10,7 @@ from kubesched.config.durations import Duration
 from kubesched.config.extenders import calling_order, with_extender_effects
 from kubesched.config.types import Extender, ExtenderManagedResource, SchedulerConfiguration
 from kubesched.errors import ConfigError
-
-from .tables import GATES
+from tests.support.configuration_tables import GATES
 
 DEFAULT = SchedulerConfiguration.default(GATES)
 

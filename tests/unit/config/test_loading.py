@@ -24,8 +24,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginRef
 from kubesched.config.types import Extender, ExtenderTLSConfig, SchedulerConfiguration
 from kubesched.errors import ConfigError
-
-from .tables import GATES, HEADER, rows
+from tests.support.configuration_tables import GATES, HEADER, rows
 
 
 def decode(body: str, gates: FeatureGates = GATES) -> SchedulerConfiguration:

@@ -21,8 +21,7 @@ from kubesched.config.profiles import (
 )
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ConfigError
-
-from .tables import GATES, IN_TREE_POINTS, rows
+from tests.support.configuration_tables import GATES, IN_TREE_POINTS, rows
 
 SMALL = {
     "Sort": {"queueSort"},

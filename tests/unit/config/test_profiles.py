@@ -8,8 +8,7 @@ from kubesched.config.args import InterPodAffinityArgs, NodeResourcesFitArgs
 from kubesched.config.defaults import default_profile
 from kubesched.config.profiles import EXTENSION_POINTS, MULTI_POINT, PluginRef, Plugins, PluginSet
 from kubesched.errors import ConfigError
-
-from .tables import GATES
+from tests.support.configuration_tables import GATES
 
 PROFILE = default_profile(GATES)
 

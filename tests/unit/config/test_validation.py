@@ -23,8 +23,7 @@ from kubesched.config.validation_args import (
     volume_binding_errors,
 )
 from kubesched.errors import ConfigError
-
-from .tables import GATES, rows
+from tests.support.configuration_tables import GATES, rows
 
 DEFAULT = SchedulerConfiguration.default(GATES)
 

@@ -17,6 +17,7 @@ import yaml
 from kubesched.embedded import EmbeddedCluster, NodeTemplate, StatusError
 from kubesched.embedded.resources import NAMESPACES, NODES, PODS
 from kubesched.errors import UsageError
+from tests.support.waiting import eventually, settle
 
 JsonObject = dict[str, Any]
 
@@ -42,15 +43,6 @@ async def ask(cluster: EmbeddedCluster, request: str, *headers: str, body: bytes
     writer.close()
     head, _, payload = raw.partition(b"\r\n\r\n")
     return int(head.split()[1]), payload
-
-
-async def until(condition: Callable[[], bool]) -> None:
-    """Wait for something that another task does."""
-    for _ in range(1000):
-        if condition():
-            return
-        await asyncio.sleep(0.01)
-    raise AssertionError("it did not happen")
 
 
 def a_pod(name: str) -> JsonObject:
@@ -152,7 +144,7 @@ def test_stopping_ends_watches() -> None:
         cluster = EmbeddedCluster(run_kubelet=False)
         await cluster.start()
         watching = asyncio.ensure_future(ask(cluster, "GET /api/v1/pods?watch=1"))
-        await until(lambda: bool(cluster._app._streams))
+        await eventually(lambda: bool(cluster._app._streams))
 
         async with asyncio.timeout(5):
             await cluster.stop()
@@ -199,9 +191,9 @@ def test_a_client_that_leaves_is_forgotten() -> None:
         _, writer = await asyncio.open_connection("127.0.0.1", cluster.port)
         writer.write(b"GET /api/v1/pods?watch=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
         streams = cluster._app._streams
-        await until(lambda: bool(streams))
+        await eventually(lambda: bool(streams))
         writer.close()
-        await until(lambda: not streams)
+        await eventually(lambda: not streams)
 
         assert cluster.store.collection(PODS)._watchers == []
 
@@ -212,7 +204,7 @@ def test_a_client_that_does_not_read_is_cut_off() -> None:
     async def scenario(cluster: EmbeddedCluster) -> None:
         reader, writer = await asyncio.open_connection("127.0.0.1", cluster.port, limit=1024)
         writer.write(b"GET /api/v1/configmaps?watch=1 HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
-        await until(lambda: bool(cluster._app._streams))
+        await eventually(lambda: bool(cluster._app._streams))
         (stream,) = cluster._app._streams
         assert stream._watcher is not None
         stream._watcher._limit = 10
@@ -269,7 +261,7 @@ def test_a_kubelet_that_fails_is_heard_of(
 
         monkeypatch.setattr(cluster._kubelet, "run", broken)
         async with cluster:
-            await asyncio.sleep(0.05)
+            await settle()
             assert await ask(cluster, "GET /readyz") == (200, b"ok")
 
     asyncio.run(scenario())
@@ -290,15 +282,15 @@ def test_a_namespace_is_emptied_and_goes() -> None:
             return held is not None and "deletionTimestamp" in held.obj["metadata"]
 
         await ask(cluster, "DELETE /api/v1/namespaces/team")
-        await until(is_going)
-        await asyncio.sleep(0.3)
+        await eventually(is_going)
+        await asyncio.sleep(0.3)  # it stays so for longer than a round of the kubelet takes
         assert is_going(), "somebody holds it"
         assert cluster.store.get(NAMESPACES, "team") is not None
 
         body = b'{"metadata":{"finalizers":null}}'
         kind = "Content-Type: application/merge-patch+json"
         await ask(cluster, "PATCH /api/v1/namespaces/team/pods/web", kind, body=body)
-        await until(lambda: cluster.store.get(NAMESPACES, "team") is None)
+        await eventually(lambda: cluster.store.get(NAMESPACES, "team") is None)
 
         assert len(cluster.store.collection(PODS)) == 0
 

@@ -15,6 +15,7 @@ from kubesched.embedded.registry import Where
 from kubesched.embedded.resources import JOBS, NODES, PODS
 from kubesched.embedded.shapes import DeleteOptions
 from kubesched.embedded.versions import Version
+from tests.support.waiting import eventually
 
 JsonObject = dict[str, Any]
 
@@ -385,16 +386,12 @@ def test_it_runs_by_itself() -> None:
                 }
             )
 
-            async def phase() -> str | None:
-                await asyncio.sleep(0.01)
+            def phase() -> str | None:
                 version = cluster.store.get(PODS, "default/p")
                 return version.obj["status"]["phase"] if version is not None else None
 
-            async with asyncio.timeout(10):
-                while await phase() != "Running":
-                    pass
-                Deletion(cluster.registry).delete(Where(PODS, "default", "p"), DeleteOptions())
-                while await phase() is not None:
-                    pass
+            await eventually(lambda: phase() == "Running")
+            Deletion(cluster.registry).delete(Where(PODS, "default", "p"), DeleteOptions())
+            await eventually(lambda: phase() is None)
 
     asyncio.run(scenario())

@@ -13,6 +13,7 @@ from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.embedded.provisioner import CLAIMS, CLASSES, VOLUMES, Provisioner
 from kubesched.embedded.resources import Resource
 from kubesched.embedded.versions import Version
+from tests.support.waiting import eventually
 
 JsonObject = dict[str, Any]
 
@@ -381,12 +382,11 @@ def test_nothing_is_written_when_there_is_nothing_to_do(world: World) -> None:
 
 def test_it_runs_with_the_kubelet() -> None:
     async def until_bound(cluster: EmbeddedCluster, name: str) -> None:
-        async with asyncio.timeout(20):
-            while True:
-                claim = cluster.store.get(CLAIMS, f"default/{name}")
-                if claim is not None and claim.obj["status"]["phase"] == "Bound":
-                    return
-                await asyncio.sleep(0.005)
+        def is_bound() -> bool:
+            claim = cluster.store.get(CLAIMS, f"default/{name}")
+            return claim is not None and claim.obj["status"]["phase"] == "Bound"
+
+        await eventually(is_bound)
 
     def claim(name: str) -> JsonObject:
         return {

@@ -17,10 +17,9 @@ from kubesched.api.meta import OwnerReference
 from kubesched.explain import commands
 from kubesched.explain.explaining import changes_that_help
 from kubesched.explain.patching import differences, edits, plain
-from tests.unit.builders import must, pod, pod_term, spread_over
-
-from .clusters import clusters
-from .worlds import case_of, world_of
+from tests.support.drawn_clusters import clusters
+from tests.support.objects import must, pod, pod_term, spread_over
+from tests.support.worlds import case_of, world_of
 
 DEFAULTED = tuple(
     Toleration(key=f"node.kubernetes.io/{each}", operator="Exists", effect="NoExecute")

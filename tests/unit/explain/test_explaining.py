@@ -21,7 +21,8 @@ from kubesched.explain.report import Operation
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.scheduler.cycle import SchedulingCycle
-from tests.unit.builders import (
+from tests.support.drawn_clusters import clusters
+from tests.support.objects import (
     must,
     node,
     on_node,
@@ -33,9 +34,7 @@ from tests.unit.builders import (
     taint,
     term,
 )
-
-from .clusters import clusters
-from .worlds import case_of, explained, titles, world_of
+from tests.support.worlds import case_of, explained, titles, world_of
 
 ZONE = "topology.kubernetes.io/zone"
 Drawn = tuple[list[Node | Pod], Pod]

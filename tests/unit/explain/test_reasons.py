@@ -18,7 +18,7 @@ from kubesched.framework.verdict import ALL_PASS, first_of, reject
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.world import World
-from tests.unit.builders import must, node, pod, pod_term
+from tests.support.objects import must, node, pod, pod_term
 
 GATES = FeatureGates.of({})
 HOST = "kubernetes.io/hostname"

@@ -11,7 +11,7 @@ from kubesched.api.requests import pod_requests
 from kubesched.explain import amounts
 from kubesched.explain.requests import lacking, with_requests
 from kubesched.framework.status import unschedulable
-from tests.unit.builders import container, pod
+from tests.support.objects import container, pod
 
 GI = 1 << 30
 

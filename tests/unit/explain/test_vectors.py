@@ -23,8 +23,7 @@ from kubesched.kinds import KINDS
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.world import World
 from tests.conformance.answers import all_candidates
-from tests.conformance.test_vectors import COMPLETE, is_built
-from tests.conformance.vectors import Vector, read
+from tests.conformance.vectors import COMPLETE, Vector, is_built, read
 
 THEMES = [*COMPLETE, "config", "mixed", "preemption"]
 #: Of each theme, so that it takes seconds. The scheduler's own tests go through all of them.

@@ -31,8 +31,7 @@ from kubesched.framework.verdict import Verdict, reject
 from kubesched.plugins.taint_toleration import TaintToleration
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from tests.support.evaluating import decide_fully
-from tests.unit.builders import (
-    Lab,
+from tests.support.objects import (
     must,
     node,
     on_node,
@@ -44,6 +43,7 @@ from tests.unit.builders import (
     spread_over,
     term,
 )
+from tests.support.scheduling import Lab
 
 NODES = [f"n{number}" for number in range(6)]
 ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME

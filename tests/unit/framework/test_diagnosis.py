@@ -6,7 +6,8 @@ import numpy as np
 
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
-from tests.unit.builders import Lab, cluster_of, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab, cluster_of
 
 
 def _diagnosis(*answers: Status | None, absent: Status | None = None) -> Diagnosis:

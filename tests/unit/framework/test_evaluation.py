@@ -42,7 +42,9 @@ from kubesched.framework.status import (
     unschedulable,
 )
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
-from tests.unit.builders import Lab, named, node, pod, requires
+from tests.support.given_plugins import filters, scores
+from tests.support.objects import named, node, pod, requires
+from tests.support.scheduling import Lab
 
 NODES = (node("a"), node("b"), node("c"))
 
@@ -71,23 +73,6 @@ def pre_filter(name: str, result: PreFilterResult | Status) -> type[PreFilter]:
 
 def restricts(name: str, *node_names: str) -> type[PreFilter]:
     return pre_filter(name, PreFilterResult(node_names=frozenset(node_names)))
-
-
-def filters(name: str, rejected: dict[str, Status]) -> type[Filter]:
-    """A cluster-wide filter that turns the named nodes away, each for its own reason."""
-    plugin_name = name
-
-    class Rejecting(Filter):
-        name = plugin_name
-
-        def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
-            statuses = tuple(rejected.values())
-            answers = np.zeros(len(nodes), dtype=np.int32)
-            for number, node_name in enumerate(rejected, start=1):
-                answers[nodes.row_numbers() == nodes.table.row_of(node_name)] = number
-            return Verdict(answers, statuses)
-
-    return Rejecting
 
 
 class Attempt:
@@ -493,21 +478,6 @@ def test_a_node_must_pass_both_with_and_without_the_nominated_pods() -> None:
 
 
 # --- scores -----------------------------------------------------------------------------------
-
-
-def scores(name: str, give: Callable[[NodeRows], Int64Array], **attributes: object) -> type[Score]:
-    """A cluster-wide score."""
-    plugin_name = name
-
-    class Given(Score):
-        name = plugin_name
-
-        def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
-            return give(nodes)
-
-    for attribute, value in attributes.items():
-        setattr(Given, attribute, value)
-    return Given
 
 
 def _constant(value: int) -> Callable[[NodeRows], Int64Array]:

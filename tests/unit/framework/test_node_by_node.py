@@ -33,7 +33,8 @@ from kubesched.framework.plugin import Normalize, Plugin, RowFilter, RowScore
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from kubesched.framework.verdict import Verdict, reject
 from kubesched.scheduler.cycle import SchedulingCycle
-from tests.unit.builders import GI, Lab, node, on_node, pod
+from tests.support.objects import GI, node, on_node, pod
+from tests.support.scheduling import Lab
 
 
 class Asked:

@@ -10,8 +10,8 @@ from kubesched.framework.observing import Observer, Unobserved
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.series import NOTED
-from tests.unit.builders import DEFAULT_GATES
-from tests.unit.metrics.exposed import Exposed
+from tests.support.exposed_metrics import Exposed
+from tests.support.scheduling import DEFAULT_GATES
 
 
 class Named:

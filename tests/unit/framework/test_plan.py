@@ -13,7 +13,8 @@ from kubesched.framework.plugin import PreFilterResult, RowFilter, ShapePreFilte
 from kubesched.framework.status import SKIP, unschedulable
 from kubesched.framework.status_book import StatusBook
 from kubesched.framework.verdict import Verdict, reject
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 
 class Counting(ShapePreFilter, RowFilter):

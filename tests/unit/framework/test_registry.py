@@ -22,7 +22,7 @@ from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_ports import NodePorts
-from tests.unit.builders import RecordingBinder, RecordingEvictor, cluster_of, framework_of
+from tests.support.scheduling import RecordingBinder, RecordingEvictor, cluster_of, framework_of
 
 
 class Mine(RowFilter):

@@ -43,7 +43,8 @@ from kubesched.framework.status import (
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Registration
-from tests.unit.builders import RecordingBinder, cluster_of, framework_of, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import RecordingBinder, cluster_of, framework_of
 
 WAIT = Status(Code.WAIT)
 

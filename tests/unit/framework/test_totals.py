@@ -14,7 +14,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.node_by_node import HighestWins, LowestWins
 from kubesched.framework.plugin import Normalize, is_by_extremes
 from kubesched.framework.totals import MOST_REMOVED, BestRows, best_of
-from tests.unit.builders import Lab, node
+from tests.support.objects import node
+from tests.support.scheduling import Lab
 
 # --- best rows --------------------------------------------------------------------------------
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.cluster.pod_info import PodCompiler
 from kubesched.framework.status import SUCCESS, Status, error, unschedulable
 from kubesched.framework.waiting import WaitingPod, WaitingPods
-from tests.unit.builders import pod
+from tests.support.objects import pod
 
 
 def _waiting(name: str = "p", *plugins: str) -> tuple[WaitingPod, list[Status]]:

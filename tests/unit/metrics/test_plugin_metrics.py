@@ -9,8 +9,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.errors import PluginError
 from kubesched.metrics.options import MetricsOptions
 from kubesched.metrics.recorder import Metrics
-
-from .exposed import Exposed
+from tests.support.exposed_metrics import Exposed
 
 GATES = FeatureGates.of()
 

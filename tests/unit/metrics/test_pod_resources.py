@@ -17,8 +17,7 @@ from kubesched.api.core import (
 )
 from kubesched.api.meta import ObjectMeta
 from kubesched.metrics.pod_resources import render_pod_resources, unit_of
-
-from .exposed import Exposed
+from tests.support.exposed_metrics import Exposed
 
 Amounts = dict[str, float]
 

@@ -10,8 +10,7 @@ from kubesched.errors import ConfigError
 from kubesched.metrics.label_values import SCHEDULED, UNSCHEDULABLE
 from kubesched.metrics.options import MetricsOptions
 from kubesched.metrics.recorder import Metrics, attribute_name
-
-from .exposed import Exposed
+from tests.support.exposed_metrics import Exposed
 
 GATES = FeatureGates.of()
 PROFILE = "default-scheduler"

@@ -6,8 +6,7 @@ import pytest
 
 from kubesched.metrics.process import start_time_s
 from kubesched.metrics.slis import HealthSlis
-
-from .exposed import Exposed
+from tests.support.exposed_metrics import Exposed
 
 
 def test_last_answer_and_number_of_answers() -> None:

@@ -18,8 +18,7 @@ from kubesched.metrics.series import Counter, Gauge, Histogram
 from kubesched.metrics.shared_table import HEALTH, POD_LIMIT, POD_REQUEST
 from kubesched.metrics.spec import Kind
 from kubesched.metrics.table import FAMILIES
-
-from .exposed import Exposed
+from tests.support.exposed_metrics import Exposed
 
 BUCKETS = {
     "ATTEMPT": (

@@ -9,7 +9,7 @@ from kubesched.cluster.pod_info import PodCompiler, PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugin_loading.watching import FAILED, PERIOD_S, SLOW, Trouble, Watch, watches_of
-from tests.unit.builders import pod
+from tests.support.objects import pod
 
 FIRST, SECOND = (PodCompiler().pending(pod(name)) for name in ("first", "second"))
 

@@ -13,7 +13,7 @@ from typing import Any
 from kubesched.api.core import Node, Pod
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
-from tests.unit.builders import Lab
+from tests.support.scheduling import Lab
 
 
 def added(new: Pod | Node) -> Change[Any]:

@@ -23,7 +23,7 @@ from kubesched.kinds import KINDS
 from kubesched.queue.events import Action, ClusterEvent
 from kubesched.queue.hints import Change
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import DEFAULT_GATES, Lab, store_of
+from tests.support.scheduling import DEFAULT_GATES, Lab, store_of
 
 StorageObject = (
     StorageClass | CSINode | CSIDriver | VolumeAttachment | PersistentVolume | PersistentVolumeClaim

@@ -11,8 +11,9 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.errors import InvariantError
 from kubesched.plugins.attached_volumes import NO_LIMIT, AttachedVolumes
 from kubesched.plugins.claim_volumes import VolumeId
-from tests.unit.builders import cluster_of, node, pod
-from tests.unit.storage_builders import (
+from tests.support.objects import node, pod
+from tests.support.scheduling import cluster_of
+from tests.support.storage_objects import (
     DRIVER,
     attachment,
     claim,

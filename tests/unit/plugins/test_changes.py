@@ -9,7 +9,7 @@ from kubesched.cluster.pod_info import PodCompiler
 from kubesched.plugins.changes import Prepared, has_place, is_about_itself
 from kubesched.queue.events import NODE_ADD, UNSCHEDULABLE_POD_UPDATE
 from kubesched.queue.hints import Change
-from tests.unit.builders import node, pod
+from tests.support.objects import node, pod
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.api.storage import ANNOTATION_MIGRATED_PLUGINS, CSINode, PersistentVolume
 from kubesched.errors import ObjectError
 from kubesched.plugins import csi_migration
-from tests.unit.storage_builders import claim_volume, persistent_volume
+from tests.support.storage_objects import claim_volume, persistent_volume
 
 ZONE, OLD_ZONE = names.LABEL_ZONE, names.LABEL_ZONE_BETA
 REGION, OLD_REGION = names.LABEL_REGION, names.LABEL_REGION_BETA

@@ -9,7 +9,8 @@ import pytest
 from kubesched.errors import ConflictError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SUCCESS, error
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 
 def test_a_pod_is_bound() -> None:

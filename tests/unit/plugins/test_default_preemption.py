@@ -12,8 +12,10 @@ from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.status import SUCCESS, unresolvable, unschedulable
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import Lab, node, pod
-from tests.unit.plugins.test_victims import budget, placed
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
+
+from .test_victims import budget, placed
 
 GONE_SOON = "2026-01-01T01:00:00Z"
 

@@ -8,7 +8,8 @@ from kubesched.api.core import Pod, PodResourceClaim
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.status import Code
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 
 def claiming(each: Pod) -> Pod:

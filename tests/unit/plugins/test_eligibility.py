@@ -7,7 +7,8 @@ import weakref
 
 from kubesched.api.core import Toleration
 from kubesched.plugins.eligibility import Eligibility
-from tests.unit.builders import Lab, node, pod, requirement, requires, term
+from tests.support.objects import node, pod, requirement, requires, term
+from tests.support.scheduling import Lab
 
 SSD = {"disk": "ssd"}
 

@@ -8,7 +8,8 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod, PodSchedulingGroup
 from kubesched.config.features import FeatureGates
 from kubesched.plugins.in_tree import IN_TREE
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 ALL = FeatureGates.of({"GenericWorkload": True, "GangScheduling": True})
 GROUPS_ALONE = FeatureGates.of({"GenericWorkload": True})

@@ -8,7 +8,8 @@ from kubesched.api.core import Pod
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import MI, Lab, container, framework_of, node, pod
+from tests.support.objects import MI, container, node, pod
+from tests.support.scheduling import Lab, framework_of
 
 PLUGIN = "ImageLocality"
 

@@ -17,7 +17,8 @@ from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable, unschedulable
 from tests.support.evaluating import feasible_rows, total_scores
-from tests.unit.builders import Lab, must, node, on_node, pod, pod_term, should
+from tests.support.objects import must, node, on_node, pod, pod_term, should
+from tests.support.scheduling import Lab
 
 ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME
 WEB, DB = {"app": "web"}, {"app": "db"}
@@ -460,7 +461,7 @@ def test_shapes_are_released() -> None:
     evaluator = lab.framework.evaluator
     rows = feasible_rows(evaluator, CycleState(), info)
     total_scores(evaluator, CycleState(), info, lab.cluster.table.order.rows())
-    evaluator.plans._plans.clear()
+    evaluator.plans.clear()
     del info, rows
     gc.collect()
 

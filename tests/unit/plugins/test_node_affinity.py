@@ -9,7 +9,8 @@ from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.plugin import PreFilterResult
 from kubesched.framework.status import SKIP, SUCCESS, unresolvable
-from tests.unit.builders import Lab, named, node, pod, prefers, requirement, requires, term
+from tests.support.objects import named, node, pod, prefers, requirement, requires, term
+from tests.support.scheduling import Lab
 
 NO_MATCH = unresolvable("node(s) didn't match Pod's node affinity/selector")
 ENFORCED = unresolvable("node(s) didn't match scheduler-enforced node affinity")

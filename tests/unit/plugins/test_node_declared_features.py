@@ -8,7 +8,8 @@ from kubesched.api.core import Container, ContainerRestartRule, Pod
 from kubesched.config.features import FeatureGates
 from kubesched.framework.status import Code, unresolvable
 from kubesched.plugins.node_declared_features import required_features
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 PLUGIN = "NodeDeclaredFeatures"
 RESTART = "RestartAllContainersOnContainerExits"

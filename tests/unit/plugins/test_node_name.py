@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kubesched.framework.status import unresolvable
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 REJECTED = unresolvable("node(s) didn't match the requested node name")
 

@@ -6,7 +6,8 @@ import pytest
 
 from kubesched.api.core import ContainerPort
 from kubesched.framework.status import Code, unschedulable
-from tests.unit.builders import Lab, container, host_port, node, pod
+from tests.support.objects import container, host_port, node, pod
+from tests.support.scheduling import Lab
 
 REJECTED = unschedulable("node(s) didn't have free ports for the requested pod ports")
 

@@ -6,7 +6,8 @@ import pytest
 
 from kubesched.api.core import Node, Pod
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs, ResourceSpec
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 PLUGIN = "NodeResourcesBalancedAllocation"
 GPU = "example.com/gpu"

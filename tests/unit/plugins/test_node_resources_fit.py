@@ -16,7 +16,8 @@ from kubesched.config.args import (
 )
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.status import Status, unresolvable, unschedulable
-from tests.unit.builders import Lab, container, named, node, pod, requires
+from tests.support.objects import container, named, node, pod, requires
+from tests.support.scheduling import Lab
 
 GPU = "example.com/gpu"
 

@@ -7,7 +7,8 @@ import pytest
 from kubesched.api.core import Toleration
 from kubesched.api.names import TAINT_UNSCHEDULABLE
 from kubesched.framework.status import unresolvable
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 REJECTED = unresolvable("node(s) were unschedulable")
 

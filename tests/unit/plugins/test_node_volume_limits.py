@@ -9,10 +9,8 @@ from kubesched.config.features import FeatureGates
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.status import SKIP, error, unresolvable, unschedulable
 from kubesched.queue.events import Action, Resource
-from tests.unit.builders import node, pod
-from tests.unit.plugins.hinting import deleted, helps
-from tests.unit.plugins.storage_lab import StorageLab, StorageObject, came, changed, went
-from tests.unit.storage_builders import (
+from tests.support.objects import node, pod
+from tests.support.storage_objects import (
     DRIVER,
     attachment,
     aws_disk,
@@ -27,6 +25,9 @@ from tests.unit.storage_builders import (
     using,
     with_volumes,
 )
+
+from .hinting import deleted, helps
+from .storage_lab import StorageLab, StorageObject, came, changed, went
 
 PLUGIN = "NodeVolumeLimits"
 TOO_MANY = unschedulable("node(s) exceed max volume count")

@@ -13,8 +13,7 @@ from kubesched.api.names import LABEL_ZONE
 from kubesched.cluster.pod_counters import LIMIT_BYTES
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.plugins.pod_relations import MOST_TERMS, PodRelations, Relations
-from tests.unit.builders import Lab, must, node, pod, pod_term
-from tests.unit.cluster.test_counters_machine import (
+from tests.support.counted_pods import (
     APPS,
     NAMESPACES,
     NODES,
@@ -24,6 +23,8 @@ from tests.unit.cluster.test_counters_machine import (
     pod_labels,
     selection_of,
 )
+from tests.support.objects import must, node, pod, pod_term
+from tests.support.scheduling import Lab
 
 HARD_WEIGHT = 3
 

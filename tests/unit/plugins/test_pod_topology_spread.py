@@ -32,7 +32,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.plugins.pod_topology_spread import _rounded
 from tests.support.evaluating import feasible_rows, total_scores
-from tests.unit.builders import Lab, node, pod, spread_over
+from tests.support.objects import node, pod, spread_over
+from tests.support.scheduling import Lab
 
 ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME
 WEB = {"app": "web"}

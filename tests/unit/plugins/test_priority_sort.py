@@ -7,7 +7,7 @@ import pytest
 from kubesched.cluster.pod_info import PodCompiler
 from kubesched.plugins.priority_sort import PrioritySort
 from kubesched.queue.queued_pod import QueuedPod
-from tests.unit.builders import pod
+from tests.support.objects import pod
 
 _COMPILER = PodCompiler()
 

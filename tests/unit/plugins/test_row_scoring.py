@@ -7,7 +7,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from kubesched.cluster.node_rows import NodeRows
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 amounts = st.one_of(
     st.integers(0, 64), st.integers(0, 1 << 40), st.sampled_from([0, 1, 1 << 52, 1 << 53, 1 << 60])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from kubesched.framework.status import SUCCESS, unresolvable
 from kubesched.plugins.scheduling_gates import SchedulingGates
-from tests.unit.builders import Lab, pod
+from tests.support.objects import pod
+from tests.support.scheduling import Lab
 
 
 def test_a_pod_without_gates_may_be_tried() -> None:

@@ -16,7 +16,7 @@ from kubesched.plugins.spread_constraints import (
     Constraint,
     compile_constraints,
 )
-from tests.unit.builders import spread_over
+from tests.support.objects import spread_over
 
 WEB = {"app": "web"}
 

@@ -11,7 +11,8 @@ from kubesched.config.features import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import unresolvable
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 REJECTED = unresolvable("node(s) had untolerated taint(s)")
 

@@ -29,16 +29,8 @@ from kubesched.framework.status import Status, unresolvable, unschedulable
 from kubesched.plugins.verdicts import Candidate, Found, choose, importance
 from kubesched.plugins.victims import VictimSearch
 from tests.support.evaluating import feasible_rows
-from tests.unit.builders import (
-    Lab,
-    container,
-    host_port,
-    must,
-    node,
-    pod,
-    pod_term,
-    spread_over,
-)
+from tests.support.objects import container, host_port, must, node, pod, pod_term, spread_over
+from tests.support.scheduling import Lab
 
 GPU = "example.com/gpu"
 

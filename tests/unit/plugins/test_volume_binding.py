@@ -16,10 +16,9 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, Code
-from tests.unit.builders import pod
-from tests.unit.storage_builders import ephemeral_volume, using, with_volumes
-
-from .volume_lab import (
+from tests.support.objects import pod
+from tests.support.storage_objects import ephemeral_volume, using, with_volumes
+from tests.support.volume_scheduling import (
     DRIVER,
     StorageObject,
     VolumeLab,

@@ -13,10 +13,9 @@ from kubesched.framework.status import Status
 from kubesched.plugins.volume_binding import VolumeBinding
 from kubesched.plugins.volume_matching import bound_to_claim
 from kubesched.plugins.volume_placement import Placer
-from tests.unit.builders import pod
-from tests.unit.storage_builders import using
-
-from .volume_lab import (
+from tests.support.objects import pod
+from tests.support.storage_objects import using
+from tests.support.volume_scheduling import (
     VolumeLab,
     capacity,
     claim,

@@ -19,10 +19,9 @@ from kubesched.errors import ConflictError, PluginError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.stand_ins import NoVolumeWriter
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status
-from tests.unit.builders import pod
-from tests.unit.storage_builders import using
-
-from .volume_lab import (
+from tests.support.objects import pod
+from tests.support.storage_objects import using
+from tests.support.volume_scheduling import (
     StorageObject,
     VolumeLab,
     claim,

@@ -33,9 +33,8 @@ from kubesched.plugins.volume_matching import (
     is_bound_to,
 )
 from kubesched.plugins.volume_topology import Topology, TopologyRows
-from tests.unit.builders import cluster_of
-
-from .volume_lab import claim, host, in_zones, on_hosts, volume
+from tests.support.scheduling import cluster_of
+from tests.support.volume_scheduling import claim, host, in_zones, on_hosts, volume
 
 
 def index_of(

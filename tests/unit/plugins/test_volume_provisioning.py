@@ -20,9 +20,8 @@ from kubesched.cluster.storage import Capacities
 from kubesched.errors import SelectorError
 from kubesched.plugins.volume_provisioning import Provisioner
 from kubesched.plugins.volume_topology import Topology, TopologyRows
-from tests.unit.builders import cluster_of
-
-from .volume_lab import capacity, claim, driver, host, storage_class
+from tests.support.scheduling import cluster_of
+from tests.support.volume_scheduling import capacity, claim, driver, host, storage_class
 
 HOST, ZONE = names.LABEL_HOSTNAME, names.LABEL_ZONE
 CLASSES = ["gold", "tin"]

@@ -9,10 +9,8 @@ from kubesched.api.core import Pod, Volume
 from kubesched.api.storage import READ_WRITE_ONCE_POD
 from kubesched.framework.status import SKIP, unresolvable, unschedulable
 from kubesched.queue.events import Action, Resource
-from tests.unit.builders import node, pod
-from tests.unit.plugins.hinting import added, deleted, helps
-from tests.unit.plugins.storage_lab import StorageLab, came
-from tests.unit.storage_builders import (
+from tests.support.objects import node, pod
+from tests.support.storage_objects import (
     aws_disk,
     claim,
     ephemeral_volume,
@@ -22,6 +20,9 @@ from tests.unit.storage_builders import (
     using,
     with_volumes,
 )
+
+from .hinting import added, deleted, helps
+from .storage_lab import StorageLab, came
 
 PLUGIN = "VolumeRestrictions"
 DISK_TAKEN = unschedulable("node(s) had no available disk")

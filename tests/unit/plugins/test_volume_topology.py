@@ -23,9 +23,9 @@ from kubesched.plugins.volume_topology import (
     of_label_selector,
     of_node_selector,
 )
-from tests.unit.builders import cluster_of, named, node, requirement, term
-
-from .volume_lab import host, in_zones, on_hosts
+from tests.support.objects import named, node, requirement, term
+from tests.support.scheduling import cluster_of
+from tests.support.volume_scheduling import host, in_zones, on_hosts
 
 
 @pytest.fixture

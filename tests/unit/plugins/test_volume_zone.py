@@ -10,10 +10,8 @@ from kubesched.api.core import Volume
 from kubesched.api.storage import PersistentVolumeClaim
 from kubesched.framework.status import SKIP, Status, unresolvable
 from kubesched.queue.events import Action, Resource
-from tests.unit.builders import node, pod
-from tests.unit.plugins.hinting import added, helps
-from tests.unit.plugins.storage_lab import StorageLab, StorageObject, came, changed
-from tests.unit.storage_builders import (
+from tests.support.objects import node, pod
+from tests.support.storage_objects import (
     claim,
     gce_disk,
     persistent_volume,
@@ -21,6 +19,9 @@ from tests.unit.storage_builders import (
     using,
     with_volumes,
 )
+
+from .hinting import added, helps
+from .storage_lab import StorageLab, StorageObject, came, changed
 
 PLUGIN = "VolumeZone"
 OTHER_ZONE = unresolvable("node(s) had no available volume zone")

@@ -6,7 +6,7 @@ import pytest
 
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.queued_pod import QueuedPod
-from tests.unit.queue.queued import queued
+from tests.support.queueing import queued
 
 
 def _failed(*, rejections: int = 0, errors: int = 0, at: float = 100.0) -> QueuedPod:

@@ -8,7 +8,7 @@ import pytest
 from kubesched.api.core import Node, Pod, PodCondition, Toleration
 from kubesched.queue.differences import node_events, pod_events
 from kubesched.queue.events import Action, Resource
-from tests.unit.builders import node, on_node, pod
+from tests.support.objects import node, on_node, pod
 
 
 def _actions(old: Node, new: Node) -> list[str | None]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from kubesched.errors import InvariantError
 from kubesched.queue.heap import PodHeap
-from tests.unit.queue.queued import queued, sort_key
+from tests.support.queueing import queued, sort_key
 
 
 def _heap() -> PodHeap:

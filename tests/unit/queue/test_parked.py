@@ -8,7 +8,7 @@ from kubesched.api.names import DEFAULT_SCHEDULER
 from kubesched.errors import InvariantError
 from kubesched.queue.parked import ParkedPods
 from kubesched.queue.queued_pod import QueuedPod
-from tests.unit.queue.queued import queued
+from tests.support.queueing import queued
 
 
 def _parked(name: str, *plugins: str, pending: str = "", gated_by: str = "") -> QueuedPod:

@@ -7,8 +7,8 @@ import pytest
 from kubesched.errors import InvariantError
 from kubesched.queue import events
 from kubesched.queue.events import Action, ClusterEvent, Resource
-from tests.unit.builders import pod
-from tests.unit.queue.queued import Bench, info
+from tests.support.objects import pod
+from tests.support.queueing import Bench, info
 
 NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
 

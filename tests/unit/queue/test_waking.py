@@ -11,7 +11,7 @@ from kubesched.cluster.shape import Shape
 from kubesched.queue.events import NODE_ADD, NODE_DELETE, UNSCHEDULABLE_TIMEOUT
 from kubesched.queue.hints import Change, Registration, Registrations
 from kubesched.queue.waking import Listeners, Wake
-from tests.unit.queue.queued import queued
+from tests.support.queueing import queued
 
 LISTENERS = Listeners(
     {

@@ -12,20 +12,12 @@ import pytest
 from kubesched.clock import RealClock
 from kubesched.errors import ConfigError
 from kubesched.recording import files
-from kubesched.recording.entries import Gone, Header
+from kubesched.recording.entries import Gone
 from kubesched.recording.files import RecordingFile
 from kubesched.recording.opening import open_journal
 from kubesched.recording.options import RecordingOptions
 
-HEADER = Header(
-    kubesched_recording=1,
-    run="r",
-    first_entry=0,
-    start=0.0,
-    version="0",
-    kubernetes_version="v1",
-    config={},
-)
+from .headers import HEADER
 
 
 def published(path: Path) -> RecordingFile:

@@ -27,10 +27,9 @@ from kubesched.recording.entries import (
 from kubesched.recording.reader import Recording
 from kubesched.replay.replaying import Options, Replay
 from kubesched.scheduler.cycle import SchedulingCycle
-from tests.unit.builders import node, pod
-
-from .lab import Lab, record
-from .workload import configuration
+from tests.support.objects import node, pod
+from tests.support.recorded_engine import Lab, record
+from tests.support.recorded_workload import configuration
 
 
 def entries(recording: Recording, *forms: type[Entry]) -> list[Any]:

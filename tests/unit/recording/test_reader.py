@@ -12,9 +12,8 @@ import pytest
 from kubesched.errors import ObjectError
 from kubesched.recording.entries import Decided, Entry
 from kubesched.recording.reader import Recording
-
-from .lab import Lab, record
-from .workload import Workload
+from tests.support.recorded_engine import Lab, record
+from tests.support.recorded_workload import Workload
 
 
 @pytest.fixture(scope="module")

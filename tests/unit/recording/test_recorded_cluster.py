@@ -12,9 +12,8 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import RequestRules
 from kubesched.kinds import stores
 from kubesched.replay.state import State
-
-from .lab import GATES, Lab
-from .workload import Workload
+from tests.support.recorded_engine import GATES, Lab
+from tests.support.recorded_workload import Workload
 
 
 def described(cluster: Cluster) -> dict[str, object]:

@@ -35,11 +35,10 @@ from kubesched.api.storage import TopologySelectorLabelRequirement
 from kubesched.kinds import KINDS, watched
 from kubesched.recording.entries import Decided
 from kubesched.recording.redaction import REDACTED, REDACTIONS, NameRedactor
-from tests.unit.builders import node, pod
-from tests.unit.storage_builders import claim, ephemeral_volume, persistent_volume, with_volumes
-
-from .lab import record
-from .workload import APPS, NAMESPACES, Workload, configuration
+from tests.support.objects import node, pod
+from tests.support.recorded_engine import record
+from tests.support.recorded_workload import APPS, NAMESPACES, Workload, configuration
+from tests.support.storage_objects import claim, ephemeral_volume, persistent_volume, with_volumes
 
 #: Fields with text that stay as they are: words of the API, times, amounts, keys, drivers.
 KEPT = {

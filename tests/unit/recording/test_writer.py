@@ -6,8 +6,6 @@ import errno
 import logging
 import random
 import threading
-import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,8 +16,9 @@ from kubesched.recording.entries import CheckpointEnd, Gone, Header, Randomness
 from kubesched.recording.files import RecordingFile
 from kubesched.recording.reader import Recording
 from kubesched.recording.writer import NewFile, Writer
+from tests.support.waiting import until
 
-from .test_files import HEADER
+from .headers import HEADER
 
 END = CheckpointEnd(randomness=Randomness(ties=random.Random(0).getstate()))
 
@@ -29,13 +28,6 @@ def begun(path: Path, *, max_bytes: int = 1 << 30, files: int = 4) -> Writer:
     writer.begin_file(NewFile(HEADER, [END]))
     writer.start()
     return writer
-
-
-def until(holds: Callable[[], object], seconds: float = 10.0) -> None:
-    deadline = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.01)
 
 
 def begun_with_an_entry(path: Path) -> Writer:

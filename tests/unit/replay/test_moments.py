@@ -14,9 +14,9 @@ from kubesched.recording.reader import Recording
 from kubesched.replay.moments import Moments
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.world import World
-from tests.unit.builders import node, pod
-from tests.unit.recording.lab import GATES, Lab, record
-from tests.unit.recording.workload import Workload, configuration
+from tests.support.objects import node, pod
+from tests.support.recorded_engine import GATES, Lab, record
+from tests.support.recorded_workload import Workload, configuration
 
 
 @pytest.fixture(scope="module")

@@ -10,9 +10,9 @@ import pytest
 from kubesched.recording.reader import Recording
 from kubesched.replay.replaying import Options, Replay
 from kubesched.replay.report import Replayed
-from tests.unit.builders import node, pod
-from tests.unit.recording.lab import Lab, record
-from tests.unit.recording.workload import CONFIGURATIONS, Workload, configuration
+from tests.support.objects import node, pod
+from tests.support.recorded_engine import Lab, record
+from tests.support.recorded_workload import CONFIGURATIONS, Workload, configuration
 
 PACKING = configuration(CONFIGURATIONS[2])
 

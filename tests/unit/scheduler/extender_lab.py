@@ -13,7 +13,7 @@ import msgspec
 from kubesched.api.core import Pod
 from kubesched.config.types import Extender
 from kubesched.scheduler.extenders import HttpExtenders
-from tests.unit.client.servers import Handler, Script, ScriptedServer, answer
+from tests.support.servers import Handler, Script, ScriptedServer, answer
 
 T = TypeVar("T")
 

@@ -24,7 +24,7 @@ from kubesched.errors import (
 )
 from kubesched.scheduler import api_calls
 from kubesched.scheduler.api_calls import ApiCalls, Binding
-from tests.unit.builders import on_node, pod
+from tests.support.objects import on_node, pod
 
 NOON = "2026-01-01T12:00:00Z"
 NOON_S = 1767268800.0

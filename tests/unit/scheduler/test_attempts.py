@@ -8,9 +8,9 @@ from kubesched.clock import VirtualClock
 from kubesched.framework.status import Status, error, unresolvable, unschedulable
 from kubesched.metrics.recorder import Metrics
 from kubesched.scheduler.attempts import Attempts
-from tests.unit.builders import DEFAULT_GATES
-from tests.unit.metrics.exposed import Exposed
-from tests.unit.queue.queued import queued
+from tests.support.exposed_metrics import Exposed
+from tests.support.queueing import queued
+from tests.support.scheduling import DEFAULT_GATES
 
 PROFILE = "default-scheduler"
 

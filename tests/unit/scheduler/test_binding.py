@@ -12,8 +12,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Bind, Permit
 from kubesched.framework.status import SKIP, Code, Status
 from kubesched.scheduler import binding
-
-from .harness import scheduler
+from tests.support.embedded_scheduler import scheduler
+from tests.support.waiting import eventually
 
 LIMIT, FEW = 3, 2
 
@@ -71,15 +71,15 @@ def test_the_next_decision_waits_while_many_are_being_bound() -> None:
             names = [f"p{number}" for number in range(2 * LIMIT)]
             for name in names:
                 harness.create_pod(name)
-            await harness.until(lambda: TakesItsTime.at_work == LIMIT)
+            await eventually(lambda: TakesItsTime.at_work == LIMIT)
             # However long it takes, and however often the loop turns for other reasons.
             await asyncio.sleep(1.2)
             assert TakesItsTime.at_work == LIMIT
             assert harness.app.cluster.assumed_count <= LIMIT + 1
             # It has turned since: nobody takes a loop that waits for one that is stuck.
-            await harness.until(lambda: harness.app.engine.progress.silent_s < 1)
+            await eventually(lambda: harness.app.engine.progress.silent_s < 1)
             let_go(len(names))
-            await harness.until(lambda: all(map(harness.node_of, names)))
+            await eventually(lambda: all(map(harness.node_of, names)))
 
     asyncio.run(main())
 
@@ -91,15 +91,15 @@ def test_the_next_ones_are_decided_in_a_row() -> None:
             names = [f"p{number}" for number in range(2 * LIMIT)]
             for name in names:
                 harness.create_pod(name)
-            await harness.until(lambda: TakesItsTime.at_work == LIMIT)
+            await eventually(lambda: TakesItsTime.at_work == LIMIT)
             let_go(1)
-            await harness.until(lambda: TakesItsTime.at_work == FEW)
-            await asyncio.sleep(0.2)
+            await eventually(lambda: TakesItsTime.at_work == FEW)
+            await asyncio.sleep(0.2)  # the loop has turned many times since
             assert TakesItsTime.at_work == FEW, "there is room for one, and that is not enough"
             let_go(1)
-            await harness.until(lambda: TakesItsTime.at_work == LIMIT)
+            await eventually(lambda: TakesItsTime.at_work == LIMIT)
             let_go(len(names))
-            await harness.until(lambda: all(map(harness.node_of, names)))
+            await eventually(lambda: all(map(harness.node_of, names)))
 
     asyncio.run(main())
 
@@ -114,9 +114,9 @@ def test_pods_that_wait_for_permission_do_not_count() -> None:
             names = [f"p{number}" for number in range(2 * LIMIT)]
             for name in names:
                 harness.create_pod(name)
-            await harness.until(lambda: sorted(AllTogether.arrived) == names)
+            await eventually(lambda: sorted(AllTogether.arrived) == names)
             for waiting in list(harness.app.engine.waiting):
                 waiting.allow("AllTogether")
-            await harness.until(lambda: all(map(harness.node_of, names)))
+            await eventually(lambda: all(map(harness.node_of, names)))
 
     asyncio.run(main())

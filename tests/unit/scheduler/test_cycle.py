@@ -18,8 +18,9 @@ from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, PreSc
 from kubesched.framework.status import SUCCESS, Code, Status, error
 from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
-from tests.unit.builders import Lab, must, named, node, pod, pod_term, requires
-from tests.unit.framework.test_evaluation import filters, scores
+from tests.support.given_plugins import filters, scores
+from tests.support.objects import must, named, node, pod, pod_term, requires
+from tests.support.scheduling import Lab
 
 
 def schedule(lab: Lab, asking: Pod, *, seed: int = 1) -> Decision:

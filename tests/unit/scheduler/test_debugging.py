@@ -13,9 +13,9 @@ from kubesched.client.access import ClusterAccess
 from kubesched.client.rest import ApiClient
 from kubesched.logs.formats import ERR, FIELDS
 from kubesched.scheduler.debugging import dump_and_compare
-from tests.unit.builders import node
-
-from .harness import Harness, scheduler
+from tests.support.embedded_scheduler import Harness, scheduler
+from tests.support.objects import node
+from tests.support.waiting import eventually
 
 LOGGER = "kubesched.scheduler.debugging"
 
@@ -31,7 +31,7 @@ def asked(
             harness.create_pod("placed")
             harness.create_pod("waits", nodeSelector={"no": "where"})
             harness.create_pod("others", schedulerName="another")
-            await harness.until(lambda: harness.node_of("placed") and harness.message("waits"))
+            await eventually(lambda: harness.node_of("placed") and harness.message("waits"))
             prepare(harness)
             await dump_and_compare(harness.app.engine, harness.app.client)
 

@@ -15,7 +15,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.registry import Registry
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.dry_run import DryRun
-from tests.unit.builders import DEFAULT_GATES, node, on_node, pod
+from tests.support.objects import node, on_node, pod
+from tests.support.scheduling import DEFAULT_GATES
 
 CONFIG = SchedulerConfiguration.default(DEFAULT_GATES)
 

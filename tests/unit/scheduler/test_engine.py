@@ -17,9 +17,9 @@ from kubesched.errors import ConfigError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Bind, Permit
 from kubesched.framework.status import Code, Status, error
-from tests.unit.builders import pod
-
-from .harness import Harness, scheduler
+from tests.support.embedded_scheduler import Harness, scheduler
+from tests.support.objects import pod
+from tests.support.waiting import eventually
 
 Json = dict[str, Any]
 NOWHERE = {"nodeSelector": {"no": "where"}}
@@ -41,7 +41,7 @@ def config_of(*profiles: Json, **settings: Any) -> SchedulerConfiguration:
 
 
 async def refused(harness: Harness, name: str) -> None:
-    await harness.until(lambda: "didn't match" in harness.message(name))
+    await eventually(lambda: "didn't match" in harness.message(name))
 
 
 def queued(harness: Harness) -> list[str]:
@@ -53,10 +53,10 @@ def test_pods_of_a_new_profile_are_scheduled_at_once() -> None:
         async with scheduler(profiles=[profile("a")]) as harness:
             harness.create_pod("p", schedulerName="b")
             harness.create_pod("q", schedulerName="a")
-            await harness.until(lambda: harness.node_of("q"))
+            await eventually(lambda: harness.node_of("q"))
             assert harness.node_of("p") == ""
             harness.app.reconfigure(config_of(profile("a"), profile("b")))
-            await harness.until(lambda: harness.node_of("p"))
+            await eventually(lambda: harness.node_of("p"))
 
     asyncio.run(main())
 
@@ -72,8 +72,8 @@ def test_pods_of_a_profile_that_went_wait_for_nothing() -> None:
             # Neither events nor their own changes bring them back.
             harness.cluster.add_nodes(1)
             harness.create_pod("late", schedulerName="a")
-            await harness.until(lambda: len(harness.app.cluster.table) == 2)
-            await harness.until(lambda: harness.app.find_pod("default", "late"))
+            await eventually(lambda: len(harness.app.cluster.table) == 2)
+            await eventually(lambda: harness.app.find_pod("default", "late"))
             assert queued(harness) == ["of-b"]
 
     asyncio.run(main())
@@ -126,7 +126,7 @@ def test_whoever_waits_is_tried_again() -> None:
             await refused(harness, "p")
             anywhere = {"filter": {"disabled": [{"name": "NodeAffinity"}]}}
             harness.app.reconfigure(config_of(profile("a", plugins=anywhere)))
-            await harness.until(lambda: harness.node_of("p"))
+            await eventually(lambda: harness.node_of("p"))
 
     asyncio.run(main())
 
@@ -150,13 +150,13 @@ def test_a_pod_in_flight_is_tried_again_by_the_new_rules() -> None:
             app = harness.app
             created = harness.create_pod("p", schedulerName="a")
             uid = created["metadata"]["uid"]
-            await harness.until(lambda: app.engine.waiting.get(uid))
+            await eventually(lambda: app.engine.waiting.get(uid))
             app.reconfigure(config_of(profile("a")))
             waiting = app.engine.waiting.get(uid)
             assert waiting is not None
             waiting.reject("Hesitates", "no")
             # No event would wake it: its plugin is gone, and nothing changes.
-            await harness.until(lambda: harness.node_of("p"))
+            await eventually(lambda: harness.node_of("p"))
 
     asyncio.run(main())
 
@@ -178,15 +178,15 @@ def test_a_pod_whose_profile_goes_while_it_is_in_flight_is_let_go() -> None:
         async with scheduler(Fails, profiles=[profile("a", plugins=failing)]) as harness:
             app = harness.app
             harness.create_pod("p", schedulerName="a")
-            await harness.until(lambda: len(app.engine.bindings))
+            await eventually(lambda: len(app.engine.bindings))
             app.reconfigure(config_of(profile("b")))
-            await harness.until(lambda: not len(app.engine.bindings))
-            await harness.until(lambda: not len(app.queue) and not app.queue.in_flight_count)
+            await eventually(lambda: not len(app.engine.bindings))
+            await eventually(lambda: not len(app.queue) and not app.queue.in_flight_count)
             assert app.cluster.assumed_count == 0
             # It went its way as any other that fails; only then nobody wanted it.
             assert app.queue.tally.incoming["backoff", "ScheduleAttemptFailure"] == 1
             harness.create_pod("q", schedulerName="b")
-            await harness.until(lambda: harness.node_of("q"))
+            await eventually(lambda: harness.node_of("q"))
 
     asyncio.run(main())
 
@@ -214,7 +214,7 @@ def test_what_cannot_be_used_changes_nothing(broken: Json, why: str) -> None:
                 app.reconfigure(config_of(broken, profile("b")))
             assert app.engine.frameworks == before
             harness.create_pod("p", schedulerName="a")
-            await harness.until(lambda: harness.node_of("p"))
+            await eventually(lambda: harness.node_of("p"))
 
     asyncio.run(main())
 

@@ -28,9 +28,10 @@ from kubesched.queue.hints import Registrations
 from kubesched.scheduler.evictions import Evictions
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.outside import Outside
-from tests.unit.builders import DEFAULT_GATES, on_node, pod
-
-from .harness import Harness, scheduler
+from tests.support.embedded_scheduler import Harness, scheduler
+from tests.support.objects import on_node, pod
+from tests.support.scheduling import DEFAULT_GATES
+from tests.support.waiting import eventually
 
 Json = dict[str, Any]
 
@@ -84,9 +85,9 @@ def test_a_pod_of_high_priority_takes_the_place_of_another() -> None:
     async def run() -> None:
         async with cluster_of_one_cpu() as here:
             here.create_pod("victim")
-            await here.until(lambda: here.node_of("victim"))
+            await eventually(lambda: here.node_of("victim"))
             created = here.create_pod("preemptor", priorityClassName="high")
-            await here.until(lambda: is_going(here, "victim"))
+            await eventually(lambda: is_going(here, "victim"))
             victim = known(here, "victim")
             assert victim is not None
             (target,) = [
@@ -97,7 +98,7 @@ def test_a_pod_of_high_priority_takes_the_place_of_another() -> None:
                 "PreemptionByScheduler",
                 "default-scheduler: preempting to accommodate a higher priority pod",
             )
-            await here.until(
+            await eventually(
                 lambda: (each := known(here, "preemptor")) and each.status.nominated_node_name
             )
             preemptor = known(here, "preemptor")
@@ -113,7 +114,7 @@ def test_a_pod_of_high_priority_takes_the_place_of_another() -> None:
             assert event["regarding"]["uid"] == victim.metadata.uid
             assert event["reportingController"] == "default-scheduler"
 
-            await here.until(lambda: here.node_of("preemptor") == "node-0000")
+            await eventually(lambda: here.node_of("preemptor") == "node-0000")
             assert known(here, "victim") is None
             assert not here.app.engine.evictions.is_evicting_for(uid)
 
@@ -124,15 +125,15 @@ def test_a_polite_pod_evicts_nobody() -> None:
     async def run() -> None:
         async with cluster_of_one_cpu() as here:
             here.create_pod("stays")
-            await here.until(lambda: here.node_of("stays"))
+            await eventually(lambda: here.node_of("stays"))
             here.create_pod("polite", priorityClassName="polite")
-            await here.until(lambda: here.message("polite"))
+            await eventually(lambda: here.message("polite"))
 
             assert here.message("polite").endswith(
                 "no new claims to deallocate, "
                 "preemption: not eligible due to preemptionPolicy=Never."
             )
-            await asyncio.sleep(0.05)
+            await asyncio.sleep(0.05)  # an eviction would have reached the server by then
             assert not is_going(here, "stays")
 
     asyncio.run(run())
@@ -142,7 +143,7 @@ def test_the_preemptor_is_gated_until_its_last_victim_goes() -> None:
     async def run() -> None:
         async with cluster_of_one_cpu() as here:
             here.create_pod("victim")
-            await here.until(lambda: here.node_of("victim"))
+            await eventually(lambda: here.node_of("victim"))
             api_calls: Any = here.app.engine.evictions._api_calls
             really_delete, asked, go_on = api_calls.delete, asyncio.Event(), asyncio.Event()
 
@@ -155,14 +156,14 @@ def test_the_preemptor_is_gated_until_its_last_victim_goes() -> None:
             uid = here.create_pod("preemptor", priorityClassName="high")["metadata"]["uid"]
             await asked.wait()
             here.app.queue.activate([uid])
-            await here.until(lambda: here.app.queue.gated_count == 1)
+            await eventually(lambda: here.app.queue.gated_count == 1)
             (waiting,) = here.app.queue.pods()
             assert here.app.why_waiting(waiting) == (
                 "waiting for the preemption for this pod to be finished"
             )
 
             go_on.set()
-            await here.until(lambda: here.node_of("preemptor"))
+            await eventually(lambda: here.node_of("preemptor"))
 
     asyncio.run(run())
 
@@ -171,7 +172,7 @@ def test_a_preemptor_whose_victim_cannot_be_evicted_is_tried_again() -> None:
     async def run() -> None:
         async with cluster_of_one_cpu() as here:
             here.create_pod("victim")
-            await here.until(lambda: here.node_of("victim"))
+            await eventually(lambda: here.node_of("victim"))
             api_calls: Any = here.app.engine.evictions._api_calls
             really_delete = api_calls.delete
             failures: list[str] = []
@@ -184,7 +185,7 @@ def test_a_preemptor_whose_victim_cannot_be_evicted_is_tried_again() -> None:
 
             api_calls.delete = fails_once
             here.create_pod("preemptor", priorityClassName="high")
-            await here.until(lambda: here.node_of("preemptor"))
+            await eventually(lambda: here.node_of("preemptor"))
             assert failures == ["victim"]
 
     asyncio.run(run())
@@ -214,9 +215,9 @@ def test_a_victim_that_waits_for_permission_is_turned_away_not_deleted() -> None
     async def run() -> None:
         async with cluster_of_one_cpu(Gatekeeper) as here:
             waiting_uid = here.create_pod("waits")["metadata"]["uid"]
-            await here.until(lambda: Gatekeeper.waiting.get(waiting_uid))
+            await eventually(lambda: Gatekeeper.waiting.get(waiting_uid))
             uid = here.create_pod("preemptor", priorityClassName="high")["metadata"]["uid"]
-            await here.until(lambda: here.node_of("preemptor"))
+            await eventually(lambda: here.node_of("preemptor"))
 
             assert known(here, "waits") is not None
             assert not is_going(here, "waits")
@@ -252,9 +253,9 @@ def test_a_victim_in_pre_bind_is_turned_back_not_deleted() -> None:
     async def run() -> None:
         async with cluster_of_one_cpu(SlowVolumes) as here:
             waiting_uid = here.create_pod("waits")["metadata"]["uid"]
-            await here.until(lambda: waiting_uid in SlowVolumes.at_work)
+            await eventually(lambda: waiting_uid in SlowVolumes.at_work)
             here.create_pod("preemptor", priorityClassName="high")
-            await here.until(lambda: here.node_of("preemptor"))
+            await eventually(lambda: here.node_of("preemptor"))
 
             assert known(here, "waits") is not None
             assert not is_going(here, "waits")

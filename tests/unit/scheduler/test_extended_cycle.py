@@ -6,10 +6,11 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from tests.unit.client.servers import Exchange, ScriptedServer, answer
+from tests.support.embedded_scheduler import scheduler
+from tests.support.servers import Exchange, ScriptedServer, answer
+from tests.support.waiting import eventually
 
 from .extender_lab import say
-from .harness import scheduler
 
 Json = dict[str, Any]
 
@@ -50,7 +51,7 @@ def test_an_extender_filters_and_scores_nodes() -> None:
             async with scheduler(nodes=3, extenders=[extender]) as here:
                 for number in range(3):
                     here.create_pod(f"p{number}")
-                await here.until(lambda: all(here.node_of(f"p{n}") for n in range(3)))
+                await eventually(lambda: all(here.node_of(f"p{n}") for n in range(3)))
 
                 assert {here.node_of(f"p{n}") for n in range(3)} == {"node-0002"}
 
@@ -79,7 +80,7 @@ def test_a_pod_that_an_extender_refuses_everywhere_waits_for_any_event() -> None
             }
             async with scheduler(nodes=2, extenders=[extender]) as here:
                 here.create_pod("p")
-                await here.until(lambda: here.message("p"))
+                await eventually(lambda: here.message("p"))
                 assert here.message("p") == (
                     "0/2 nodes are available: 1 licence in use, 1 no licence here. "
                     "no new claims to deallocate, preemption: 0/2 nodes are available: "
@@ -89,7 +90,7 @@ def test_a_pod_that_an_extender_refuses_everywhere_waits_for_any_event() -> None
 
                 refuses = False
                 here.cluster.add_nodes(1)
-                await here.until(lambda: here.node_of("p"))
+                await eventually(lambda: here.node_of("p"))
 
     asyncio.run(run())
 
@@ -106,7 +107,7 @@ def test_an_extender_sees_whole_objects_unless_it_knows_nodes_itself() -> None:
             extender = {"urlPrefix": server.url, "filterVerb": "filter"}
             async with scheduler(nodes=2, extenders=[extender]) as here:
                 here.create_pod("p", hostname="not-read-by-the-scheduler")
-                await here.until(lambda: here.node_of("p"))
+                await eventually(lambda: here.node_of("p"))
 
         request = seen[0]
         nodes = request["Nodes"]["items"]
@@ -127,7 +128,7 @@ def test_an_extender_that_fails_ends_the_attempt_unless_it_may_fail() -> None:
             }
             async with scheduler(nodes=1, extenders=[extender]) as here:
                 here.create_pod("p")
-                await here.until(lambda: here.message("p") or here.node_of("p"))
+                await eventually(lambda: here.message("p") or here.node_of("p"))
                 return here.node_of("p") or here.message("p").replace(server.url, "URL")
 
     assert asyncio.run(run(ignorable=True)) == "node-0000"
@@ -147,7 +148,7 @@ def test_an_extender_binds_instead_of_the_plugins() -> None:
             extender = {"urlPrefix": server.url, "bindVerb": "bind"}
             async with scheduler(nodes=1, extenders=[extender]) as here:
                 created = here.create_pod("p")
-                await here.until(lambda: here.message("p"))
+                await eventually(lambda: here.message("p"))
 
                 assert here.message("p") == "not on my watch"
                 assert here.app.cluster.assumed_count == 0
@@ -184,12 +185,12 @@ def test_an_extender_narrows_down_whom_to_evict() -> None:
                 container = {"name": "c", "image": "i", "resources": large}
                 for name in ("low-a", "low-b"):
                     here.create_pod(name, containers=[container])
-                await here.until(lambda: here.node_of("low-a") and here.node_of("low-b"))
+                await eventually(lambda: here.node_of("low-a") and here.node_of("low-b"))
 
                 here.create_pod(
                     "high", containers=[container], priorityClassName="system-node-critical"
                 )
-                await here.until(lambda: here.node_of("high"))
+                await eventually(lambda: here.node_of("high"))
                 assert here.node_of("high") == "node-0001"
                 assert set(asked[0]["NodeNameToMetaVictims"]) == {"node-0000", "node-0001"}
 
@@ -197,7 +198,7 @@ def test_an_extender_narrows_down_whom_to_evict() -> None:
                 here.create_pod(
                     "higher", containers=[container], priorityClassName="system-node-critical"
                 )
-                await here.until(lambda: here.message("higher"))
+                await eventually(lambda: here.message("higher"))
                 assert here.message("higher").endswith(
                     "no new claims to deallocate, preemption: no candidate node for preemption"
                 )

@@ -13,8 +13,9 @@ from kubesched.config.types import Extender, ExtenderManagedResource
 from kubesched.errors import ClientError, ExtenderError, NotFoundError
 from kubesched.framework.status import unresolvable, unschedulable
 from kubesched.scheduler.extenders import HttpExtenders, Victims
-from tests.unit.builders import container, pod
-from tests.unit.client.servers import Exchange, Script, ScriptedServer, answer, settle
+from tests.support.objects import container, pod
+from tests.support.servers import Exchange, Script, ScriptedServer, answer
+from tests.support.waiting import settle
 
 from .extender_lab import Objects, connected, extender, run, say, serving
 

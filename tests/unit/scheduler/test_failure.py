@@ -18,8 +18,9 @@ from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.state import SchedulerState
-from tests.unit.builders import DEFAULT_GATES, Lab, node, on_node, pod
-from tests.unit.queue.queued import Bench as Queue
+from tests.support.objects import node, on_node, pod
+from tests.support.queueing import Bench as Queue
+from tests.support.scheduling import DEFAULT_GATES, Lab
 
 
 class Reports:

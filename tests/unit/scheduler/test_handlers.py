@@ -9,11 +9,12 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api import names
-from kubesched.api.core import Namespace, Node, Pod
+from kubesched.api.core import Affinity, Namespace, Node, Pod, PodAffinityTerm
 from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.api.policy import PodDisruptionBudget, PodDisruptionBudgetSpec
 from kubesched.api.workloads import PlainSelectorSpec, Service
 from kubesched.clock import VirtualClock
+from kubesched.cluster.affinity_terms import compile_terms
 from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ObjectError
 from kubesched.framework.status import Status
@@ -25,8 +26,8 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.handlers import NodeHandler, PodHandler, state_handlers
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.unreadable import UnusableObjects
-from tests.unit.builders import node, on_node, pod
-from tests.unit.queue.queued import sort_key
+from tests.support.objects import must, node, on_node, pod
+from tests.support.queueing import sort_key
 
 GOING = "2026-01-01T00:00:00Z"
 
@@ -358,14 +359,21 @@ def test_budgets_come_change_and_go(bench: Bench) -> None:
 
 def test_namespaces_come_change_and_go(bench: Bench) -> None:
     handler = bench.on["Namespace"]
-    known = bench.cluster.table.term_counters._namespace_labels
+    counters = bench.cluster.table.term_counters
+
+    def of_team(team: str) -> set[str]:
+        selector = LabelSelector(match_labels={"team": team})
+        term = PodAffinityTerm(topology_key="zone", namespace_selector=selector)
+        affinity = Affinity(pod_affinity=must(term))
+        (compiled,) = compile_terms(affinity, "default").required
+        return set(counters.namespaces_of(compiled) or ())
 
     def namespace(**labels: str) -> Namespace:
         return Namespace(metadata=ObjectMeta(name="red", labels=labels))
 
     handler.on_add(namespace(team="a"), True)
-    assert known == {"red": {"team": "a"}}
+    assert of_team("a") == {"red"}
     handler.on_update(namespace(team="a"), namespace(team="b"))
-    assert known == {"red": {"team": "b"}}
+    assert (of_team("a"), of_team("b")) == (set(), {"red"})
     handler.on_delete(namespace())
-    assert known == {}
+    assert of_team("b") == set()

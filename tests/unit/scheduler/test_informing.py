@@ -10,7 +10,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.kinds import KINDS, stores, watched
-from tests.minimal_objects import MINIMAL
+from tests.support.minimal_objects import MINIMAL
 
 GATES = FeatureGates.of()
 

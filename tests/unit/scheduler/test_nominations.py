@@ -11,8 +11,9 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.queue import events
 from kubesched.queue.hints import Registration
 from kubesched.scheduler.nominations import Nominations
-from tests.unit.builders import cluster_of, node, pod
-from tests.unit.queue.queued import Bench as Queue
+from tests.support.objects import node, pod
+from tests.support.queueing import Bench as Queue
+from tests.support.scheduling import cluster_of
 
 
 def leaving(each: Pod, *, preempted: bool = True) -> Pod:

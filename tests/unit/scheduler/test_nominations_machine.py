@@ -49,7 +49,8 @@ from kubesched.scheduler.handlers import NodeHandler, PodHandler
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
 from kubesched.simulate.virtual_time import VirtualTimeLoop
-from tests.unit.builders import DEFAULT_GATES, node, pod, spread_over
+from tests.support.objects import node, pod, spread_over
+from tests.support.scheduling import DEFAULT_GATES
 
 #: The longest backoff, and the second that it is cut to.
 BOUND_S = 11.0

@@ -14,7 +14,7 @@ from kubesched.framework.status import Status, unschedulable
 from kubesched.observer import SchedulerObserver
 from kubesched.scheduler.extenders import ExtenderVerdict, PodsOnNode, Victims
 from kubesched.scheduler.observed_extenders import ObservedExtenders
-from tests.unit.builders import pod
+from tests.support.objects import pod
 
 REJECTED = {"n2": unschedulable("no licence")}
 VICTIMS = {"n1": Victims([pod("victim")], 1)}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.core import Pod
 from kubesched.observer import SchedulerObserver
 from kubesched.scheduler.observed_pods import ObservedPodHandler
-from tests.unit.builders import on_node, pod
+from tests.support.objects import on_node, pod
 
 WAITING, BOUND = pod("p"), on_node(pod("p"), "n1")
 

@@ -9,7 +9,8 @@ from kubesched.config.features import FeatureGates
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugin_loading.watching import SLOW, WATCH, Watch
 from kubesched.scheduler.plugin_watches import PluginWatches
-from tests.unit.builders import Lab, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
 
 
 class Events:

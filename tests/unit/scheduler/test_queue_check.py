@@ -15,9 +15,11 @@ from kubesched.queue.backoff import Backoff
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.queue_check import PAUSE_S, QueueCheck
-from tests.unit.builders import Lab, node, pod
-from tests.unit.queue.queued import sort_key
-from tests.unit.scheduler.harness import scheduler
+from tests.support.embedded_scheduler import scheduler
+from tests.support.objects import node, pod
+from tests.support.queueing import sort_key
+from tests.support.scheduling import Lab
+from tests.support.waiting import eventually
 
 
 class Bench:
@@ -195,7 +197,7 @@ def test_nobody_listens_to_namespaces_but_the_pod_is_found() -> None:
     async def run() -> None:
         async with scheduler(nodes=1) as here:
             here.create_pod("friend")
-            await here.until(lambda: here.node_of("friend"))
+            await eventually(lambda: here.node_of("friend"))
             term = {
                 "topologyKey": "kubernetes.io/hostname",
                 "labelSelector": {},
@@ -207,10 +209,10 @@ def test_nobody_listens_to_namespaces_but_the_pod_is_found() -> None:
                     "podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}
                 },
             )
-            await here.until(lambda: here.app.queue.unschedulable_count == 1)
+            await eventually(lambda: here.app.queue.unschedulable_count == 1)
             blue = {"metadata": {"labels": {"team": "blue"}}}
             await here.app.client.patch("/api/v1/namespaces/default", blue)
-            await here.until(lambda: here.node_of("lonely"))
+            await eventually(lambda: here.node_of("lonely"))
             assert here.app.engine.queue_check.missed == {"InterPodAffinity": 1}
 
     asyncio.run(run())

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.scheduler.recorders import Recorders, reference
-from tests.unit.builders import pod
+from tests.support.objects import pod
 
 
 class Recorder:

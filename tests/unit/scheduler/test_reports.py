@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.framework.status import error, unschedulable
 from kubesched.scheduler.reports import AT_ONCE, StatusReports
-from tests.unit.builders import on_node, pod
+from tests.support.objects import on_node, pod
 
 
 class SlowApi:

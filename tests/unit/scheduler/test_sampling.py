@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from kubesched.scheduler.sampling import NodeSampler, enough_nodes
-from tests.unit.builders import cluster_of, node
+from tests.support.objects import node
+from tests.support.scheduling import cluster_of
 
 
 @pytest.mark.parametrize(

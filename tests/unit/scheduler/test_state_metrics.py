@@ -8,9 +8,10 @@ from kubesched.metrics.recorder import Metrics
 from kubesched.queue.events import NODE_ADD
 from kubesched.queue.hints import Change
 from kubesched.scheduler import state_metrics
-from tests.unit.builders import DEFAULT_GATES, Lab, node, pod
-from tests.unit.metrics.exposed import Exposed
-from tests.unit.queue.queued import Bench, info
+from tests.support.exposed_metrics import Exposed
+from tests.support.objects import node, pod
+from tests.support.queueing import Bench, info
+from tests.support.scheduling import DEFAULT_GATES, Lab
 
 
 def exposed(metrics: Metrics) -> Exposed:

@@ -14,7 +14,7 @@ from kubesched.kinds import KINDS, ObjectKind, stores
 from kubesched.queue.events import Action, ClusterEvent
 from kubesched.queue.hints import Change
 from kubesched.scheduler.store_handler import Stopwatch, StoreHandler
-from tests.unit.storage_builders import claim
+from tests.support.storage_objects import claim
 
 #: All kinds that are kept in a store.
 STORED = [kind for kind, _ in stores(Cluster())]

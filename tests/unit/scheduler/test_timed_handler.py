@@ -11,7 +11,11 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.metrics.recorder import Metrics
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
-from tests.unit.builders import DEFAULT_GATES, node, on_node, pod
+from tests.support.exposed_metrics import Exposed
+from tests.support.objects import node, on_node, pod
+from tests.support.scheduling import DEFAULT_GATES
+
+FAMILY = "scheduler_event_handling_duration_seconds"
 
 
 class Handler:
@@ -48,9 +52,10 @@ class Bench:
 
     def counted(self) -> dict[str, int]:
         """How often each event was seen; each took a second."""
-        series = self.metrics.event_handling_duration._series
-        assert all(each.sum == each.count for each in series.values())
-        return {labels[0]: each.count for labels, each in series.items()}
+        page = Exposed(self.metrics.render())
+        counts, sums = (page.series(f"{FAMILY}_{what}") for what in ("count", "sum"))
+        assert counts == sums
+        return {labels["event"]: int(number) for labels, number in counts}
 
 
 @pytest.fixture

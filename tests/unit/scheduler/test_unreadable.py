@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.errors import ObjectError
 from kubesched.scheduler import unreadable
 from kubesched.scheduler.unreadable import NAMED, UnusableObjects
-from tests.unit.builders import node, pod
+from tests.support.objects import node, pod
 
 
 def test_an_object_is_named_until_it_can_be_used() -> None:

@@ -21,7 +21,7 @@ from kubesched.plugins.volume_binder import with_selected_node
 from kubesched.plugins.volume_matching import bound_to_claim
 from kubesched.scheduler import volume_writes
 from kubesched.scheduler.volume_writes import VolumeWrites
-from tests.unit.plugins.volume_lab import claim, volume
+from tests.support.volume_scheduling import claim, volume
 
 KEY = ("default", "c")
 #: Longer than any test takes: it must not come to that.

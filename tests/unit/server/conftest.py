@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tests.unit.authorities import client_authority, proxy_authority, strange_authority
-from tests.unit.event_loops import Run, quick_collections, run, run_once
+from tests.support.authorities import client_authority, proxy_authority, strange_authority
+from tests.support.event_loops import Run, quick_collections, run, run_once
 
 from .delegation import reviewer
 

@@ -12,13 +12,7 @@ from kubesched.server.options import (
     AuthenticationOptions,
     AuthorizationOptions,
 )
-
-from .harness import (
-    Reviewer,
-    Target,
-    reviewing,
-    served,
-)
+from tests.support.serving import Reviewer, Target, reviewing, served
 
 ANN = {"username": "ann", "groups": ["people"]}
 EVE = {"username": "eve"}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import yaml
 
 from kubesched.server import answers
-
-from .harness import request
+from tests.support.serving import request
 
 FORBIDDEN = 'forbidden: User "eve" cannot get path "/metrics"'
 

@@ -20,8 +20,7 @@ from kubesched.server.authentication import Authenticator, Refusal
 from kubesched.server.request import Request
 from kubesched.server.trust import Authorities, FrontProxy, Trust
 from kubesched.server.users import NOBODY, User
-
-from .harness import request
+from tests.support.serving import request
 
 UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
 

@@ -18,8 +18,7 @@ from cryptography.hazmat.primitives.serialization import (
 from kubesched.errors import ConfigError
 from kubesched.server.certificates import FilePair, Pair, self_signed, serving_pair
 from kubesched.server.options import ServingOptions
-
-from .harness import write_pair
+from tests.support.serving import write_pair
 
 
 def alternatives(pair: Pair) -> list[str]:

@@ -6,8 +6,7 @@ import pytest
 
 from kubesched.server.health import HealthEndpoint
 from kubesched.server.sources import HealthCheck
-
-from .harness import request
+from tests.support.serving import request
 
 
 def check(name: str, problem: str | None = None) -> HealthCheck:

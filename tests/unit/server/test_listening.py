@@ -9,8 +9,7 @@ import pytest
 from kubesched.errors import ConfigError
 from kubesched.server.listening import address_of, listen
 from kubesched.server.options import ServingOptions
-
-from .harness import LOOPBACK
+from tests.support.serving import LOOPBACK
 
 
 @pytest.mark.parametrize("address", ["", "0.0.0.0", "::"])  # noqa: S104 (a flag's values)

@@ -9,8 +9,7 @@ import pytest
 
 from kubesched.server import pages
 from kubesched.server.sources import MetricsPage
-
-from .harness import request
+from tests.support.serving import request
 
 
 def test_metrics_are_rendered_when_asked_for() -> None:

@@ -12,9 +12,10 @@ import pytest
 
 from kubesched.server.answers import Answer
 from kubesched.server.profiling import Profiler, redirect, sample
+from tests.support.serving import request
+from tests.support.waiting import settle
 
 from .conftest import Run
-from .harness import request
 
 
 async def ask(name: str, profiler: Profiler | None = None) -> Answer:
@@ -96,7 +97,7 @@ def test_one_profile_at_a_time_and_none_at_the_end(run_once: Run) -> None:
     async def main() -> tuple[Answer, Answer]:
         profiler = Profiler()
         first = asyncio.create_task(ask("profile?seconds=600", profiler))
-        await asyncio.sleep(0.05)
+        await settle()
         second = await ask("profile?seconds=1", profiler)
         profiler.stop()
         return await first, second

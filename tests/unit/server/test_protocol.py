@@ -10,9 +10,9 @@ import time
 import pytest
 
 from kubesched.server import protocol
+from tests.support.serving import LOOPBACK, client_tls, parse, served
 
 from .conftest import Run
-from .harness import LOOPBACK, client_tls, parse, served
 
 
 async def received_after(data: bytes, port: int) -> bytes:

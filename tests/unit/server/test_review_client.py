@@ -8,8 +8,7 @@ import pytest
 
 from kubesched.errors import ConfigError
 from kubesched.server.review_client import review_client
-
-from .harness import write_kubeconfig
+from tests.support.serving import write_kubeconfig
 
 
 def test_the_kubeconfig_says_which(tmp_path: Path) -> None:

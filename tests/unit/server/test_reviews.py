@@ -14,10 +14,10 @@ from kubesched.errors import ClientError, ForbiddenError
 from kubesched.server.options import AuthorizationOptions
 from kubesched.server.reviews import AccessReviews, TokenReviews
 from kubesched.server.users import NOBODY, User
-from tests.unit.client.servers import ScriptedServer, answer, failure
+from tests.support.servers import ScriptedServer, answer, failure
+from tests.support.serving import Reviewer
 
 from .conftest import Run
-from .harness import Reviewer
 
 ANN = {"username": "ann", "uid": "7", "groups": ["g1", "g2"], "extra": {"k": ["v"]}}
 

@@ -11,8 +11,7 @@ from kubesched.clock import RealClock
 from kubesched.server.answers import Answer
 from kubesched.server.routes import Routes
 from kubesched.server.sources import HealthCheck, MetricsPage, Sources, StatusPage
-
-from .harness import request
+from tests.support.serving import request
 
 EVERYTHING = Sources(
     readyz=(HealthCheck("shutdown", lambda: None),),

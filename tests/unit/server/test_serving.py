@@ -22,18 +22,11 @@ from kubesched.server.options import (
 )
 from kubesched.server.serving import SecureServer, process_started
 from kubesched.server.sources import HealthCheck, Sources
-from tests.unit.client.servers import eventually
+from tests.support.serving import LOOPBACK, Reply, Reviewer, client_tls, reviewing, served
+from tests.support.waiting import eventually
 
 from .conftest import Run
 from .delegation import delegated
-from .harness import (
-    LOOPBACK,
-    Reply,
-    Reviewer,
-    client_tls,
-    reviewing,
-    served,
-)
 
 
 def test_one_connection_serves_many_requests(run: Run) -> None:

@@ -11,12 +11,9 @@ from email.utils import parsedate_to_datetime
 import pytest
 
 from kubesched.server.sources import MetricsPage, Sources
+from tests.support.serving import Reply, served
 
 from .conftest import Run
-from .harness import (
-    Reply,
-    served,
-)
 
 
 def test_an_exception_is_a_500_without_its_text(run: Run, caplog: pytest.LogCaptureFixture) -> None:
@@ -91,20 +88,21 @@ END = "0\r\n\r\n"
 
 
 def test_a_page_comes_in_pieces_and_others_are_served_in_between(run: Run) -> None:
-    others_served = asyncio.Event()
+    begun, others_served = asyncio.Event(), asyncio.Event()
 
     async def pieces() -> AsyncIterator[bytes]:
         yield b"a 1\n"
         yield b""
+        begun.set()
         await others_served.wait()
         yield b"b 2\n"
 
     async def main() -> Reply:
         async with served(Sources(resource_metrics=MetricsPage(pieces))) as target:
             asking = asyncio.create_task(target.ask("/metrics/resources"))
-            await asyncio.sleep(0.05)
-            assert not asking.done()
+            await begun.wait()
             assert (await target.ask("/healthz")).code == 200
+            assert not asking.done()
             others_served.set()
             return await asking
 

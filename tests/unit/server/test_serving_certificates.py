@@ -27,17 +27,10 @@ from kubesched.server.options import (
     AuthenticationOptions,
     AuthorizationOptions,
 )
+from tests.support.serving import LOOPBACK, Reviewer, client_tls, parse, reviewing, served
 
 from .conftest import Run
 from .delegation import delegated
-from .harness import (
-    LOOPBACK,
-    Reviewer,
-    client_tls,
-    parse,
-    reviewing,
-    served,
-)
 
 
 @pytest.mark.parametrize("version", [ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3])

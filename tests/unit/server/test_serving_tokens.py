@@ -11,16 +11,11 @@ from kubesched.server.options import (
     AuthorizationOptions,
 )
 from kubesched.server.sources import MetricsPage, Sources
-from tests.unit.client.servers import failure
+from tests.support.servers import failure
+from tests.support.serving import Reply, Reviewer, reviewing, served
 
 from .conftest import Run
 from .delegation import delegated
-from .harness import (
-    Reply,
-    Reviewer,
-    reviewing,
-    served,
-)
 
 CALLS = {
     ("", "/healthz"): 200,

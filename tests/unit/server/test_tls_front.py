@@ -13,10 +13,10 @@ from kubesched.server.certificates import MemoryPair, self_signed
 from kubesched.server.options import ServingOptions, SniCertificate
 from kubesched.server.tls_front import NamedPair, TlsFront, names_of
 from kubesched.server.tls_settings import TlsSettings
-from tests.unit.client.servers import eventually
+from tests.support.serving import LOOPBACK, client_tls, served, write_pair
+from tests.support.waiting import eventually
 
 from .conftest import Run
-from .harness import LOOPBACK, client_tls, served, write_pair
 
 
 def sni(folder: Path, file: str, *names: str, certificate: trustme.LeafCert) -> SniCertificate:

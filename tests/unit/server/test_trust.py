@@ -14,18 +14,18 @@ from kubesched.client.rest import ApiClient
 from kubesched.errors import ClientError, ConfigError
 from kubesched.server.options import AuthenticationOptions
 from kubesched.server.trust import Authorities, Trust, TrustKeeper
-from tests.unit.client.servers import (
+from tests.support.servers import (
     Exchange,
     ScriptedServer,
     answer,
     event_line,
-    eventually,
     failure,
     watch_answer,
 )
+from tests.support.serving import Reviewer
+from tests.support.waiting import eventually
 
 from .conftest import Run
-from .harness import Reviewer
 
 
 def pem(authority: trustme.CA) -> str:

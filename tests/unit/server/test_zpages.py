@@ -16,8 +16,7 @@ from kubesched.server.answers import Answer
 from kubesched.server.request import Request
 from kubesched.server.sources import Finding, StatusPage
 from kubesched.server.zpages import Flagz, Statusz, first_segments
-
-from .harness import request
+from tests.support.serving import request
 
 STARTED = 1_794_782_855.7  # 2026-11-15T22:47:35Z
 RUNTIME = f"{platform.python_implementation()} {platform.python_version()}"

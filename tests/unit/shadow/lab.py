@@ -15,7 +15,7 @@ from kubesched.config.types import SchedulerConfiguration
 from kubesched.shadow.judging import JudgingHandler
 from kubesched.shadow.report import Finding
 from kubesched.shadow.watching import WatchedCluster
-from tests.unit.builders import on_node
+from tests.support.objects import on_node
 
 GATES = FeatureGates.of({})
 

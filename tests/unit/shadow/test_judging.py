@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from kubesched.shadow import judging
 from kubesched.shadow.report import Verdict
-from tests.unit.builders import node, pod
+from tests.support.objects import node, pod
 
 from .lab import ShadowLab
 

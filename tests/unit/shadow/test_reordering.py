@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.shadow.report import Verdict
-from tests.unit.builders import node, pod
+from tests.support.objects import node, pod
 
 from .lab import ShadowLab
 

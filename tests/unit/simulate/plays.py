@@ -9,7 +9,7 @@ from kubesched.config.types import SchedulerConfiguration
 from kubesched.simulate.happenings import Happening
 from kubesched.simulate.playing import Conditions, Played, play
 from kubesched.simulate.stage import Delays
-from tests.unit.explain.worlds import CONFIG, GATES, snapshot_of
+from tests.support.worlds import CONFIG, GATES, snapshot_of
 
 
 def conditions_of(

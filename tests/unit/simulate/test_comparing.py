@@ -16,8 +16,8 @@ from kubesched.simulate.comparing import add_nodes, compare
 from kubesched.simulate.placing import in_order
 from kubesched.simulate.playing import Conditions
 from kubesched.simulate.report import Comparison
-from tests.unit.builders import node, pod
-from tests.unit.explain.worlds import CONFIG, GATES, snapshot_of, world_of
+from tests.support.objects import node, pod
+from tests.support.worlds import CONFIG, GATES, snapshot_of, world_of
 
 MOST_ALLOCATED = """\
 apiVersion: kubescheduler.config.k8s.io/v1

@@ -16,9 +16,9 @@ from kubesched.api.policy import (
 from kubesched.errors import ObjectError
 from kubesched.simulate.displacing import by_node, by_zone, drain, lose, lose_each
 from kubesched.snapshot.world import World
-from tests.unit.builders import node, pod, spread_over
-from tests.unit.explain.clusters import clusters
-from tests.unit.explain.worlds import world_of
+from tests.support.drawn_clusters import clusters
+from tests.support.objects import node, pod, spread_over
+from tests.support.worlds import world_of
 
 HOST = "kubernetes.io/hostname"
 

@@ -12,9 +12,9 @@ from kubesched.api.core import Node, Pod
 from kubesched.simulate import headroom as module
 from kubesched.simulate.headroom import _placed, headroom
 from kubesched.simulate.placing import Placer
-from tests.unit.builders import node, pod, spread_over
-from tests.unit.explain.clusters import clusters
-from tests.unit.explain.worlds import world_of
+from tests.support.drawn_clusters import clusters
+from tests.support.objects import node, pod, spread_over
+from tests.support.worlds import world_of
 
 ZONE = "topology.kubernetes.io/zone"
 

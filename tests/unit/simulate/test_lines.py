@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod, Volume
 from kubesched.cluster.cluster import Cluster
 from kubesched.simulate.lines import Lines
-from tests.unit.builders import node, pod
+from tests.support.objects import node, pod
 
 
 class Queue:

@@ -17,8 +17,9 @@ from kubesched.simulate.happenings import Arrival, Happening, NodeAdded, NodeDra
 from kubesched.simulate.playing import play
 from kubesched.simulate.running import run, summary
 from kubesched.simulate.stage import Delays
-from tests.unit.builders import node, pod
-from tests.unit.simulate.plays import conditions_of, nodes_of, played
+from tests.support.objects import node, pod
+
+from .plays import conditions_of, nodes_of, played
 
 
 def test_a_pod_comes_runs_and_ends() -> None:

@@ -8,8 +8,8 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.meta import OwnerReference
 from kubesched.simulate.report import WorkloadSpread
 from kubesched.simulate.spreading import changes, spread_of, summed, workload_of
-from tests.unit.builders import node, pod
-from tests.unit.explain.worlds import world_of
+from tests.support.objects import node, pod
+from tests.support.worlds import world_of
 
 
 def _owned(one: Pod, kind: str, name: str) -> Pod:

@@ -20,8 +20,8 @@ from kubesched.simulate.sweeping import (
     work,
 )
 from kubesched.simulate.variants import combined, default
-from tests.unit.builders import node, pod
-from tests.unit.explain.worlds import snapshot_of
+from tests.support.objects import node, pod
+from tests.support.worlds import snapshot_of
 
 OWN_PLUGIN = """\
 import numpy as np

@@ -10,8 +10,8 @@ from kubesched.errors import ObjectError
 from kubesched.simulate.casting import Casting
 from kubesched.simulate.happenings import Arrival, Happening, NodeAdded, NodeDrained, NodeLost
 from kubesched.simulate.trace import Script, read_script
-from tests.unit.builders import node
-from tests.unit.explain.worlds import snapshot_of
+from tests.support.objects import node
+from tests.support.worlds import snapshot_of
 
 TEMPLATE = """\
 apiVersion: apps/v1

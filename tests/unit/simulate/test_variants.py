@@ -13,7 +13,7 @@ from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ConfigError, UsageError
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.simulate.variants import Base, Variant, combined, default, read
-from tests.unit.explain.worlds import GATES
+from tests.support.worlds import GATES
 
 
 def _decoded(variant: Variant) -> SchedulerConfiguration:

@@ -15,8 +15,9 @@ from kubesched.api.storage import (
     StorageClass,
 )
 from kubesched.simulate.playing import play
-from tests.unit.builders import node, pod
-from tests.unit.simulate.plays import conditions_of, nodes_of
+from tests.support.objects import node, pod
+
+from .plays import conditions_of, nodes_of
 
 
 def _with_claim(name: str, claim: str) -> Pod:

@@ -15,8 +15,8 @@ from kubesched.errors import ObjectError
 from kubesched.simulate.casting import Casting
 from kubesched.simulate.happenings import Arrival, Happening, NodeLost
 from kubesched.simulate.trace import Script, read_script
-from tests.unit.builders import node
-from tests.unit.explain.worlds import snapshot_of
+from tests.support.objects import node
+from tests.support.worlds import snapshot_of
 
 POD = "{spec: {containers: [{name: c, resources: {requests: {cpu: 100m}}}]}}"
 DAY = 86_400.0
@@ -156,7 +156,7 @@ import msgspec
 from kubesched.simulate.casting import Casting
 from kubesched.simulate.running import run
 from kubesched.simulate.trace import read_script
-from tests.unit.builders import node
+from tests.support.objects import node
 from tests.unit.simulate.plays import conditions_of
 
 nodes = [node(f"n{n}", zone="ab"[n % 2]) for n in range(4)]

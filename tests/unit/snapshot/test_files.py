@@ -13,7 +13,7 @@ from kubesched.api.meta import ObjectMeta
 from kubesched.errors import ObjectError, OutputError
 from kubesched.snapshot import files
 from kubesched.snapshot.contents import Snapshot
-from tests.unit.builders import node, pod, taint
+from tests.support.objects import node, pod, taint
 
 TAKEN_AT = "2026-01-01T00:00:00+00:00"
 

@@ -6,8 +6,8 @@ from msgspec.structs import replace
 
 from kubesched.api.core import PodStatus
 from kubesched.snapshot.world import World
-from tests.unit.builders import node, on_node, pod
-from tests.unit.explain.worlds import world_of
+from tests.support.objects import node, on_node, pod
+from tests.support.worlds import world_of
 
 
 def _requested(world: World) -> dict[str, int]:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.unit.event_loops import Run, quick_collections, run, run_once
+from tests.support.event_loops import Run, quick_collections, run, run_once
 
 __all__ = ["Run", "quick_collections", "run", "run_once"]

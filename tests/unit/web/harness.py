@@ -24,7 +24,7 @@ from kubesched.web.rates import Rates, Sample
 from kubesched.web.source import LiveSource, SnapshotSource, Source
 from kubesched.web.state import State
 from kubesched.web.world_state import WorldState
-from tests.unit.explain.worlds import world_of
+from tests.support.worlds import world_of
 
 NOW = 1_800_000_000.0
 JSON = {"Content-Type": "application/json"}

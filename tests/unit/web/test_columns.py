@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from kubesched.cluster.cluster import Cluster
 from kubesched.web.columns import NodeColumns
 from kubesched.web.report import ChangedNodes, NodesTold
-from tests.unit.builders import cluster_of, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import cluster_of
 
 
 def test_nodes_come_by_zone_and_name_with_what_they_offer_and_have() -> None:

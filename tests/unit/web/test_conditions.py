@@ -9,8 +9,8 @@ from kubesched.api.core import Pod, PodCondition
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.web.conditions import plugins_named, waiting_pod
-from tests.unit.builders import host_port, must, node, pod, pod_term, spread_over
-from tests.unit.explain.worlds import case_of, world_of
+from tests.support.objects import host_port, must, node, pod, pod_term, spread_over
+from tests.support.worlds import case_of, world_of
 
 
 def told(waiting: Pod, reason: str, message: str = "") -> Pod:

@@ -27,7 +27,7 @@ from kubesched.replay.moments import Moments
 from kubesched.web.engine_state import engine_source
 from kubesched.web.living_world import Rules
 from kubesched.web.page import WebPage
-from tests.unit.client.servers import eventually
+from tests.support.waiting import eventually
 
 from .conftest import Run
 from .harness import JSON, Ask, asked

@@ -17,6 +17,7 @@ import pytest
 from kubesched.errors import ObjectError
 from kubesched.web.errors import BrokenError, BusyError, RefusedError, TooLongError
 from kubesched.web.forked import ForkedAnswers
+from tests.support.waiting import eventually
 
 from .conftest import Run
 from .forks import forks
@@ -101,7 +102,7 @@ def test_the_loop_goes_on_while_a_child_works(run: Run, tmp_path: Path) -> None:
 
     async def main() -> bytes:
         asking = asyncio.create_task(answered(working))
-        for _ in range(10):
+        for _ in range(10):  # turns of a loop that is not held up
             await asyncio.sleep(0.01)
             assert not asking.done()
         enough.touch()
@@ -114,7 +115,7 @@ def test_only_so_many_at_a_time(run_once: Run) -> None:
     async def main() -> None:
         forked = ForkedAnswers(at_once=2)
         asking = [asyncio.create_task(forked.run(sleeping)) for _ in range(2)]
-        await asyncio.sleep(0.05)
+        await eventually(lambda: len(forks()) == 2)
         with pytest.raises(BusyError, match="2 questions"):
             await forked.run(sleeping)
         asking[0].cancel()
@@ -131,8 +132,7 @@ def test_only_so_many_at_a_time(run_once: Run) -> None:
 def test_who_stops_waiting_ends_the_child(run: Run) -> None:
     async def main() -> None:
         asking = asyncio.create_task(answered(sleeping))
-        await asyncio.sleep(0.05)
-        assert len(forks()) == 1
+        await eventually(lambda: len(forks()) == 1)
         asking.cancel()
         await asyncio.gather(asking, return_exceptions=True)
 
@@ -145,7 +145,7 @@ def test_the_child_keeps_no_connection_open(run_once: Run) -> None:
 
     async def main() -> None:
         asking = asyncio.create_task(answered(sleeping))
-        await asyncio.sleep(0.1)
+        await eventually(forks)
         ours.close()
         theirs.settimeout(20)
         assert theirs.recv(1) == b""
@@ -183,14 +183,20 @@ def test_the_child_is_harmless() -> None:
     assert asyncio.run(main()) == b"(True, True, True, True, True, True)"
 
 
-def test_a_signal_to_the_child_is_none_to_the_parent(run: Run) -> None:
+def test_a_signal_to_the_child_is_none_to_the_parent(run: Run, tmp_path: Path) -> None:
     heard: list[str] = []
+    begun = tmp_path / "begun"
+
+    def working() -> bytes:
+        begun.touch()
+        return sleeping()
 
     async def main() -> None:
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, heard.append, "parent")
-        asking = asyncio.create_task(answered(sleeping))
-        await asyncio.sleep(0.1)
+        asking = asyncio.create_task(answered(working))
+        await eventually(begun.exists)
+        begun.unlink()
         os.kill(forks()[0], signal.SIGTERM)
         with pytest.raises(BrokenError, match="lost"):
             await asking

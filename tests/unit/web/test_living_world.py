@@ -11,9 +11,11 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.types import Extender, SchedulerConfiguration
 from kubesched.errors import PluginError
 from kubesched.explain.explaining import explain, find_pod
+from kubesched.framework.cycle_state import CycleState
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.web.living_world import LivingWorld, Rules
-from tests.unit.builders import cluster_of, node, pod
+from tests.support.objects import node, pod
+from tests.support.scheduling import cluster_of
 
 GATES = FeatureGates.of({})
 RULES = Rules(SchedulerConfiguration.default(GATES), GATES, IN_TREE)
@@ -57,7 +59,7 @@ def test_nothing_gets_out() -> None:
     info = cluster.compiler.pending(pod("p"))
 
     with pytest.raises(PluginError, match="without a binder"):
-        asyncio.run(framework.plugins.bind[0]._binder.bind(info, "n1"))  # type: ignore[attr-defined]
+        asyncio.run(framework.bind(CycleState(), info, "n1"))
 
 
 def test_extenders_are_not_asked_and_that_is_said() -> None:

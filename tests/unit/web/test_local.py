@@ -8,7 +8,6 @@ import gc
 import socket
 import tracemalloc
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
 
 import pytest
 
@@ -16,73 +15,13 @@ from kubesched.errors import UsageError
 from kubesched.web.local import LOOPBACK, LocalServer
 from kubesched.web.page import WebPage
 from kubesched.web.world_state import WorldState
-from tests.unit.builders import node, pod
-from tests.unit.client.servers import eventually
-from tests.unit.explain.worlds import world_of
+from tests.support.objects import node
+from tests.support.waiting import eventually
+from tests.support.worlds import world_of
 
 from .conftest import Run
 from .harness import living
-
-
-@dataclass(frozen=True)
-class Reply:
-    """What came back."""
-
-    code: int
-    headers: dict[str, str]
-    body: str
-
-
-@dataclass(frozen=True)
-class Target:
-    """A running server."""
-
-    server: LocalServer
-
-    @property
-    def token(self) -> str:
-        return self.server.url.partition("token=")[2]
-
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        return await asyncio.open_connection(LOOPBACK, self.server.port)
-
-    async def ask(
-        self, target: str, method: str = "GET", *, body: bytes = b"", **headers: str
-    ) -> Reply:
-        """Make one request over a connection of its own."""
-        named = {name.replace("_", "-"): value for name, value in headers.items()}
-        sent = {"Host": f"{LOOPBACK}:{self.server.port}", "Connection": "close", **named}
-        if body:
-            sent["Content-Length"] = str(len(body))
-        lines = [f"{method} {target} HTTP/1.1", *(f"{k}: {v}" for k, v in sent.items())]
-        reader, writer = await self.connect()
-        try:
-            writer.write("\r\n".join([*lines, "", ""]).encode() + body)
-            return parse(await reader.read())
-        finally:
-            writer.close()
-            with contextlib.suppress(OSError):
-                await writer.wait_closed()
-
-    async def enter(self) -> str:
-        """Open the printed address; return the cookie."""
-        reply = await self.ask(f"/ui/?token={self.token}")
-        assert reply.code == 303
-        return reply.headers["set-cookie"].partition(";")[0]
-
-
-def parse(received: bytes) -> Reply:
-    head, _, body = received.partition(b"\r\n\r\n")
-    first, *lines = head.decode().split("\r\n")
-    pairs = (line.partition(": ") for line in lines)
-    return Reply(int(first.split(" ")[1]), {k: v for k, _, v in pairs}, body.decode())
-
-
-@contextlib.asynccontextmanager
-async def served() -> AsyncIterator[Target]:
-    world = world_of(node("secret-node"), pod("waiting", cpu="9"))
-    async with LocalServer(WebPage(living(WorldState(world)))) as server:
-        yield Target(server)
+from .local_page import Reply, Target, served
 
 
 def test_the_printed_address_leads_in(run: Run) -> None:
@@ -260,10 +199,9 @@ async def watching(target: Target, count: int) -> AsyncIterator[list[asyncio.Str
 def test_streams_are_let_go_when_their_clients_are(run: Run) -> None:
     async def main() -> None:
         async with served() as target:
-            streams = target.server._page._streams
             async with watching(target, 3):
-                assert streams.count == 3
-            await eventually(lambda: not streams.count)
+                assert target.streams.count == 3
+            await eventually(lambda: not target.streams.count)
 
     run(main())
 

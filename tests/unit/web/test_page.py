@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 
 from kubesched.web.page import BODY_LIMIT_BYTES, WebPage
 from kubesched.web.world_state import WorldState
-from tests.unit.builders import node, pod
-from tests.unit.client.servers import eventually
-from tests.unit.explain.worlds import world_of
+from tests.support.objects import node, pod
+from tests.support.waiting import eventually
+from tests.support.worlds import world_of
 
 from .conftest import Run
 from .forks import forks

@@ -15,8 +15,8 @@ from kubesched.simulate.headroom import headroom
 from kubesched.snapshot.world import World
 from kubesched.web import questions
 from kubesched.web.questions import AboutPod, answered, read, shortened
-from tests.unit.builders import node, pod
-from tests.unit.explain.worlds import world_of
+from tests.support.objects import node, pod
+from tests.support.worlds import world_of
 
 
 def small_world() -> World:

@@ -25,7 +25,7 @@ from kubesched.recording.writer import Writer
 from kubesched.scheduler.engine import EngineOptions
 from kubesched.web.page import WebPage
 from kubesched.web.recording_source import RecordingSource
-from tests.unit.client.servers import eventually
+from tests.support.waiting import eventually
 
 from .conftest import Run
 from .harness import JSON, Ask, asked

@@ -14,9 +14,9 @@ from kubesched.web import telling
 from kubesched.web.page import WebPage
 from kubesched.web.streams import Streams
 from kubesched.web.world_state import WorldState
-from tests.unit.builders import node, pod
-from tests.unit.client.servers import eventually
-from tests.unit.explain.worlds import world_of
+from tests.support.objects import node, pod
+from tests.support.waiting import eventually
+from tests.support.worlds import world_of
 
 from .conftest import Run
 from .harness import living, request

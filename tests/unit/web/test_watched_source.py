@@ -17,7 +17,7 @@ from kubesched.web.living_world import Rules
 from kubesched.web.page import WebPage
 from kubesched.web.times import rfc3339
 from kubesched.web.watched_source import watched_source
-from tests.unit.client.servers import eventually
+from tests.support.waiting import eventually
 
 from .conftest import Run
 from .harness import asked

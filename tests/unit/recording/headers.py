@@ -1,0 +1,15 @@
+"""The head of a recording."""
+
+from __future__ import annotations
+
+from kubesched.recording.entries import Header
+
+HEADER = Header(
+    kubesched_recording=1,
+    run="r",
+    first_entry=0,
+    start=0.0,
+    version="0",
+    kubernetes_version="v1",
+    config={},
+)

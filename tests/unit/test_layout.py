@@ -1,0 +1,79 @@
+"""Where tests are: a module's by its name, what several folders use in tests/support."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kubesched
+
+TESTS = Path(__file__).resolve().parents[1]
+UNIT = TESTS / "unit"
+SOURCE = Path(kubesched.__file__).parent
+TEST_FILES = [str(path.relative_to(UNIT)) for path in sorted(UNIT.rglob("test_*.py"))]
+
+#: Test files of no single module → what they are about.
+TOPICS = {
+    "cli/test_every_command.py": "what holds for all commands",
+    "client/test_garbage.py": "reference cycles that the client must not leave",
+    "client/test_public_names.py": "what the package offers",
+    "documents/test_blocks.py": "the blocks of all documents",
+    "documents/test_references.py": "what the sentences of all documents name",
+    "explain/test_vectors.py": "explanations of the conformance cases",
+    "framework/test_decision_path.py": "caches against the full evaluation, over all modules",
+    "test_examples.py": "the folder examples",
+    "test_layout.py": "the folder tests",
+    "test_monitoring.py": "the folder deploy/monitoring",
+    "test_packaging.py": "what is shipped besides the code",
+    "test_views.py": "everything that follows the cluster, at once",
+}
+#: Packages that are commands as well, and as such whole: their modules may be asked from outside.
+COMMANDS = {"tests.conformance", "tests.documents"}
+
+
+def modules_beside(test_file: str) -> set[str]:
+    """The names of the modules of the package that a test file's folder stands for."""
+    folder = Path(test_file).parent
+    package = TESTS / folder if str(folder) == "documents" else SOURCE / folder
+    return {path.stem for path in package.glob("*.py")} | {
+        path.parent.name for path in package.glob("*/__init__.py")
+    }
+
+
+@pytest.mark.parametrize("test_file", TEST_FILES)
+def test_a_test_file_is_named_after_its_module_or_is_a_known_topic(test_file: str) -> None:
+    """``test_<module>.py``, or ``test_<module>_<aspect>.py`` if one file would be too long."""
+    subject = Path(test_file).stem.removeprefix("test_")
+    is_about_a_module = any(
+        subject == module or subject.startswith(f"{module}_")
+        for module in modules_beside(test_file)
+    )
+
+    assert is_about_a_module != (test_file in TOPICS)
+
+
+def test_every_topic_has_its_file() -> None:
+    assert TOPICS.keys() <= set(TEST_FILES)
+
+
+def imported(path: Path) -> Iterator[str]:
+    """The modules under tests that a file imports by their whole names."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            yield from ([node.module] if node.module.startswith("tests.") else [])
+
+
+@pytest.mark.parametrize("folder", ["unit", "integration", "browser", "support"])
+def test_what_several_folders_use_is_in_support(folder: str) -> None:
+    """What one folder's tests share is beside them, and imported relatively."""
+    found = {
+        f"{path.relative_to(TESTS)}: {module}"
+        for path in (TESTS / folder).rglob("*.py")
+        for module in imported(path)
+        if ".".join(module.split(".")[:2]) not in {"tests.support", *COMMANDS}
+    }
+
+    assert not found
