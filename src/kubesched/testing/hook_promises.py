@@ -98,7 +98,7 @@ def check_registrations(trial: Trial) -> None:
 
 @PROMISES.by(Plugin)
 def check_hints(trial: Trial) -> None:
-    """A hint answers True or False, whatever changed."""
+    """A hint answers True or False for any change."""
     pods = trial.pods()
     registered: Any = trial.subject.plugin.events_to_register(trial.plugin)
     for registration in registered or ():

@@ -220,7 +220,7 @@ class TooHigh(CachedNodeScore):
 
 
 class ProvenTooHigh(TooHigh):
-    """The same, and says that nobody need look."""
+    """The same, and declares the range proven."""
 
     name = "ProvenTooHigh"
     proven_range = True
@@ -269,7 +269,7 @@ class Overcommits(RowFilter):
 
 
 class Remembers(CachedNodeScore):
-    """Keeps the first score of a node, whatever the node becomes."""
+    """Keeps the first score of a node when the node changes."""
 
     name = "Remembers"
     reads_pods = False
