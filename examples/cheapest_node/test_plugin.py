@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import pytest
 
 from kubesched.errors import ConfigError
-from kubesched.testing import Workbench
+from kubesched.testing import Workbench, make_node, plugin_checks
 
 from .plugin import CheapestNode
 
@@ -53,3 +55,14 @@ def test_arguments_that_make_no_sense_are_refused(cluster: Workbench) -> None:
 
     with pytest.raises(ConfigError, match='plugin "CheapestNode": args: unknownPrice must not be'):
         cluster.schedule(cluster.pod())
+
+
+CHECKS = plugin_checks(
+    CheapestNode,
+    nodes=[make_node(f"at-{price}", labels={PRICE: price}) for price in ("0.34", "1.2")],
+)
+
+
+@pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in CHECKS])
+def test_it_keeps_its_promises(check: Callable[[], None]) -> None:
+    check()

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from kubesched.cluster.node_rows import NodeRows
-from kubesched.testing import Workbench
+from collections.abc import Callable
+
+import pytest
+
+from kubesched.testing import Workbench, make_node, make_pod, plugin_checks
 
 from .plugin import PackGpus
 
@@ -53,18 +56,13 @@ def test_the_resource_can_be_another_one(cluster: Workbench) -> None:
     cluster.pod(cpu=1, resources={"example.com/fpga": 1}).lands_on("n2")
 
 
-def test_one_node_is_scored_as_all_are(cluster: Workbench) -> None:
-    cluster.use(PackGpus)
-    cluster.nodes(3, resources={GPU: 8})
-    cluster.node("none")
-    for used in range(1, 9):
-        cluster.pod(resources={GPU: 1 if used % 2 else 2}, node=f"n{used % 3 + 1}")
-    plugin, table = cluster.framework.plugins.instances["PackGpus"], cluster.cluster.table
-    assert isinstance(plugin, PackGpus)
+CHECKS = plugin_checks(
+    PackGpus,
+    nodes=[make_node("eight", cpu=64, resources={GPU: 8}), make_node("two", resources={GPU: 2})],
+    pods=[make_pod("one", resources={GPU: 1}), make_pod("four", resources={GPU: 4})],
+)
 
-    for wanted in (1, 3, 9):
-        pod = cluster.cluster.compiler.pending(cluster.pod(resources={GPU: wanted}).object)
-        one = plugin.row_scorer(pod.shape, table)
-        assert one is not None
-        scores = plugin.score(pod.shape, NodeRows.all_of(table))
-        assert [one(row) for row in range(table.size)] == scores.tolist()
+
+@pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in CHECKS])
+def test_it_keeps_its_promises(check: Callable[[], None]) -> None:
+    check()

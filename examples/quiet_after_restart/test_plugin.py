@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import datetime
 
 import pytest
 
-from kubesched.testing import Workbench
+from kubesched.testing import Workbench, make_node, make_pod, plugin_checks
 
 from .plugin import ANNOTATION, QuietAfterRestart
 
@@ -67,3 +68,18 @@ def test_the_time_can_be_another_one(cluster: Workbench, minutes_later: list[flo
     minutes_later[0] = 6
 
     cluster.pod().lands_on("shaky")
+
+
+CHECKS = plugin_checks(
+    QuietAfterRestart,
+    nodes=[
+        make_node("old", annotations={ANNOTATION: "2020-01-01T00:00:00Z"}),
+        make_node("new", annotations={ANNOTATION: "2999-01-01T00:00:00Z"}),
+    ],
+    pods=[make_pod("urgent", priority=1_000_000_000)],
+)
+
+
+@pytest.mark.parametrize("check", [pytest.param(check, id=name) for name, check in CHECKS])
+def test_it_keeps_its_promises(check: Callable[[], None]) -> None:
+    check()

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from examples.yardstick import Arrays
 
 import kubesched
 from kubesched.plugin_loading import open_registry
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.testing import plugin_checks
 
 ROOT = Path(__file__).resolve().parents[2]
 EXAMPLES = sorted(path.parent for path in (ROOT / "examples").glob("*/plugin.py"))
@@ -27,6 +30,11 @@ def test_an_example_is_a_plugin_with_a_docstring(example: Path) -> None:
     (name,) = set(registry) - set(IN_TREE)
     assert registry.points_of(name)
     assert registry[name].__doc__
+
+
+@pytest.mark.parametrize("check", [check for _, check in plugin_checks(Arrays)])
+def test_the_yardstick_keeps_its_promises(check: Callable[[], None]) -> None:
+    check()
 
 
 def test_their_tests_pass() -> None:

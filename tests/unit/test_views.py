@@ -26,8 +26,7 @@ from kubesched.errors import InvariantError
 from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, ShapeView
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.web.columns import NodeColumns
-from tests.support import storage_objects as storage_builders
-from tests.support import volume_scheduling as volume_lab
+from tests.support import storage_objects, volume_scheduling
 from tests.support.objects import (
     budget,
     must,
@@ -163,8 +162,8 @@ class Life:
         self.cycle = SchedulingCycle(self.cluster, seed=1)
         self.serial = 0
         self.placed: list[str] = []
-        self.storage.classes.put(volume_lab.storage_class())
-        self.storage.drivers.put(volume_lab.driver())
+        self.storage.classes.put(volume_scheduling.storage_class())
+        self.storage.drivers.put(volume_scheduling.driver())
 
     def step(self) -> None:
         """Let something happen."""
@@ -264,17 +263,17 @@ class Life:
 
     def put_claim(self) -> None:
         volume = self._one_of(["", "", "", *VOLUMES])
-        made = volume_lab.claim(
+        made = volume_scheduling.claim(
             self._one_of(CLAIMS), volume=volume, bound=bool(volume), version=self._version()
         )
         self.storage.claims.put(made)
 
     def put_volume(self) -> None:
         name = self._one_of(VOLUMES)
-        legacy = storage_builders.aws_disk(name).aws_elastic_block_store
+        legacy = storage_objects.aws_disk(name).aws_elastic_block_store
         source: dict[str, Any] = {"aws_elastic_block_store": legacy} if self._coin() else {}
         self.storage.volumes.put(
-            volume_lab.volume(
+            volume_scheduling.volume(
                 name,
                 reach=self._one_of([None, [in_zones("a")], [on_hosts("n1", "n2")]]),
                 size=self._one_of(["1Gi", "5Gi"]),
@@ -284,13 +283,13 @@ class Life:
         )
 
     def remove_volume(self) -> None:
-        self.storage.volumes.remove(volume_lab.volume(self._one_of(VOLUMES)))
+        self.storage.volumes.remove(volume_scheduling.volume(self._one_of(VOLUMES)))
 
     def put_csi_node(self) -> None:
         name = self._one_of(NODES)
-        made = storage_builders.csi_node(name, {DRIVER: self._one_of([None, 0, 1])})
+        made = storage_objects.csi_node(name, {DRIVER: self._one_of([None, 0, 1])})
         if self._coin():
-            made = volume_lab.csi_node(name, migrated="kubernetes.io/aws-ebs")
+            made = volume_scheduling.csi_node(name, migrated="kubernetes.io/aws-ebs")
         self.storage.csi_nodes.put(made)
 
     def change_an_attachment(self) -> None:
@@ -301,12 +300,14 @@ class Life:
 
     def put_capacity(self) -> None:
         zone, size = self._one_of([None, "a", "b"]), self._one_of(["1Gi", "9Gi"])
-        self.storage.capacities.put(volume_lab.capacity(f"in-{zone}", zone=zone, size=size))
+        self.storage.capacities.put(volume_scheduling.capacity(f"in-{zone}", zone=zone, size=size))
 
     def put_class(self) -> None:
         mode = self._one_of(["WaitForFirstConsumer", "WaitForFirstConsumer", "Immediate"])
         provisioner = self._one_of([DRIVER, DRIVER, "other.example.com"])
-        self.storage.classes.put(volume_lab.storage_class(mode=mode, provisioner=provisioner))
+        self.storage.classes.put(
+            volume_scheduling.storage_class(mode=mode, provisioner=provisioner)
+        )
 
     # --- questions ----------------------------------------------------------------------------
 

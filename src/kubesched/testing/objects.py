@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypedDict, Unpack
 
 import msgspec
 import yaml
@@ -17,6 +17,13 @@ import yaml
 from kubesched.api import names
 from kubesched.api.core import Node, Pod
 from kubesched.api.decoding import convert
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.storage import (
+    WAIT_FOR_FIRST_CONSUMER,
+    PersistentVolume,
+    PersistentVolumeClaim,
+    StorageClass,
+)
 from kubesched.errors import UsageError
 
 Json = dict[str, Any]
@@ -26,82 +33,208 @@ Amount = int | float | str
 _WORKLOADS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "DaemonSet")
 
 
-def make_node(
-    name: str,
-    *,
-    cpu: Amount = 4,
-    memory: Amount = "16Gi",
-    pods: int = 110,
-    resources: Mapping[str, Amount] | None = None,
-    zone: str = "",
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    taints: Iterable[str] = (),
-    conditions: Mapping[str, str] | None = None,
-    unschedulable: bool = False,
-) -> Node:
-    """Make a node; a taint is ``key=value:Effect``, `resources` are beside cpu and memory."""
-    offered = {"cpu": cpu, "memory": memory, "pods": pods, **(resources or {})}
-    all_labels = {names.LABEL_HOSTNAME: name, **({names.LABEL_ZONE: zone} if zone else {})}
+class NodeProperties(TypedDict, total=False):
+    """What a node may have; all of it is optional."""
+
+    #: allocatable: 4 cpus, 16Gi and 110 pods unless said otherwise
+    cpu: Amount
+    memory: Amount
+    pods: int
+    #: what it offers beside these: ``{"nvidia.com/gpu": 8}``
+    resources: Mapping[str, Amount]
+    zone: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    #: ``key=value:Effect`` or ``key:Effect``
+    taints: Iterable[str]
+    #: image → its size in bytes
+    images: Mapping[str, int]
+    #: ``{"Ready": "True"}`` unless said otherwise
+    conditions: Mapping[str, str]
+    #: features that the kubelet declares
+    features: Iterable[str]
+    unschedulable: bool
+
+
+class PodProperties(TypedDict, total=False):
+    """What a pod may have; all of it is optional."""
+
+    #: requests of its container
+    cpu: Amount
+    memory: Amount
+    resources: Mapping[str, Amount]
+    image: str
+    host_ports: Iterable[int]
+    namespace: str
+    labels: Mapping[str, str]
+    annotations: Mapping[str, str]
+    priority: int
+    node_selector: Mapping[str, str]
+    #: ``key=value:Effect``; without a value any will do, without an effect all are tolerated
+    tolerations: Iterable[str]
+    #: names of its PersistentVolumeClaims
+    claims: Iterable[str]
+    #: where it runs; a pod without one wants to be scheduled
+    node: str
+    #: what else its spec is to say, as in a manifest
+    spec: Mapping[str, Any]
+
+
+def make_node(name: str, **given: Unpack[NodeProperties]) -> Node:
+    """Make a node."""
+    zone = given.get("zone")
+    offered = {
+        "cpu": given.get("cpu", 4),
+        "memory": given.get("memory", "16Gi"),
+        "pods": given.get("pods", 110),
+        **given.get("resources", {}),
+    }
     return msgspec.convert(
         {
             "metadata": {
                 "name": name,
                 "uid": name,
-                "labels": {**all_labels, **(labels or {})},
-                "annotations": dict(annotations or {}),
+                "labels": {
+                    names.LABEL_HOSTNAME: name,
+                    **({names.LABEL_ZONE: zone} if zone else {}),
+                    **given.get("labels", {}),
+                },
+                "annotations": dict(given.get("annotations", {})),
             },
             "spec": {
-                "unschedulable": unschedulable,
-                "taints": [_taint(each) for each in taints],
+                "unschedulable": given.get("unschedulable", False),
+                "taints": [_taint(each) for each in given.get("taints", ())],
             },
             "status": {
                 "allocatable": _amounts(offered),
                 "conditions": [
                     {"type": kind, "status": status}
-                    for kind, status in (conditions or {"Ready": "True"}).items()
+                    for kind, status in given.get("conditions", {"Ready": "True"}).items()
                 ],
+                "images": [
+                    {"names": [image], "sizeBytes": size}
+                    for image, size in given.get("images", {}).items()
+                ],
+                "declaredFeatures": list(given.get("features", ())),
             },
         },
         Node,
     )
 
 
-def make_pod(
-    name: str,
-    *,
-    cpu: Amount | None = None,
-    memory: Amount | None = None,
-    resources: Mapping[str, Amount] | None = None,
-    namespace: str = "default",
-    labels: Mapping[str, str] | None = None,
-    annotations: Mapping[str, str] | None = None,
-    priority: int = 0,
-    node: str = "",
-    spec: Mapping[str, Any] | None = None,
-) -> Pod:
-    """Make a pod of one container; `spec` has what else its spec is to say, as in a manifest."""
-    wanted = {"cpu": cpu, "memory": memory, **(resources or {})}
-    requests = _amounts({key: each for key, each in wanted.items() if each is not None})
-    container = {"name": "main", "image": "app:1", "resources": {"requests": requests}}
+def make_pod(name: str, **given: Unpack[PodProperties]) -> Pod:
+    """Make a pod of one container."""
+    namespace = given.get("namespace", "default")
+    requests: dict[str, Amount] = dict(given.get("resources", {}))
+    if "cpu" in given:
+        requests["cpu"] = given["cpu"]
+    if "memory" in given:
+        requests["memory"] = given["memory"]
+    container = {
+        "name": "main",
+        "image": given.get("image", "app:1"),
+        "ports": [{"hostPort": each} for each in given.get("host_ports", ())],
+        "resources": {"requests": _amounts(requests)},
+    }
     return msgspec.convert(
         {
             "metadata": {
                 "name": name,
                 "namespace": namespace,
                 "uid": f"{namespace}/{name}",
-                "labels": dict(labels or {}),
-                "annotations": dict(annotations or {}),
+                "labels": dict(given.get("labels", {})),
+                "annotations": dict(given.get("annotations", {})),
             },
             "spec": {
                 "schedulerName": names.DEFAULT_SCHEDULER,
                 "containers": [container],
-                "priority": priority,
-                "nodeName": node,
-                **(spec or {}),
+                "priority": given.get("priority", 0),
+                "nodeName": given.get("node", ""),
+                "nodeSelector": dict(given.get("node_selector", {})),
+                "tolerations": [_toleration(each) for each in given.get("tolerations", ())],
+                "volumes": [
+                    {"name": each, "persistentVolumeClaim": {"claimName": each}}
+                    for each in given.get("claims", ())
+                ],
+                **given.get("spec", {}),
             },
         },
         Pod,
+    )
+
+
+def make_claim(
+    name: str,
+    *,
+    storage: Amount = "1Gi",
+    storage_class: str = "",
+    volume: str = "",
+    access_modes: Iterable[str] = ("ReadWriteOnce",),
+    namespace: str = "default",
+) -> PersistentVolumeClaim:
+    """Make a claim; with a `volume` it is bound to that."""
+    bound = {"pv.kubernetes.io/bind-completed": "yes"} if volume else {}
+    return msgspec.convert(
+        {
+            "metadata": {
+                "name": name,
+                "namespace": namespace,
+                "uid": f"{namespace}/{name}",
+                "annotations": bound,
+            },
+            "spec": {
+                "accessModes": list(access_modes),
+                "resources": {"requests": {"storage": str(storage)}},
+                "storageClassName": storage_class,
+                "volumeName": volume,
+            },
+            "status": {"phase": "Bound" if volume else "Pending"},
+        },
+        PersistentVolumeClaim,
+    )
+
+
+def make_volume(
+    name: str,
+    *,
+    storage: Amount = "1Gi",
+    storage_class: str = "",
+    nodes: Iterable[str] = (),
+    zone: str = "",
+    driver: str = "csi.example.com",
+    access_modes: Iterable[str] = ("ReadWriteOnce",),
+) -> PersistentVolume:
+    """Make a volume of a CSI driver that the named `nodes` can reach, or those of a `zone`."""
+    reachable = [(names.LABEL_HOSTNAME, [*nodes]), (names.LABEL_ZONE, [zone] if zone else [])]
+    wanted = [
+        {"key": key, "operator": "In", "values": values} for key, values in reachable if values
+    ]
+    affinity = {"required": {"nodeSelectorTerms": [{"matchExpressions": wanted}]}}
+    return msgspec.convert(
+        {
+            "metadata": {"name": name, "uid": name},
+            "spec": {
+                "capacity": {"storage": str(storage)},
+                "accessModes": list(access_modes),
+                "storageClassName": storage_class,
+                "csi": {"driver": driver, "volumeHandle": name},
+                **({"nodeAffinity": affinity} if wanted else {}),
+            },
+            "status": {"phase": "Available"},
+        },
+        PersistentVolume,
+    )
+
+
+def make_storage_class(
+    name: str,
+    *,
+    provisioner: str = "kubernetes.io/no-provisioner",
+    binding_mode: str = WAIT_FOR_FIRST_CONSUMER,
+) -> StorageClass:
+    """Make a class, whose volumes are bound once a pod wants them unless said otherwise."""
+    return StorageClass(
+        metadata=ObjectMeta(name=name), provisioner=provisioner, volume_binding_mode=binding_mode
     )
 
 
@@ -206,3 +339,10 @@ def _taint(text: str) -> dict[str, str]:
         raise UsageError(f"taint {text!r}: expected key=value:Effect or key:Effect")
     key, _, value = rest.partition("=")
     return {"key": key, "value": value, "effect": effect}
+
+
+def _toleration(text: str) -> dict[str, str]:
+    rest, colon, effect = text.rpartition(":")
+    key, equals, value = (rest if colon else text).partition("=")
+    operator = "Equal" if equals else "Exists"
+    return {"key": key, "operator": operator, "value": value, "effect": effect if colon else ""}

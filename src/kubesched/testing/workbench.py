@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, Unpack, overload
 
 from kubesched.api import names
 from kubesched.api.core import Node, Pod
 from kubesched.clock import Clock, RealClock
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.object_store import HasMeta
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config import loading
 from kubesched.config.defaults import complete_profile
@@ -30,13 +31,20 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.runtime import Framework
+from kubesched.kinds import stores
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugin_loading import guarded, open_registry
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.dry_run import DryRun
 from kubesched.snapshot import files
 from kubesched.snapshot.filling import fill
-from kubesched.testing.objects import Amount, make_node, make_pod, read_manifests
+from kubesched.testing.objects import (
+    NodeProperties,
+    PodProperties,
+    make_node,
+    make_pod,
+    read_manifests,
+)
 from kubesched.testing.placement import Placement, Placements, ScoreColumn
 
 
@@ -88,19 +96,14 @@ class Workbench:
 
     # --- nodes and pods ---------------------------------------------------------------------
 
-    def node(self, name: str, **properties: Any) -> Node:  # noqa: ANN401 (see make_node)
-        """Add a node; what it may have is in `kubesched.testing.objects.make_node`."""
+    def node(self, name: str, **properties: Unpack[NodeProperties]) -> Node:
+        """Add a node."""
         made = make_node(name, **properties)
         self.cluster.put_node(made)
         return made
 
     def nodes(
-        self,
-        count: int,
-        *,
-        zones: int = 0,
-        prefix: str = "n",
-        **properties: Any,  # noqa: ANN401
+        self, count: int, *, zones: int = 0, prefix: str = "n", **properties: Unpack[NodeProperties]
     ) -> list[str]:
         """Add nodes ``n1``, ``n2``… by turns in ``zone-1``, ``zone-2``…; return their names."""
         made = []
@@ -110,22 +113,21 @@ class Workbench:
             made.append(self.node(f"{prefix}{number}", **properties).metadata.name)
         return made
 
-    def pod(
-        self,
-        name: str = "",
-        *,
-        cpu: Amount | None = None,
-        memory: Amount | None = None,
-        node: str = "",
-        **properties: Any,  # noqa: ANN401 (see make_pod)
-    ) -> PodUnderTest:
+    def pod(self, name: str = "", **properties: Unpack[PodProperties]) -> PodUnderTest:
         """Make a pod that wants a node, or put one on its `node`."""
-        made = make_pod(name or self._next_name(), cpu=cpu, memory=memory, node=node, **properties)
-        return self._taken(made)
+        return self._taken(make_pod(name or self._next_name(), **properties))
 
-    def pods(self, count: int, **properties: Any) -> list[PodUnderTest]:  # noqa: ANN401
+    def pods(self, count: int, **properties: Unpack[PodProperties]) -> list[PodUnderTest]:
         """Make several pods that differ in their names only."""
         return [self.pod(**properties) for _ in range(count)]
+
+    def put(self, *objects: HasMeta) -> None:
+        """Add objects other than nodes and pods: claims, volumes, classes, namespaces…"""
+        by_type = {kind.type: store for kind, store in stores(self.cluster)}
+        for each in objects:
+            if type(each) not in by_type:
+                raise UsageError(f"a {type(each).__name__} cannot be put into the cluster")
+            by_type[type(each)].put(each)
 
     def from_manifests(self, source: str | Path) -> list[PodUnderTest]:
         """Add the nodes and pods of a YAML file, folder or text; return pods that want a node."""

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.resources import CPU, MEMORY
 from kubesched.errors import InvariantError
-from tests.support.drawn_clusters import EVENTS, FIRST_NODES, NODE_NAMES, Event
 from tests.support.objects import GI, MI, node, pod
+from tests.support.random_cluster import EVENTS, FIRST_NODES, NODE_NAMES, Event
 from tests.support.scheduling import cluster_of
 from tests.support.storage_objects import using
 

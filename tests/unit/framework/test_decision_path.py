@@ -30,7 +30,7 @@ from kubesched.framework.status import error, unschedulable
 from kubesched.framework.verdict import Verdict, reject
 from kubesched.plugins.taint_toleration import TaintToleration
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
-from tests.support.evaluating import decide_fully
+from kubesched.testing.full_evaluation import decide_fully
 from tests.support.objects import (
     must,
     node,

@@ -1,21 +1,18 @@
 """What holds for every in-tree plugin.
 
-Row-local plugins promise that a row's answer depends on that row alone; plugins with a proven
-range promise that nobody need look whether their scores are within 0 and 100. Both promises are
-tried on random clusters.
+Each keeps the promises that `kubesched.testing.check_plugin` tries on random clusters. Scores with
+a proven range are within 0 and 100 for any strategy, and for amounts near the limit of 64 bits.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api.core import Node, Pod
-from kubesched.cluster.node_rows import NodeRows
 from kubesched.config.args import (
     MOST_ALLOCATED,
     REQUESTED_TO_CAPACITY_RATIO,
@@ -26,17 +23,13 @@ from kubesched.config.args import (
 )
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.plugin import Plugin, RowFilter, RowScore, extension_points
-from kubesched.framework.runtime import Framework
+from kubesched.framework.plugin import Plugin, extension_points
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.testing import plugin_checks
 from tests.support.evaluating import feasible_rows, total_scores
 from tests.support.objects import node, pod
 from tests.support.random_cluster import ASKING, EVENTS, FIRST_NODES, Event, grown_from
 from tests.support.scheduling import cluster_of, framework_of
-
-ROW_FILTERS = sorted(name for name, each in IN_TREE.items() if issubclass(each, RowFilter))
-ROW_SCORES = sorted(name for name, each in IN_TREE.items() if issubclass(each, RowScore))
-
 
 # --- formalities ------------------------------------------------------------------------------
 
@@ -49,70 +42,18 @@ def test_a_plugin_is_known_by_its_class_name_and_implements_something(name: str)
     assert plugin.__doc__
 
 
-def test_there_are_row_local_plugins_to_try() -> None:
-    assert set(ROW_FILTERS) >= {"NodeName", "NodePorts", "NodeAffinity", "NodeResourcesFit"}
-    assert set(ROW_SCORES) >= {"ImageLocality", "TaintToleration", "NodeResourcesFit"}
+# --- promises ---------------------------------------------------------------------------------
+
+CHECKS = [
+    pytest.param(check, id=f"{plugin.name}-{name}")
+    for plugin in IN_TREE.values()
+    for name, check in plugin_checks(plugin)
+]
 
 
-# --- row-local --------------------------------------------------------------------------------
-
-
-def _row_local(framework: Framework) -> tuple[list[RowFilter], list[RowScore]]:
-    instances = framework.plugins.instances.values()
-    filters = [each for each in instances if isinstance(each, RowFilter)]
-    scores = [each for each in instances if isinstance(each, RowScore)]
-    assert [sorted(each.name for each in some) for some in (filters, scores)] == [
-        ROW_FILTERS,
-        ROW_SCORES,
-    ], "the default profile has all of them"
-    return filters, scores
-
-
-@given(nodes=FIRST_NODES, events=st.lists(EVENTS, max_size=10), data=st.data())
-@settings(max_examples=60)
-def test_rows_one_by_one_answer_as_all_rows_at_once(
-    nodes: list[Node], events: list[Event], data: st.DataObject
-) -> None:
-    cluster = grown_from(nodes, events)
-    filters, scores = _row_local(framework_of(cluster))
-    table = cluster.table
-    rows = st.lists(st.sampled_from(range(table.size)), unique=True)
-    subsets = [*([row] for row in range(table.size)), data.draw(rows, label="rows")]
-    askers = data.draw(st.lists(st.sampled_from(ASKING), min_size=1, max_size=4), label="pods")
-    for shape in (cluster.compiler.pending(asking).shape for asking in askers):
-        for each in filters:
-            together = each.filter(shape, NodeRows.all_of(table))
-            for some in subsets:
-                alone = each.filter(shape, NodeRows(table, np.array(some, dtype=np.intp)))
-                assert [alone.status_of(element) for element in range(len(some))] == [
-                    together.status_of(row) for row in some
-                ], each.name
-            in_numbers = each.row_filter(shape, table)
-            if in_numbers is not None:
-                assert [in_numbers(row) for row in range(table.size)] == [
-                    together.status_of(row) for row in range(table.size)
-                ], each.name
-        for one in scores:
-            all_scores = one.score(shape, NodeRows.all_of(table))
-            for some in subsets:
-                few_scores = one.score(shape, NodeRows(table, np.array(some, dtype=np.intp)))
-                assert few_scores.tolist() == all_scores[some].tolist(), one.name
-
-
-@given(nodes=FIRST_NODES, asking=st.sampled_from(ASKING))
-@settings(max_examples=20)
-def test_nobody_writes_into_the_table(nodes: list[Node], asking: Pod) -> None:
-    cluster = grown_from(nodes, [])
-    filters, scores = _row_local(framework_of(cluster))
-    table, shape = cluster.table, cluster.compiler.pending(asking).shape
-    for each in filters:
-        each.filter(shape, NodeRows.all_of(table))
-    for one in scores:
-        before = one.score(shape, NodeRows.all_of(table))
-        before += 1000  # whoever gets scores may keep and change them
-        again = one.score(shape, NodeRows.all_of(table))
-        assert (again + 1000).tolist() == before.tolist(), one.name
-    cluster.validate()
+@pytest.mark.parametrize("check", CHECKS)
+def test_a_plugin_keeps_its_promises(check: Callable[[], None]) -> None:
+    check()
 
 
 # --- scores within range ----------------------------------------------------------------------

@@ -8,7 +8,13 @@ import pytest
 
 from kubesched.errors import ConfigError, UsageError
 from kubesched.framework.node_by_node import CachedNodeScore, NodeView, ShapeView
-from kubesched.testing import Workbench
+from kubesched.testing import (
+    Workbench,
+    make_claim,
+    make_node,
+    make_storage_class,
+    make_volume,
+)
 
 MANIFESTS = """
 apiVersion: v1
@@ -269,3 +275,53 @@ def test_pods_that_do_not_land_do_not_spread(cluster: Workbench) -> None:
     said = failure(cluster.schedule(cluster.pods(3, cpu=1)).spreads_over_zones)
 
     assert said[:2] == ["1 of 3 pods stay pending, the first is:", "default/pod-3 is pending"]
+
+
+# --- what nodes and pods may have -----------------------------------------------------------------
+
+
+def test_a_node_that_has_the_image_wins(cluster: Workbench) -> None:
+    cluster.node("without")
+    cluster.node("with", images={"web:1": 900 << 20})
+
+    cluster.pod(image="web:1").lands_on("with")
+
+
+def test_a_toleration_is_written_as_the_taint_is(cluster: Workbench) -> None:
+    cluster.node("tainted", taints=["team=red:NoSchedule"])
+
+    cluster.pod(tolerations=["team=red:NoSchedule"]).lands_on("tainted")
+    cluster.pod(tolerations=["team"]).lands_on("tainted")
+    cluster.pod(tolerations=["team=blue"]).stays_pending_because("untolerated taint")
+    cluster.pod(tolerations=["team:NoExecute"]).stays_pending_because("untolerated taint")
+
+
+def test_host_ports_are_taken_once_a_node(cluster: Workbench) -> None:
+    cluster.nodes(2)
+    cluster.pod(host_ports=[80], node="n1")
+
+    cluster.pod(host_ports=[80]).lands_on("n2")
+    cluster.pod(host_ports=[80]).stays_pending_because("free ports")
+
+
+def test_a_pod_goes_where_its_volume_is(cluster: Workbench) -> None:
+    cluster.nodes(4, zones=2)
+    cluster.put(
+        make_storage_class("local"),
+        make_volume("disk", storage_class="local", zone="zone-2"),
+        make_claim("data", storage_class="local"),
+    )
+
+    cluster.pod(claims=["data"]).lands_on("n2", "n4")
+
+
+def test_a_bound_claim_is_taken_as_bound(cluster: Workbench) -> None:
+    cluster.nodes(3)
+    cluster.put(make_volume("disk", nodes=["n3"]), make_claim("data", volume="disk"))
+
+    cluster.pod(claims=["data"]).lands_on("n3")
+
+
+def test_nodes_and_pods_are_not_put_as_other_objects(cluster: Workbench) -> None:
+    with pytest.raises(UsageError, match="a Node cannot be put into the cluster"):
+        cluster.put(make_node("n1"))

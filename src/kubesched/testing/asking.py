@@ -1,0 +1,138 @@
+"""What one plugin says about a pod and some rows, past all caches.
+
+    PreFilter ──> Filter ──> why each node is rejected  ─┐
+    PreScore ──> Score ──> Normalize ──> scores         ─┴──> Said
+
+Row-local plugins are asked about the pod's signature, cluster-wide ones about the pod: this is the
+one place that knows which form a plugin has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TypeVar
+
+import numpy as np
+from msgspec import Struct
+
+from kubesched.cluster.arrays import IndexArray, Int64Array
+from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_volumes import NO_VOLUMES
+from kubesched.cluster.shape import Shape
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.plugin import (
+    Filter,
+    Normalize,
+    Plugin,
+    PreFilter,
+    PreFilterResult,
+    PreScore,
+    RowFilter,
+    RowScore,
+    Score,
+    ShapePreFilter,
+    ShapePreScore,
+)
+from kubesched.framework.status import Code, Status
+
+T = TypeVar("T")
+
+
+class Said(Struct, frozen=True, kw_only=True):
+    """All that a plugin says about a pod and some nodes; nodes are called by their names."""
+
+    pre_filter: PreFilterResult | None = None
+    #: why a node cannot take the pod, None if it can; empty if the plugin does not filter
+    rejections: Mapping[str, Status | None] = {}
+    pre_score: Status | None = None
+    #: before they are normalized; empty if the plugin does not score
+    scores: Mapping[str, int] = {}
+    normalized: Mapping[str, int] = {}
+
+
+def rows_in_use(table: NodeTable) -> IndexArray:
+    """Return the rows that have a node, in the order of the table."""
+    return np.flatnonzero(table.valid[: table.size])
+
+
+class Asker:
+    """Asks one plugin about pods."""
+
+    def __init__(self, plugin: Plugin, table: NodeTable) -> None:
+        self._plugin = plugin
+        self._table = table
+
+    def ask(self, pod: PodInfo, nodes: NodeRows | None = None) -> Said:
+        """Return what the plugin says, of all nodes unless the caller names rows."""
+        nodes = NodeRows(self._table, rows_in_use(self._table)) if nodes is None else nodes
+        state = CycleState()
+        pre_filter, rejections = self._filter(state, pod, nodes)
+        pre_score, scores = self._score(state, pod, nodes)
+        normalized = scores
+        if scores is not None and isinstance(self._plugin, Normalize):
+            normalized = self._plugin.normalize(state, scores.copy())
+        return Said(
+            pre_filter=pre_filter,
+            rejections=self._named(nodes, rejections),
+            pre_score=pre_score,
+            scores=self._named(nodes, None if scores is None else scores.tolist()),
+            normalized=self._named(nodes, None if normalized is None else normalized.tolist()),
+        )
+
+    def raw_scores(self, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
+        """Return the very array of scores that the plugin answers with; None if it has none."""
+        return self._score(CycleState(), pod, nodes)[1]
+
+    def is_asked_about(self, pod: PodInfo) -> bool:
+        """Tell whether the runtime asks the plugin about a pod at all."""
+        return not (self._plugin.only_with_volumes and pod.volumes is NO_VOLUMES)
+
+    def shape_of(self, pod: PodInfo) -> Shape:
+        """Return what a row-local plugin is shown of a pod."""
+        return pod.shape.row_shape
+
+    def _named(self, nodes: NodeRows, values: list[T] | None) -> dict[str, T]:
+        if values is None:
+            return {}
+        names = map(self._table.name_at, nodes.row_numbers().tolist())
+        return dict(zip(names, values, strict=True))
+
+    def _filter(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows
+    ) -> tuple[PreFilterResult | None, list[Status | None] | None]:
+        plugin, result = self._plugin, None
+        if not self.is_asked_about(pod):
+            return None, None
+        if isinstance(plugin, ShapePreFilter):
+            result = plugin.pre_filter(self.shape_of(pod))
+        elif isinstance(plugin, PreFilter):
+            result = plugin.pre_filter(state, pod, NodeRows.all_of(self._table))
+        if result is not None and not result.status.ok:
+            return result, None
+        if isinstance(plugin, RowFilter):
+            verdict = plugin.filter(self.shape_of(pod), nodes)
+        elif isinstance(plugin, Filter):
+            verdict = plugin.filter(state, pod, nodes)
+        else:
+            return result, None
+        return result, [verdict.status_of(element) for element in range(len(nodes))]
+
+    def _score(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows
+    ) -> tuple[Status | None, Int64Array | None]:
+        plugin, status = self._plugin, None
+        if not self.is_asked_about(pod):
+            return None, None
+        if isinstance(plugin, ShapePreScore):
+            status = plugin.pre_score(self.shape_of(pod))
+        elif isinstance(plugin, PreScore):
+            status = plugin.pre_score(state, pod, nodes)
+        if status is not None and status.code is not Code.SUCCESS:
+            return status, None
+        if isinstance(plugin, RowScore):
+            return status, plugin.score(self.shape_of(pod), nodes)
+        if isinstance(plugin, Score):
+            return status, plugin.score(state, pod, nodes)
+        return status, None

@@ -1,0 +1,408 @@
+"""The promises that a plugin makes by what it derives from, one check each.
+
+A check is given a trial, which is the plugin on a random cluster, and fails it where the promise is
+broken. The first line of its docstring is the promise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+import numpy as np
+
+from kubesched.api.core import Node, Pod
+from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.node_rows import NodeRows, SupposedRows
+from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_volumes import NO_VOLUMES
+from kubesched.cluster.resources import Requests
+from kubesched.cluster.shape import Shape, spec_for_nodes
+from kubesched.errors import InvariantError
+from kubesched.framework.attempt_error import AttemptError
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    Filter,
+    Normalize,
+    Plugin,
+    PreFilter,
+    RowFilter,
+    RowScore,
+    Score,
+    ShapePreFilter,
+)
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Code
+from kubesched.scheduler.cycle import SchedulingCycle
+from kubesched.testing.asking import Asker, rows_in_use
+from kubesched.testing.full_evaluation import decide_fully
+from kubesched.testing.objects import make_pod
+from kubesched.testing.trial import DECIDING, Promises, Trial
+
+PROMISES: Final = Promises()
+#: How many things happen in a trial that looks at what happens.
+_STEPS: Final = 12
+
+
+# --- one question -----------------------------------------------------------------------------
+
+
+@PROMISES.by(*DECIDING)
+def check_deterministic(trial: Trial) -> None:
+    """The same question gets the same answer."""
+    for pod in trial.pods():
+        first, second = trial.asker.ask(pod), trial.asker.ask(pod)
+        for field in ("rejections", "scores", "normalized"):
+            what = f"{field}, asked a second time"
+            trial.compare(getattr(second, field), getattr(first, field), what, pod=pod)
+        if first != second:
+            trial.fail("PreFilter or PreScore, asked a second time, says another thing", pod=pod)
+
+
+@PROMISES.by(RowFilter, RowScore, Filter)
+def check_row_by_row(trial: Trial) -> None:
+    """What is said of a node does not depend on which other nodes are asked about."""
+    asker, table = trial.asker, trial.table
+    rows = rows_in_use(table).tolist()
+    some = trial.rng.sample(rows, len(rows) // 2)
+    for pod in trial.pods():
+        together = asker.ask(pod)
+        for chosen in ([each] for each in rows), [some], [rows[::-1]]:
+            for subset in chosen:
+                said = asker.ask(pod, NodeRows(table, np.array(subset, dtype=np.intp)))
+                names = [table.name_at(row) for row in subset]
+                what = f"of {len(names)} nodes instead of all"
+                if together.rejections:
+                    expected = {name: together.rejections[name] for name in names}
+                    trial.compare(said.rejections, expected, what, pod=pod)
+                if together.scores and isinstance(trial.plugin, RowScore):
+                    scores = {name: together.scores[name] for name in names}
+                    trial.compare(said.scores, scores, what, pod=pod)
+
+
+@PROMISES.by(RowFilter, RowScore, where=lambda cls: not getattr(cls, "reads_pods", True))
+def check_reads_pods(trial: Trial) -> None:
+    """With reads_pods = False, answers do not depend on the pods of the node."""
+    plugin, cluster = trial.plugin, trial.cluster
+    for pod in trial.pods():
+        shape = pod.shape.row_shape
+        before, epoch = trial.asker.ask(pod), _epoch(plugin, shape, trial)
+        guest = cluster.compiler.pending(trial.world.random_pod("guest"))
+        node = trial.rng.choice([*trial.world.nodes])
+        cluster.assume(guest, node)
+        after, is_same = trial.asker.ask(pod), epoch == _epoch(plugin, shape, trial)
+        cluster.forget(guest.uid)
+        what = "reads_pods is False, yet with one more pod on the node"
+        trial.compare(after.rejections, before.rejections, what, pod=pod)
+        if is_same:
+            trial.compare(after.scores, before.scores, what, pod=pod)
+
+
+@PROMISES.by(
+    RowFilter,
+    RowScore,
+    where=lambda cls: (
+        not (getattr(cls, "reads_pods", True) or getattr(cls, "reads_requests", True))
+    ),
+)
+def check_reads_requests(trial: Trial) -> None:
+    """With reads_requests = False, answers do not depend on what the pod requests."""
+    for pod in trial.pods():
+        expected = trial.asker.ask(pod)
+        asker = _AskerWithoutRequests(trial.plugin, trial.table)
+        said, what = asker.ask(pod), "reads_requests is False, yet for a pod without requests"
+        trial.compare(said.rejections, expected.rejections, what, pod=pod)
+        trial.compare(said.scores, expected.scores, what, pod=pod)
+
+
+@PROMISES.by(RowFilter, where=lambda cls: getattr(cls, "reads_pods", False))
+def check_supposed_pods(trial: Trial) -> None:
+    """Of the pods on a node, a RowFilter looks at nothing but the sums that it is given."""
+    cluster, table = trial.cluster, trial.table
+    rows = rows_in_use(table)
+    guest = cluster.compiler.pending(make_pod("guest", cpu=1, memory="1Gi"))
+    guest.requests.resolve(table.resources)
+    for pod in trial.pods():
+        requested = table.requested[:, rows].copy()
+        for number, amount in guest.requests.pairs:
+            requested[number] += amount
+        supposed = SupposedRows(
+            table, rows, requested=requested, pod_count=table.pod_count[rows] + 1
+        )
+        said = trial.asker.ask(pod, supposed)
+        for node in map(table.name_at, rows.tolist()):
+            cluster.assume(guest, node)
+            expected = trial.asker.ask(pod)
+            cluster.forget(guest.uid)
+            if expected.rejections and said.rejections[node] != expected.rejections[node]:
+                what = "with the sums of one more pod, instead of that pod"
+                trial.compare(
+                    {node: said.rejections[node]}, {node: expected.rejections[node]}, what, pod=pod
+                )
+
+
+@PROMISES.by(PreFilter, ShapePreFilter, where=lambda cls: cls.only_with_volumes)
+def check_only_with_volumes(trial: Trial) -> None:
+    """With only_with_volumes, PreFilter says Skip to every pod without volumes."""
+    plugin = trial.plugin
+    for pod in trial.pods(10):
+        if pod.volumes is not NO_VOLUMES:
+            continue
+        if isinstance(plugin, ShapePreFilter):
+            result = plugin.pre_filter(pod.shape.row_shape)
+        elif isinstance(plugin, PreFilter):
+            result = plugin.pre_filter(CycleState(), pod, NodeRows.all_of(trial.table))
+        if result.status.code is not Code.SKIP:
+            trial.fail(f"said {result.status.code.label}, expected Skip", pod=pod)
+
+
+# --- other forms of the same answer ------------------------------------------------------------
+
+
+@PROMISES.by(RowFilter)
+def check_row_filter(trial: Trial) -> None:
+    """The function that `row_filter` returns says of one row what `filter` says."""
+    plugin, table = trial.plugin_as(RowFilter), trial.table
+    for pod in trial.pods():
+        expected = trial.asker.ask(pod).rejections
+        reject = plugin.row_filter(pod.shape.row_shape, table) if expected else None
+        if reject is not None:
+            said = {table.name_at(row): reject(row) for row in rows_in_use(table).tolist()}
+            trial.compare(said, expected, "row_filter instead of filter", pod=pod)
+
+
+@PROMISES.by(RowScore)
+def check_row_scorer(trial: Trial) -> None:
+    """The function that `row_scorer` returns scores one row as `score` does, or says None."""
+    plugin, table = trial.plugin_as(RowScore), trial.table
+    for pod in trial.pods():
+        expected = trial.asker.ask(pod).scores
+        score = plugin.row_scorer(pod.shape.row_shape, table) if expected else None
+        if score is not None:
+            said = {table.name_at(row): score(row) for row in rows_in_use(table).tolist()}
+            wanted = {name: expected[name] for name, each in said.items() if each is not None}
+            some = {name: said[name] for name in wanted}
+            trial.compare(some, wanted, "row_scorer instead of score", pod=pod)
+
+
+@PROMISES.by(Score, where=lambda cls: getattr(cls, "weighted", None) is not Score.weighted)
+def check_weighted(trial: Trial) -> None:
+    """What `weighted` adds is the normalized score times the weight."""
+    plugin, weight = trial.plugin_as(Score), 3
+    if type(plugin).weighted is Score.weighted:
+        return  # inherited for another `score`, so the runtime does not use it
+    for pod, state, nodes, expected in _scored(trial):
+        added = plugin.weighted(state, pod, nodes, weight)
+        found = [0] * len(nodes) if added is None else added.tolist()
+        names = [*map(trial.table.name_at, nodes.row_numbers().tolist())]
+        said = dict(zip(names, found, strict=True))
+        wanted = dict(zip(names, (expected * weight).tolist(), strict=True))
+        trial.compare(said, wanted, f"weighted by {weight} instead of score", pod=pod)
+
+
+@PROMISES.by(Normalize, where=lambda cls: getattr(cls.normalize, "by_extremes", False))  # type: ignore[attr-defined]
+def check_by_extremes(trial: Trial) -> None:
+    """With @by_extremes, what becomes of a score depends on it, the highest and the lowest."""
+    plugin = trial.plugin_as(Normalize)
+    for pod in trial.pods():
+        raw = np.array([*trial.asker.ask(pod).scores.values()], dtype=np.int64)
+        if not len(raw):
+            continue
+        among = _normalized(plugin, raw)
+        lowest, highest = int(raw.min()), int(raw.max())
+        for score, expected in zip(raw.tolist(), among.tolist(), strict=True):
+            # One of each, and crowds at either end: what is in between must not matter.
+            for low, high in ((1, 1), (50, 1), (1, 50)):
+                others = [score, *[lowest] * low, *[highest] * high]
+                said = int(_normalized(plugin, np.array(others, dtype=np.int64))[0])
+                if said != expected:
+                    trial.fail(
+                        f"normalize makes {expected} of {score} among {sorted(raw.tolist())}, and "
+                        f"{said} among {low} times {lowest} and {high} times {highest}",
+                        pod=pod,
+                    )
+
+
+# --- answers that can be used -------------------------------------------------------------------
+
+
+@PROMISES.by(RowScore, Score)
+def check_score_range(trial: Trial) -> None:
+    """Scores to be weighted are within 0 and 100; with proven_range on nodes of any kind."""
+    proven = getattr(trial.plugin, "proven_range", False)
+    for pod, _, nodes, scores in _scored(trial, all_nodes=proven):
+        rows = nodes.row_numbers().tolist()
+        for row, score in zip(rows, scores.tolist(), strict=True):
+            if not 0 <= score <= MAX_NODE_SCORE:
+                name = trial.table.name_at(row)
+                trial.fail(f"scored {score}, expected 0 to 100", pod=pod, node=name)
+
+
+@PROMISES.by(*DECIDING)
+def check_statuses(trial: Trial) -> None:
+    """Filter rejects or reports an error; PreFilter and PreScore answer what their point allows."""
+    rejecting = {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING, Code.ERROR}
+    for pod in trial.pods(10):
+        said = trial.asker.ask(pod)
+        for node, status in said.rejections.items():
+            if status is not None and status.code not in rejecting:
+                what = f"Filter said {status.code.label}, expected a rejection or an error"
+                trial.fail(what, pod=pod, node=node)
+        result = said.pre_filter
+        if result is not None:
+            if result.status.code not in {*rejecting, Code.SUCCESS, Code.SKIP}:
+                trial.fail(f"PreFilter said {result.status.code.label}", pod=pod)
+            named: object = result.node_names
+            if not isinstance(named, frozenset | None):
+                kind = type(named).__name__
+                trial.fail(f"PreFilter named nodes as {kind}, expected a frozenset", pod=pod)
+        allowed = {None, Code.SUCCESS, Code.SKIP, Code.ERROR}
+        if said.pre_score is not None and said.pre_score.code not in allowed:
+            what = f"PreScore said {said.pre_score.code.label}"
+            trial.fail(f"{what}, expected Success, Skip or Error", pod=pod)
+
+
+@PROMISES.by(RowScore, Score)
+def check_fresh_arrays(trial: Trial) -> None:
+    """An array of scores is the caller's: neither the table's memory nor that of another answer."""
+    nodes = NodeRows.all_of(trial.table)
+    for pod in trial.pods():
+        first, second = (trial.asker.raw_scores(pod, nodes) for _ in range(2))
+        if first is not None and second is not None and np.shares_memory(first, second):
+            trial.fail("two answers share their memory: return an array of their own", pod=pod)
+
+
+@PROMISES.by(*DECIDING)
+def check_inputs_unchanged(trial: Trial) -> None:
+    """A plugin changes neither pods, nodes nor the columns of the node table."""
+    encode = msgspec.json.Encoder(order="sorted").encode
+    for pod in trial.pods():
+        objects: list[Node | Pod] = [
+            pod.pod,
+            *trial.world.nodes.values(),
+            *trial.world.placed.values(),
+        ]
+        before = [encode(each) for each in objects]
+        trial.asker.ask(pod)
+        for each, text in zip(objects, before, strict=True):
+            if encode(each) != text:
+                kind = type(each).__name__
+                trial.fail(f"it changes the {kind} {each.metadata.name}", pod=pod)
+        try:
+            trial.cluster.validate()
+        except InvariantError as broken:
+            trial.fail(f"it writes to the node table: {broken}", pod=pod, cause=broken)
+
+
+# --- a life of events ----------------------------------------------------------------------------
+
+
+@PROMISES.by(*DECIDING)
+def check_incremental(trial: Trial) -> None:
+    """After any events, cached answers are those of a new scheduler on the same objects."""
+    asking = trial.world.pods_to_ask_about(3)
+    for _ in trial.steps(_STEPS):
+        rebuilt = trial.world.rebuilt()
+        for lived, alone in ((trial.alone, True), (trial.together, False)):
+            fresh = trial.subject.framework(rebuilt, alone=alone)
+            beside = "alone" if alone else "with the default plugins"
+            for each in asking:
+                pod = trial.cluster.compiler.pending(each)
+                said = _outcome(lived, trial.table, pod)
+                expected = _outcome(fresh, rebuilt.table, rebuilt.compiler.pending(each))
+                what = f"{beside}, having lived through all events"
+                trial.compare(said, expected, what, pod=pod)
+
+
+@PROMISES.by(*DECIDING)
+def check_decisions(trial: Trial) -> None:
+    """The node that is chosen is the one that the full evaluation chooses."""
+    asking = trial.world.pods_to_ask_about(3)
+    for turn, _ in enumerate(trial.steps(_STEPS)):
+        for each in asking:
+            pod = trial.cluster.compiler.pending(each)
+            cycle = SchedulingCycle(trial.cluster, seed=turn)
+            decision = cycle.schedule(trial.together, pod)
+            said = (decision.node_name, decision.feasible_nodes)
+            try:
+                expected = decide_fully(trial.together, trial.cluster, pod, seed=turn)
+            except AttemptError:
+                expected = ("", 0)
+            if said != expected:
+                trial.fail(f"chose {_choice(*said)}, expected {_choice(*expected)}", pod=pod)
+
+
+# --- asking -----------------------------------------------------------------------------------
+
+
+class _AskerWithoutRequests(Asker):
+    """Shows the plugin what pods of all sizes have in common, as the runtime does."""
+
+    def shape_of(self, pod: PodInfo) -> Shape:
+        shape = pod.shape.row_shape
+        return Shape(
+            spec_for_nodes(shape.spec),
+            node_name=shape.node_name,
+            requests=Requests({}, (0, 0)),
+            scoring_requests={},
+        )
+
+
+def _epoch(plugin: Plugin, shape: Shape, trial: Trial) -> object:
+    return plugin.epoch(shape, trial.table) if isinstance(plugin, RowScore) else None
+
+
+def _choice(node: str, feasible: int) -> str:
+    return f"{node or 'no node'} of {feasible} that can take the pod"
+
+
+def _normalized(plugin: Normalize, raw: Int64Array) -> Int64Array:
+    normalized = plugin.normalize(CycleState(), raw.copy())
+    return np.zeros(len(raw), dtype=np.int64) if normalized is None else normalized
+
+
+def _scored(
+    trial: Trial, *, all_nodes: bool = False
+) -> Iterator[tuple[PodInfo, CycleState, NodeRows, Int64Array]]:
+    """Return pods with the normalized scores of the nodes that can take them, or of all nodes."""
+    evaluator = trial.together.evaluator
+    for pod in trial.pods():
+        state = CycleState()
+        try:
+            found = evaluator.look(state, pod)
+            if isinstance(found, Diagnosis):
+                continue
+            rows = trial.table.order.rows() if all_nodes else found.rows()
+            scores = evaluator.plugin_scores(state, pod, rows)
+        except AttemptError as failed:
+            if failed.status.plugin == trial.subject.name:
+                trial.fail(failed.status.message, pod=pod, cause=failed)
+            continue
+        for each in scores:
+            if each.plugin == trial.subject.name:
+                yield pod, state, NodeRows(trial.table, rows), each.normalized
+
+
+def _outcome(framework: Framework, table: NodeTable, pod: PodInfo) -> dict[str, object]:
+    """Return what a profile says of each node: why not, or what each plugin gives it."""
+    evaluator, state = framework.evaluator, CycleState()
+    rows = table.order.rows().tolist()
+    try:
+        found = evaluator.look(state, pod)
+        if isinstance(found, Diagnosis):
+            return {table.name_at(row): found.status_of(row) for row in rows}
+        feasible = found.rows()
+        said: dict[str, object] = {}
+        for row in set(rows) - set(feasible.tolist()):
+            said[table.name_at(row)] = evaluator.status_on(state, pod, row)
+        scores = evaluator.plugin_scores(state, pod, feasible)
+    except AttemptError as failed:
+        return {"": failed.status}
+    for element, row in enumerate(feasible.tolist()):
+        given = {each.plugin: int(each.normalized[element]) for each in scores}
+        said[table.name_at(row)] = given
+    return said
