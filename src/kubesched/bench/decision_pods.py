@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 
 from msgspec.structs import replace
 
+from kubesched.api import names
 from kubesched.api.core import (
     Affinity,
     Container,
@@ -14,6 +15,7 @@ from kubesched.api.core import (
     NodeSelector,
     NodeSelectorRequirement,
     NodeSelectorTerm,
+    NodeSpec,
     NodeStatus,
     PersistentVolumeClaimVolumeSource,
     Pod,
@@ -22,6 +24,7 @@ from kubesched.api.core import (
     PodSpec,
     PreferredSchedulingTerm,
     ResourceRequirements,
+    Taint,
     TopologySpreadConstraint,
     Volume,
     WeightedPodAffinityTerm,
@@ -59,6 +62,12 @@ def make_node(number: int, *, cpu: str = "32", memory: str = "128Gi") -> Node:
         metadata=ObjectMeta(name=name, labels={HOSTNAME: name, ZONE: f"zone-{number % ZONES}"}),
         status=NodeStatus(allocatable={"cpu": cpu, "memory": memory, "pods": "110"}),
     )
+
+
+def tainted_node() -> Node:
+    """The first node, with a taint that pods avoid."""
+    taint = Taint(key="slow", effect=names.PREFER_NO_SCHEDULE)
+    return replace(make_node(0), spec=NodeSpec(taints=(taint,)))
 
 
 def make_pod(
@@ -242,6 +251,7 @@ WORKLOADS: Mapping[str, Make] = {
     "hard-spread": hard_spread,
     "soft-spread": soft_spread,
     "zone-affinity": zone_affinity,
+    "tainted-zone-affinity": zone_affinity,
     "host-anti-affinity": host_anti_affinity,
     "preferred-affinity": preferred_zone_affinity,
     "csi-volumes": csi_volumes,
@@ -249,5 +259,7 @@ WORKLOADS: Mapping[str, Make] = {
     "preemption": preempting,
 }
 
+#: Those that need a node which other nodes are preferred to.
+WITH_A_TAINT = frozenset({"tainted-zone-affinity"})
 #: Those that need nodes without room.
 ON_FULL_NODES = frozenset({"preemption"})

@@ -24,7 +24,7 @@ from kubesched import garbage
 from kubesched.api.core import Pod
 from kubesched.api.names import DEFAULT_SCHEDULER
 from kubesched.bench import decision_pods
-from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WORKLOADS, Make
+from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WITH_A_TAINT, WORKLOADS, Make
 from kubesched.bench.statistics import percentile
 from kubesched.cluster.cluster import Cluster
 from kubesched.config.features import FeatureGates
@@ -132,10 +132,13 @@ def _on(
     # As the scheduler itself does once it has read the cluster.
     garbage.settle()
     for name in names:
-        best = min(
-            (decide(cluster, WORKLOADS[name], pods) for _ in range(rounds)),
-            key=lambda each: sum(each.seconds),
-        )
+        with cluster.transaction() as tx:
+            if name in WITH_A_TAINT:
+                tx.put_node(decision_pods.tainted_node())
+            best = min(
+                (decide(cluster, WORKLOADS[name], pods) for _ in range(rounds)),
+                key=lambda each: sum(each.seconds),
+            )
         yield Point(
             workload=name,
             nodes=nodes,

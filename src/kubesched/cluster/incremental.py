@@ -144,7 +144,7 @@ class View(ABC):
         read = (logs[0].position,) if len(logs) == 1 else tuple([log.position for log in logs])
         if read == before and stamp == self._stamp:
             return False
-        # Whatever raises below leaves a view that knows nothing.
+        # If something raises below, the view knows nothing.
         self._read = None
         if before is None or stamp != self._stamp or not self._catch_up(before):
             self.rebuild()

@@ -8,7 +8,7 @@
 
 Inside, all changes are real: counts, logs and views follow them as ever. The end undoes them in
 reverse order, restores the order of pods and nodes, and sets the logs back if only pods changed.
-So a transaction costs what it touches, whatever the size of the cluster.
+So a transaction costs what it touches, and not the size of the cluster.
 """
 
 from __future__ import annotations

@@ -126,7 +126,17 @@ class NormalizedScore(View):
     For a normalizer that depends only on a row's score and on the lowest and highest of all.
     """
 
-    __slots__ = ("_added", "_normalize", "_passing", "_weight", "column", "extremes", "is_proven")
+    __slots__ = (
+        "_added",
+        "_at_extremes",
+        "_differences",
+        "_normalize",
+        "_passing",
+        "_weight",
+        "column",
+        "extremes",
+        "is_proven",
+    )
 
     derived = ("extremes",)
 
@@ -148,8 +158,17 @@ class NormalizedScore(View):
         self.is_proven = is_proven
         #: lowest and highest score of the rows that pass
         self.extremes: tuple[int, int] = (0, 0)
+        #: which of these rows have the one, and the other; none if they are the same
+        self._at_extremes: tuple[BoolArray, ...] = ()
         #: score → what it adds
         self._added: dict[int, int | None] = {}
+        #: other extremes → how much more is added to each row then
+        self._differences: dict[tuple[int, int], Int64Array | None] = {}
+
+    @property
+    def makes_a_difference(self) -> bool:
+        """Whether rows that pass have different scores."""
+        return self.extremes[0] != self.extremes[1]
 
     def stamp(self) -> Hashable:
         """Return the state of scores, and which rows pass."""
@@ -159,16 +178,36 @@ class NormalizedScore(View):
 
     def rebuild(self) -> None:
         """Find the extremes."""
-        extremes = (0, 0)
+        extremes, scores, mask = (0, 0), self.column.values, self._passing.mask
+        self._differences, self._at_extremes = {}, ()
         if not self.column.is_uniform():
-            extremes = _extremes(self.column.values[self._passing.mask])
+            extremes = _extremes(scores[mask])
         if extremes != self.extremes:
             self.extremes, self._added = extremes, {}
+        if self.makes_a_difference:
+            self._at_extremes = tuple((scores == each) & mask for each in extremes)
 
-    def extremes_among(self, mask: BoolArray) -> tuple[int, int]:
-        """Return the lowest and highest score of fewer rows; the view must be refreshed."""
-        low, high = self.extremes
-        return self.extremes if low == high else _extremes(self.column.values[mask])
+    def difference(self, mask: BoolArray) -> Int64Array | None:
+        """Return how much more is added to each row if only some of the passing rows count.
+
+        The same array for all masks that leave the same extremes, None for no difference. Raises
+        ValueError if a score is out of range.
+        """
+        if all(np.count_nonzero(each & mask) for each in self._at_extremes):
+            return None
+        extremes = _extremes(self.column.values[mask])
+        if extremes not in self._differences:
+            before, after = (
+                self.added(self._all(), self.extremes),
+                self.added(self._all(), extremes),
+            )
+            if before is None or after is None:
+                raise ValueError("a normalized score is out of range")
+            self._differences[extremes] = after - before
+        return self._differences[extremes]
+
+    def _all(self) -> slice:
+        return slice(0, len(self.column.values))
 
     def added(self, rows: Rows, extremes: tuple[int, int]) -> Int64Array | None:
         """Return what is added to each row, given the extremes; None if it is out of range."""
@@ -188,7 +227,6 @@ class NormalizedScore(View):
 
     def _added_to(self, scores: Int64Array, extremes: tuple[int, int]) -> Int64Array | None:
         if extremes[0] == extremes[1]:
-            # The same for all rows that pass makes no difference.
             return np.zeros_like(scores)
         # Rows that do not pass may be beyond the extremes, and must not count.
         normalized = self._normalize(np.clip(np.append(scores, extremes), *extremes))
@@ -266,8 +304,9 @@ class Totals(RowView):
         totals = self._sums(rows, mask)
         for each in self.normalized:
             extremes = each.extremes_at(rows, mask)
-            added = None if totals is None else each.added(rows, extremes)
-            totals = None if totals is None or added is None else totals + added
+            if totals is not None and extremes[0] != extremes[1]:
+                added = each.added(rows, extremes)
+                totals = None if added is None else totals + added
         return totals
 
     def adjusted(self, mask: BoolArray) -> Int64Array | None:
@@ -277,14 +316,12 @@ class Totals(RowView):
         """
         totals = self.totals
         for each in self.normalized:
-            extremes = each.extremes_among(mask)
-            if extremes != each.extremes:
-                everything = slice(0, self._table.size)
-                before = each.added(everything, each.extremes)
-                after = each.added(everything, extremes)
-                if before is None or after is None:
-                    return None
-                totals = totals + (after - before)
+            try:
+                difference = each.difference(mask)
+            except ValueError:
+                return None
+            if difference is not None:
+                totals = totals + difference
         return totals
 
     def rebuild(self) -> None:
@@ -292,10 +329,7 @@ class Totals(RowView):
         self._best = None
         self.in_range = True
         everything, mask = slice(0, self._table.size), self._passing.mask
-        totals = self._sums(everything, mask)
-        for each in self.normalized:
-            added = None if totals is None else each.added(everything, each.extremes)
-            totals = None if totals is None or added is None else totals + added
+        totals = self._with_normalized(self._sums(everything, mask), everything)
         if totals is None:
             self.in_range, totals = False, np.zeros(self._table.size, dtype=np.int64)
         np.copyto(totals, INFEASIBLE, where=~mask)
@@ -309,10 +343,7 @@ class Totals(RowView):
             return True
         changed = np.array(rows, dtype=np.intp)
         mask = self._passing.mask[changed]
-        totals = self._sums(changed, mask)
-        for each in self.normalized:
-            added = None if totals is None else each.added(changed, each.extremes)
-            totals = None if totals is None or added is None else totals + added
+        totals = self._with_normalized(self._sums(changed, mask), changed)
         if totals is None:
             return False
         np.copyto(totals, INFEASIBLE, where=~mask)
@@ -337,10 +368,11 @@ class Totals(RowView):
                         return False
                     total += score * weight
                 for each in self.normalized:
-                    added = each.added_at(row)
-                    if added is None:
-                        return False
-                    total += added
+                    if each.makes_a_difference:
+                        added = each.added_at(row)
+                        if added is None:
+                            return False
+                        total += added
             self._set(row, total)
         return True
 
@@ -355,6 +387,14 @@ class Totals(RowView):
         is_left = before == best.total and not best.remove(row, self._table.order)
         if is_left or total >= best.total:
             self._best = None
+
+    def _with_normalized(self, totals: Int64Array | None, rows: Rows) -> Int64Array | None:
+        """Add normalized scores; None if one is out of range."""
+        for each in self.normalized:
+            if totals is not None and each.makes_a_difference:
+                added = each.added(rows, each.extremes)
+                totals = None if added is None else totals + added
+        return totals
 
     def _sums(self, rows: Rows, mask: BoolArray) -> Int64Array | None:
         """Return the sum of scores that are not normalized; None if one is out of range."""
