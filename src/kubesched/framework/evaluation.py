@@ -571,11 +571,12 @@ class Evaluator:
     def _row_local_totals(self, found: FeasibleNodes) -> Int64Array | None:
         """Return the row-local totals of all rows that matter; None if a score is out of range."""
         view, nodes = found.plan.totals, found.nodes
-        if not view.is_known and len(found) * SPARSE < self._table.size:
-            # A pod that is restricted to few nodes, and often has a signature of its own.
+        view.uses += 1
+        if view.uses == 1 and len(found) * SPARSE < self._table.size:
+            # A pod that fits on few nodes may be the only one of its signature: those of daemon
+            # sets are. Totals are cached from the second pod on.
             totals = view.at(nodes.rows, np.ones(len(found), dtype=np.bool_))
             return None if totals is None else _spread(totals, nodes)
-        view.uses += 1
         view.refresh()
         if not view.in_range:
             return None
