@@ -62,7 +62,8 @@ class Transaction:
         table = self._cluster.table
         for row, order in self._pods.items():
             pods = table.pods[row]
-            table.pods[row] = {uid: pods[uid] for uid in order if uid in pods}
+            # A row may have had another node in between, when its pods were saved.
+            table.pods[row] = {uid: pods[uid] for uid in order if uid in pods} | pods
         for row in self._supposed:
             table.ports.stop_supposing(row)
         self._pods, self._supposed = {}, set()
@@ -177,6 +178,7 @@ class Transaction:
         if row is None:
             return
         self._changes_nodes = True
+        self._save_pods(node_name)
         before, order = cluster.table.node_at(row), cluster.table.order.saved()
 
         def undo() -> None:

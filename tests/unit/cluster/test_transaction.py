@@ -98,6 +98,17 @@ def test_nodes_are_as_they_were_and_views_look_at_them_once_more() -> None:
     cluster.validate()
 
 
+def test_a_row_that_another_node_had_in_between_has_its_pods_again() -> None:
+    cluster = busy_cluster()
+    with cluster.transaction() as tx:
+        tx.remove_node("n1")
+        tx.put_node(node("n3"))
+        assert cluster.table.row_of("n3") == 0
+        tx.place(cluster.compiler.pending(pod("comes")), "n3")
+    assert list(cluster.table.pods[0]) == ["stays", "goes"]
+    cluster.validate()
+
+
 def test_everything_is_undone_after_an_exception() -> None:
     cluster = busy_cluster()
     before = traces(cluster)
