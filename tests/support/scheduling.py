@@ -51,7 +51,7 @@ class RecordingBinder:
 
 
 class RecordingEvictor(NoEvictor):
-    """An evictor that only remembers whom it was asked to evict."""
+    """An evictor that only remembers which pods it was asked to evict."""
 
     def __init__(self) -> None:
         #: preemptor, node, victims

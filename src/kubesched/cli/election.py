@@ -25,7 +25,7 @@ from kubesched.metrics.recorder import Metrics
 
 _bugs = logging.getLogger(__name__)
 
-#: Under this name leader election is counted, whatever the lease is called.
+#: Leader election is counted under this name; the name of the lease does not matter.
 ELECTION = "kube-scheduler"
 
 
@@ -59,7 +59,7 @@ class Election:
             LeaseCandidate(
                 self._client,
                 identity=identity,
-                # As in kube-scheduler, whatever the lease is called.
+                # As in kube-scheduler, the name of the lease does not matter.
                 lease_name=ELECTION,
                 binary_version=finalized(options.reported_version),
                 emulation_version=finalized(".".join(map(str, options.emulated_version))),

@@ -30,7 +30,7 @@ K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 D = TypeVar("D", bound=np.generic)
 
-# --- thresholds: `python -m benchmarks.thresholds` measures each of them -------------------------
+# --- thresholds ------------------------------------------------------------------------------
 
 #: A log remembers at least half as many changes; a view that missed more is rebuilt.
 LOG_LENGTH: Final = 65_536

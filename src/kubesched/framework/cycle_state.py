@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from kubesched.cluster.pod_info import PodInfo
 
-NOBODY: Final[frozenset[str]] = frozenset()
+NO_PLUGINS: Final[frozenset[str]] = frozenset()
 
 
 class CycleState:
@@ -24,8 +24,8 @@ class CycleState:
     def __init__(self) -> None:
         self._data: dict[object, object] = {}
         #: names of plugins that have nothing to do for this pod
-        self.skip_filter: frozenset[str] = NOBODY
-        self.skip_score: frozenset[str] = NOBODY
+        self.skip_filter: frozenset[str] = NO_PLUGINS
+        self.skip_score: frozenset[str] = NO_PLUGINS
         self.skip_pre_bind: set[str] = set()
         #: whether plugins are timed in this attempt
         self.is_timed = False

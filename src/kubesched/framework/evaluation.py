@@ -27,7 +27,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.cycle_state import NOBODY, CycleState
+from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import Plans, ShapePlan
@@ -206,7 +206,7 @@ class Evaluator:
         restriction, everywhere = UNRESTRICTED, self._everywhere()
         sampled = self._observer.sampled
         rejection: Status | None = None
-        idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NOBODY
+        idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NO_PLUGINS
         skipped: list[str] = []
         for name, plugin in self._steps_of(plan):
             if name in idle:

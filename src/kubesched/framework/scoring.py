@@ -14,7 +14,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.cycle_state import NOBODY, CycleState
+from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import ShapePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
@@ -135,7 +135,7 @@ class Scoring:
                     skipped.append(name)
             state.skip_score = self._skipped.of(plan.score_skips, skipped)
             return
-        state.skip_score = NOBODY
+        state.skip_score = NO_PLUGINS
         for each in self._pre_scores:
             cluster_wide = self._cluster_pre_scores.get(each.name)
             if each.name in asked.idle:

@@ -1,4 +1,4 @@
-"""Counters follow every event: whatever happens, they equal a recount from scratch."""
+"""Counters follow every event: they always equal a recount from scratch."""
 
 from __future__ import annotations
 

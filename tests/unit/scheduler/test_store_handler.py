@@ -1,4 +1,4 @@
-"""What informers report goes to the store of its kind first, and then wakes whom it may help."""
+"""What informers report goes to the store of its kind first, and then wakes pods it may help."""
 
 from __future__ import annotations
 
