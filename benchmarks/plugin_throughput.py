@@ -50,7 +50,7 @@ from kubesched.scheduler.binding import MAX_IN_FLIGHT
 PLUGIN = Path(__file__).parent.parent / "examples" / "yardstick.py"
 NAME = "Arrays"
 WITH, WITHOUT = "with-plugin", "without-plugin"
-#: Blocks at the beginning that do not count: a scheduler sees shapes for the first time.
+#: Blocks at the beginning that do not count: a scheduler sees signatures for the first time.
 WARM_UP = 4
 SIZE = MAX_IN_FLIGHT
 TIMEOUT_S = 1800.0

@@ -21,14 +21,14 @@ from examples.pack_gpus.plugin import PackGpus
 from examples.quiet_after_restart.plugin import QuietAfterRestart
 from examples.yardstick import Arrays
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.node_by_node import (
     CachedNodeScore,
     NodeScore,
     NodeView,
     NodeWithPods,
     PodView,
-    ShapeView,
+    SignatureView,
 )
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.runtime import Framework
@@ -44,7 +44,7 @@ class ArraysAndRows(Arrays):
 
     name = "ArraysAndRows"
 
-    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int]:
+    def row_scorer(self, signature: PodSignature, table: NodeTable) -> Callable[[int], int]:
         """Return a function that scores one node."""
         return lambda row: 50 if table.allocatable[0, row] >= table.requested[0, row] else 0
 
@@ -54,7 +54,7 @@ class Kept(CachedNodeScore):
 
     name = "Kept"
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         """Return the same for all nodes."""
         return 50 if node.free("cpu") >= pod.requested("cpu") else 0
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.plugin import RowScore
 
 
@@ -20,6 +20,6 @@ class Arrays(RowScore):
     name = "Arrays"
     reads_pods = True
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Return the same for all nodes, so that pods go where they would have gone."""
         return (nodes.allocatable(0) >= nodes.requested(0)) * np.int64(50)

@@ -7,7 +7,7 @@ somewhat above the highest one, since the cheapest node gets 100 and the dearest
 
 from __future__ import annotations
 
-from kubesched.framework.node_by_node import CachedNodeScore, LowestWins, NodeView, ShapeView
+from kubesched.framework.node_by_node import CachedNodeScore, LowestWins, NodeView, SignatureView
 from kubesched.plugin_loading import Arguments
 
 #: Prices are compared to a ten-thousandth: scores are whole numbers.
@@ -34,7 +34,7 @@ class CheapestNode(LowestWins, CachedNodeScore):
     def __init__(self, args: Args) -> None:
         self._args = args
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         """Return the price; `LowestWins` makes the lowest one 100 and the highest one 0."""
         text = node.labels.get(self._args.price_label)
         price = self._args.unknown_price if text is None else float(text)

@@ -20,7 +20,7 @@ from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, ShapePreFilter
+from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, SignaturePreFilter
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
 from kubesched.kinds import stores
@@ -150,11 +150,11 @@ def post_filter(
 
 
 def _pre_filter(
-    here: CaseCluster, plugin: ShapePreFilter | PreFilter, state: CycleState, pod: PodInfo
+    here: CaseCluster, plugin: SignaturePreFilter | PreFilter, state: CycleState, pod: PodInfo
 ) -> PreFilterResult:
     if isinstance(plugin, PreFilter):
         return plugin.pre_filter(state, pod, NodeRows.all_of(here.cluster.table))
-    return plugin.pre_filter(pod.shape)
+    return plugin.pre_filter(pod.signature)
 
 
 def _filters(
@@ -170,7 +170,7 @@ def _filters(
         if isinstance(plugin, Filter):
             verdict = plugin.filter(state, pod, nodes)
         else:
-            verdict = plugin.filter(pod.shape, nodes)
+            verdict = plugin.filter(pod.signature, nodes)
         found = {
             table.name_at(row): as_status(status)
             for row in range(table.size)

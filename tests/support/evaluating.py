@@ -22,7 +22,7 @@ def total_scores(
     evaluator: Evaluator, state: CycleState, pod: PodInfo, rows: IndexArray
 ) -> Int64Array:
     """Return the total of each row; cached totals rank rows as the sum over all plugins does."""
-    plan = evaluator.plans.plan(pod.shape.row_shape)
+    plan = evaluator.plans.plan(pod.signature.row_signature)
     totals = np.zeros(len(rows), dtype=np.int64)
     for each in evaluator.plugin_scores(state, pod, rows):
         totals += each.normalized * each.weight

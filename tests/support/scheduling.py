@@ -213,7 +213,7 @@ class Lab:
         row_filter = self.plugin(plugin)
         assert isinstance(row_filter, RowFilter)
         table = self.cluster.table
-        verdict = row_filter.filter(self.pending(unbound).shape, NodeRows.all_of(table))
+        verdict = row_filter.filter(self.pending(unbound).signature, NodeRows.all_of(table))
         return {
             table.name_at(row): status
             for row in np.flatnonzero(table.valid[: table.size]).tolist()
@@ -225,7 +225,7 @@ class Lab:
         row_score = self.plugin(plugin)
         assert isinstance(row_score, RowScore)
         table = self.cluster.table
-        scores = row_score.score(self.pending(unbound).shape, NodeRows.all_of(table))
+        scores = row_score.score(self.pending(unbound).signature, NodeRows.all_of(table))
         return {
             table.name_at(row): int(scores[row])
             for row in np.flatnonzero(table.valid[: table.size]).tolist()

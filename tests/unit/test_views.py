@@ -23,7 +23,7 @@ from kubesched.api import names
 from kubesched.api.core import Node, Pod, Toleration
 from kubesched.cluster.incremental import Column, Memo, View
 from kubesched.errors import InvariantError
-from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, ShapeView
+from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, SignatureView
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.web.columns import NodeColumns
 from tests.support import storage_objects, volume_scheduling
@@ -81,10 +81,10 @@ class Newest(HighestWins, CachedNodeScore):
     reads_pods = False
     bonus = 0
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return node.allocatable("cpu") * (1 + Newest.bonus * (node.name == "n1"))
 
-    def epoch(self, shape: Any, table: Any) -> int:
+    def epoch(self, signature: Any, table: Any) -> int:
         return Newest.bonus
 
 

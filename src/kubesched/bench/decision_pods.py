@@ -124,7 +124,7 @@ def basic(number: int) -> Pod:
 
 
 def own_sizes(number: int) -> Pod:
-    """Every pod its own request sizes: no two share a shape."""
+    """Every pod its own request sizes: no two share a signature."""
     return make_pod(number, cpu=f"{100 + number % 400}m", memory=f"{500 + number}Mi")
 
 

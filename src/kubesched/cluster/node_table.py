@@ -172,8 +172,8 @@ class NodeTable:
             raise InvariantError(f"{pod} is in row {row} already")
         pods[pod.uid] = pod
         self._account(row, pod.requests, 1)
-        if pod.shape.host_ports:
-            self.ports.add(row, pod.shape.host_ports)
+        if pod.signature.host_ports:
+            self.ports.add(row, pod.signature.host_ports)
         self.pod_counters.add(row, pod.labels)
         if pod.terms.any:
             self.term_counters.add(row, pod.terms)
@@ -185,8 +185,8 @@ class NodeTable:
         """Stop counting a pod on its row."""
         del self.pods[row][pod.uid]
         self._account(row, pod.requests, -1)
-        if pod.shape.host_ports:
-            self.ports.remove(row, pod.shape.host_ports)
+        if pod.signature.host_ports:
+            self.ports.remove(row, pod.signature.host_ports)
         self.pod_counters.remove(row, pod.labels)
         if pod.terms.any:
             self.term_counters.remove(row, pod.terms)
@@ -278,9 +278,9 @@ class NodeTable:
 
     def _add_resource(self, name: str) -> None:
         number = self.resources.add(name)
-        shape = (len(self.resources), self._capacity)
-        self.allocatable = grown(self.allocatable, shape)
-        self.requested = grown(self.requested, shape)
+        signature = (len(self.resources), self._capacity)
+        self.allocatable = grown(self.allocatable, signature)
+        self.requested = grown(self.requested, signature)
         self.shown = self._show()
         # Pods may have requested it before any node offered it.
         for row, pods in enumerate(self.pods):
@@ -341,7 +341,7 @@ class NodeTable:
             require(self.valid[row] == (node is not None), f"valid[{row}]")
             self._validate_pods(row)
             for pod in self.pods[row].values():
-                ports.add(row, pod.shape.host_ports)
+                ports.add(row, pod.signature.host_ports)
             if node is not None:
                 self._validate_node(row, node)
         require(self.ports.snapshot() == ports.snapshot(), "host ports in use")

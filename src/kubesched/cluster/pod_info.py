@@ -12,9 +12,9 @@ from kubesched.api import requests as api_requests
 from kubesched.api.core import Pod
 from kubesched.cluster.affinity_terms import PodTerms
 from kubesched.cluster.label_sets import LabelSet, LabelSets
+from kubesched.cluster.pod_signature import PodSignature, signature_key, spec_for_rows
 from kubesched.cluster.pod_volumes import PodVolumes, compile_volumes
 from kubesched.cluster.resources import Requests
-from kubesched.cluster.shape import Shape, shape_key, spec_for_rows
 from kubesched.config.features import FeatureGates
 
 
@@ -36,24 +36,30 @@ class RequestRules(Struct, frozen=True):
 
 
 class PodInfo:
-    """A pod with its shape and with what it takes from a node."""
+    """A pod with its signature and with what it takes from a node."""
 
-    __slots__ = ("labels", "pod", "requests", "shape", "terms", "uid", "volumes")
+    __slots__ = ("labels", "pod", "requests", "signature", "terms", "uid", "volumes")
 
     def __init__(
-        self, pod: Pod, shape: Shape, *, requests: Requests, labels: LabelSet, terms: PodTerms
+        self,
+        pod: Pod,
+        signature: PodSignature,
+        *,
+        requests: Requests,
+        labels: LabelSet,
+        terms: PodTerms,
     ) -> None:
         self.pod = pod
         #: the identity of the pod: a name may be used again, a uid is not
         self.uid = pod.metadata.uid
-        self.shape = shape
+        self.signature = signature
         #: namespace and labels, shared by all pods that have the same
         self.labels = labels
-        #: affinity to other pods, shared by all pods of the shape in the namespace
+        #: affinity to other pods, shared by all pods of the signature in the namespace
         self.terms = terms
-        #: what it takes while it runs; a resize in place makes that differ from its shape's
+        #: what it takes while it runs; a resize in place makes that differ from its signature's
         self.requests = requests
-        #: claims and disks; not part of the shape, since they differ from pod to pod
+        #: claims and disks; not part of the signature, since they differ from pod to pod
         self.volumes: PodVolumes = compile_volumes(pod)
 
     def __repr__(self) -> str:
@@ -81,7 +87,7 @@ class PodInfo:
 
     def _takes_as(self, other: PodInfo) -> bool:
         return (
-            self.shape is other.shape
+            self.signature is other.signature
             and self.requests is other.requests
             and self.terms is other.terms
             and self.priority == other.priority
@@ -119,43 +125,43 @@ class PodCompiler:
     def __init__(self, rules: RequestRules = RequestRules()) -> None:  # noqa: B008 (immutable)
         self._rules = rules
         self._label_sets = LabelSets()
-        self._shapes: WeakValueDictionary[bytes, Shape] = WeakValueDictionary()
+        self._signatures: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
         self._requests: WeakValueDictionary[object, Requests] = WeakValueDictionary()
 
     def pending(self, pod: Pod) -> PodInfo:
         """Compile a pod that is to be placed; raises ObjectError if it cannot be read."""
-        shape = self._shape(pod, pod.spec.node_name)
-        return self._info(pod, shape, shape.requests)
+        signature = self._signature(pod, pod.spec.node_name)
+        return self._info(pod, signature, signature.requests)
 
     def placed(self, pod: Pod) -> PodInfo:
         """Compile a pod that is on a node; raises ObjectError if it cannot be read."""
-        shape = self._shape(pod, "")
+        signature = self._signature(pod, "")
         if not _reports_resources(pod):
-            return self._info(pod, shape, shape.requests)
-        return self._info(pod, shape, self._interned(pod, use_status=True))
+            return self._info(pod, signature, signature.requests)
+        return self._info(pod, signature, self._interned(pod, use_status=True))
 
-    def _info(self, pod: Pod, shape: Shape, requests: Requests) -> PodInfo:
+    def _info(self, pod: Pod, signature: PodSignature, requests: Requests) -> PodInfo:
         meta = pod.metadata
-        labels, terms = self._label_sets.of(meta), shape.terms_in(meta.namespace)
-        return PodInfo(pod, shape, requests=requests, labels=labels, terms=terms)
+        labels, terms = self._label_sets.of(meta), signature.terms_in(meta.namespace)
+        return PodInfo(pod, signature, requests=requests, labels=labels, terms=terms)
 
-    def _shape(self, pod: Pod, node_name: str) -> Shape:
-        key = shape_key(pod.spec, node_name)
-        shape = self._shapes.get(key)
-        if shape is None:
-            shape = self._shapes[key] = Shape(
+    def _signature(self, pod: Pod, node_name: str) -> PodSignature:
+        key = signature_key(pod.spec, node_name)
+        signature = self._signatures.get(key)
+        if signature is None:
+            signature = self._signatures[key] = PodSignature(
                 pod.spec,
                 node_name=node_name,
                 requests=self._interned(pod, use_status=False),
                 scoring_requests=api_requests.scoring_requests(pod),
-                row_shape=self._row_shape(pod, node_name),
+                row_signature=self._row_signature(pod, node_name),
             )
-        return shape
+        return signature
 
-    def _row_shape(self, pod: Pod, node_name: str) -> Shape | None:
-        """Return the shape without wishes about other pods; None if there are none."""
+    def _row_signature(self, pod: Pod, node_name: str) -> PodSignature | None:
+        """Return the signature without wishes about other pods; None if there are none."""
         spec = spec_for_rows(pod.spec)
-        return None if spec is pod.spec else self._shape(replace(pod, spec=spec), node_name)
+        return None if spec is pod.spec else self._signature(replace(pod, spec=spec), node_name)
 
     def _interned(self, pod: Pod, *, use_status: bool) -> Requests:
         gates = {

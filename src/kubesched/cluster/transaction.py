@@ -132,12 +132,12 @@ class Transaction:
         row = self._row_of(pod)
         self.remove(pod.uid)
         self._supposed.add(row)
-        self._cluster.table.ports.suppose_free(row, pod.shape.host_ports)
+        self._cluster.table.ports.suppose_free(row, pod.signature.host_ports)
 
     def reprieve(self, pod: PodInfo, node_name: str) -> None:
         """Put a pod back that was evicted."""
         self.place(pod, node_name)
-        self._cluster.table.ports.suppose_taken(self._row_of(pod), pod.shape.host_ports)
+        self._cluster.table.ports.suppose_taken(self._row_of(pod), pod.signature.host_ports)
 
     def _save_pods(self, node_name: str) -> None:
         row = self._cluster.table.row_of(node_name)

@@ -19,7 +19,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import PreFilter, PreFilterResult, RowFilter, ShapePreFilter
+from kubesched.framework.plugin import PreFilter, PreFilterResult, RowFilter, SignaturePreFilter
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status, unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
@@ -130,7 +130,7 @@ def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons
         if plugin.name in not_asked:
             continue
         if isinstance(plugin, RowFilter):
-            verdict = plugin.filter(pod.shape, everywhere)
+            verdict = plugin.filter(pod.signature, everywhere)
         elif isinstance(plugin, InterPodAffinity):
             verdict = all_of(plugin.rules(pod, everywhere))
         else:
@@ -141,11 +141,11 @@ def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons
 
 
 def _pre_filter(
-    plugin: ShapePreFilter | PreFilter, state: CycleState, pod: PodInfo, nodes: NodeRows
+    plugin: SignaturePreFilter | PreFilter, state: CycleState, pod: PodInfo, nodes: NodeRows
 ) -> PreFilterResult:
     if isinstance(plugin, PreFilter):
         return plugin.pre_filter(state, pod, nodes)
-    return plugin.pre_filter(pod.shape)
+    return plugin.pre_filter(pod.signature)
 
 
 def _elsewhere(plugin: str, node_names: frozenset[str], nodes: NodeRows) -> list[Answer]:

@@ -12,7 +12,7 @@ from kubesched.api import names
 from kubesched.api.core import Container, Pod, PodSpec, ResourceRequirements
 from kubesched.api.requests import pod_requests
 from kubesched.cluster.arrays import IndexArray, Int64Array
-from kubesched.cluster.shape import is_sidecar
+from kubesched.cluster.pod_signature import is_sidecar
 from kubesched.errors import QuantityError
 from kubesched.explain.amounts import quantity, readable, rounded_down
 from kubesched.explain.case import Case, Proposal

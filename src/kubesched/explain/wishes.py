@@ -76,10 +76,10 @@ def _proposal(pod: Pod, kind: Kind, title: str, cost: float) -> Proposal:
 
 def untolerated(case: Case, pod: Pod, row: int) -> tuple[Taint, ...]:
     """Return the taints of a row that keep the pod away."""
-    shape = case.world.compile(pod).shape
+    signature = case.world.compile(pod).signature
     taints = case.table.taint_sets.values[case.table.taint_ids[row]]
     return tuple(
-        each for each in taints if each.effect in _FORBIDDING and not shape.tolerates(each)
+        each for each in taints if each.effect in _FORBIDDING and not signature.tolerates(each)
     )
 
 

@@ -17,7 +17,7 @@ from kubesched.cluster.arrays import Int32Array, Int64Array
 from kubesched.cluster.incremental import Column, EvaluateRow
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import (
@@ -26,8 +26,8 @@ from kubesched.framework.plugin import (
     PreFilterResult,
     RowFilter,
     RowScore,
-    ShapePreFilter,
-    ShapePreScore,
+    SignaturePreFilter,
+    SignaturePreScore,
 )
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.status import Code, Status
@@ -46,8 +46,8 @@ class RowLocalPlugins:
             return getattr(plugin, "reads_pods", True) == reads_pods
 
         self.reads_pods = reads_pods
-        self.pre_filters = of_kind(filter(is_one, plugins.pre_filter), ShapePreFilter)
-        self.pre_scores = of_kind(filter(is_one, plugins.pre_score), ShapePreScore)
+        self.pre_filters = of_kind(filter(is_one, plugins.pre_filter), SignaturePreFilter)
+        self.pre_scores = of_kind(filter(is_one, plugins.pre_score), SignaturePreScore)
         #: with the position of each
         self.filters = [
             (order, plugin)
@@ -72,13 +72,13 @@ class RowScores(NamedTuple):
 class Answers:
     """What some plugins of a profile say about a signature."""
 
-    def __init__(self, shape: Shape, plugins: RowLocalPlugins, columns: Columns) -> None:
+    def __init__(self, signature: PodSignature, plugins: RowLocalPlugins, columns: Columns) -> None:
         #: plugin → what PreFilter answered
         self.pre_filter: dict[str, PreFilterResult] = {
-            name: plugin.pre_filter(shape) for name, plugin in plugins.pre_filters.items()
+            name: plugin.pre_filter(signature) for name, plugin in plugins.pre_filters.items()
         }
         self.pre_score: dict[str, Status] = {
-            name: plugin.pre_score(shape) for name, plugin in plugins.pre_scores.items()
+            name: plugin.pre_score(signature) for name, plugin in plugins.pre_scores.items()
         }
         #: plugins that have nothing to filter for the signature, and nothing to score
         self.filter_skips = {
@@ -91,16 +91,16 @@ class Answers:
         log = table.row_changes if plugins.reads_pods else table.node_changes
         filters = [each for each in plugins.filters if each[1].name not in self.filter_skips]
         #: returns the number of a row's first rejection as the row is now, past the column
-        self.reject_row = columns.reject_row(shape, filters)
+        self.reject_row = columns.reject_row(signature, filters)
         #: returns the same of many rows
-        self.reject = partial(columns.reject, shape, filters)
+        self.reject = partial(columns.reject, signature, filters)
         #: the number of each row's first rejection, 0 for none
         self.rejections: Column[np.int32] = Column(
             table, log, self.reject, evaluate_row=self.reject_row
         )
         #: plugin → its scores; those that skip the signature are left out
         self.scores: dict[str, RowScores] = {
-            plugin.name: columns.scores(shape, plugin)
+            plugin.name: columns.scores(signature, plugin)
             for plugin in plugins.scores
             if plugin.name not in self.score_skips
         }
@@ -122,13 +122,15 @@ class Columns:
         self._filter_lap, self._score_lap = observer.lap("Filter"), observer.lap("Score")
         self._normalize_lap = observer.lap("ScoreExtensionNormalize")
 
-    def reject(self, shape: Shape, filters: PlacedFilters, nodes: NodeRows) -> Int32Array:
+    def reject(
+        self, signature: PodSignature, filters: PlacedFilters, nodes: NodeRows
+    ) -> Int32Array:
         """Return the number of each row's first rejection, 0 for none."""
         observer, result = self._observer, np.zeros(len(nodes), dtype=np.int32)
         # Backwards, so that of several rejections the first one stays.
         for order, plugin in reversed(filters):
             started = observer.now() if observer.sampled else 0.0
-            verdict = plugin.filter(shape, nodes)
+            verdict = plugin.filter(signature, nodes)
             if observer.sampled:
                 self._filter_lap(plugin.name, Code.SUCCESS, started)
             numbers = self._book.numbers_of(verdict, order=order, plugin=plugin.name)
@@ -136,7 +138,7 @@ class Columns:
                 np.copyto(result, numbers, where=numbers > 0)
         return result
 
-    def reject_row(self, shape: Shape, filters: PlacedFilters) -> RejectRow:
+    def reject_row(self, signature: PodSignature, filters: PlacedFilters) -> RejectRow:
         """Return what gives the number of a row's first rejection as the row is now, 0 for none."""
         observer, book, lap = self._observer, self._book, self._filter_lap
         # Made when a row has to be looked at again: many a signature is of one pod only.
@@ -145,7 +147,7 @@ class Columns:
         def reject(row: int) -> int:
             if not by_row:
                 by_row.extend(
-                    (order, plugin.name, self._row_filter(plugin, shape))
+                    (order, plugin.name, self._row_filter(plugin, signature))
                     for order, plugin in filters
                 )
             for order, name, rejection in by_row:
@@ -159,21 +161,23 @@ class Columns:
 
         return reject
 
-    def _row_filter(self, plugin: RowFilter, shape: Shape) -> Callable[[int], Status | None]:
+    def _row_filter(
+        self, plugin: RowFilter, signature: PodSignature
+    ) -> Callable[[int], Status | None]:
         """Return what says why a row is rejected: the plugin's own way, or arrays of one row."""
         table = self.table
-        return plugin.row_filter(shape, table) or (
-            lambda row: plugin.filter(shape, NodeRows.one(table, row)).status_of(0)
+        return plugin.row_filter(signature, table) or (
+            lambda row: plugin.filter(signature, NodeRows.one(table, row)).status_of(0)
         )
 
-    def scores(self, shape: Shape, plugin: RowScore) -> RowScores:
+    def scores(self, signature: PodSignature, plugin: RowScore) -> RowScores:
         """Return a plugin's scores."""
         table, observer, lap = self.table, self._observer, self._score_lap
         score_row: Callable[[int], int | None] | None = None
 
         def evaluate(nodes: NodeRows) -> Int64Array:
             started = observer.now() if observer.sampled else 0.0
-            scores = plugin.score(shape, nodes)
+            scores = plugin.score(signature, nodes)
             if observer.sampled:
                 lap(plugin.name, Code.SUCCESS, started)
             return scores
@@ -181,8 +185,8 @@ class Columns:
         def evaluate_row(row: int) -> int | None:
             nonlocal score_row
             if score_row is None:  # as above
-                score_row = plugin.row_scorer(shape, table) or (
-                    lambda row: int(plugin.score(shape, NodeRows.one(table, row))[0])
+                score_row = plugin.row_scorer(signature, table) or (
+                    lambda row: int(plugin.score(signature, NodeRows.one(table, row))[0])
                 )
             if not observer.sampled:
                 return score_row(row)
@@ -193,7 +197,7 @@ class Columns:
 
         log = table.row_changes if plugin.reads_pods else table.node_changes
         depends_on_more = type(plugin).epoch is not RowScore.epoch
-        stamp = partial(plugin.epoch, shape, table) if depends_on_more else None
+        stamp = partial(plugin.epoch, signature, table) if depends_on_more else None
         column = Column(table, log, evaluate, evaluate_row=evaluate_row, stamp=stamp)
         return RowScores(column, evaluate_row)
 

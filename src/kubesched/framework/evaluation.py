@@ -30,7 +30,7 @@ from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.observing import Unobserved
-from kubesched.framework.plan import Plans, ShapePlan
+from kubesched.framework.plan import Plans, SignaturePlan
 from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, RowFilter
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.scoring import PluginScores, Scoring
@@ -63,7 +63,7 @@ class FeasibleNodes:
 
     __slots__ = ("mask", "nodes", "plan")
 
-    def __init__(self, plan: ShapePlan, nodes: NodeRows, mask: BoolArray | None) -> None:
+    def __init__(self, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray | None) -> None:
         self.plan = plan
         self.nodes = nodes
         #: which rows of the table these are; None if they are all that pass row-local filters
@@ -83,7 +83,7 @@ class FeasibleNodes:
         return feasible_nodes(self.plan, NodeRows(self.nodes.table, rows))
 
 
-def feasible_nodes(plan: ShapePlan, nodes: NodeRows) -> FeasibleNodes:
+def feasible_nodes(plan: SignaturePlan, nodes: NodeRows) -> FeasibleNodes:
     """Return some nodes as those that can take a pod."""
     mask = np.zeros(nodes.table.size, dtype=np.bool_)
     mask[nodes.rows] = True
@@ -174,7 +174,7 @@ class Evaluator:
         started = observer.begin()
         through, code = self._pre_filtered, Code.ERROR
         try:
-            plan = self.plans.plan(pod.shape.row_shape)
+            plan = self.plans.plan(pod.signature.row_signature)
             restriction = self._pre_filter(state, pod, plan)
             if isinstance(restriction, Diagnosis):
                 rejection = restriction.pre_filter
@@ -193,14 +193,14 @@ class Evaluator:
 
     def look(self, state: CycleState, pod: PodInfo) -> FeasibleNodes | Diagnosis:
         """Find the same as `filter`, outside of an attempt: it is not counted as one."""
-        plan = self.plans.plan(pod.shape.row_shape)
+        plan = self.plans.plan(pod.signature.row_signature)
         restriction = self._pre_filter(state, pod, plan)
         if isinstance(restriction, Diagnosis):
             return restriction
         return self._filter(state, pod, plan, restriction)
 
     def _pre_filter(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan
+        self, state: CycleState, pod: PodInfo, plan: SignaturePlan
     ) -> Restriction | Diagnosis:
         """Run PreFilter; each plugin is asked once an attempt."""
         restriction, everywhere = UNRESTRICTED, self._everywhere()
@@ -238,7 +238,7 @@ class Evaluator:
         state.skip_filter = self._skipped.of(plan.filter_skips, skipped)
         return restriction
 
-    def _steps_of(self, plan: ShapePlan) -> Iterable[tuple[str, PreFilter | None]]:
+    def _steps_of(self, plan: SignaturePlan) -> Iterable[tuple[str, PreFilter | None]]:
         """Return who has a say in PreFilter, in order; None for row-local plugins."""
         if plan.is_unrestricted:
             return self._cluster_pre_filters.items()
@@ -260,7 +260,7 @@ class Evaluator:
         return diagnosis
 
     def _filter(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, restriction: Restriction
+        self, state: CycleState, pod: PodInfo, plan: SignaturePlan, restriction: Restriction
     ) -> FeasibleNodes | Diagnosis:
         # A node that the pod is nominated to is looked at first, and by itself.
         nominated = self._nominated_row(pod)
@@ -276,7 +276,7 @@ class Evaluator:
         return self._filter_named(state, pod, plan, restriction, rejected)
 
     def _filter_all(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan
+        self, state: CycleState, pod: PodInfo, plan: SignaturePlan
     ) -> FeasibleNodes | Diagnosis:
         plan.passing.refresh()
         passing, nodes = plan.passing.mask, self._everywhere()
@@ -294,7 +294,7 @@ class Evaluator:
         self,
         state: CycleState,
         pod: PodInfo,
-        plan: ShapePlan,
+        plan: SignaturePlan,
         restriction: Restriction,
         rejected: Mapping[int, int],
     ) -> FeasibleNodes | Diagnosis:
@@ -326,7 +326,7 @@ class Evaluator:
         return diagnosis
 
     def _evaluate(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows, mask: BoolArray
+        self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray
     ) -> tuple[BoolArray, Rejections]:
         """Return which rows of the mask no other filter rejects, and what those said."""
         observer, has_errors = self._observer, bool(self.book.errors)
@@ -387,7 +387,7 @@ class Evaluator:
         self,
         state: CycleState,
         pod: PodInfo,
-        plan: ShapePlan,
+        plan: SignaturePlan,
         nodes: NodeRows,
         mask: BoolArray | None = None,
     ) -> Int32Array:
@@ -419,12 +419,17 @@ class Evaluator:
 
     def _is_reserved_by_rows(self, state: CycleState, pod: PodInfo) -> bool:
         """Tell whether each row by itself has room beside nominated pods, or has not."""
-        return not pod.shape.host_ports and self.is_row_local(state)
+        return not pod.signature.host_ports and self.is_row_local(state)
 
     # --- reasons ----------------------------------------------------------------------------
 
     def _first_rejections(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows, others: Rejections
+        self,
+        state: CycleState,
+        pod: PodInfo,
+        plan: SignaturePlan,
+        nodes: NodeRows,
+        others: Rejections,
     ) -> Int32Array:
         """Return the number of each row's first rejection, for a pod that no row can take."""
         beside = None
@@ -433,7 +438,9 @@ class Evaluator:
             beside = self._beside_nominated(state, pod, plan, nodes)
         return self._first(nodes, self._columns(plan, nodes, others), beside)
 
-    def _columns(self, plan: ShapePlan, nodes: NodeRows, others: Rejections) -> list[Int32Array]:
+    def _columns(
+        self, plan: SignaturePlan, nodes: NodeRows, others: Rejections
+    ) -> list[Int32Array]:
         """Return the numbers of rejections: of row-local filters, and of each other one."""
         is_all = nodes is self._all_rows
         columns = [plan.rejections() if is_all else plan.rejections_of(nodes)]
@@ -466,7 +473,7 @@ class Evaluator:
             if plugin.name in state.skip_filter:
                 continue
             if isinstance(plugin, RowFilter):
-                verdict = plugin.filter(pod.shape, nodes)
+                verdict = plugin.filter(pod.signature, nodes)
             else:
                 verdict = plugin.filter(state, pod, nodes)
             numbers = self.book.numbers_of(verdict, order=order, plugin=plugin.name)
@@ -482,7 +489,7 @@ class Evaluator:
         nodes = NodeRows.one(self._table, row)
         result = self._evaluate_fully(state, pod, nodes)
         if len(self._cluster.nominator):
-            plan = self.plans.plan(pod.shape.row_shape)
+            plan = self.plans.plan(pod.signature.row_signature)
             beside = self._beside_nominated(state, pod, plan, nodes, np.ones(1, dtype=np.bool_))
             np.copyto(result, beside, where=beside > 0)
         self._raise_error(result)
@@ -510,7 +517,7 @@ class Evaluator:
         self, state: CycleState, pod: PodInfo, rejected: Mapping[int, Status]
     ) -> Diagnosis:
         """Return why a pod fits nowhere, if rows that filters let pass were rejected later."""
-        plan, nodes = self.plans.plan(pod.shape.row_shape), self._everywhere()
+        plan, nodes = self.plans.plan(pod.signature.row_signature), self._everywhere()
         plan.passing.refresh()
         _, others = self._evaluate(state, pod, plan, nodes, plan.passing.mask)
         numbers = self._first_rejections(state, pod, plan, nodes, others)
@@ -540,7 +547,7 @@ class Evaluator:
             return True
         state = CycleState()
         try:
-            rejected = self._pre_filter(state, pod, self.plans.plan(pod.shape.row_shape))
+            rejected = self._pre_filter(state, pod, self.plans.plan(pod.signature.row_signature))
         except AttemptError:
             return False
         return not isinstance(rejected, Diagnosis) and self.is_row_local(state)
@@ -586,7 +593,7 @@ class Evaluator:
         self, state: CycleState, pod: PodInfo, rows: IndexArray
     ) -> list[PluginScores]:
         """Return each plugin's scores for each of `rows`; plugins that skip are left out."""
-        plan, nodes = self.plans.plan(pod.shape.row_shape), NodeRows(self._table, rows)
+        plan, nodes = self.plans.plan(pod.signature.row_signature), NodeRows(self._table, rows)
         self._scoring.prepare(state, pod, plan, nodes)
         return self._scoring.by_plugin(state, pod, plan, nodes)
 

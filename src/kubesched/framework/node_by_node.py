@@ -5,7 +5,7 @@
 
 As with plugins that answer in arrays, there are two forms, and the types tell them apart:
 
-* `CachedNodeFilter` and `CachedNodeScore` get a `ShapeView` and a `NodeView`: what the pod asks
+* `CachedNodeFilter` and `CachedNodeScore` get a `SignatureView` and a `NodeView`: what the pod asks
   of a node, and the node with the sums of its pods. Answers are kept, and asked for again only
   where the node changed, so a plugin costs about one call a placed pod.
 * `NodeFilter` and `NodeScore` get the whole pod and the node with its pods. They are asked for
@@ -30,7 +30,7 @@ from kubesched.cluster.arrays import Int32Array, Int64Array
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
@@ -53,55 +53,55 @@ NodeAnswer = str | Status | None
 # --- what a plugin sees -----------------------------------------------------------------------
 
 
-class ShapeView:
+class SignatureView:
     """What a pod asks of a node. Pods that ask the same are one and the same here."""
 
-    __slots__ = ("_shape",)
+    __slots__ = ("_signature",)
 
-    def __init__(self, shape: Shape) -> None:
-        self._shape = shape
+    def __init__(self, signature: PodSignature) -> None:
+        self._signature = signature
 
     def requested(self, resource: str) -> int:
         """How much of a resource the pod takes: cpu in thousandths, memory in bytes."""
-        return self._shape.requests.amounts.get(resource, 0)
+        return self._signature.requests.amounts.get(resource, 0)
 
     @property
     def requests(self) -> Mapping[str, int]:
         """All that the pod takes, by resource."""
-        return self._shape.requests.amounts
+        return self._signature.requests.amounts
 
     @property
     def node_selector(self) -> Mapping[str, str]:
         """The labels that the pod wants its node to have."""
-        return self._shape.spec.node_selector or {}
+        return self._signature.spec.node_selector or {}
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
         """The taints that the pod accepts."""
-        return self._shape.spec.tolerations
+        return self._signature.spec.tolerations
 
     def tolerates(self, taint: Taint) -> bool:
         """Tell whether the pod accepts a taint."""
-        return self._shape.tolerates(taint)
+        return self._signature.tolerates(taint)
 
     @property
     def containers(self) -> tuple[Container, ...]:
         """The pod's containers, without those that only run at the start."""
-        return self._shape.spec.containers
+        return self._signature.spec.containers
 
     @property
     def images(self) -> tuple[str, ...]:
         """Every image that a node would have to fetch, with its tag."""
-        return self._shape.images
+        return self._signature.images
 
 
-class PodView(ShapeView):
+class PodView(SignatureView):
     """A pod, as its author wrote it."""
 
     __slots__ = ("_info",)
 
     def __init__(self, info: PodInfo) -> None:
-        super().__init__(info.shape)
+        super().__init__(info.signature)
         self._info = info
 
     @property
@@ -305,21 +305,23 @@ class CachedNodeFilter(_LooksAtSums, RowFilter):
     reads_pods = True
 
     @abstractmethod
-    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> NodeAnswer:
         """Return None if the pod may go to the node, or why it may not."""
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Ask for each row."""
-        pod, ask = ShapeView(shape), self.filter_node
+        pod, ask = SignatureView(signature), self.filter_node
         return _verdict(
             self.name,
             len(nodes),
             [(i, ask(pod, node)) for i, node in _asked_sums(self._views, nodes)],
         )
 
-    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], Status | None]:
+    def row_filter(
+        self, signature: PodSignature, table: NodeTable
+    ) -> Callable[[int], Status | None]:
         """Ask for one row."""
-        pod, views, ask = ShapeView(shape), self._views, self.filter_node
+        pod, views, ask = SignatureView(signature), self._views, self.filter_node
 
         def refuse(row: int) -> Status | None:
             if table.nodes[row] is None:
@@ -354,21 +356,21 @@ class CachedNodeScore(_LooksAtSums, RowScore):
     reads_pods = True
 
     @abstractmethod
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         """Return how well the node suits the pod: 0 to 100, unless something scales it later."""
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Ask for each row."""
-        pod, ask = ShapeView(shape), self.score_node
+        pod, ask = SignatureView(signature), self.score_node
         return _scores(
             self.name,
             len(nodes),
             [(i, ask(pod, node)) for i, node in _asked_sums(self._views, nodes)],
         )
 
-    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int]:
+    def row_scorer(self, signature: PodSignature, table: NodeTable) -> Callable[[int], int]:
         """Ask for one row."""
-        pod, views, ask = ShapeView(shape), self._views, self.score_node
+        pod, views, ask = SignatureView(signature), self._views, self.score_node
 
         def scored(row: int) -> int:
             if table.nodes[row] is None:

@@ -1,6 +1,6 @@
 """What a profile has cached about pods of one signature.
 
-    signature ──without requests──> Answers of plugins that read nodes only ────┬──> ShapePlan
+    signature ──without requests──> Answers of plugins that read nodes only ────┬──> SignaturePlan
         └─────────────────────────> Answers of those that read pods as well ────┘
 
 A plan is made when a profile first sees a signature, and goes with the last pod that has it. What
@@ -24,9 +24,9 @@ from kubesched.cluster.incremental import Column, LazyRows
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_signature import PodSignature, signature_key, spec_for_nodes
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import Requests
-from kubesched.cluster.shape import Shape, shape_key, spec_for_nodes
 from kubesched.framework.answers import Answers, Columns, RowLocalPlugins, RowScores
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import Normalize, RowScore, is_by_extremes
@@ -114,12 +114,12 @@ class BesideNominated(LazyRows):
         )
 
 
-class ShapePlan:
+class SignaturePlan:
     """What one profile knows about one signature."""
 
     def __init__(
         self,
-        shape: Shape,
+        signature: PodSignature,
         *,
         on_node: Answers,
         on_pods: Answers,
@@ -127,7 +127,7 @@ class ShapePlan:
         columns: Columns,
         book: StatusBook,
     ) -> None:
-        self.shape = shape
+        self.signature = signature
         self._table = columns.table
         self._book = book
         self._on_node = on_node
@@ -261,28 +261,28 @@ class Plans:
         self._book = book
         self._limit_bytes = limit_bytes
         #: the longest unused first
-        self._plans: OrderedDict[ref[Shape], ShapePlan] = OrderedDict()
-        #: shapes that stay although their pods may be gone
-        self._held: Recent[Shape, Shape] = Recent(PLANS_WITHOUT_PODS)
+        self._plans: OrderedDict[ref[PodSignature], SignaturePlan] = OrderedDict()
+        #: signatures that stay although their pods may be gone
+        self._held: Recent[PodSignature, PodSignature] = Recent(PLANS_WITHOUT_PODS)
         #: the one that was made last, if it is still there
-        self._newest: Callable[[], ShapePlan | None] = lambda: None
+        self._newest: Callable[[], SignaturePlan | None] = lambda: None
         #: what is asked of nodes by themselves → what is known of them, as long as a plan needs it
         self._shared: WeakValueDictionary[bytes, Answers] = WeakValueDictionary()
 
     def __len__(self) -> int:
         return len(self._plans)
 
-    def plan(self, shape: Shape) -> ShapePlan:
-        """Return the plan for a shape."""
-        key = ref(shape)
+    def plan(self, signature: PodSignature) -> SignaturePlan:
+        """Return the plan for a signature."""
+        key = ref(signature)
         plan = self._plans.get(key)
-        if self._held.get(shape) is None:
-            self._held[shape] = shape
+        if self._held.get(signature) is None:
+            self._held[signature] = signature
         if plan is None:
             self._make_room()
-            # Not of the shape itself: a plan that refers to it would keep it, and so itself.
-            like_it = shape.copy()
-            plan = self._plans[ref(shape, self._forget)] = ShapePlan(
+            # Not of the signature itself: a plan that refers to it would keep it, and so itself.
+            like_it = signature.copy()
+            plan = self._plans[ref(signature, self._forget)] = SignaturePlan(
                 like_it,
                 on_node=self._about_nodes(like_it),
                 on_pods=Answers(like_it, self._on_pods, self._columns),
@@ -312,24 +312,24 @@ class Plans:
         for shared in list(self._shared.values()):
             shared.forget()
 
-    def _about_nodes(self, shape: Shape) -> Answers:
-        """Return what is known of nodes by themselves, for all shapes that ask the same of them."""
-        asked = shape
+    def _about_nodes(self, signature: PodSignature) -> Answers:
+        """Return the answers about node objects, shared by signatures that differ in requests."""
+        asked = signature
         if not self._on_node.read_requests:
-            asked = Shape(
-                spec_for_nodes(shape.spec),
-                node_name=shape.node_name,
+            asked = PodSignature(
+                spec_for_nodes(signature.spec),
+                node_name=signature.node_name,
                 requests=Requests({}, (0, 0)),
                 scoring_requests={},
             )
-        key = shape_key(asked.spec, asked.node_name)
+        key = signature_key(asked.spec, asked.node_name)
         answers = self._shared.get(key)
         if answers is None:
             answers = self._shared[key] = Answers(asked, self._on_node, self._columns)
         return answers
 
     def _make_room(self) -> None:
-        # Many a shape is of one pod only, and then its totals are of no use to anybody.
+        # Many a signature is of one pod only, and then its totals are of no use to anybody.
         newest = self._newest()
         if newest is not None and newest.is_of_one_pod:
             newest.forget()
@@ -337,8 +337,8 @@ class Plans:
         while len(self._plans) > max(self._limit_bytes // per_plan, 1):
             self._drop_oldest()
 
-    def _forget(self, key: ref[Shape]) -> None:
-        """Drop the plan of a shape that no pod has any more."""
+    def _forget(self, key: ref[PodSignature]) -> None:
+        """Drop the plan of a signature that no pod has any more."""
         dropped = self._plans.pop(key, None)
         if dropped is not None:
             dropped.forget()

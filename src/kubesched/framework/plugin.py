@@ -4,7 +4,7 @@ A plugin is a class that derives from one or more of the classes below. Those th
 nodes come in two forms:
 
 * *Row-local* (`RowFilter`, `RowScore`): the answer for a node depends on nothing but that node,
-  its pods, and the pod's shape. The runtime keeps the answers and asks again only for rows that
+  its pods, and the pod's signature. The runtime keeps the answers and asks again only for rows that
   changed. The signature makes the promise hold: a row-local plugin never gets to see the pod.
 * *Cluster-wide* (`Filter`, `Score`): everything else, asked anew in each cycle.
 
@@ -23,7 +23,7 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.framework.verdict import Verdict
@@ -93,12 +93,12 @@ class QueueSort(Plugin):
         """Return the pod's place: smaller keys are scheduled earlier."""
 
 
-class ShapePreFilter(Plugin):
-    """PreFilter of a row-local plugin: asked once for each shape."""
+class SignaturePreFilter(Plugin):
+    """PreFilter of a row-local plugin: asked once for each signature."""
 
     @abstractmethod
-    def pre_filter(self, shape: Shape) -> PreFilterResult:
-        """Turn the shape away, say that there is nothing to filter, or restrict the nodes."""
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:
+        """Turn the signature away, say that there is nothing to filter, or restrict the nodes."""
 
 
 class PreFilter(Plugin):
@@ -110,7 +110,7 @@ class PreFilter(Plugin):
 
 
 class RowFilter(Plugin):
-    """A filter whose answer depends on the row and the shape alone."""
+    """A filter whose answer depends on the row and the signature alone."""
 
     #: whether the answer depends on the pods of the row, or only on the node object
     reads_pods: ClassVar[bool]
@@ -118,12 +118,12 @@ class RowFilter(Plugin):
     reads_requests: ClassVar[bool] = True
 
     @abstractmethod
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
-        """Say which rows cannot take a pod of this shape."""
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
+        """Say which rows cannot take a pod of this signature."""
 
     def row_filter(
         self,
-        shape: Shape,  # noqa: ARG002
+        signature: PodSignature,  # noqa: ARG002
         table: NodeTable,  # noqa: ARG002
     ) -> Callable[[int], Status | None] | None:
         """Return a function that says why one row cannot take the pod, None if it can.
@@ -186,11 +186,11 @@ def is_by_extremes(plugin: Normalize) -> bool:
     return getattr(type(plugin).normalize, "by_extremes", False)
 
 
-class ShapePreScore(Plugin):
-    """PreScore of a row-local plugin: asked once for each shape."""
+class SignaturePreScore(Plugin):
+    """PreScore of a row-local plugin: asked once for each signature."""
 
     @abstractmethod
-    def pre_score(self, shape: Shape) -> Status:
+    def pre_score(self, signature: PodSignature) -> Status:
         """Say Skip if there is nothing to score."""
 
 
@@ -203,7 +203,7 @@ class PreScore(Plugin):
 
 
 class RowScore(Plugin):
-    """A score that depends on the row and the shape, and on what `epoch` names."""
+    """A score that depends on the row and the signature, and on what `epoch` names."""
 
     #: whether the score depends on the pods of the row, or only on the node object
     reads_pods: ClassVar[bool]
@@ -213,17 +213,21 @@ class RowScore(Plugin):
     proven_range: ClassVar[bool] = False
 
     @abstractmethod
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Return a score for each row."""
 
-    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None] | None:  # noqa: ARG002
+    def row_scorer(
+        self,
+        signature: PodSignature,  # noqa: ARG002
+        table: NodeTable,  # noqa: ARG002
+    ) -> Callable[[int], int | None] | None:
         """Return a function that scores one row, if it can do so for less.
 
         It must agree with `score`, and may return None to have that asked instead.
         """
         return None
 
-    def epoch(self, shape: Shape, table: NodeTable) -> Hashable:  # noqa: ARG002 (for those who need it)
+    def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002 (for those who need it)
         """Return what all rows' scores depend on in common; a change makes all rows stale."""
         return None
 
@@ -303,10 +307,10 @@ class PostBind(Plugin):
 EXTENSION_POINTS: Mapping[str, tuple[type[Plugin], ...]] = {
     "preEnqueue": (PreEnqueue,),
     "queueSort": (QueueSort,),
-    "preFilter": (ShapePreFilter, PreFilter),
+    "preFilter": (SignaturePreFilter, PreFilter),
     "filter": (RowFilter, Filter),
     "postFilter": (PostFilter,),
-    "preScore": (ShapePreScore, PreScore),
+    "preScore": (SignaturePreScore, PreScore),
     "score": (RowScore, Score),
     "reserve": (Reserve,),
     "permit": (Permit,),

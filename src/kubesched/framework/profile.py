@@ -62,14 +62,14 @@ class ProfilePlugins:
         self.instances = instances
         self.pre_enqueue: list[points.PreEnqueue] = at("preEnqueue")
         self.queue_sort: list[points.QueueSort] = at("queueSort")
-        self.pre_filter: list[points.ShapePreFilter | points.PreFilter] = at("preFilter")
+        self.pre_filter: list[points.SignaturePreFilter | points.PreFilter] = at("preFilter")
         #: those that say Skip to all pods without volumes, and then are done with them
         self.only_with_volumes = frozenset(
             each.name for each in self.pre_filter if each.only_with_volumes
         )
         self.filter: list[points.RowFilter | points.Filter] = at("filter")
         self.post_filter: list[points.PostFilter] = at("postFilter")
-        self.pre_score: list[points.ShapePreScore | points.PreScore] = at("preScore")
+        self.pre_score: list[points.SignaturePreScore | points.PreScore] = at("preScore")
         #: with the weight of each
         self.score: list[tuple[points.RowScore | points.Score, int]] = list(
             zip(at("score"), (ref.weight for ref in enabled.get("score", ())), strict=True)

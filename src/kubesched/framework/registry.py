@@ -117,13 +117,13 @@ class Registry(Mapping[str, type[Plugin]]):
                 raise PluginError(f"a plugin named {plugin.name} already exists")
             if issubclass(plugin, RowFilter) and issubclass(plugin, PreFilter):
                 raise PluginError(
-                    f"plugin {plugin.name}: a RowFilter is kept for all pods of a shape, so its "
-                    "PreFilter must be a ShapePreFilter"
+                    f"plugin {plugin.name}: answers of a RowFilter are cached by signature, so its "
+                    "PreFilter must be a SignaturePreFilter"
                 )
             if issubclass(plugin, RowScore) and issubclass(plugin, PreScore):
                 raise PluginError(
-                    f"plugin {plugin.name}: a RowScore is kept for all pods of a shape, so its "
-                    "PreScore must be a ShapePreScore"
+                    f"plugin {plugin.name}: a RowScore is kept for all pods of a signature, so its "
+                    "PreScore must be a SignaturePreScore"
                 )
             self._classes[plugin.name] = plugin
 

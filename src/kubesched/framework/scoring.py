@@ -16,7 +16,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.observing import Unobserved
-from kubesched.framework.plan import ShapePlan
+from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
 from kubesched.framework.profile import AskedAt, ProfilePlugins, of_kind
 from kubesched.framework.skipped import SkippedPlugins
@@ -58,7 +58,7 @@ class Scoring:
         self._normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
 
     def total(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows
+        self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
     ) -> Int64Array:
         """Return the weighted sum of all scores for each of the feasible nodes; after `prepare`."""
         total = np.zeros(len(nodes), dtype=np.int64)
@@ -67,7 +67,7 @@ class Scoring:
         return total
 
     def by_plugin(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows
+        self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
     ) -> list[PluginScores]:
         """Return each plugin's scores; those that skip are left out; after `prepare`."""
         nothing = np.zeros(len(nodes), dtype=np.int64)
@@ -92,7 +92,7 @@ class Scoring:
         return found
 
     def others(
-        self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows
+        self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
     ) -> Int64Array | None:
         """Return the weighted sum of scores that are not in the plan's totals; None for none.
 
@@ -125,7 +125,9 @@ class Scoring:
         normalized = None if raw is None else self._normal(plugin, state, raw)
         return None if normalized is None else normalized * weight
 
-    def prepare(self, state: CycleState, pod: PodInfo, plan: ShapePlan, nodes: NodeRows) -> None:
+    def prepare(
+        self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
+    ) -> None:
         """Run PreScore; raise AttemptError if a plugin reports an error."""
         asked = self._asked_pre_scores.about(pod)
         if plan.is_scorable:

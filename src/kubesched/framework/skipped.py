@@ -17,7 +17,7 @@ class SkippedPlugins:
         self._same: dict[frozenset[str], frozenset[str]] = {}
 
     def of(self, always: frozenset[str], now: Sequence[str]) -> frozenset[str]:
-        """Return plugins that pods of a shape always skip, and those that this one does."""
+        """Return plugins that pods of a signature always skip, and those that this one does."""
         key = always, tuple(now)
         found = self._known.get(key)
         if found is None:

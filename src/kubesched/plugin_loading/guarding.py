@@ -286,7 +286,7 @@ def _wrapped_async(own: Method) -> Method:
 
 
 def _pod_in(arguments: tuple[object, ...]) -> PodInfo | None:
-    """Return the pod that a method was asked about; row-local ones are only told its shape."""
+    """Return the pod that a method was asked about; row-local ones are only told its signature."""
     for each in arguments:
         if isinstance(each, PodInfo):
             return each

@@ -16,7 +16,7 @@ from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -77,7 +77,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
     def events_to_register(self) -> Registrations:
         """A victim that is gone: the pod it made room for may then be let in again."""
         gone = ClusterEvent(Resource.POD, Action.DELETE)
-        return [Registration(gone, shape_hint=_leave_it_to_others)]
+        return [Registration(gone, signature_hint=_leave_it_to_others)]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep a pod out while its victims are being evicted."""
@@ -148,7 +148,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         return ""
 
 
-def _leave_it_to_others(shape: Shape, change: Change[Pod]) -> bool:  # noqa: ARG001 (never helps)
+def _leave_it_to_others(signature: PodSignature, change: Change[Pod]) -> bool:  # noqa: ARG001 (never helps)
     """Say no: it is the filters that turned the pod away which know whether the room suffices."""
     return False
 

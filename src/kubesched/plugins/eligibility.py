@@ -1,6 +1,6 @@
 """Which nodes a pod could use as far as its own wishes and the nodes' taints go.
 
-Asked in every cycle, by shape, and true for long: kept as cached columns.
+Asked in every cycle, by signature, and true for long: kept as cached columns.
 """
 
 from __future__ import annotations
@@ -14,41 +14,41 @@ from kubesched.api.core import Taint
 from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.incremental import Column
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.shape import Shape, any_tolerates
+from kubesched.cluster.pod_signature import PodSignature, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
 
 
 class Eligibility:
-    """Cached answers for the shapes in use."""
+    """Cached answers for the signatures in use."""
 
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
         self._table = table
         self._comparisons = comparisons
-        self._matching: WeakKeyDictionary[Shape, Column[np.bool_]] = WeakKeyDictionary()
-        self._tolerated: WeakKeyDictionary[Shape, Column[np.bool_]] = WeakKeyDictionary()
+        self._matching: WeakKeyDictionary[PodSignature, Column[np.bool_]] = WeakKeyDictionary()
+        self._tolerated: WeakKeyDictionary[PodSignature, Column[np.bool_]] = WeakKeyDictionary()
 
-    def restricts(self, shape: Shape) -> bool:
+    def restricts(self, signature: PodSignature) -> bool:
         """Tell whether the pod has a node selector or affinity to nodes."""
-        spec = shape.spec
+        spec = signature.spec
         return bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
 
-    def matches_affinity(self, shape: Shape) -> BoolArray | None:
+    def matches_affinity(self, signature: PodSignature) -> BoolArray | None:
         """Return which rows match the pod's node selector and affinity; None if it has none."""
-        if not self.restricts(shape):
+        if not self.restricts(signature):
             return None
-        column = self._matching.get(shape)
+        column = self._matching.get(signature)
         if column is None:
-            selector = shape.node_selector
+            selector = signature.node_selector
             column = Column(self._table, self._table.node_changes, selector)
-            self._matching[shape] = column
+            self._matching[signature] = column
         return column.current()
 
-    def tolerated(self, shape: Shape) -> BoolArray:
+    def tolerated(self, signature: PodSignature) -> BoolArray:
         """Return which rows have no forbidding taint that the pod does not tolerate."""
-        column = self._tolerated.get(shape)
+        column = self._tolerated.get(signature)
         if column is None:
-            # Not the shape itself: what the column holds on to lives as long as the shape.
-            tolerations, comparisons = shape.spec.tolerations, self._comparisons
+            # Not the signature itself: what the column holds on to lives as long as the signature.
+            tolerations, comparisons = signature.spec.tolerations, self._comparisons
 
             def all_tolerated(taints: tuple[Taint, ...]) -> bool:
                 return all(
@@ -63,5 +63,5 @@ class Eligibility:
                 self._table.node_changes,
                 lambda nodes: nodes.by_taints(lookup),
             )
-            self._tolerated[shape] = column
+            self._tolerated[signature] = column
         return column.current()

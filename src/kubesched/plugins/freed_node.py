@@ -20,11 +20,11 @@ import numpy as np
 
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.pod_volumes import NO_VOLUMES
-from kubesched.cluster.shape import Shape
 
-#: Returns the resources of a shape that must fit, with amounts.
-Checked = Callable[[Shape], Sequence[tuple[str, int]]]
+#: Returns the resources of a signature that must fit, with amounts.
+Checked = Callable[[PodSignature], Sequence[tuple[str, int]]]
 #: Tells whether filters decide about a pod by looking at one node at a time.
 IsRowLocal = Callable[[PodInfo], bool]
 
@@ -52,7 +52,13 @@ class FreedNode:
         if self._cluster.nominator.node_of(pod.uid) is not None:
             return self._fits(pod, ())
         without_volumes = pod.volumes is NO_VOLUMES
-        key = pod.shape, pod.labels, pod.priority, pod.pod.spec.preemption_policy, without_volumes
+        key = (
+            pod.signature,
+            pod.labels,
+            pod.priority,
+            pod.pod.spec.preemption_policy,
+            without_volumes,
+        )
         known = self._answers.get(key)
         if known is None:
             known = self._answers[key] = self._fits(pod, ()) or self._lets_preempt(pod)
@@ -74,7 +80,7 @@ class FreedNode:
         pod_count = int(table.pod_count[row]) + int(reserving[0]) - len(without)
         if pod_count >= table.allowed_pods[row]:
             return False
-        for name, amount in self._checked(pod.shape):
+        for name, amount in self._checked(pod.signature):
             number = table.resources.find(name)
             if number is None:
                 return False

@@ -16,7 +16,7 @@ import numpy as np
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
 
 MIN_BYTES = 23 << 20
@@ -31,24 +31,24 @@ class ImageLocality(RowScore):
     reads_requests = False
     proven_range = True
 
-    def epoch(self, shape: Shape, table: NodeTable) -> Hashable:
+    def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:
         """How widely an image is spread over how many nodes matters to all nodes that have it."""
-        spread = [state and state.spread for state in map(table.images.find, shape.images)]
+        spread = [state and state.spread for state in map(table.images.find, signature.images)]
         return len(table), *spread
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Score by the clamped sum of the sizes."""
-        containers = len(shape.spec.init_containers) + len(shape.spec.containers)
+        containers = len(signature.spec.init_containers) + len(signature.spec.containers)
         most = MAX_BYTES_PER_CONTAINER * containers
         if most <= MIN_BYTES:
             return np.zeros(len(nodes), dtype=np.int64)
-        total = np.clip(self._bytes_present(shape, nodes, most), MIN_BYTES, most)
+        total = np.clip(self._bytes_present(signature, nodes, most), MIN_BYTES, most)
         return MAX_NODE_SCORE * (total - MIN_BYTES) // (most - MIN_BYTES)
 
-    def _bytes_present(self, shape: Shape, nodes: NodeRows, most: int) -> Int64Array:
+    def _bytes_present(self, signature: PodSignature, nodes: NodeRows, most: int) -> Int64Array:
         """Return what each row has of the pod's images; no image counts for more than `most`."""
         present = np.zeros(nodes.table.size, dtype=np.int64)
-        for image, times in Counter(shape.images).items():
+        for image, times in Counter(signature.images).items():
             state = nodes.table.images.find(image)
             if state is not None:
                 spread = len(state.rows) / len(nodes.table)

@@ -20,7 +20,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.cluster.affinity_terms import NO_TERMS, AffinityTerm, compile_terms
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.plugins.changes import Prepared, has_place, is_about_itself
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
@@ -110,7 +110,7 @@ class AffinityHints:
             return PodChange(change, namespaces_of)
 
         self._prepared = Prepared(prepare)
-        self._keys: WeakKeyDictionary[Shape, TopologyKeys] = WeakKeyDictionary()
+        self._keys: WeakKeyDictionary[PodSignature, TopologyKeys] = WeakKeyDictionary()
 
     def registrations(self) -> list[Registration]:
         """Return what InterPodAffinity wants to hear of."""
@@ -118,7 +118,7 @@ class AffinityHints:
         nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return [
             Registration(pods, hint=self.after_pod_change),
-            Registration(nodes, shape_hint=self.after_node_change),
+            Registration(nodes, signature_hint=self.after_node_change),
         ]
 
     def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
@@ -138,11 +138,11 @@ class AffinityHints:
         anti = terms.required_anti
         return came_near or (other.was_about(anti) and not other.is_about(anti))
 
-    def after_node_change(self, shape: Shape, change: Change[Node]) -> bool:
+    def after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
         """Ask whether a node came into a domain, or left one, that the pod's own terms look at."""
         if change.new is None:
             return False
-        keys = self._keys_of(shape)
+        keys = self._keys_of(signature)
         if keys.malformed:
             return True
         now = change.new.metadata.labels or {}
@@ -154,12 +154,12 @@ class AffinityHints:
             key in before and _moved(key, before, now) for key in keys.away
         )
 
-    def _keys_of(self, shape: Shape) -> TopologyKeys:
-        keys = self._keys.get(shape)
+    def _keys_of(self, signature: PodSignature) -> TopologyKeys:
+        keys = self._keys.get(signature)
         if keys is None:
             # The namespace makes a difference to whom a term is about, none to where it looks.
-            terms = compile_terms(shape.spec.affinity, "")
-            keys = self._keys[shape] = TopologyKeys(
+            terms = compile_terms(signature.spec.affinity, "")
+            keys = self._keys[signature] = TopologyKeys(
                 near=tuple({term.topology_key: None for term in terms.required}),
                 away=tuple({term.topology_key: None for term in terms.required_anti}),
                 malformed=bool(terms.error),

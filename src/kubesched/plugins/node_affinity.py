@@ -16,7 +16,7 @@ from kubesched.api.core import NodeAffinity as NodeAffinitySpec
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import SelectorMatch, TermMatch
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import NodeAffinityArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
@@ -26,8 +26,8 @@ from kubesched.framework.plugin import (
     PreFilterResult,
     RowFilter,
     RowScore,
-    ShapePreFilter,
-    ShapePreScore,
+    SignaturePreFilter,
+    SignaturePreScore,
     by_extremes,
 )
 from kubesched.framework.registry import PluginContext
@@ -93,7 +93,7 @@ class ObjectMatch:
         return any(term.matches(node_labels, fields) for term in self._terms)
 
 
-class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize):
+class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, Normalize):
     """Matches nodes against what the pod, or the profile for all its pods, asks of them."""
 
     name = "NodeAffinity"
@@ -108,8 +108,8 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
         self._added = SelectorMatch(None, required) if required is not None else None
         self._added_to_object = ObjectMatch(None, required)
         self._added_preferred = PreferredTerms(preferred) if preferred else None
-        self._preferred: WeakKeyDictionary[Shape, PreferredTerms] = WeakKeyDictionary()
-        self._required: WeakKeyDictionary[Shape, ObjectMatch] = WeakKeyDictionary()
+        self._preferred: WeakKeyDictionary[PodSignature, PreferredTerms] = WeakKeyDictionary()
+        self._required: WeakKeyDictionary[PodSignature, ObjectMatch] = WeakKeyDictionary()
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeAffinity:
@@ -119,13 +119,13 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
     def events_to_register(self) -> Registrations:
         """A node that comes or changes its labels."""
         changed = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
-        return [Registration(changed, shape_hint=self._after_node_change)]
+        return [Registration(changed, signature_hint=self._after_node_change)]
 
-    def pre_filter(self, shape: Shape) -> PreFilterResult:
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:
         """Skip pods that ask nothing; find the nodes of pods that name them."""
-        affinity = _node_affinity(shape)
+        affinity = _node_affinity(signature)
         required = affinity.required_during_scheduling_ignored_during_execution
-        if required is None and self._added is None and shape.spec.node_selector is None:
+        if required is None and self._added is None and signature.spec.node_selector is None:
             return NOTHING_TO_FILTER
         if required is None or not required.node_selector_terms:
             return NOTHING_AGAINST
@@ -137,26 +137,26 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
             named |= of_term
         return PreFilterResult(node_names=named) if named else PreFilterResult(CONFLICT)
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn nodes away that do not match."""
-        own = reject(~shape.node_selector(nodes), NO_MATCH)
+        own = reject(~signature.node_selector(nodes), NO_MATCH)
         if self._added is None:
             return own
         return first_of(reject(~self._added(nodes), NO_MATCH_ENFORCED), own)
 
-    def pre_score(self, shape: Shape) -> Status:
+    def pre_score(self, signature: PodSignature) -> Status:
         """Skip pods that prefer nothing."""
-        preferred = _node_affinity(shape).preferred_during_scheduling_ignored_during_execution
+        preferred = _node_affinity(signature).preferred_during_scheduling_ignored_during_execution
         if preferred is None:
             return SUCCESS if self._added_preferred is not None else SKIP
-        errors = self._terms(shape).errors
+        errors = self._terms(signature).errors
         if errors:
             return error(errors[0] if len(errors) == 1 else f"[{', '.join(errors)}]")
         return SUCCESS
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Sum up the weights of matching terms."""
-        scores = self._terms(shape)(nodes)
+        scores = self._terms(signature)(nodes)
         if self._added_preferred is not None:
             scores += self._added_preferred(nodes)
         return scores
@@ -166,7 +166,7 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
         """More is better."""
         return scale_to_best(scores)
 
-    def _after_node_change(self, shape: Shape, change: Change[Node]) -> bool:
+    def _after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
         """Ask whether a node matches now that was not there or did not match the pod's own terms.
 
         A node that comes to match what the profile adds does not help by that alone, as in
@@ -174,28 +174,30 @@ class NodeAffinity(ShapePreFilter, RowFilter, ShapePreScore, RowScore, Normalize
         """
         if change.new is None or not self._added_to_object(change.new):
             return False
-        required = self._required_of(shape)
+        required = self._required_of(signature)
         if not required.may_match(change.new):
             return False
         return change.old is None or not required(change.old) or not required(change.new)
 
-    def _required_of(self, shape: Shape) -> ObjectMatch:
-        match = self._required.get(shape)
+    def _required_of(self, signature: PodSignature) -> ObjectMatch:
+        match = self._required.get(signature)
         if match is None:
-            required = _node_affinity(shape).required_during_scheduling_ignored_during_execution
-            match = self._required[shape] = ObjectMatch(shape.spec.node_selector, required)
+            required = _node_affinity(signature).required_during_scheduling_ignored_during_execution
+            match = self._required[signature] = ObjectMatch(signature.spec.node_selector, required)
         return match
 
-    def _terms(self, shape: Shape) -> PreferredTerms:
-        terms = self._preferred.get(shape)
+    def _terms(self, signature: PodSignature) -> PreferredTerms:
+        terms = self._preferred.get(signature)
         if terms is None:
-            preferred = _node_affinity(shape).preferred_during_scheduling_ignored_during_execution
-            terms = self._preferred[shape] = PreferredTerms(preferred or ())
+            preferred = _node_affinity(
+                signature
+            ).preferred_during_scheduling_ignored_during_execution
+            terms = self._preferred[signature] = PreferredTerms(preferred or ())
         return terms
 
 
-def _node_affinity(shape: Shape) -> NodeAffinitySpec:
-    affinity = shape.spec.affinity
+def _node_affinity(signature: PodSignature) -> NodeAffinitySpec:
+    affinity = signature.spec.affinity
     return (affinity and affinity.node_affinity) or NodeAffinitySpec()
 
 

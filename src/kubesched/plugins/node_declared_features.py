@@ -10,14 +10,14 @@ from kubesched.api.core import Node, Pod, PodSpec
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
     NOTHING_TO_FILTER,
     PreFilterResult,
     RowFilter,
-    ShapePreFilter,
+    SignaturePreFilter,
 )
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable
@@ -32,7 +32,7 @@ RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_ON_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
 
 
-class NodeDeclaredFeatures(ShapePreFilter, RowFilter):
+class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
     """Compares the features a pod needs with those its node declares."""
 
     name = "NodeDeclaredFeatures"
@@ -42,7 +42,7 @@ class NodeDeclaredFeatures(ShapePreFilter, RowFilter):
     def __init__(self, table: NodeTable, *, enabled: bool) -> None:
         self._table = table
         self._enabled = enabled
-        self._lacking: WeakKeyDictionary[Shape, Lookup[frozenset[str], np.bool_]]
+        self._lacking: WeakKeyDictionary[PodSignature, Lookup[frozenset[str], np.bool_]]
         self._lacking = WeakKeyDictionary()
 
     @classmethod
@@ -57,22 +57,22 @@ class NodeDeclaredFeatures(ShapePreFilter, RowFilter):
         return [
             Registration(
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE),
-                shape_hint=_after_node_change,
+                signature_hint=_after_node_change,
             ),
             Registration(ClusterEvent(Resource.POD, Action.UPDATE), hint=_after_pod_update),
         ]
 
-    def pre_filter(self, shape: Shape) -> PreFilterResult:
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:
         """Skip pods that need nothing special."""
-        needed = self._enabled and required_features(shape.spec)
+        needed = self._enabled and required_features(signature.spec)
         return NOTHING_AGAINST if needed else NOTHING_TO_FILTER
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn nodes away that lack a feature."""
-        lookup = self._lacking.get(shape)
+        lookup = self._lacking.get(signature)
         if lookup is None:
-            needed = required_features(shape.spec)
-            lookup = self._lacking[shape] = Lookup(
+            needed = required_features(signature.spec)
+            lookup = self._lacking[signature] = Lookup(
                 self._table.feature_sets, lambda declared: not needed <= declared, np.bool_
             )
         return reject(nodes.by_features(lookup), UNSATISFIED)
@@ -93,7 +93,7 @@ def required_features(spec: PodSpec) -> frozenset[str]:
     return frozenset(needed)
 
 
-def _after_node_change(shape: Shape, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
+def _after_node_change(signature: PodSignature, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
     """Ask whether a node came, or declares something else: which features are not compared."""
     if change.old is None or change.new is None:
         return change.new is not None

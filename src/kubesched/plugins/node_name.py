@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from kubesched.cluster.node_rows import NodeRows
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.plugin import RowFilter
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
@@ -26,9 +26,9 @@ class NodeName(RowFilter):
         """The node may come."""
         return [Registration(ClusterEvent(Resource.NODE, Action.ADD))]
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn every other node away."""
-        wanted = shape.node_name
+        wanted = signature.node_name
         if not wanted:
             return ALL_PASS
         row = nodes.table.row_of(wanted)

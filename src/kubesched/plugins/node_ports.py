@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows
-from kubesched.cluster.shape import Shape, host_ports
+from kubesched.cluster.pod_signature import PodSignature, host_ports
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
     NOTHING_TO_FILTER,
     PreFilterResult,
     RowFilter,
-    ShapePreFilter,
+    SignaturePreFilter,
 )
 from kubesched.framework.status import unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
@@ -21,7 +21,7 @@ from kubesched.queue.hints import Change, Registration, Registrations
 PORT_TAKEN = unschedulable("node(s) didn't have free ports for the requested pod ports")
 
 
-class NodePorts(ShapePreFilter, RowFilter):
+class NodePorts(SignaturePreFilter, RowFilter):
     """Checks that the host ports which a pod wants are free."""
 
     name = "NodePorts"
@@ -30,28 +30,28 @@ class NodePorts(ShapePreFilter, RowFilter):
     def events_to_register(self) -> Registrations:
         """A pod that goes and had one of the ports, or a node that comes."""
         return [
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), shape_hint=_after_deletion),
+            Registration(ClusterEvent(Resource.POD, Action.DELETE), signature_hint=_after_deletion),
             Registration(ClusterEvent(Resource.NODE, Action.ADD)),
         ]
 
-    def pre_filter(self, shape: Shape) -> PreFilterResult:
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:
         """Skip pods without host ports."""
-        return NOTHING_AGAINST if shape.host_ports else NOTHING_TO_FILTER
+        return NOTHING_AGAINST if signature.host_ports else NOTHING_TO_FILTER
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn nodes away where a port is taken."""
-        taken = nodes.table.ports.rows_in_conflict(shape.host_ports)
+        taken = nodes.table.ports.rows_in_conflict(signature.host_ports)
         if not taken:
             return ALL_PASS
         return reject(nodes.among(taken), PORT_TAKEN)
 
 
-def _after_deletion(shape: Shape, change: Change[Pod]) -> bool:
+def _after_deletion(signature: PodSignature, change: Change[Pod]) -> bool:
     """Ask whether the pod that is gone had, or was to have, a port that is wanted."""
     gone = change.old
     if gone is None or not has_place(gone):
         return False
-    wanted = shape.host_ports
+    wanted = signature.host_ports
     return any(
         (port.protocol, port.port) == (free.protocol, free.port) and port.conflicts(free.address)
         for free in host_ports(gone.spec)

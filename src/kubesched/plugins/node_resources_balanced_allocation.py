@@ -16,17 +16,17 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.incremental import Column
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.recent import Recent
-from kubesched.cluster.shape import Shape
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
-from kubesched.framework.plugin import RowScore, ShapePreScore
+from kubesched.framework.plugin import RowScore, SignaturePreScore
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.plugins.resource_scoring import Wanted, balance, usages, wanted_resources
 from kubesched.plugins.row_scoring import HALF, balance_change_row, balance_row
 
 
-class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
+class NodeResourcesBalancedAllocation(SignaturePreScore, RowScore):
     """Scores the change in balance."""
 
     name = "NodeResourcesBalancedAllocation"
@@ -43,19 +43,21 @@ class NodeResourcesBalancedAllocation(ShapePreScore, RowScore):
         """Make the plugin."""
         return cls(context.profile.args(cls.name, NodeResourcesBalancedAllocationArgs))
 
-    def pre_score(self, shape: Shape) -> Status:
+    def pre_score(self, signature: PodSignature) -> Status:
         """Skip pods that request none of the resources: they would all go to the same node."""
-        amounts = shape.requests.amounts
+        amounts = signature.requests.amounts
         requested = any(amounts.get(each.name, 0) for each in self._resources)
         return SUCCESS if requested else SKIP
 
-    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None] | None:
+    def row_scorer(
+        self, signature: PodSignature, table: NodeTable
+    ) -> Callable[[int], int | None] | None:
         """Score one row, if by two resources."""
-        return balance_change_row(self._resources, shape.requests.amounts, table)
+        return balance_change_row(self._resources, signature.requests.amounts, table)
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Score the change in balance."""
-        wanted = wanted_resources(self._resources, shape.requests.amounts, nodes.table)
+        wanted = wanted_resources(self._resources, signature.requests.amounts, nodes.table)
         score = balance(usages(wanted, nodes, non_zero=False), len(nodes))
         score -= self._balance_without(wanted, nodes)
         score += HALF

@@ -18,7 +18,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import RequestRules
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from kubesched.config.validation_args import check_node_resources_fit_args
 from kubesched.framework.plugin import (
@@ -26,8 +26,8 @@ from kubesched.framework.plugin import (
     PreFilterResult,
     RowFilter,
     RowScore,
-    ShapePreFilter,
-    ShapePreScore,
+    SignaturePreFilter,
+    SignaturePreScore,
 )
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status
@@ -42,7 +42,7 @@ TOO_MANY_PODS = "Too many pods"
 INT64_BITS = 63
 
 
-class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
+class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore):
     """Compares requests with what is free."""
 
     name = "NodeResourcesFit"
@@ -83,18 +83,18 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
         """A pod that goes or shrinks, a node that comes or grows."""
         return self._hints.registrations()
 
-    def pre_filter(self, shape: Shape) -> PreFilterResult:  # noqa: ARG002 (every pod takes a place)
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (every pod takes a place)
         """Filter every pod."""
         return NOTHING_AGAINST
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn nodes away that lack something, naming all that is lacking."""
         full = nodes.pod_count >= nodes.allowed_pods
         lacking: list[tuple[str, BoolArray]] = (
             [(TOO_MANY_PODS, full)] if np.count_nonzero(full) else []
         )
         impossible: BoolArray | None = None
-        for name, amount in self._checked_requests(shape):
+        for name, amount in self._checked_requests(signature):
             number = nodes.table.resources.find(name)
             if number is None:
                 short = too_large = np.ones(len(nodes), dtype=np.bool_)
@@ -108,9 +108,11 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
             impossible = too_large if impossible is None else impossible | too_large
         return _combine(lacking, impossible)
 
-    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], Status | None]:
+    def row_filter(
+        self, signature: PodSignature, table: NodeTable
+    ) -> Callable[[int], Status | None]:
         """Compare one row with what must fit."""
-        checked = self._checked_requests(shape)
+        checked = self._checked_requests(signature)
 
         def refuse(row: int) -> Status | None:
             lacking: list[str] = []
@@ -128,24 +130,26 @@ class NodeResourcesFit(ShapePreFilter, RowFilter, ShapePreScore, RowScore):
 
         return refuse
 
-    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None] | None:
+    def row_scorer(
+        self, signature: PodSignature, table: NodeTable
+    ) -> Callable[[int], int | None] | None:
         """Score one row, if by the strategy that nearly everybody uses."""
         if self._strategy != LEAST_ALLOCATED:
             return None
-        return least_allocated_row(self._resources, shape.scoring_requests, table)
+        return least_allocated_row(self._resources, signature.scoring_requests, table)
 
-    def pre_score(self, shape: Shape) -> Status:  # noqa: ARG002 (pods without requests count too)
+    def pre_score(self, signature: PodSignature) -> Status:  # noqa: ARG002 (pods without requests count too)
         """Score every pod."""
         return SUCCESS
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Score by the configured strategy."""
-        wanted = wanted_resources(self._resources, shape.scoring_requests, nodes.table)
+        wanted = wanted_resources(self._resources, signature.scoring_requests, nodes.table)
         return self._scorer(usages(wanted, nodes, non_zero=True), len(nodes))
 
-    def _checked_requests(self, shape: Shape) -> list[tuple[str, int]]:
+    def _checked_requests(self, signature: PodSignature) -> list[tuple[str, int]]:
         """Return what must fit: cpu, memory, ephemeral storage first, as in all messages."""
-        amounts = shape.requests.amounts
+        amounts = signature.requests.amounts
         first = [name for name in BASIC_RESOURCES if amounts.get(name, 0) > 0]
         others = [
             name

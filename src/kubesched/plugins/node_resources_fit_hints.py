@@ -17,7 +17,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.api.requests import node_allocatable, pod_requests
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import ObjectError
 from kubesched.plugins.changes import Prepared, has_place, is_about_itself
 from kubesched.plugins.freed_node import Checked, FreedNode, IsRowLocal
@@ -78,7 +78,7 @@ class FitHints:
             Registration(
                 ClusterEvent(Resource.POD, Action.UPDATE_POD_SCALE_DOWN), hint=self.after_scale_down
             ),
-            Registration(grown, shape_hint=self.after_node_change),
+            Registration(grown, signature_hint=self.after_node_change),
         ]
 
     def after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
@@ -105,11 +105,11 @@ class FitHints:
         if change.new is None or not change.new.spec.node_name:
             return False
         shrunk = self._shrunk(change)
-        return shrunk is None or any(map(pod.shape.requests.amounts.get, shrunk))
+        return shrunk is None or any(map(pod.signature.requests.amounts.get, shrunk))
 
-    def after_node_change(self, shape: Shape, change: Change[Node]) -> bool:
+    def after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
         """Ask whether a node could take the pod, and has more for it than before."""
-        offer, requests = self._offer(change), shape.requests.amounts
+        offer, requests = self._offer(change), signature.requests.amounts
         return offer is None or (offer.takes_empty(requests) and offer.has_more(requests))
 
     def _shrunk_in(self, change: Change[Pod]) -> frozenset[str] | None:

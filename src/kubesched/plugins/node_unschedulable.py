@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import UNSCHEDULABLE_TAINT, Shape, any_tolerates
+from kubesched.cluster.pod_signature import UNSCHEDULABLE_TAINT, PodSignature, any_tolerates
 from kubesched.config.features import FeatureGates
 from kubesched.framework.plugin import RowFilter
 from kubesched.framework.registry import PluginContext
@@ -38,7 +38,7 @@ class NodeUnschedulable(RowFilter):
         return [
             Registration(
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
-                shape_hint=_after_node_change,
+                signature_hint=_after_node_change,
             ),
             Registration(
                 ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
@@ -46,9 +46,9 @@ class NodeUnschedulable(RowFilter):
             ),
         ]
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn cordoned nodes away."""
-        if shape.tolerates(UNSCHEDULABLE_TAINT, comparisons=self._comparisons):
+        if signature.tolerates(UNSCHEDULABLE_TAINT, comparisons=self._comparisons):
             return ALL_PASS
         return reject(nodes.unschedulable, UNSCHEDULABLE)
 
@@ -63,7 +63,7 @@ class NodeUnschedulable(RowFilter):
         )
 
 
-def _after_node_change(shape: Shape, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
+def _after_node_change(signature: PodSignature, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
     """Ask whether a node came uncordoned, or was uncordoned."""
     if change.new is None or change.new.spec.unschedulable:
         return False

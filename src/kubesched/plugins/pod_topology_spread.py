@@ -33,8 +33,8 @@ from kubesched.cluster.domains import Domains
 from kubesched.cluster.label_sets import LabelMemo, LabelSet
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.recent import Recent
-from kubesched.cluster.shape import Shape
 from kubesched.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kubesched.errors import SelectorError
 from kubesched.framework.cycle_state import CycleState
@@ -146,8 +146,10 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         self._cluster = cluster
         self._table = cluster.table
         self._eligibility = Eligibility(cluster.table, comparisons=comparisons)
-        #: as long as there are pods with this shape and these labels
-        self._constraints: WeakKeyDictionary[Shape, WeakKeyDictionary[LabelSet, PodConstraints]]
+        #: as long as there are pods with this signature and these labels
+        self._constraints: WeakKeyDictionary[
+            PodSignature, WeakKeyDictionary[LabelSet, PodConstraints]
+        ]
         self._constraints = WeakKeyDictionary()
         self._domains: Recent[Hashable, Domains] = Recent(limit=256)
         #: Pods of one owner with the same labels are of the same kind until a service changes.
@@ -204,7 +206,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         """Return the domains of each hard constraint of a pod."""
         constraints = self._constraints_in(state, pod).hard
         for constraint in constraints:
-            usable = self._domains_for(pod.shape, constraint, _keys(constraints))
+            usable = self._domains_for(pod.signature, constraint, _keys(constraints))
             everywhere = self._table.domains(constraint.topology_key)
             counts = self._domain_counts(constraint, usable)
             yield HardDomains(constraint, everywhere, usable, counts)
@@ -230,7 +232,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         (constraint,) = constraints.soft
         of_nodes = self._ids(constraint, nodes)
         keys = _keys(constraints.soft) if constraints.need_all_labels else ()
-        domains = self._domains_for(pod.shape, constraint, keys)
+        domains = self._domains_for(pod.signature, constraint, keys)
         counts = self._domain_counts(constraint, domains)
         there = self._table.domains(constraint.topology_key).with_rows(nodes)
         if constraints.need_all_labels:
@@ -260,7 +262,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
                 count = self._counts(constraint)[nodes.rows].astype(np.int64)
             else:
                 number = int(np.count_nonzero(np.bincount(of_nodes[~ignored])))
-                domains = self._domains_for(pod.shape, constraint, keys)
+                domains = self._domains_for(pod.signature, constraint, keys)
                 count = self._domain_counts(constraint, domains).take(of_nodes)
             weight = math.log(number + 2)
             total += np.where(of_nodes > 0, count * weight + (constraint.max_skew - 1), 0.0)
@@ -300,18 +302,18 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         return found
 
     def _constraints_of(self, pod: PodInfo) -> PodConstraints:
-        if pod.shape.spec.topology_spread_constraints:
-            of_shape = self._constraints.get(pod.shape)
-            if of_shape is None:
-                of_shape = self._constraints[pod.shape] = WeakKeyDictionary()
-            constraints = of_shape.get(pod.labels)
+        if pod.signature.spec.topology_spread_constraints:
+            of_signature = self._constraints.get(pod.signature)
+            if of_signature is None:
+                of_signature = self._constraints[pod.signature] = WeakKeyDictionary()
+            constraints = of_signature.get(pod.labels)
             if constraints is None:
-                constraints = of_shape[pod.labels] = self._compile(pod)
+                constraints = of_signature[pod.labels] = self._compile(pod)
             return constraints
         return self._default_constraints(pod)
 
     def _compile(self, pod: PodInfo) -> PodConstraints:
-        own = pod.shape.spec.topology_spread_constraints
+        own = pod.signature.spec.topology_spread_constraints
         hard, soft = (
             compile_constraints(
                 own,
@@ -352,35 +354,39 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         """Return the domain of each row, 0 for none."""
         return self._table.domains(constraint.topology_key).ids[nodes.rows]
 
-    def _domains_for(self, shape: Shape, constraint: Constraint, keys: tuple[str, ...]) -> Domains:
+    def _domains_for(
+        self, signature: PodSignature, constraint: Constraint, keys: tuple[str, ...]
+    ) -> Domains:
         """Return the domains of rows that count: those that have labels with these keys, and that
         the pod could use, as far as it is asked to care.
         """
-        row_shape = shape.row_shape
+        row_signature = signature.row_signature
         cares = constraint.honor_taints or (
-            constraint.honor_affinity and self._eligibility.restricts(row_shape)
+            constraint.honor_affinity and self._eligibility.restricts(row_signature)
         )
-        key = constraint.topology_key, keys, cares and (row_shape, constraint.honors)
+        key = constraint.topology_key, keys, cares and (row_signature, constraint.honors)
         domains = self._domains.get(key)
         if domains is None:
             domains = self._domains[key] = Domains(
                 self._table,
                 constraint.topology_key,
-                lambda: self._eligible(row_shape, constraint, keys),
+                lambda: self._eligible(row_signature, constraint, keys),
             )
         domains.refresh()
         return domains
 
-    def _eligible(self, shape: Shape, constraint: Constraint, keys: tuple[str, ...]) -> BoolArray:
+    def _eligible(
+        self, signature: PodSignature, constraint: Constraint, keys: tuple[str, ...]
+    ) -> BoolArray:
         table = self._table
         eligible = table.valid[: table.size].copy()
         for key in keys:
             eligible &= table.label_column(key).ids[: table.size] > 0
         if constraint.honor_affinity:
-            matching = self._eligibility.matches_affinity(shape)
+            matching = self._eligibility.matches_affinity(signature)
             eligible = eligible if matching is None else eligible & matching
         if constraint.honor_taints:
-            eligible &= self._eligibility.tolerated(shape)
+            eligible &= self._eligibility.tolerated(signature)
         return eligible
 
     def _counts(self, constraint: Constraint) -> Int32Array:

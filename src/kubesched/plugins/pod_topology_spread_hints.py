@@ -3,9 +3,9 @@
 Counts change when a pod of the kind comes, goes or changes its labels; domains change when nodes
 do. Whether the pod fits then is for the filter to find out.
 
-What a hint needs to know of a pod's own constraints is the same for all pods of its shape, except
-where ``matchLabelKeys`` makes the pod's labels a part of its constraints. Default constraints are
-about the services and the owner of each pod.
+What a hint needs to know of a pod's own constraints is the same for all pods of its signature,
+except where ``matchLabelKeys`` makes the pod's labels a part of its constraints. Default
+constraints are about the services and the owner of each pod.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import SelectorError
 from kubesched.plugins.changes import Prepared, has_place
 from kubesched.plugins.spread_constraints import (
@@ -41,8 +41,8 @@ class PodChange:
         self.namespace = (
             versions[-1].metadata.namespace if versions and all(map(has_place, versions)) else None
         )
-        #: answers for pods of which no more than the shape matters
-        self.by_shape: dict[Shape, bool] = {}
+        #: answers for pods of which no more than the signature matters
+        self.by_signature: dict[PodSignature, bool] = {}
 
     def counts_for(self, constraints: Constraints) -> bool:
         """Tell whether the pod counts and came or went, or began or ceased to count."""
@@ -78,7 +78,9 @@ class SpreadHints:
         self._match_label_keys = match_label_keys
         self._hard_defaults = hard_defaults
         #: in a tuple, as what is malformed is known to be None
-        self._by_shape: WeakKeyDictionary[Shape, tuple[Constraints]] = WeakKeyDictionary()
+        self._by_signature: WeakKeyDictionary[PodSignature, tuple[Constraints]] = (
+            WeakKeyDictionary()
+        )
         self._prepared = Prepared(PodChange)
 
     def registrations(self) -> list[Registration]:
@@ -94,7 +96,7 @@ class SpreadHints:
         of_pods = Registration(pods, hint=self.after_pod_change)
         if self._hard_defaults:
             return [of_pods, Registration(nodes, hint=self.after_node_change)]
-        return [of_pods, Registration(nodes, shape_hint=self.after_node_change_for_shape)]
+        return [of_pods, Registration(nodes, signature_hint=self.after_node_change_for_signature)]
 
     def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
         """Ask whether a pod that counts came, went, or counts differently now."""
@@ -103,49 +105,51 @@ class SpreadHints:
             return other.is_itself_helped(self._constraints_of(pod))
         if other.namespace != pod.labels.namespace:
             return False
-        known = other.by_shape.get(pod.shape)
+        known = other.by_signature.get(pod.signature)
         if known is None:
             known = other.counts_for(self._constraints_of(pod))
-            if not self._depends_on_pod(pod.shape):
-                other.by_shape[pod.shape] = known
+            if not self._depends_on_pod(pod.signature):
+                other.by_signature[pod.signature] = known
         return known
 
     def after_node_change(self, pod: PodInfo, change: Change[Node]) -> bool:
         """Ask whether a node in the domains of all constraints came, went, or changed."""
         return _after_node_change(self._constraints_of(pod), change)
 
-    def after_node_change_for_shape(self, shape: Shape, change: Change[Node]) -> bool:
-        """Ask the same where no constraint depends on more of a pod than its shape."""
-        return _after_node_change(self._constraints_of_shape(shape), change)
+    def after_node_change_for_signature(
+        self, signature: PodSignature, change: Change[Node]
+    ) -> bool:
+        """Ask the same where no constraint depends on more of a pod than its signature."""
+        return _after_node_change(self._constraints_of_signature(signature), change)
 
     def _constraints_of(self, pod: PodInfo) -> Constraints:
-        if not self._depends_on_pod(pod.shape):
-            return self._constraints_of_shape(pod.shape)
+        if not self._depends_on_pod(pod.signature):
+            return self._constraints_of_signature(pod.signature)
         try:
             return self._of_pod(pod)
         except SelectorError:
             return None
 
-    def _depends_on_pod(self, shape: Shape) -> bool:
-        own = shape.spec.topology_spread_constraints
+    def _depends_on_pod(self, signature: PodSignature) -> bool:
+        own = signature.spec.topology_spread_constraints
         if not own:
             return self._hard_defaults
         return self._match_label_keys and any(each.match_label_keys for each in own)
 
-    def _constraints_of_shape(self, shape: Shape) -> Constraints:
-        """Return a shape's own constraints, without what the labels of a pod add to them."""
-        if not shape.spec.topology_spread_constraints:
+    def _constraints_of_signature(self, signature: PodSignature) -> Constraints:
+        """Return a signature's own constraints, without what the labels of a pod add to them."""
+        if not signature.spec.topology_spread_constraints:
             return ()
-        known = self._by_shape.get(shape)
+        known = self._by_signature.get(signature)
         if known is None:
-            known = self._by_shape[shape] = (_compiled(shape),)
+            known = self._by_signature[signature] = (_compiled(signature),)
         return known[0]
 
 
-def _compiled(shape: Shape) -> Constraints:
+def _compiled(signature: PodSignature) -> Constraints:
     try:
         return compile_constraints(
-            shape.spec.topology_spread_constraints,
+            signature.spec.topology_spread_constraints,
             when_unsatisfiable=DO_NOT_SCHEDULE,
             # Neither is asked for: who is involved is found out first, and who counts from labels.
             namespace="",

@@ -16,14 +16,14 @@ from kubesched.api.core import Node, Taint, Toleration
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.shape import Shape, any_tolerates
+from kubesched.cluster.pod_signature import PodSignature, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     Normalize,
     RowFilter,
     RowScore,
-    ShapePreScore,
+    SignaturePreScore,
     by_extremes,
 )
 from kubesched.framework.registry import PluginContext
@@ -39,7 +39,7 @@ UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 TaintSet = tuple[Taint, ...]
 
 
-class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
+class TaintToleration(RowFilter, SignaturePreScore, RowScore, Normalize):
     """Compares a node's taints with the pod's tolerations."""
 
     name = "TaintToleration"
@@ -50,9 +50,13 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
         self._table = table
         self._comparisons = comparisons
-        #: shape → whether a set of taints forbids, and how many of them are only disliked
-        self._forbidden: WeakKeyDictionary[Shape, Lookup[TaintSet, np.bool_]] = WeakKeyDictionary()
-        self._disliked: WeakKeyDictionary[Shape, Lookup[TaintSet, np.int64]] = WeakKeyDictionary()
+        #: signature → whether a set of taints forbids, and how many of them are only disliked
+        self._forbidden: WeakKeyDictionary[PodSignature, Lookup[TaintSet, np.bool_]] = (
+            WeakKeyDictionary()
+        )
+        self._disliked: WeakKeyDictionary[PodSignature, Lookup[TaintSet, np.int64]] = (
+            WeakKeyDictionary()
+        )
 
     @classmethod
     def create(cls, context: PluginContext) -> TaintToleration:
@@ -65,37 +69,39 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
         return [
             Registration(
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
-                shape_hint=self._after_node_change,
+                signature_hint=self._after_node_change,
             ),
             Registration(
                 ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), hint=is_about_itself
             ),
         ]
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn nodes away that have a forbidding taint which the pod does not tolerate."""
-        lookup = self._forbidden.get(shape)
+        lookup = self._forbidden.get(signature)
         if lookup is None:
-            # Whatever the function holds on to lives as long as the shape, so not the shape itself.
-            tolerations, comparisons = shape.spec.tolerations, self._comparisons
+            # The function lives as long as the signature, and so must not refer to it.
+            tolerations, comparisons = signature.spec.tolerations, self._comparisons
 
             def forbidden(taints: TaintSet) -> bool:
                 return forbids(taints, tolerations, comparisons=comparisons)
 
-            lookup = self._forbidden[shape] = Lookup(self._table.taint_sets, forbidden, np.bool_)
+            lookup = self._forbidden[signature] = Lookup(
+                self._table.taint_sets, forbidden, np.bool_
+            )
         return reject(nodes.by_taints(lookup), UNTOLERATED)
 
-    def pre_score(self, shape: Shape) -> Status:  # noqa: ARG002 (taints count for every pod)
+    def pre_score(self, signature: PodSignature) -> Status:  # noqa: ARG002 (taints count for every pod)
         """Score every pod."""
         return SUCCESS
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Count the disliked taints that the pod does not tolerate."""
-        lookup = self._disliked.get(shape)
+        lookup = self._disliked.get(signature)
         if lookup is None:
             applicable = [
                 each
-                for each in shape.spec.tolerations
+                for each in signature.spec.tolerations
                 if each.effect in ("", names.PREFER_NO_SCHEDULE)
             ]
 
@@ -106,7 +112,7 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
                     for taint in taints
                 )
 
-            lookup = self._disliked[shape] = Lookup(self._table.taint_sets, disliked, np.int64)
+            lookup = self._disliked[signature] = Lookup(self._table.taint_sets, disliked, np.int64)
         return nodes.by_taints(lookup)
 
     @by_extremes
@@ -114,14 +120,14 @@ class TaintToleration(RowFilter, ShapePreScore, RowScore, Normalize):
         """Fewer is better."""
         return scale_to_worst(scores)
 
-    def _after_node_change(self, shape: Shape, change: Change[Node]) -> bool:
+    def _after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
         """Ask whether a node that was not there, or was forbidden, is allowed now."""
-        if change.new is None or self._is_forbidden(shape, change.new):
+        if change.new is None or self._is_forbidden(signature, change.new):
             return False
-        return change.old is None or self._is_forbidden(shape, change.old)
+        return change.old is None or self._is_forbidden(signature, change.old)
 
-    def _is_forbidden(self, shape: Shape, node: Node) -> bool:
-        return forbids(node.spec.taints, shape.spec.tolerations, comparisons=self._comparisons)
+    def _is_forbidden(self, signature: PodSignature, node: Node) -> bool:
+        return forbids(node.spec.taints, signature.spec.tolerations, comparisons=self._comparisons)
 
 
 def forbids(

@@ -21,13 +21,13 @@ from kubesched.cluster.arrays import IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.recent import Recent
-from kubesched.cluster.shape import Shape
 from kubesched.cluster.transaction import Transaction
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
-from kubesched.framework.plan import ShapePlan
+from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.status import error, unresolvable
 from kubesched.plugins.verdicts import Candidate, Found, Verdict, Verdicts, importance
 
@@ -41,7 +41,7 @@ class VictimSearch:
         self._cluster = cluster
         self._preemptable_below: Recent[int, PreemptableRequests] = Recent(limit=16)
         #: of pods of one signature and priority
-        self._verdicts: Recent[tuple[Shape, int], Verdicts] = Recent(limit=16)
+        self._verdicts: Recent[tuple[PodSignature, int], Verdicts] = Recent(limit=16)
 
     def search(
         self,
@@ -54,7 +54,7 @@ class VictimSearch:
     ) -> Found:
         """Look at `rows` in order, until there are enough candidates, one of them harmless."""
         search = _Search(self._cluster, evaluator, state, pod, self._preemptable(pod.priority))
-        is_local = evaluator.is_row_local(state) and not pod.shape.host_ports
+        is_local = evaluator.is_row_local(state) and not pod.signature.host_ports
         # Where pods on other nodes matter, a verdict is good for this attempt only.
         verdicts = self._verdicts_for(pod) if is_local else Verdicts(self._cluster)
         verdicts.look_at = partial(search.look_at, together=is_local)
@@ -82,7 +82,7 @@ class VictimSearch:
 
     def _verdicts_for(self, pod: PodInfo) -> Verdicts:
         """Return what was found for pods like this one: pods elsewhere make no difference."""
-        key = pod.shape.row_shape, pod.priority
+        key = pod.signature.row_signature, pod.priority
         verdicts = self._verdicts.get(key)
         if verdicts is None:
             verdicts = self._verdicts[key] = Verdicts(self._cluster)
@@ -123,7 +123,7 @@ class _Search:
         yield from ((row, NO_VICTIMS) for row in rows[~has_victims].tolist())
         rows = rows[has_victims]
         if together:
-            plan = self._evaluator.plans.plan(self._pod.shape.row_shape)
+            plan = self._evaluator.plans.plan(self._pod.signature.row_signature)
             yield from self._try(rows, SumsTrial(self._cluster, plan, self._pod, rows, self._lower))
             return
         for element, row in enumerate(rows.tolist()):
@@ -191,7 +191,7 @@ class SumsTrial:
     def __init__(
         self,
         cluster: Cluster,
-        plan: ShapePlan,
+        plan: SignaturePlan,
         pod: PodInfo,
         rows: IndexArray,
         lower: PreemptableRequests,

@@ -1,8 +1,8 @@
 """What a plugin wants to hear of, and how it tells whether that helps a pod it turned away.
 
 A *registration* names events and, where looking at the objects pays, a *hint*: a function that is
-shown the pod and the change. Pods of one shape ask the same of a node, so a hint that needs to know
-no more about the pod than its shape says so, and is then asked once for all pods of the shape.
+shown the pod and the change. A hint that needs to know no more about the pod than its signature
+says so, and is asked once for all pods of the signature.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Generic, TypeVar
 from msgspec import Struct
 
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.queue.events import ClusterEvent
 
 T = TypeVar("T")
@@ -43,7 +43,7 @@ class Registration(Struct, frozen=True):
 
     event: ClusterEvent
     hint: Callable[[PodInfo, Change[Any]], bool] | None = None
-    shape_hint: Callable[[Shape, Change[Any]], bool] | None = None
+    signature_hint: Callable[[PodSignature, Change[Any]], bool] | None = None
 
 
 #: What a plugin registers; None means anything, which is right for plugins that cannot say.

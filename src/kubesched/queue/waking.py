@@ -1,7 +1,7 @@
 """Whether something that happened may help pods that wait: the plugins' hints, asked with economy.
 
 Thousands of pods may be parked when an event comes. Who listens to an event is remembered, and a
-hint that looks at nothing but the shape is asked once for all pods of the shape.
+hint that looks at nothing but the signature is asked once for all pods of the signature.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from enum import IntEnum
 from typing import Any
 
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
 from kubesched.queue.queued_pod import QueuedPod
@@ -95,7 +95,7 @@ class Question:
         self._listeners = listeners
         self._timer = timer
         self._observe = observe
-        self._by_shape: dict[tuple[int, Shape], bool] = {}
+        self._by_signature: dict[tuple[int, PodSignature], bool] = {}
         self._is_wildcard = change.event.is_wildcard
         self._event_label = change.event.label
 
@@ -119,20 +119,20 @@ class Question:
         return False
 
     def _asked(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
-        if registration.shape_hint is not None:
-            key = id(registration), pod.shape
-            known = self._by_shape.get(key)
+        if registration.signature_hint is not None:
+            key = id(registration), pod.signature
+            known = self._by_signature.get(key)
             if known is None:
                 known = self._evaluate(registration, plugin, pod)
-                self._by_shape[key] = known
+                self._by_signature[key] = known
             return known
         return registration.hint is None or self._evaluate(registration, plugin, pod)
 
     def _evaluate(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
         started = self._timer()
         try:
-            if registration.shape_hint is not None:
-                helps = registration.shape_hint(pod.shape, self._change)
+            if registration.signature_hint is not None:
+                helps = registration.signature_hint(pod.signature, self._change)
             else:
                 helps = registration.hint is None or registration.hint(pod, self._change)
             said = "Queue" if helps else "QueueSkip"

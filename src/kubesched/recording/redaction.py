@@ -22,7 +22,7 @@ from msgspec.structs import replace
 from kubesched.api import core, meta, storage
 from kubesched.api.core import NodeAffinity, Pod
 from kubesched.api.meta import ObjectMeta
-from kubesched.cluster.shape import normalized_image_name
+from kubesched.cluster.pod_signature import normalized_image_name
 from kubesched.config.defaults import IN_TREE_PLUGINS
 from kubesched.kinds import KINDS, ObjectKind, Redaction, Redactions
 from kubesched.recording.entries import (

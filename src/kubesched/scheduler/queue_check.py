@@ -138,4 +138,4 @@ def _kind(pod: QueuedPod) -> Hashable:
     spec, status = info.pod.spec, info.pod.status
     if spec.volumes or status.nominated_node_name:
         return None
-    return spec.scheduler_name, info.shape, info.labels, info.priority
+    return spec.scheduler_name, info.signature, info.labels, info.priority

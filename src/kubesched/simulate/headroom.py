@@ -124,12 +124,12 @@ def _takes_resources_only(
         and plugin.name not in state.skip_filter
     }
     own_only = reading <= {NodeResourcesFit.name}
-    return own_only and not info.shape.host_ports and not len(world.cluster.nominator)
+    return own_only and not info.signature.host_ports and not len(world.cluster.nominator)
 
 
 def _most_copies(world: World, framework: Framework, info: PodInfo, rows: IndexArray) -> Int64Array:
     """Return how many copies each row takes, as far as its own filters are concerned."""
-    table, plan = world.table, framework.evaluator.plans.plan(info.shape.row_shape)
+    table, plan = world.table, framework.evaluator.plans.plan(info.signature.row_signature)
     info.requests.resolve(table.resources)
     one = np.zeros((len(table.resources), 1), dtype=np.int64)
     one[info.requests.numbers, 0] = info.requests.vector

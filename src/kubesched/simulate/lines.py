@@ -92,7 +92,7 @@ class Lines:
         return (
             spec.scheduler_name,
             spec.preemption_policy,
-            info.shape,
+            info.signature,
             info.labels,
             info.priority,
             annotations,

@@ -19,8 +19,8 @@ from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.pod_volumes import NO_VOLUMES
-from kubesched.cluster.shape import Shape
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
     Filter,
@@ -32,8 +32,8 @@ from kubesched.framework.plugin import (
     RowFilter,
     RowScore,
     Score,
-    ShapePreFilter,
-    ShapePreScore,
+    SignaturePreFilter,
+    SignaturePreScore,
 )
 from kubesched.framework.status import Code, Status
 
@@ -89,9 +89,9 @@ class Asker:
         """Tell whether the runtime asks the plugin about a pod at all."""
         return not (self._plugin.only_with_volumes and pod.volumes is NO_VOLUMES)
 
-    def shape_of(self, pod: PodInfo) -> Shape:
+    def signature_of(self, pod: PodInfo) -> PodSignature:
         """Return what a row-local plugin is shown of a pod."""
-        return pod.shape.row_shape
+        return pod.signature.row_signature
 
     def _named(self, nodes: NodeRows, values: list[T] | None) -> dict[str, T]:
         if values is None:
@@ -105,14 +105,14 @@ class Asker:
         plugin, result = self._plugin, None
         if not self.is_asked_about(pod):
             return None, None
-        if isinstance(plugin, ShapePreFilter):
-            result = plugin.pre_filter(self.shape_of(pod))
+        if isinstance(plugin, SignaturePreFilter):
+            result = plugin.pre_filter(self.signature_of(pod))
         elif isinstance(plugin, PreFilter):
             result = plugin.pre_filter(state, pod, NodeRows.all_of(self._table))
         if result is not None and not result.status.ok:
             return result, None
         if isinstance(plugin, RowFilter):
-            verdict = plugin.filter(self.shape_of(pod), nodes)
+            verdict = plugin.filter(self.signature_of(pod), nodes)
         elif isinstance(plugin, Filter):
             verdict = plugin.filter(state, pod, nodes)
         else:
@@ -125,14 +125,14 @@ class Asker:
         plugin, status = self._plugin, None
         if not self.is_asked_about(pod):
             return None, None
-        if isinstance(plugin, ShapePreScore):
-            status = plugin.pre_score(self.shape_of(pod))
+        if isinstance(plugin, SignaturePreScore):
+            status = plugin.pre_score(self.signature_of(pod))
         elif isinstance(plugin, PreScore):
             status = plugin.pre_score(state, pod, nodes)
         if status is not None and status.code is not Code.SUCCESS:
             return status, None
         if isinstance(plugin, RowScore):
-            return status, plugin.score(self.shape_of(pod), nodes)
+            return status, plugin.score(self.signature_of(pod), nodes)
         if isinstance(plugin, Score):
             return status, plugin.score(state, pod, nodes)
         return status, None

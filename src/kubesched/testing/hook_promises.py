@@ -92,7 +92,7 @@ def check_registrations(trial: Trial) -> None:
     for each in registered:
         if not isinstance(each, Registration):
             trial.fail(f"events_to_register returned {each!r}, expected Registrations")
-        if each.hint is not None and each.shape_hint is not None:
+        if each.hint is not None and each.signature_hint is not None:
             trial.fail(f"the registration for {each.event.label} has two hints")
 
 
@@ -114,8 +114,8 @@ def _ask_hint(trial: Trial, asked: Registration, change: Change[Any], pod: PodIn
     try:
         if asked.hint is not None:
             answer = asked.hint(pod, change)
-        elif asked.shape_hint is not None:
-            answer = asked.shape_hint(pod.shape, change)
+        elif asked.signature_hint is not None:
+            answer = asked.signature_hint(pod.signature, change)
     except Exception as bug:  # noqa: BLE001 (a plugin may raise anything)
         what = f"its hint for {change.event.label} raised {type(bug).__name__}: {bug}"
         trial.fail(what, pod=pod, cause=bug)

@@ -17,9 +17,9 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_signature import PodSignature, spec_for_nodes
 from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.cluster.resources import Requests
-from kubesched.cluster.shape import Shape, spec_for_nodes
 from kubesched.errors import InvariantError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
@@ -33,7 +33,7 @@ from kubesched.framework.plugin import (
     RowFilter,
     RowScore,
     Score,
-    ShapePreFilter,
+    SignaturePreFilter,
 )
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code
@@ -89,12 +89,12 @@ def check_reads_pods(trial: Trial) -> None:
     """With reads_pods = False, answers do not depend on the pods of the node."""
     plugin, cluster = trial.plugin, trial.cluster
     for pod in trial.pods():
-        shape = pod.shape.row_shape
-        before, epoch = trial.asker.ask(pod), _epoch(plugin, shape, trial)
+        signature = pod.signature.row_signature
+        before, epoch = trial.asker.ask(pod), _epoch(plugin, signature, trial)
         guest = cluster.compiler.pending(trial.world.random_pod("guest"))
         node = trial.rng.choice([*trial.world.nodes])
         cluster.assume(guest, node)
-        after, is_same = trial.asker.ask(pod), epoch == _epoch(plugin, shape, trial)
+        after, is_same = trial.asker.ask(pod), epoch == _epoch(plugin, signature, trial)
         cluster.forget(guest.uid)
         what = "reads_pods is False, yet with one more pod on the node"
         trial.compare(after.rejections, before.rejections, what, pod=pod)
@@ -145,15 +145,15 @@ def check_supposed_pods(trial: Trial) -> None:
                 )
 
 
-@PROMISES.by(PreFilter, ShapePreFilter, where=lambda cls: cls.only_with_volumes)
+@PROMISES.by(PreFilter, SignaturePreFilter, where=lambda cls: cls.only_with_volumes)
 def check_only_with_volumes(trial: Trial) -> None:
     """With only_with_volumes, PreFilter says Skip to every pod without volumes."""
     plugin = trial.plugin
     for pod in trial.pods(10):
         if pod.volumes is not NO_VOLUMES:
             continue
-        if isinstance(plugin, ShapePreFilter):
-            result = plugin.pre_filter(pod.shape.row_shape)
+        if isinstance(plugin, SignaturePreFilter):
+            result = plugin.pre_filter(pod.signature.row_signature)
         elif isinstance(plugin, PreFilter):
             result = plugin.pre_filter(CycleState(), pod, NodeRows.all_of(trial.table))
         if result.status.code is not Code.SKIP:
@@ -169,7 +169,7 @@ def check_row_filter(trial: Trial) -> None:
     plugin, table = trial.plugin_as(RowFilter), trial.table
     for pod in trial.pods():
         expected = trial.asker.ask(pod).rejections
-        reject = plugin.row_filter(pod.shape.row_shape, table) if expected else None
+        reject = plugin.row_filter(pod.signature.row_signature, table) if expected else None
         if reject is not None:
             said = {table.name_at(row): reject(row) for row in rows_in_use(table).tolist()}
             trial.compare(said, expected, "row_filter instead of filter", pod=pod)
@@ -181,7 +181,7 @@ def check_row_scorer(trial: Trial) -> None:
     plugin, table = trial.plugin_as(RowScore), trial.table
     for pod in trial.pods():
         expected = trial.asker.ask(pod).scores
-        score = plugin.row_scorer(pod.shape.row_shape, table) if expected else None
+        score = plugin.row_scorer(pod.signature.row_signature, table) if expected else None
         if score is not None:
             said = {table.name_at(row): score(row) for row in rows_in_use(table).tolist()}
             wanted = {name: expected[name] for name, each in said.items() if each is not None}
@@ -342,18 +342,18 @@ def check_decisions(trial: Trial) -> None:
 class _AskerWithoutRequests(Asker):
     """Shows the plugin what pods of all sizes have in common, as the runtime does."""
 
-    def shape_of(self, pod: PodInfo) -> Shape:
-        shape = pod.shape.row_shape
-        return Shape(
-            spec_for_nodes(shape.spec),
-            node_name=shape.node_name,
+    def signature_of(self, pod: PodInfo) -> PodSignature:
+        signature = pod.signature.row_signature
+        return PodSignature(
+            spec_for_nodes(signature.spec),
+            node_name=signature.node_name,
             requests=Requests({}, (0, 0)),
             scoring_requests={},
         )
 
 
-def _epoch(plugin: Plugin, shape: Shape, trial: Trial) -> object:
-    return plugin.epoch(shape, trial.table) if isinstance(plugin, RowScore) else None
+def _epoch(plugin: Plugin, signature: PodSignature, trial: Trial) -> object:
+    return plugin.epoch(signature, trial.table) if isinstance(plugin, RowScore) else None
 
 
 def _choice(node: str, feasible: int) -> str:

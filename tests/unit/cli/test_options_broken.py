@@ -35,12 +35,12 @@ def arguments(draw: st.DrawFn) -> list[str]:
         dashes = draw(st.sampled_from(["--", "--", "--", "-", ""]))
         name = draw(NAMES)
         value = draw(VALUES)
-        shape = draw(st.sampled_from(["joined", "apart", "alone"]))
-        if shape == "joined":
+        signature = draw(st.sampled_from(["joined", "apart", "alone"]))
+        if signature == "joined":
             given_arguments.append(f"{dashes}{name}={value}")
         else:
             given_arguments.append(f"{dashes}{name}")
-            if shape == "apart":
+            if signature == "apart":
                 given_arguments.append(value)
     return given_arguments
 

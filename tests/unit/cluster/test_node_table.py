@@ -170,7 +170,7 @@ def test_a_pod_cannot_be_added_where_it_is_already() -> None:
         pytest.param(lambda table: table.valid.__setitem__(0, False), id="valid"),
         pytest.param(lambda table: table.unschedulable.__setitem__(0, True), id="unschedulable"),
         pytest.param(
-            lambda table: table.ports.remove(0, table.pods[0]["p"].shape.host_ports), id="ports"
+            lambda table: table.ports.remove(0, table.pods[0]["p"].signature.host_ports), id="ports"
         ),
         pytest.param(lambda table: table.order.remove(0), id="order"),
         pytest.param(lambda table: table.label_column("x").ids.__setitem__(0, 0), id="label"),

@@ -111,6 +111,6 @@ def test_all_rows_at_once_say_what_each_row_says_by_itself(
             number = int(evaluator._evaluate_fully(state, asking, nodes)[0])
         if number:
             one_by_one[row] = number
-    plan, everywhere = evaluator.plans.plan(asking.shape.row_shape), NodeRows.all_of(table)
+    plan, everywhere = evaluator.plans.plan(asking.signature.row_signature), NodeRows.all_of(table)
     together = evaluator._beside_nominated(state, asking, plan, everywhere)
     assert {row: number for row, number in enumerate(together.tolist()) if number} == one_by_one

@@ -176,7 +176,7 @@ def test_the_ports_of_a_pod_that_is_evicted_are_free_until_it_is_reprieved() -> 
     cluster = busy_cluster()
     goes = cluster.pod("goes")
     assert goes is not None
-    wanted, ports = goes.shape.host_ports, cluster.table.ports
+    wanted, ports = goes.signature.host_ports, cluster.table.ports
     with cluster.transaction() as tx:
         tx.evict(goes)
         assert not ports.rows_in_conflict(wanted)

@@ -17,7 +17,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework import status_book
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, ShapeView
+from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, SignatureView
 from kubesched.framework.plugin import (
     Normalize,
     Plugin,
@@ -88,7 +88,7 @@ class Roomiest(HighestWins, CachedNodeScore):
     name = "Roomiest"
     reads_pods = False
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return node.allocatable("cpu")
 
 
@@ -245,7 +245,7 @@ class Rank(RowScore, Normalize):
     name = "Rank"
     reads_pods = False
 
-    def score(self, shape: Any, nodes: NodeRows) -> Any:
+    def score(self, signature: Any, nodes: NodeRows) -> Any:
         return nodes.row_numbers()
 
     def normalize(self, state: CycleState, scores: Any) -> Any:
@@ -315,7 +315,7 @@ class FailsInACrowd(RowFilter):
     name = "FailsInACrowd"
     reads_pods = True
 
-    def filter(self, shape: Any, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: Any, nodes: NodeRows) -> Verdict:
         return reject(nodes.pod_count > 1, error("too many to think"))
 
 
@@ -347,7 +347,7 @@ class Excessive(RowScore):
     name = "Excessive"
     reads_pods = False
 
-    def score(self, shape: Any, nodes: NodeRows) -> Any:
+    def score(self, signature: Any, nodes: NodeRows) -> Any:
         return nodes.row_numbers() + 101
 
 
@@ -367,7 +367,7 @@ class NamesAmounts(RowFilter):
     def __init__(self) -> None:
         self.came = 0
 
-    def filter(self, shape: Any, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: Any, nodes: NodeRows) -> Verdict:
         self.came += 1
         return reject(nodes.pod_count > 0, unschedulable(f"is taken since {self.came}"))
 

@@ -15,7 +15,7 @@ import pytest
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework import status_book
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
@@ -275,7 +275,7 @@ class ErrorOnCordoned(RowFilter):
     name = "ErrorOnCordoned"
     reads_pods = False
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.unschedulable, error("cordoned?"))
 
 
@@ -619,10 +619,10 @@ class Epochal(RowScore):
     reads_pods = False
     common: ClassVar[int] = 1
 
-    def epoch(self, shape: Shape, table: object) -> int:
+    def epoch(self, signature: PodSignature, table: object) -> int:
         return self.common
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return np.full(len(nodes), self.common, dtype=np.int64)
 
 

@@ -1,6 +1,6 @@
 """The promise of the design: what is kept and updated equals what is computed from scratch.
 
-A framework lives through a sequence of events and is asked now and then about some shapes. Each
+A framework lives through a sequence of events and is asked now and then about some signatures. Each
 time its answers are those of a framework that was made a moment ago: on the same cluster, and on
 a new cluster that was given only the objects that are there now.
 """

@@ -11,8 +11,8 @@ import pytest
 from kubesched.api.core import Toleration
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.resources import CPU
-from kubesched.cluster.shape import Shape
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
@@ -27,7 +27,7 @@ from kubesched.framework.node_by_node import (
     NodeView,
     NodeWithPods,
     PodView,
-    ShapeView,
+    SignatureView,
 )
 from kubesched.framework.plugin import Normalize, Plugin, RowFilter, RowScore
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
@@ -60,7 +60,7 @@ class OnlySsd(CachedNodeFilter):
     name = "OnlySsd"
     reads_pods = False
 
-    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> NodeAnswer:
         ASKED.nodes.append(node.name)
         return None if node.labels.get("disk") == "ssd" else "node(s) had no ssd"
 
@@ -70,7 +70,7 @@ class LeavesRoom(CachedNodeFilter):
 
     name = "LeavesRoom"
 
-    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> NodeAnswer:
         ASKED.nodes.append(node.name)
         left = node.free("cpu") - pod.requested("cpu")
         return None if left >= 1000 else "node(s) would have no spare cpu"
@@ -91,7 +91,7 @@ class ByPrice(LowestWins, CachedNodeScore):
     name = "ByPrice"
     reads_pods = False
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         ASKED.nodes.append(node.name)
         return int(node.labels["price"])
 
@@ -99,7 +99,7 @@ class ByPrice(LowestWins, CachedNodeScore):
 class ByFree(CachedNodeScore):
     name = "ByFree"
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         ASKED.nodes.append(node.name)
         return 100 * node.free("cpu") // node.allocatable("cpu")
 
@@ -216,13 +216,13 @@ def test_rows_that_no_node_has_are_not_asked_about() -> None:
 
 def test_a_node_with_other_pods_supposed_on_it_shows_their_sums() -> None:
     lab = lab_of(node("a", cpu="4"), node("b", cpu="4"), plugin=LeavesRoom)
-    table, shape = lab.cluster.table, lab.pending(pod(cpu="1")).shape
+    table, signature = lab.cluster.table, lab.pending(pod(cpu="1")).signature
     requested = np.zeros((len(table.resources), 1), dtype=np.int64)
     requested[0, 0] = 3000
     rows = np.array([table.row_of("b")], dtype=np.intp)
     supposed = SupposedRows(table, rows, requested=requested, pod_count=np.array([7]))
 
-    verdict = lab.plugin("LeavesRoom").filter(shape, supposed)
+    verdict = lab.plugin("LeavesRoom").filter(signature, supposed)
 
     status = verdict.status_of(0)
     assert status is not None
@@ -392,10 +392,10 @@ class AskedAnew(NodeFilter, NodeScore):
 class AnswersKept(CachedNodeFilter, CachedNodeScore):
     name = "Fill"
 
-    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> NodeAnswer:
         return "full" if node.free("cpu") - pod.requested("cpu") < 500 else None
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         price = int(node.labels.get("price", "0"))
         return _share(node.requested("cpu"), node.allocatable("cpu"), price)
 
@@ -404,11 +404,11 @@ class Vectorised(RowFilter, RowScore):
     name = "Fill"
     reads_pods = True
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
-        left = nodes.allocatable(CPU) - nodes.requested(CPU) - shape.requests.amounts["cpu"]
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
+        left = nodes.allocatable(CPU) - nodes.requested(CPU) - signature.requests.amounts["cpu"]
         return reject(left < 500, unschedulable("full"))
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         column = nodes.table.label_column("price")
         price = Lookup(column.vocabulary, lambda value: int(value or "0"), np.int64)
         share = 100 * nodes.requested(CPU) // np.maximum(nodes.allocatable(CPU), 1)

@@ -1,4 +1,4 @@
-"""Plans: what a profile knows of a shape, and how many it keeps."""
+"""Plans: what a profile knows of a signature, and how many it keeps."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import gc
 
 from kubesched.api.core import Pod, Toleration
 from kubesched.cluster.node_rows import NodeRows
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import PLAN_OVERHEAD_BYTES, ROW_BYTES, Plans
-from kubesched.framework.plugin import PreFilterResult, RowFilter, ShapePreFilter
+from kubesched.framework.plugin import PreFilterResult, RowFilter, SignaturePreFilter
 from kubesched.framework.status import SKIP, unschedulable
 from kubesched.framework.status_book import StatusBook
 from kubesched.framework.verdict import Verdict, reject
@@ -17,7 +17,7 @@ from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
 
 
-class Counting(ShapePreFilter, RowFilter):
+class Counting(SignaturePreFilter, RowFilter):
     """Turns cordoned nodes away and counts how often it is asked; skips pods with host ports."""
 
     name = "Counting"
@@ -27,11 +27,11 @@ class Counting(ShapePreFilter, RowFilter):
         self.pre_filtered = 0
         self.rows: list[int] = []
 
-    def pre_filter(self, shape: Shape) -> PreFilterResult:
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:
         self.pre_filtered += 1
-        return PreFilterResult(SKIP) if shape.host_ports else PreFilterResult()
+        return PreFilterResult(SKIP) if signature.host_ports else PreFilterResult()
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         self.rows += nodes.row_numbers().tolist()
         return reject(nodes.unschedulable, unschedulable("cordoned"))
 
@@ -58,7 +58,7 @@ def _lab(nodes: int = 8) -> Lab:
     )
 
 
-def test_a_shape_is_asked_about_once() -> None:
+def test_a_signature_is_asked_about_once() -> None:
     lab = _lab()
     for name in ("a", "b", "c"):
         lab.feasible(pod(name, cpu="1"))
@@ -94,7 +94,7 @@ def test_a_skipped_filter_is_not_asked() -> None:
 def test_rejections_name_the_first_filter_whichever_column_it_is_in() -> None:
     full = pod("full", node="n1")
     lab = Lab(node("n1", pods=1, unschedulable=True), node("n2", pods=0), full)
-    plan = lab.framework.evaluator.plans.plan(lab.pending(pod("a")).shape)
+    plan = lab.framework.evaluator.plans.plan(lab.pending(pod("a")).signature)
     book = lab.framework.evaluator.book
     reasons = [book.statuses[number].message for number in plan.rejections().tolist()]
     assert reasons == ["node(s) were unschedulable", "Too many pods"]
@@ -103,7 +103,9 @@ def test_rejections_name_the_first_filter_whichever_column_it_is_in() -> None:
 
 def test_of_filters_in_one_column_the_first_one_is_named() -> None:
     lab = Lab(node("n1", unschedulable=True, taints=["a:NoSchedule"], labels={"x": "y"}))
-    plan = lab.framework.evaluator.plans.plan(lab.pending(pod("a", node_selector={"x": "z"})).shape)
+    plan = lab.framework.evaluator.plans.plan(
+        lab.pending(pod("a", node_selector={"x": "z"})).signature
+    )
     (number,) = plan.rejections().tolist()
     assert lab.framework.evaluator.book.statuses[number].plugin == "NodeUnschedulable"
     lab.cluster.put_node(node("n1", taints=["a:NoSchedule"], labels={"x": "y"}))
@@ -116,7 +118,7 @@ def test_free_rows_are_not_feasible() -> None:
     asking = pod("a")
     assert lab.feasible(asking) == ["n0", "n1", "n2"]
     lab.cluster.remove_node("n1")
-    plan = lab.framework.evaluator.plans.plan(lab.pending(asking).shape)
+    plan = lab.framework.evaluator.plans.plan(lab.pending(asking).signature)
     assert plan.passing.at(slice(0, lab.cluster.table.size)).tolist() == [True, False, True]
     assert lab.feasible(asking) == ["n0", "n2"]
 
@@ -136,31 +138,31 @@ def test_plans_that_were_longest_unused_are_given_up_when_memory_runs_short() ->
     per_plan = PLAN_OVERHEAD_BYTES + lab.cluster.table.size * ROW_BYTES
     plans = _plans(lab, limit_bytes=3 * per_plan)
     pods = [lab.pending(pod("p", cpu=f"{number}m")) for number in range(1, 11)]
-    first = plans.plan(pods[0].shape)
+    first = plans.plan(pods[0].signature)
     for each in pods[1:3]:
-        plans.plan(each.shape)
-    assert plans.plan(pods[0].shape) is first, "kept, and the most recently used now"
+        plans.plan(each.signature)
+    assert plans.plan(pods[0].signature) is first, "kept, and the most recently used now"
     for each in pods[3:6]:
-        plans.plan(each.shape)
-        assert plans.plan(pods[0].shape) is first
+        plans.plan(each.signature)
+        assert plans.plan(pods[0].signature) is first
     for each in pods[6:]:
-        plans.plan(each.shape)
+        plans.plan(each.signature)
     assert len(plans) <= 4
-    assert plans.plan(pods[0].shape) is not first, "it was the oldest at last"
+    assert plans.plan(pods[0].signature) is not first, "it was the oldest at last"
 
 
 def test_at_least_one_plan_is_kept_however_little_memory_there_is() -> None:
     lab = _lab()
     plans = _plans(lab, limit_bytes=1)
     info = lab.pending(pod("p"))
-    assert plans.plan(info.shape) is plans.plan(info.shape)
+    assert plans.plan(info.signature) is plans.plan(info.signature)
 
 
 def test_a_plan_that_is_given_up_takes_no_more_memory_and_still_answers() -> None:
     lab = Lab(*(node(f"n{number}") for number in range(4)))
     lab.cluster.put_node(node("n2", unschedulable=True))
     plans = lab.framework.evaluator.plans
-    plan = plans.plan(lab.pending(pod("p", cpu="1")).shape)
+    plan = plans.plan(lab.pending(pod("p", cpu="1")).signature)
     passing, totals = plan.passing, plan.totals
     totals.refresh()
     plan.rejections()
@@ -173,26 +175,26 @@ def test_a_plan_that_is_given_up_takes_no_more_memory_and_still_answers() -> Non
     assert (passing.mask.tolist(), totals.totals.tolist()) == before
 
 
-def test_totals_of_a_shape_that_one_pod_had_are_not_kept() -> None:
+def test_totals_of_a_signature_that_one_pod_had_are_not_kept() -> None:
     lab = Lab(*(node(f"n{number}") for number in range(4)))
     plans = lab.framework.evaluator.plans
     infos = [lab.pending(pod("p", cpu=f"{number}m")) for number in (1, 2, 3)]
 
     def ask(number: int) -> int:
-        totals = plans.plan(infos[number].shape).totals
+        totals = plans.plan(infos[number].signature).totals
         totals.uses += 1
         totals.refresh()
         return len(totals.totals)
 
     def kept() -> list[int]:
-        found = [plans.plan(each.shape).totals for each in infos]
+        found = [plans.plan(each.signature).totals for each in infos]
         return [len(each.totals) if each.is_known else 0 for each in found]
 
     assert [ask(0), ask(0), ask(1)] == [4, 4, 4]
     assert ask(2) == 4
-    assert kept() == [4, 0, 4], "the second shape was of one pod only, as far as one could see"
+    assert kept() == [4, 0, 4], "the second signature was of one pod only, as far as one could see"
     assert ask(1) == 4
-    plans.plan(lab.pending(pod("p", cpu="4m")).shape)
+    plans.plan(lab.pending(pod("p", cpu="4m")).signature)
     assert kept() == [4, 4, 0]
 
 
@@ -205,45 +207,45 @@ def _counting(lab: Lab, *pods: Pod) -> list[int]:
     return rows
 
 
-def test_what_nodes_are_to_pods_is_known_to_all_shapes_that_differ_in_requests_only() -> None:
+def test_what_nodes_are_to_pods_is_known_to_all_signatures_that_differ_in_requests_only() -> None:
     lab = Lab(node("n0"), node("n1"), plugins=[CountingTaints], only=[])
     sizes = [pod(f"p{number}", cpu=f"{number}m") for number in (1, 2, 3)]
     assert sorted(_counting(lab, *sizes)) == [0, 1], "each row once"
     assert sorted(_counting(lab, pod("q", tolerations=[Toleration(key="a")]))) == [0, 0, 1, 1]
 
 
-def test_a_filter_that_may_read_requests_is_asked_for_each_shape() -> None:
+def test_a_filter_that_may_read_requests_is_asked_for_each_signature() -> None:
     lab = Lab(node("n0"), plugins=[Counting], only=[])
     assert _counting(lab, *(pod(f"p{number}", cpu=f"{number}m") for number in (1, 2))) == [0, 0]
 
 
-def test_what_shapes_share_is_given_up_with_the_last_plan_that_needs_it() -> None:
+def test_what_signatures_share_is_given_up_with_the_last_plan_that_needs_it() -> None:
     lab = Lab(node("n0"), plugins=[CountingTaints], only=[])
     plans = _plans(lab, limit_bytes=1)
     for number in (1, 2):
-        plans.plan(lab.pending(pod("p", cpu=f"{number}m")).shape)
+        plans.plan(lab.pending(pod("p", cpu=f"{number}m")).signature)
     assert len(plans._shared) == 1
-    plans.plan(lab.pending(pod("q", tolerations=[Toleration(key="a")])).shape)
-    plans.plan(lab.pending(pod("q", cpu="1", tolerations=[Toleration(key="a")])).shape)
+    plans.plan(lab.pending(pod("q", tolerations=[Toleration(key="a")])).signature)
+    plans.plan(lab.pending(pod("q", cpu="1", tolerations=[Toleration(key="a")])).signature)
     gc.collect()
     assert len(plans._shared) == 1
 
 
-def test_a_shape_without_requests_has_none() -> None:
+def test_a_signature_without_requests_has_none() -> None:
     """So that a plugin that says it does not read them cannot."""
-    seen: list[Shape] = []
+    seen: list[PodSignature] = []
 
     class Curious(CountingTaints):
         name = "Curious"
 
-        def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
-            seen.append(shape)
-            return super().filter(shape, nodes)
+        def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
+            seen.append(signature)
+            return super().filter(signature, nodes)
 
     lab = Lab(node("n0"), plugins=[Curious], only=[])
     lab.feasible(pod("p", cpu="1", memory="1Gi", overhead={"cpu": "1"}, ports=[]))
-    (shape,) = seen
-    assert shape.requests.amounts == {}
-    assert shape.scoring_requests == {}
-    assert [each.resources for each in shape.spec.containers] == [None]
-    assert shape.spec.overhead is None
+    (signature,) = seen
+    assert signature.requests.amounts == {}
+    assert signature.scoring_requests == {}
+    assert [each.resources for each in signature.spec.containers] == [None]
+    assert signature.spec.overhead is None

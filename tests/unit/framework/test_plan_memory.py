@@ -23,20 +23,20 @@ WARM_UP = 2 * PLANS_WITHOUT_PODS // PODS + 70
 GENERATIONS = 60
 
 
-def test_a_plan_goes_with_the_last_pod_of_its_shape() -> None:
+def test_a_plan_goes_with_the_last_pod_of_its_signature() -> None:
     lab = Lab(node("n"))
     plans = lab.framework.evaluator.plans
     infos = [lab.pending(pod(cpu=f"{number}m")) for number in range(1, PLANS_WITHOUT_PODS + 11)]
-    shapes = [weakref.ref(info.shape) for info in infos]
+    signatures = [weakref.ref(info.signature) for info in infos]
     for info in infos:
-        plans.plan(info.shape)
+        plans.plan(info.signature)
     assert len(plans) == len(infos)
     gc.disable()
     try:
         del info
         infos.clear()
-        alive = [shape for shape in shapes if shape() is not None]
-        assert alive == shapes[-PLANS_WITHOUT_PODS:], "the last ones may come again"
+        alive = [signature for signature in signatures if signature() is not None]
+        assert alive == signatures[-PLANS_WITHOUT_PODS:], "the last ones may come again"
         assert len(plans) == PLANS_WITHOUT_PODS
     finally:
         gc.enable()

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
@@ -29,7 +29,7 @@ class Mine(RowFilter):
     name = "Mine"
     reads_pods = False
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return ALL_PASS
 
 
@@ -53,7 +53,7 @@ def test_two_plugins_of_one_name_are_refused() -> None:
 
 
 class Mixed(Mine, PreFilter):
-    """Its filter is asked once a shape, its PreFilter once a pod."""
+    """Its filter is asked once a signature, its PreFilter once a pod."""
 
     name = "Mixed"
 
@@ -64,8 +64,8 @@ class Mixed(Mine, PreFilter):
 def test_a_row_filter_with_a_pre_filter_that_looks_at_pods_is_refused() -> None:
     with pytest.raises(
         PluginError,
-        match="plugin Mixed: a RowFilter is kept for all pods of a shape, so its PreFilter must be "
-        "a ShapePreFilter",
+        match="plugin Mixed: answers of a RowFilter are cached by signature, so its PreFilter "
+        "must be a SignaturePreFilter",
     ):
         IN_TREE.with_plugins([Mixed])
 

@@ -10,7 +10,7 @@ import pytest
 
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import (
@@ -462,7 +462,7 @@ class Picky(RowFilter):
     def events_to_register(self) -> list[Registration]:
         return [Registration(ClusterEvent(Resource.NODE, Action.DELETE))]
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return ALL_PASS
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from kubesched.framework.skipped import SkippedPlugins
 
 
-def test_those_of_the_shape_and_those_of_the_pod() -> None:
+def test_those_of_the_signature_and_those_of_the_pod() -> None:
     assert SkippedPlugins().of(frozenset({"a"}), ["b"]) == {"a", "b"}
 
 

@@ -17,7 +17,7 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.node_by_node import (
@@ -28,7 +28,7 @@ from kubesched.framework.node_by_node import (
     NodeView,
     NodeWithPods,
     PodView,
-    ShapeView,
+    SignatureView,
 )
 from kubesched.framework.plugin import (
     EXTENSION_POINTS,
@@ -69,7 +69,7 @@ class Temperamental(CachedNodeFilter):
     name = "Temperamental"
     failing = False
 
-    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> NodeAnswer:
         if Temperamental.failing:
             raise KeyError("mood")  # the line that messages name
         return "node(s) had no room" if node.free("cpu") <= pod.requested("cpu") else None
@@ -147,7 +147,7 @@ def _free_node(bench: Workbench) -> str:
 class FailingScore(CachedNodeScore):
     name = "FailingScore"
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         if node.requested("cpu"):
             raise RuntimeError("busy nodes are not scored")
         return 1
@@ -309,16 +309,18 @@ class OneRow(RowFilter, RowScore):
     refuses: ClassVar[Any] = None
     scores: ClassVar[Any] = 1
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return ALL_PASS
 
-    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], Status | None]:
+    def row_filter(
+        self, signature: PodSignature, table: NodeTable
+    ) -> Callable[[int], Status | None]:
         return lambda _: OneRow.refuses
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return np.ones(len(nodes), dtype=np.int64)
 
-    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int | None]:
+    def row_scorer(self, signature: PodSignature, table: NodeTable) -> Callable[[int], int | None]:
         return lambda _: OneRow.scores
 
 
@@ -452,7 +454,7 @@ def test_failures_are_all_counted_and_logged_once_a_period(
 class NoReadsPods(RowScore):
     name = "NoReadsPods"
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return np.zeros(len(nodes), np.int64)
 
 
@@ -466,7 +468,7 @@ class Mixed(PreFilter, CachedNodeFilter):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:
         return PreFilterResult()
 
-    def filter_node(self, pod: ShapeView, node: NodeView) -> NodeAnswer:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> NodeAnswer:
         return None
 
 
@@ -475,7 +477,7 @@ class Mixed(PreFilter, CachedNodeFilter):
     [
         (NoReadsPods, "plugin NoReadsPods must say reads_pods = True or False"),
         (NoMethod, "plugin NoMethod lacks filter_node"),
-        (Mixed, "its PreFilter must be a ShapePreFilter"),
+        (Mixed, "its PreFilter must be a SignaturePreFilter"),
     ],
 )
 def test_a_class_that_cannot_work_is_refused(plugin: type[Plugin], said: str) -> None:
@@ -562,7 +564,7 @@ class RoomForAll(NodeResourcesFit):
 
     name = "RoomForAll"
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return ALL_PASS
 
 

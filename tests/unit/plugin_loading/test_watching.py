@@ -99,7 +99,7 @@ def test_events_are_one_a_period_with_their_number(lab: Lab) -> None:
 
 
 def test_a_failure_that_names_no_pod_is_told_on_the_one_whose_cycle_it_is_in(lab: Lab) -> None:
-    """A row-local plugin is told a shape, and not whose it is."""
+    """A row-local plugin is told a signature, and not whose it is."""
     lab.watch.begin(SECOND)
     lab.watch.failed(ValueError("no"))
     lab.watch.end()

@@ -49,8 +49,8 @@ def registration(lab: Lab, plugin: str, event: ClusterEvent) -> Registration:
 def helps(lab: Lab, plugin: str, waiting: Pod, change: Change[Any]) -> bool:
     """Tell whether a change helps a pod that the plugin turned away."""
     found = registration(lab, plugin, change.event)
-    assert found.hint is None or found.shape_hint is None
+    assert found.hint is None or found.signature_hint is None
     info = lab.pending(waiting)
-    if found.shape_hint is not None:
-        return found.shape_hint(info.shape, change)
+    if found.signature_hint is not None:
+        return found.signature_hint(info.signature, change)
     return found.hint is None or found.hint(info, change)

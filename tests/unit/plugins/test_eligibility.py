@@ -19,18 +19,18 @@ def eligibility(lab: Lab, *, comparisons: bool = False) -> Eligibility:
 
 def test_a_pod_without_wishes_has_no_column() -> None:
     lab = Lab(node("a"))
-    assert eligibility(lab).matches_affinity(lab.pending(pod()).shape) is None
+    assert eligibility(lab).matches_affinity(lab.pending(pod()).signature) is None
 
 
 def test_selector_and_affinity_count_together_and_follow_the_nodes() -> None:
     lab = Lab(node("a", labels=SSD), node("b", labels={**SSD, "gen": "3"}), node("c"))
     asking = pod(node_selector=SSD, node_affinity=requires(term(requirement("gen", "Gt", "2"))))
-    found, shape = eligibility(lab), lab.pending(asking).shape
-    first = found.matches_affinity(shape)
+    found, signature = eligibility(lab), lab.pending(asking).signature
+    first = found.matches_affinity(signature)
     assert first is not None
     assert first.tolist() == [False, True, False]
     lab.cluster.put_node(node("a", labels={**SSD, "gen": "9"}))
-    again = found.matches_affinity(shape)
+    again = found.matches_affinity(signature)
     assert again is not None
     assert again.tolist() == [True, True, False]
 
@@ -44,9 +44,15 @@ def test_only_forbidding_taints_count() -> None:
         node("e", unschedulable=True),
     )
     found = eligibility(lab)
-    assert found.tolerated(lab.pending(pod()).shape).tolist() == [True, False, False, True, True]
+    assert found.tolerated(lab.pending(pod()).signature).tolist() == [
+        True,
+        False,
+        False,
+        True,
+        True,
+    ]
     tolerating = pod(tolerations=[Toleration(key="x", value="1", effect="NoExecute")])
-    assert found.tolerated(lab.pending(tolerating).shape).tolist() == [
+    assert found.tolerated(lab.pending(tolerating).signature).tolist() == [
         True,
         False,
         True,
@@ -57,20 +63,20 @@ def test_only_forbidding_taints_count() -> None:
 
 def test_numbers_are_compared_if_the_feature_is_on() -> None:
     lab = Lab(node("a", taints=["tier=5:NoSchedule"]))
-    shape = lab.pending(
+    signature = lab.pending(
         pod(tolerations=[Toleration(key="tier", operator="Gt", value="3", effect="NoSchedule")])
-    ).shape
-    assert eligibility(lab, comparisons=True).tolerated(shape).tolist() == [True]
-    assert eligibility(lab, comparisons=False).tolerated(shape).tolist() == [False]
+    ).signature
+    assert eligibility(lab, comparisons=True).tolerated(signature).tolist() == [True]
+    assert eligibility(lab, comparisons=False).tolerated(signature).tolist() == [False]
 
 
-def test_shapes_are_released() -> None:
+def test_signatures_are_released() -> None:
     lab = Lab(node("a", labels=SSD))
     found = eligibility(lab)
     info = lab.pending(pod(node_selector=SSD))
-    shape = weakref.ref(info.shape)
-    found.matches_affinity(info.shape)
-    found.tolerated(info.shape)
+    signature = weakref.ref(info.signature)
+    found.matches_affinity(info.signature)
+    found.tolerated(info.signature)
     del info
     gc.collect()
-    assert shape() is None
+    assert signature() is None

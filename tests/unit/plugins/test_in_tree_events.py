@@ -95,7 +95,7 @@ def test_who_turns_no_pod_away_has_nothing_to_register(name: str) -> None:
 @pytest.mark.parametrize("name", REGISTERED)
 def test_hints_are_given_wherever_looking_at_the_objects_pays(name: str) -> None:
     for each in Lab().plugin(name).events_to_register():
-        given = [each.hint is not None, each.shape_hint is not None]
+        given = [each.hint is not None, each.signature_hint is not None]
         wanted = (name, each.event.resource) not in WITHOUT_HINT
         assert sum(given) == wanted, each.event
 

@@ -85,8 +85,8 @@ class Watch:
         for each in self.registered:
             if not change.event.matches(each.event):
                 continue
-            if each.shape_hint is not None:
-                return each.shape_hint(pod.shape, change)
+            if each.signature_hint is not None:
+                return each.signature_hint(pod.signature, change)
             return each.hint is None or each.hint(pod, change)
         return False
 

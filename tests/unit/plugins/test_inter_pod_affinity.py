@@ -452,12 +452,12 @@ def test_what_is_known_of_a_pod_does_not_outlive_the_counters() -> None:
     assert lab.pending(first).labels is label_set
 
 
-def test_shapes_are_released() -> None:
+def test_signatures_are_released() -> None:
     lab = alone(on("a1", labels=WEB))
     info = lab.pending(
         pod(labels=DB, near=should((1, about(ZONE, "web"))), away_from=must(about(HOST, "web")))
     )
-    shape, labels = weakref.ref(info.shape), weakref.ref(info.labels)
+    signature, labels = weakref.ref(info.signature), weakref.ref(info.labels)
     evaluator = lab.framework.evaluator
     rows = feasible_rows(evaluator, CycleState(), info)
     total_scores(evaluator, CycleState(), info, lab.cluster.table.order.rows())
@@ -465,5 +465,5 @@ def test_shapes_are_released() -> None:
     del info, rows
     gc.collect()
 
-    assert shape() is None
+    assert signature() is None
     assert labels() is None

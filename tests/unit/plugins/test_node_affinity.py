@@ -30,7 +30,7 @@ def _lab(added: NodeAffinity | None = None) -> Lab:
 
 def _pre_filter(asking: Pod, added: NodeAffinity | None = None) -> PreFilterResult:
     lab = _lab(added)
-    result = lab.plugin("NodeAffinity").pre_filter(lab.pending(asking).shape)
+    result = lab.plugin("NodeAffinity").pre_filter(lab.pending(asking).signature)
     assert isinstance(result, PreFilterResult)
     return result
 

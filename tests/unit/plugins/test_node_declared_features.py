@@ -58,7 +58,7 @@ def _restarting(action: str) -> Container:
 def test_what_a_pod_needs(asking: Pod, want: set[str]) -> None:
     assert required_features(asking.spec) == want
     lab = Lab(node())
-    result = lab.plugin(PLUGIN).pre_filter(lab.pending(asking).shape)
+    result = lab.plugin(PLUGIN).pre_filter(lab.pending(asking).signature)
     assert (result.status.code is Code.SKIP) is (not want)
 
 
@@ -87,6 +87,6 @@ def test_enabled_by_name_without_its_gate_it_does_nothing() -> None:
     lab = Lab(node("none"), only=[PLUGIN], gates=OFF)
     asking = pod(host_network=True, host_users=False)
     plugin = lab.plugin(PLUGIN)
-    assert plugin.pre_filter(lab.pending(asking).shape).status.code is Code.SKIP
+    assert plugin.pre_filter(lab.pending(asking).signature).status.code is Code.SKIP
     assert plugin.events_to_register() == []
     assert lab.feasible(asking) == ["none"]

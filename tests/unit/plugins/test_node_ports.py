@@ -51,10 +51,10 @@ def test_conflicts(taken: ContainerPort, wanted: ContainerPort, fits: bool) -> N
 def test_pods_without_host_ports_are_not_looked_at() -> None:
     lab = Lab(node())
     plugin = lab.plugin("NodePorts")
-    assert plugin.pre_filter(lab.pending(pod()).shape).status.code is Code.SKIP
+    assert plugin.pre_filter(lab.pending(pod()).signature).status.code is Code.SKIP
     no_host_port = pod(ports=[ContainerPort(container_port=80)])
-    assert plugin.pre_filter(lab.pending(no_host_port).shape).status.code is Code.SKIP
-    assert plugin.pre_filter(lab.pending(pod(ports=[80])).shape).status.ok
+    assert plugin.pre_filter(lab.pending(no_host_port).signature).status.code is Code.SKIP
+    assert plugin.pre_filter(lab.pending(pod(ports=[80])).signature).status.ok
 
 
 def test_sidecars_take_ports_and_other_init_containers_do_not() -> None:

@@ -474,19 +474,19 @@ def test_counts_follow_pods_and_nodes() -> None:
     assert sorted(lab.feasible(asking)) == ["a", "b"], "there is one zone only"
 
 
-def test_shapes_and_labels_are_released() -> None:
+def test_signatures_and_labels_are_released() -> None:
     lab = Lab(*zones(a=1, b=1))
     honouring = over(node_taints_policy="Honor", max_skew=3)
     hermit = web(honouring, over(soft=True), node_selector={ZONE: "a"}, labels={"app": "hermit"})
     info = lab.pending(hermit)
-    shape, labels = weakref.ref(info.shape), weakref.ref(info.labels)
+    signature, labels = weakref.ref(info.signature), weakref.ref(info.labels)
     evaluator = lab.framework.evaluator
     total_scores(evaluator, CycleState(), info, lab.cluster.table.order.rows())
     feasible_rows(evaluator, CycleState(), info)
     evaluator.plans.clear()
     del info
 
-    assert shape() is None
+    assert signature() is None
     assert labels() is None
     assert not lab.plugin(NAME)._constraints
 

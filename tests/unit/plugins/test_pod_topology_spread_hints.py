@@ -292,9 +292,9 @@ def test_soft_defaults_do_not_count(lab: Lab) -> None:
     assert not helps(lab, PLUGIN, PLAIN_WEB, updated(NODE_LABEL, A, OUTSIDE))
 
 
-def test_nodes_are_asked_about_once_for_a_shape_unless_defaults_tell_its_pods_apart() -> None:
+def test_nodes_are_asked_about_once_for_a_signature_unless_defaults_tell_its_pods_apart() -> None:
     event = added(A).event
-    assert registration(Lab(), PLUGIN, event).shape_hint is not None
+    assert registration(Lab(), PLUGIN, event).signature_hint is not None
     assert registration(lab_with_defaults(spread_over("zone")), PLUGIN, event).hint is not None
 
 

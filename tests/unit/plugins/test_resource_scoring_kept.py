@@ -24,8 +24,10 @@ moves = st.tuples(st.integers(0, 3), st.sampled_from([*NODES, None]), takes)
 
 
 def scores_of(lab: Lab, name: str, cpu: str, memory: str) -> list[int]:
-    shape = lab.pending(pod("asking", cpu=cpu, memory=memory)).shape
-    scores: list[int] = lab.plugin(name).score(shape, NodeRows.all_of(lab.cluster.table)).tolist()
+    signature = lab.pending(pod("asking", cpu=cpu, memory=memory)).signature
+    scores: list[int] = (
+        lab.plugin(name).score(signature, NodeRows.all_of(lab.cluster.table)).tolist()
+    )
     return scores
 
 
@@ -53,12 +55,12 @@ def test_rows_with_other_pods_are_scored_with_those(name: str) -> None:
     lab = Lab(node("a"), pod("p", node="a", cpu="3"))
     plugin, table = lab.plugin(name), lab.cluster.table
     asking = lab.pending(pod("asking", cpu="1", memory="1Gi"))
-    with_it = plugin.score(asking.shape, NodeRows.all_of(table)).tolist()
+    with_it = plugin.score(asking.signature, NodeRows.all_of(table)).tolist()
 
     with lab.cluster.transaction() as tx:
         tx.remove("p")
-        assert plugin.score(asking.shape, NodeRows.all_of(table)).tolist() != with_it
-    assert plugin.score(asking.shape, NodeRows.all_of(table)).tolist() == with_it
+        assert plugin.score(asking.signature, NodeRows.all_of(table)).tolist() != with_it
+    assert plugin.score(asking.signature, NodeRows.all_of(table)).tolist() == with_it
 
 
 def test_supposed_rows_are_scored_as_they_are_supposed_to_be() -> None:
@@ -72,4 +74,4 @@ def test_supposed_rows_are_scored_as_they_are_supposed_to_be() -> None:
         pod_count=np.zeros(1, dtype=np.int64),
     )
     empty = Lab(node("a")).raw_scores("NodeResourcesBalancedAllocation", asking.pod)
-    assert plugin.score(asking.shape, nothing).tolist() == [empty["a"]]
+    assert plugin.score(asking.signature, nothing).tolist() == [empty["a"]]

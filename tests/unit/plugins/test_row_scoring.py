@@ -36,22 +36,22 @@ def test_the_two_forms_agree(
         for number, each in enumerate(taken)
     ]
     lab = Lab(node("n", cpu=str(cpu), memory=str(memory), pods=pods), *there)
-    shape = lab.pending(pod("asking", cpu=str(wanted[0]), memory=str(wanted[1]))).shape
+    signature = lab.pending(pod("asking", cpu=str(wanted[0]), memory=str(wanted[1]))).signature
     table = lab.cluster.table
     nodes = NodeRows(table, np.array([0], dtype=np.intp))
     for name in ("NodeResourcesFit", "NodeResourcesBalancedAllocation"):
         plugin = lab.plugin(name)
-        scorer = plugin.row_scorer(shape, table)
+        scorer = plugin.row_scorer(signature, table)
         assert scorer is not None
         one = scorer(0)
         if one is not None:
-            assert one == plugin.score(shape, nodes)[0], name
+            assert one == plugin.score(signature, nodes)[0], name
     fit = lab.plugin("NodeResourcesFit")
-    assert fit.row_filter(shape, table)(0) == fit.filter(shape, nodes).status_of(0)
+    assert fit.row_filter(signature, table)(0) == fit.filter(signature, nodes).status_of(0)
 
 
 def test_usual_amounts_are_not_left_to_the_array() -> None:
     lab = Lab(node("n"), pod("p", node="n", cpu="1", memory="1Gi"))
-    shape = lab.pending(pod("asking", cpu="1", memory="1Gi")).shape
+    signature = lab.pending(pod("asking", cpu="1", memory="1Gi")).signature
     for name in ("NodeResourcesFit", "NodeResourcesBalancedAllocation"):
-        assert lab.plugin(name).row_scorer(shape, lab.cluster.table)(0) is not None
+        assert lab.plugin(name).row_scorer(signature, lab.cluster.table)(0) is not None

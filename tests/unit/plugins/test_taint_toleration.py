@@ -91,11 +91,11 @@ def test_tolerated_taints_are_not_disliked(toleration: Toleration, want: int) ->
     assert lab.raw_scores("TaintToleration", asking) == {"n": want}
 
 
-def test_shapes_are_released() -> None:
+def test_signatures_are_released() -> None:
     lab = Lab(node("a"))
     info = lab.pending(pod(cpu="1"))
-    shape = weakref.ref(info.shape)
+    signature = weakref.ref(info.signature)
     feasible_rows(lab.framework.evaluator, CycleState(), info)
     lab.framework.evaluator.plans.clear()
     del info
-    assert shape() is None
+    assert signature() is None

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.queue.events import NODE_ADD, NODE_DELETE, UNSCHEDULABLE_TIMEOUT
 from kubesched.queue.hints import Change, Registration, Registrations
 from kubesched.queue.waking import Listeners, Wake
@@ -33,8 +33,8 @@ class Hints:
         self.asked.append(pod.uid)
         return pod.uid in self.helped
 
-    def by_shape(self, shape: Shape, change: Change[Any]) -> bool:
-        self.asked.append("shape")
+    def by_signature(self, signature: PodSignature, change: Change[Any]) -> bool:
+        self.asked.append("signature")
         return bool(self.helped)
 
 
@@ -75,11 +75,13 @@ def test_a_hint_decides_for_each_pod() -> None:
     assert hints.asked == ["a", "b"]
 
 
-def test_a_hint_about_shapes_is_asked_once_for_all_pods_of_a_shape() -> None:
+def test_a_hint_about_signatures_is_asked_once_for_all_pods_of_a_signature() -> None:
     hints = Hints("anybody")
-    fit: dict[str, Registrations] = {"Fit": [Registration(NODE_ADD, shape_hint=hints.by_shape)]}
+    fit: dict[str, Registrations] = {
+        "Fit": [Registration(NODE_ADD, signature_hint=hints.by_signature)]
+    }
     assert _ask(fit, "a", "b", "c", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF] * 3
-    assert hints.asked == ["shape"]
+    assert hints.asked == ["signature"]
 
 
 def test_one_registration_that_says_yes_is_enough() -> None:

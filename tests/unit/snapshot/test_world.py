@@ -44,4 +44,4 @@ def test_nominated_pods_keep_their_room() -> None:
 def test_a_pod_with_a_node_is_compiled_as_one_that_wants_one() -> None:
     world = world_of(node("n1"))
 
-    assert world.compile(on_node(pod("a"), "n1")).shape.node_name == ""
+    assert world.compile(on_node(pod("a"), "n1")).signature.node_name == ""

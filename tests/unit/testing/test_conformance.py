@@ -14,7 +14,7 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.shape import Shape
+from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.node_by_node import (
     CachedNodeFilter,
@@ -25,7 +25,7 @@ from kubesched.framework.node_by_node import (
     NodeView,
     NodeWithPods,
     PodView,
-    ShapeView,
+    SignatureView,
 )
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
@@ -89,7 +89,7 @@ class Comparing(RowScore):
     name = "Comparing"
     reads_pods = False
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         cpu = nodes.allocatable(0)
         return (cpu == cpu.max(initial=0)).astype(np.int64)
 
@@ -109,7 +109,7 @@ class SecretlyCounts(CachedNodeScore):
     name = "SecretlyCounts"
     reads_pods = False
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return min(node.pod_count, 100)
 
 
@@ -119,7 +119,7 @@ class SecretlyFull(CachedNodeFilter):
     name = "SecretlyFull"
     reads_pods = False
 
-    def filter_node(self, pod: ShapeView, node: NodeView) -> str | None:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> str | None:
         return "has pods" if node.pod_count > 1 else None
 
 
@@ -130,7 +130,7 @@ class SecretlyWeighs(CachedNodeFilter):
     reads_pods = False
     reads_requests = False
 
-    def filter_node(self, pod: ShapeView, node: NodeView) -> str | None:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> str | None:
         return "too small" if pod.requested("cpu") > node.allocatable("cpu") // 8 else None
 
 
@@ -140,7 +140,7 @@ class LooksBehindSums(RowFilter):
     name = "LooksBehindSums"
     reads_pods = True
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.table.pod_count[nodes.rows] > 1, FULL)
 
 
@@ -163,10 +163,12 @@ class TwoFilters(RowFilter):
     name = "TwoFilters"
     reads_pods = True
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.pod_count > 1, FULL)
 
-    def row_filter(self, shape: Shape, table: NodeTable) -> Callable[[int], Status | None]:
+    def row_filter(
+        self, signature: PodSignature, table: NodeTable
+    ) -> Callable[[int], Status | None]:
         return lambda row: FULL if table.pod_count[row] > 2 else None
 
 
@@ -176,10 +178,10 @@ class TwoScores(RowScore):
     name = "TwoScores"
     reads_pods = True
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return np.minimum(nodes.pod_count, 99)
 
-    def row_scorer(self, shape: Shape, table: NodeTable) -> Callable[[int], int]:
+    def row_scorer(self, signature: PodSignature, table: NodeTable) -> Callable[[int], int]:
         return lambda row: min(int(table.pod_count[row]), 99) + 1
 
 
@@ -201,7 +203,7 @@ class AboveAverage(CachedNodeScore, Normalize):
     name = "AboveAverage"
     reads_pods = False
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return node.allocatable("cpu")
 
     @by_extremes
@@ -215,7 +217,7 @@ class TooHigh(CachedNodeScore):
     name = "TooHigh"
     reads_pods = False
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return node.allocatable("cpu")
 
 
@@ -232,7 +234,7 @@ class SaysSkip(RowFilter):
     name = "SaysSkip"
     reads_pods = False
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.unschedulable.copy(), SKIP)
 
 
@@ -242,7 +244,7 @@ class OneArray(RowScore):
     name = "OneArray"
     reads_pods = False
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return nodes.table.allowed_pods[nodes.rows] if len(nodes) < 3 else nodes.allowed_pods
 
 
@@ -263,7 +265,7 @@ class Overcommits(RowFilter):
     name = "Overcommits"
     reads_pods = True
 
-    def filter(self, shape: Shape, nodes: NodeRows) -> Verdict:
+    def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         nodes.table.allocatable[0] += 1
         return ALL_PASS
 
@@ -277,7 +279,7 @@ class Remembers(CachedNodeScore):
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return self._known.setdefault(node.name, len(node.taints))
 
 
@@ -287,7 +289,7 @@ class ForgetsEpoch(RowScore):
     name = "ForgetsEpoch"
     reads_pods = False
 
-    def score(self, shape: Shape, nodes: NodeRows) -> Int64Array:
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return np.full(len(nodes), min(len(nodes.table), 100), dtype=np.int64) // (
             1 + nodes.unschedulable
         )
@@ -307,7 +309,7 @@ class NeedsCpu(CachedNodeScore):
 
     name = "NeedsCpu"
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return 100 // node.allocatable("cpu") and 1
 
 
@@ -344,7 +346,7 @@ class RegistersText(CachedNodeFilter):
 
     name = "RegistersText"
 
-    def filter_node(self, pod: ShapeView, node: NodeView) -> None:
+    def filter_node(self, pod: SignatureView, node: NodeView) -> None:
         return None
 
     def events_to_register(self) -> Registrations:
@@ -448,7 +450,7 @@ class Cheapest(HighestWins, CachedNodeScore):
     reads_pods = False
     reads_requests = False
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return int(node.labels.get("price", "0"))
 
 
@@ -468,7 +470,7 @@ def test_pods_that_matter_to_the_plugin_are_asked_about() -> None:
     class Listens(CachedNodeScore):
         name = "Listens"
 
-        def score_node(self, pod: ShapeView, node: NodeView) -> int:
+        def score_node(self, pod: SignatureView, node: NodeView) -> int:
             asked.add(pod.requested("cpu"))
             return 0
 

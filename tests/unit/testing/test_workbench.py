@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.errors import ConfigError, UsageError
-from kubesched.framework.node_by_node import CachedNodeScore, NodeView, ShapeView
+from kubesched.framework.node_by_node import CachedNodeScore, NodeView, SignatureView
 from kubesched.testing import (
     Workbench,
     make_claim,
@@ -48,7 +48,7 @@ class Favourite(CachedNodeScore):
     name = "Favourite"
     reads_pods = False
 
-    def score_node(self, pod: ShapeView, node: NodeView) -> int:
+    def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return 100 if node.name == "n2" else 0
 
 

@@ -1,11 +1,11 @@
-"""What a pod asks of a node, compiled once and shared by all pods that ask the same.
+"""A pod's signature: what it asks of a node, compiled once for all pods that ask the same.
 
-The pods of one workload differ in name and identity, not in what they need. Whatever a row-local
-plugin may look at is in the shape; nothing else about the pod is, so a result for one pod holds
-for all pods of its shape.
+The pods of one workload differ in name and identity, not in what they need. All that a row-local
+plugin may look at is in the signature, and nothing else about the pod is. So a result for one pod
+holds for all pods of its signature, which form an equivalence class.
 
 What a pod wants of other pods has nothing to do with a single row. So row-local plugins are asked
-about the shape without that, which many more pods have in common.
+about the signature without that, which many more pods have in common.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _DECIMAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _encode_key = msgspec.json.Encoder().encode
 
 
-class Shape:
+class PodSignature:
     """The scheduling-relevant part of a pod's spec."""
 
     def __init__(
@@ -40,9 +40,9 @@ class Shape:
         node_name: str,
         requests: Requests,
         scoring_requests: dict[str, int],
-        row_shape: Shape | None = None,
+        row_signature: PodSignature | None = None,
     ) -> None:
-        #: of whichever pod of the shape came first: its ``nodeName`` is not part of the shape
+        #: of the first pod that had this signature, of which its ``nodeName`` is not a part
         self.spec = spec
         #: the only node that the pod may go to, "" if it did not name one
         self.node_name = node_name
@@ -51,16 +51,16 @@ class Shape:
         #: what scoring takes it to request, with a default where containers say nothing
         self.scoring_requests = scoring_requests
         self.host_ports = host_ports(spec)
-        # Not self where there is none: a shape that refers to itself outlives its last pod until
-        # the garbage collector comes.
-        self._row_shape = row_shape
+        # Not self where there is none: a signature that refers to itself outlives its last pod
+        # until the garbage collector comes.
+        self._row_signature = row_signature
         #: namespace → terms, which by default are about pods of their own namespace
         self._terms: dict[str, PodTerms] = {}
 
     @property
-    def row_shape(self) -> Shape:
+    def row_signature(self) -> PodSignature:
         """The same without any wish about other pods: all that matters to a row by itself."""
-        return self._row_shape or self
+        return self._row_signature or self
 
     @cached_property
     def node_selector(self) -> SelectorMatch:
@@ -77,18 +77,18 @@ class Shape:
         wanted += [volume.image.reference for volume in self.spec.volumes if volume.image]
         return tuple(normalized_image_name(image) for image in wanted)
 
-    def copy(self) -> Shape:
+    def copy(self) -> PodSignature:
         """Return the same as an object of its own, for what is not to keep this one."""
-        return Shape(
+        return PodSignature(
             self.spec,
             node_name=self.node_name,
             requests=self.requests,
             scoring_requests=self.scoring_requests,
-            row_shape=self._row_shape,
+            row_signature=self._row_signature,
         )
 
     def terms_in(self, namespace: str) -> PodTerms:
-        """Return the affinity terms of a pod of this shape in a namespace."""
+        """Return the affinity terms of a pod of this signature in a namespace."""
         terms = self._terms.get(namespace)
         if terms is None:
             terms = self._terms[namespace] = compile_terms(self.spec.affinity, namespace)
@@ -99,8 +99,8 @@ class Shape:
         return any_tolerates(self.spec.tolerations, taint, comparisons=comparisons)
 
 
-def shape_key(spec: PodSpec, node_name: str) -> bytes:
-    """Return what two pods must have in common to be of one shape."""
+def signature_key(spec: PodSpec, node_name: str) -> bytes:
+    """Return what two pods must have in common to be of one signature."""
     return _encode_key(
         (
             node_name,
@@ -122,8 +122,8 @@ def shape_key(spec: PodSpec, node_name: str) -> bytes:
 def spec_for_rows(spec: PodSpec) -> PodSpec:
     """Return a pod's spec without its wishes about other pods; the same object if it has none."""
     affinity = spec.affinity
-    is_sociable = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
-    if not is_sociable and not spec.topology_spread_constraints:
+    has_pod_terms = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
+    if not has_pod_terms and not spec.topology_spread_constraints:
         return spec
     to_nodes = affinity and affinity.node_affinity
     return replace(

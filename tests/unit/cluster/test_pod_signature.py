@@ -1,4 +1,4 @@
-"""Shapes: what pods have in common, compiled once; and what single pods take from their node."""
+"""Signatures: what pods have in common, compiled once; and what pods take from their node."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import pytest
 
 from kubesched.api.core import ContainerStatus, Pod, ResourceRequirements, Taint, Toleration
 from kubesched.cluster.pod_info import PodCompiler, RequestRules
+from kubesched.cluster.pod_signature import host_ports, normalized_image_name, tolerates
 from kubesched.cluster.ports import ANY_ADDRESS, HostPort
-from kubesched.cluster.shape import host_ports, normalized_image_name, tolerates
 from kubesched.config.features import FeatureGates
 from kubesched.errors import QuantityError
 from tests.support.objects import container, host_port, named, on_node, pod, requires, taint
 
 MI = 1 << 20
 
-# --- which pods share a shape -----------------------------------------------------------------
+# --- which pods share a signature -----------------------------------------------------------------
 
 
-def test_pods_that_differ_in_identity_only_share_a_shape() -> None:
+def test_pods_that_differ_in_identity_only_share_a_signature() -> None:
     compiler = PodCompiler()
     one = compiler.pending(pod("a", cpu="1", labels={"app": "x"}, priority=5))
     other = compiler.pending(pod("b", namespace="prod", cpu="1", labels={"app": "y"}))
-    assert one.shape is other.shape
+    assert one.signature is other.signature
     assert one.requests is other.requests
 
 
@@ -49,45 +49,45 @@ def test_pods_that_differ_in_identity_only_share_a_shape() -> None:
 )
 def test_pods_that_ask_for_something_else_do_not(other: Pod) -> None:
     compiler = PodCompiler()
-    assert compiler.pending(pod(cpu="1")).shape is not compiler.pending(other).shape
+    assert compiler.pending(pod(cpu="1")).signature is not compiler.pending(other).signature
 
 
-def test_the_node_that_a_pod_is_bound_to_is_not_part_of_its_shape() -> None:
+def test_the_node_that_a_pod_is_bound_to_is_not_part_of_its_signature() -> None:
     compiler = PodCompiler()
     waiting = compiler.pending(pod("a", cpu="1"))
     bound = compiler.placed(pod("b", cpu="1", node="n7"))
-    assert bound.shape is waiting.shape
-    assert bound.shape.node_name == ""
+    assert bound.signature is waiting.signature
+    assert bound.signature.node_name == ""
 
 
 def test_the_node_that_a_pending_pod_names_is() -> None:
-    assert PodCompiler().pending(pod(node="n7")).shape.node_name == "n7"
+    assert PodCompiler().pending(pod(node="n7")).signature.node_name == "n7"
 
 
-def test_shapes_vanish_when_no_pod_has_them() -> None:
+def test_signatures_vanish_when_no_pod_has_them() -> None:
     compiler = PodCompiler()
     info = compiler.pending(pod(cpu="1", node_affinity=requires(named("n"))))
-    assert info.shape.node_selector is info.shape.node_selector
-    shape, requests = weakref.ref(info.shape), weakref.ref(info.requests)
+    assert info.signature.node_selector is info.signature.node_selector
+    signature, requests = weakref.ref(info.signature), weakref.ref(info.requests)
     del info  # at once: in a process that rests the garbage collector does not come for hours
-    assert shape() is None
+    assert signature() is None
     assert requests() is None
 
 
 # --- what a pod takes -------------------------------------------------------------------------
 
 
-def test_a_resize_in_place_gives_other_requests_but_the_same_shape() -> None:
+def test_a_resize_in_place_gives_other_requests_but_the_same_signature() -> None:
     compiler = PodCompiler()
     usual = compiler.placed(pod("a", cpu="1", memory="64Mi", node="n"))
     grown = compiler.placed(
         pod("b", cpu="1", memory="64Mi", node="n", resized_to={"cpu": "3", "memory": "64Mi"})
     )
-    assert grown.shape is usual.shape
+    assert grown.signature is usual.signature
     assert usual.requests.amounts == {"cpu": 1000, "memory": 64 * MI}
     assert grown.requests.amounts == {"cpu": 3000, "memory": 64 * MI}
     assert grown.requests.non_zero == (3000, 64 * MI)
-    assert grown.shape.requests is usual.requests
+    assert grown.signature.requests is usual.requests
 
 
 def test_what_the_kubelet_reports_does_not_matter_for_a_pod_that_waits() -> None:
@@ -106,7 +106,7 @@ def test_pods_that_request_nothing_count_a_little_in_scores() -> None:
     info = PodCompiler().pending(pod(containers=[container("a"), container("b", cpu="1")]))
     assert info.requests.amounts == {"cpu": 1000}
     assert info.requests.non_zero == (1100, 2 * 200 * MI)
-    assert info.shape.scoring_requests == {"cpu": 1100, "memory": 2 * 200 * MI}
+    assert info.signature.scoring_requests == {"cpu": 1100, "memory": 2 * 200 * MI}
 
 
 def test_feature_gates_decide_what_counts() -> None:
@@ -194,7 +194,7 @@ def test_images_of_init_containers_containers_and_volumes_in_this_order() -> Non
             image_volumes=["models"],
         )
     )
-    assert info.shape.images == ("setup:2", "web:latest", "web:latest", "models:latest")
+    assert info.signature.images == ("setup:2", "web:latest", "web:latest", "models:latest")
 
 
 # --- tolerations ------------------------------------------------------------------------------
@@ -222,7 +222,7 @@ _TAINT = taint("gpu=yes:NoSchedule")
 )
 def test_a_toleration_covers_a_taint(toleration: Toleration, want: bool) -> None:
     assert tolerates(toleration, _TAINT) is want
-    assert PodCompiler().pending(pod(tolerations=[toleration])).shape.tolerates(_TAINT) is want
+    assert PodCompiler().pending(pod(tolerations=[toleration])).signature.tolerates(_TAINT) is want
 
 
 @pytest.mark.parametrize(
