@@ -18,7 +18,6 @@ class Arrays(RowScore):
     """Vectorised, depends on pods, and has nothing but arrays."""
 
     name = "Arrays"
-    reads_pods = True
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Return the same for all nodes, so that pods go where they would have gone."""

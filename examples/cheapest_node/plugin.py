@@ -8,6 +8,7 @@ somewhat above the highest one, since the cheapest node gets 100 and the dearest
 from __future__ import annotations
 
 from kubesched.framework.node_by_node import CachedNodeScore, LowestWins, NodeView, SignatureView
+from kubesched.framework.plugin import NODE
 from kubesched.plugin_loading import Arguments
 
 #: Prices are compared to a ten-thousandth: scores are whole numbers.
@@ -19,7 +20,7 @@ class CheapestNode(LowestWins, CachedNodeScore):
 
     name = "CheapestNode"
     # The price does not depend on the node's pods: no need to ask again when those change.
-    reads_pods = False
+    reads = NODE
 
     class Args(Arguments):
         """What the configuration may say."""

@@ -26,7 +26,6 @@ class PackGpus(SignaturePreScore, RowScore):
     """Scores by the share of GPUs in use."""
 
     name = "PackGpus"
-    reads_pods = True
 
     class Args(Arguments):
         """What the configuration may say."""

@@ -171,7 +171,6 @@ def test_a_plugin_that_fails_or_is_slow_is_told_of_by_events_on_the_pod(
         from kubesched.framework.node_by_node import CachedNodeFilter
 
         class Sluggish(CachedNodeFilter):
-            reads_pods = False
             budget_s = 0.05
 
             def filter_node(self, pod, node):

@@ -24,6 +24,7 @@ from kubesched.api.core import Node, Pod, Toleration
 from kubesched.cluster.incremental import Column, Memo, View
 from kubesched.errors import InvariantError
 from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, SignatureView
+from kubesched.framework.plugin import NODE, REQUESTS
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.web.columns import NodeColumns
 from tests.support import storage_objects, volume_scheduling
@@ -78,7 +79,7 @@ class Newest(HighestWins, CachedNodeScore):
     """Scores that depend on more than rows: on a number that the machine changes."""
 
     name = "Newest"
-    reads_pods = False
+    reads = NODE | REQUESTS
     bonus = 0
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:

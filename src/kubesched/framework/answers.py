@@ -18,13 +18,15 @@ from kubesched.cluster.incremental import Column, EvaluateRow
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_signature import PodSignature
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import (
+    PODS,
+    REQUESTS,
     Normalize,
     Plugin,
     PreFilterResult,
     RowFilter,
+    RowLocal,
     RowScore,
     SignaturePreFilter,
     SignaturePreScore,
@@ -43,7 +45,7 @@ class RowLocalPlugins:
 
     def __init__(self, plugins: ProfilePlugins, *, reads_pods: bool) -> None:
         def is_one(plugin: Plugin) -> bool:
-            return getattr(plugin, "reads_pods", True) == reads_pods
+            return isinstance(plugin, RowLocal) and (PODS in plugin.reads) == reads_pods
 
         self.reads_pods = reads_pods
         self.pre_filters = of_kind(filter(is_one, plugins.pre_filter), SignaturePreFilter)
@@ -59,7 +61,7 @@ class RowLocalPlugins:
         ]
         asked: list[RowFilter | RowScore] = [plugin for _, plugin in self.filters]
         #: whether one of them reads what a pod requests
-        self.read_requests = any(plugin.reads_requests for plugin in asked + self.scores)
+        self.read_requests = any(REQUESTS in plugin.reads for plugin in asked + self.scores)
 
 
 class RowScores(NamedTuple):
@@ -195,7 +197,7 @@ class Columns:
             lap(plugin.name, Code.SUCCESS, started)
             return score
 
-        log = table.row_changes if plugin.reads_pods else table.node_changes
+        log = table.row_changes if PODS in plugin.reads else table.node_changes
         depends_on_more = type(plugin).epoch is not RowScore.epoch
         stamp = partial(plugin.epoch, signature, table) if depends_on_more else None
         column = Column(table, log, evaluate, evaluate_row=evaluate_row, stamp=stamp)
@@ -203,11 +205,11 @@ class Columns:
 
     def normalizer(self, plugin: Normalize) -> Callable[[Int64Array], Int64Array | None]:
         """Return what normalizes scores for a plugin that promises to look at nothing else."""
-        observer, lap, state = self._observer, self._normalize_lap, CycleState()
+        observer, lap = self._observer, self._normalize_lap
 
         def normalize(scores: Int64Array) -> Int64Array | None:
             started = observer.now() if observer.sampled else 0.0
-            normalized = plugin.normalize(state, scores)
+            normalized = plugin.normalize(scores)
             if observer.sampled:
                 lap(plugin.name, Code.SUCCESS, started)
             return normalized

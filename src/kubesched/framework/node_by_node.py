@@ -41,7 +41,7 @@ from kubesched.framework.plugin import (
     RowFilter,
     RowScore,
     Score,
-    by_extremes,
+    depends_on_min_max,
 )
 from kubesched.framework.status import Status, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict
@@ -298,11 +298,9 @@ class _LooksAtPods(Plugin):
 class CachedNodeFilter(_LooksAtSums, RowFilter):
     """A filter that looks at one node, and at what the pod asks of it; answers are kept.
 
-    Set `reads_pods` to False if neither `requested`, `free` nor `pod_count` matters: the plugin
-    is then not asked again because of a pod that came or went.
+    With `reads = NODE` if neither `requested`, `free` nor `pod_count` matters, nor what the pod
+    requests, the plugin is not asked again because of a pod that came or went.
     """
-
-    reads_pods = True
 
     @abstractmethod
     def filter_node(self, pod: SignatureView, node: NodeView) -> NodeAnswer:
@@ -350,10 +348,8 @@ class NodeFilter(_LooksAtPods, Filter):
 class CachedNodeScore(_LooksAtSums, RowScore):
     """A score that depends on one node, and on what the pod asks of it; scores are kept.
 
-    About `reads_pods` see `CachedNodeFilter`.
+    About `reads` see `CachedNodeFilter`.
     """
-
-    reads_pods = True
 
     @abstractmethod
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
@@ -398,8 +394,8 @@ class NodeScore(_LooksAtPods, Score):
 class HighestWins(Normalize):
     """Scales scores: of the feasible nodes, the highest gets 100 and the lowest 0."""
 
-    @by_extremes
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+    @depends_on_min_max
+    def normalize(self, scores: Int64Array) -> Int64Array:
         """Scale them; nodes that are all alike get 100."""
         return _scaled(scores, best=int(scores.max(initial=_LEAST)))
 
@@ -407,8 +403,8 @@ class HighestWins(Normalize):
 class LowestWins(Normalize):
     """Scales scores: of the feasible nodes, the lowest gets 100 and the highest 0."""
 
-    @by_extremes
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+    @depends_on_min_max
+    def normalize(self, scores: Int64Array) -> Int64Array:
         """Scale them; nodes that are all alike get 100."""
         return _scaled(scores, best=int(scores.min(initial=_MOST)))
 

@@ -29,7 +29,7 @@ from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import Requests
 from kubesched.framework.answers import Answers, Columns, RowLocalPlugins, RowScores
 from kubesched.framework.observing import Unobserved
-from kubesched.framework.plugin import Normalize, RowScore, is_by_extremes
+from kubesched.framework.plugin import PODS, Normalize, RowScore, is_by_min_max
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.status_book import StatusBook
 from kubesched.framework.totals import NormalizedScore, PassingRows, ScoreColumn, Totals
@@ -188,10 +188,10 @@ class SignaturePlan:
                 continue
             column, evaluate_row = self.scores[plugin.name]
             normalizer = scores.normalizers.get(plugin.name)
+            reads_pods, proven = PODS in plugin.reads, plugin.proven_range
             if normalizer is None:
-                proven = plugin.proven_range
-                summed.append(ScoreColumn(column, evaluate_row, weight, plugin.reads_pods, proven))
-            elif plugin.reads_pods or not is_by_extremes(normalizer):
+                summed.append(ScoreColumn(column, evaluate_row, weight, reads_pods, proven))
+            elif reads_pods or not is_by_min_max(normalizer):
                 self.raw_scores.append(RawScore(plugin, weight, column))
             else:
                 normalized.append(
@@ -200,7 +200,7 @@ class SignaturePlan:
                         self.passing,
                         weight=weight,
                         normalize=columns.normalizer(normalizer),
-                        is_proven=plugin.proven_range,
+                        is_proven=proven,
                     )
                 )
         return Totals(self._table, self.passing, scores=summed, normalized=normalized)

@@ -4,17 +4,21 @@ A plugin is a class that derives from one or more of the classes below. Those th
 nodes come in two forms:
 
 * *Row-local* (`RowFilter`, `RowScore`): the answer for a node depends on nothing but that node,
-  its pods, and the pod's signature. The runtime keeps the answers and asks again only for rows that
-  changed. The signature makes the promise hold: a row-local plugin never gets to see the pod.
-* *Cluster-wide* (`Filter`, `Score`): everything else, asked anew in each cycle.
+  its pods, and the pod's signature. The runtime caches the answers and asks again only for rows
+  that changed. The types make the promise hold: a row-local plugin never gets to see the pod.
+* *Cluster-wide* (`Filter`, `Score`): everything else, asked in each cycle.
 
 Both answer for all rows they are given at once, in arrays.
+
+Some methods and attributes are for plugins of the tree alone: shortcuts for what a pod costs most,
+each with a test that it says the same as the method that it is short for (`testing/promises.py`).
 """
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Container, Hashable, Mapping
+from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
@@ -25,6 +29,7 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.framework.verdict import Verdict
 from kubesched.queue.hints import Registrations
@@ -42,8 +47,8 @@ class Plugin(ABC):
 
     #: as it stands in the configuration
     name: ClassVar[str]
-    #: whether it has nothing to do with pods without volumes: it is not asked about them from
-    #: PreFilter on, if it is enabled there, and that counts as Skip
+    #: in the tree: whether it has nothing to do with pods without volumes; it is not asked about
+    #: them from PreFilter on, if it is enabled there, and that counts as Skip
     only_with_volumes: ClassVar[bool] = False
 
     @classmethod
@@ -54,6 +59,27 @@ class Plugin(ABC):
     def events_to_register(self) -> Registrations:
         """Return what may make a pod fit that this plugin turned away; None means anything."""
         return None
+
+
+class Reads(Flag):
+    """What the answers of a row-local plugin depend on, beside the rest of the pod's signature."""
+
+    #: the node object
+    NODE = auto()
+    #: the node's pods, as sums
+    PODS = auto()
+    #: what the pod requests
+    REQUESTS = auto()
+
+
+NODE, PODS, REQUESTS = Reads.NODE, Reads.PODS, Reads.REQUESTS
+
+
+class RowLocal(Plugin):
+    """Base of plugins whose answers depend on one row and the signature of the pod."""
+
+    #: less than all means that the plugin is asked less often
+    reads: ClassVar[Reads] = NODE | PODS | REQUESTS
 
 
 class PreFilterResult(Struct, frozen=True):
@@ -80,7 +106,8 @@ class PreEnqueue(Plugin):
     def kept_out(self) -> Container[str] | None:
         """Return the uids of all pods that it would keep out, if it knows them; None if not.
 
-        With many pods waiting, that is far quicker than asking about each of them at each event.
+        In the tree. With many pods waiting, that is far quicker than asking about each of them at
+        each event.
         """
         return None
 
@@ -93,7 +120,7 @@ class QueueSort(Plugin):
         """Return the pod's place: smaller keys are scheduled earlier."""
 
 
-class SignaturePreFilter(Plugin):
+class SignaturePreFilter(RowLocal):
     """PreFilter of a row-local plugin: asked once for each signature."""
 
     @abstractmethod
@@ -109,13 +136,8 @@ class PreFilter(Plugin):
         """Turn the pod away, prepare the filter, say that there is nothing to filter…"""
 
 
-class RowFilter(Plugin):
+class RowFilter(RowLocal):
     """A filter whose answer depends on the row and the signature alone."""
-
-    #: whether the answer depends on the pods of the row, or only on the node object
-    reads_pods: ClassVar[bool]
-    #: whether an answer that only depends on the node object depends on what the pod requests, too
-    reads_requests: ClassVar[bool] = True
 
     @abstractmethod
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
@@ -128,8 +150,8 @@ class RowFilter(Plugin):
     ) -> Callable[[int], Status | None] | None:
         """Return a function that says why one row cannot take the pod, None if it can.
 
-        After a placement one row has to be looked at again, for which arrays are slow. It must
-        agree with `filter`, which is asked if this returns None.
+        In the tree. After a placement one row has to be looked at again, for which arrays are slow.
+        It must agree with `filter`, which is asked if this returns None.
         """
         return None
 
@@ -164,29 +186,29 @@ class Normalize(Plugin):
     """Brings a plugin's scores into the range 0 to 100, seeing all feasible nodes at once."""
 
     @abstractmethod
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array | None:
+    def normalize(self, scores: Int64Array) -> Int64Array | None:
         """Return the scores to be weighted; None is 0 for all nodes."""
 
 
 Normalizing = TypeVar("Normalizing", bound=Callable[..., Int64Array | None])
 
 
-def by_extremes(normalize: Normalizing) -> Normalizing:
-    """Promise of a `normalize`: what becomes of a score depends on it, the highest and the lowest.
+def depends_on_min_max(normalize: Normalizing) -> Normalizing:
+    """Promise of a `normalize`: a normalized score depends on the raw one, the lowest and highest.
 
-    On nothing else, the state included. Then what became of it is kept as long as these are the
-    same. The promise is the function's: whoever writes another has to promise anew.
+    On nothing else. Then normalized scores are cached as long as these two stay the same. The
+    promise is the function's: one that overrides it has to promise for itself.
     """
-    normalize.by_extremes = True  # type: ignore[attr-defined]
+    normalize.depends_on_min_max = True  # type: ignore[attr-defined]
     return normalize
 
 
-def is_by_extremes(plugin: Normalize) -> bool:
+def is_by_min_max(plugin: Normalize) -> bool:
     """Tell whether a plugin's `normalize` makes that promise."""
-    return getattr(type(plugin).normalize, "by_extremes", False)
+    return getattr(type(plugin).normalize, "depends_on_min_max", False)
 
 
-class SignaturePreScore(Plugin):
+class SignaturePreScore(RowLocal):
     """PreScore of a row-local plugin: asked once for each signature."""
 
     @abstractmethod
@@ -202,14 +224,10 @@ class PreScore(Plugin):
         """Prepare scoring of the feasible nodes, or say Skip."""
 
 
-class RowScore(Plugin):
+class RowScore(RowLocal):
     """A score that depends on the row and the signature, and on what `epoch` names."""
 
-    #: whether the score depends on the pods of the row, or only on the node object
-    reads_pods: ClassVar[bool]
-    #: whether a score that only depends on the node object depends on what the pod requests, too
-    reads_requests: ClassVar[bool] = True
-    #: tests prove that the scores to be weighted are within 0 and 100: no need to look
+    #: in the tree: tests prove that the scores to be weighted are within 0 and 100
     proven_range: ClassVar[bool] = False
 
     @abstractmethod
@@ -223,33 +241,29 @@ class RowScore(Plugin):
     ) -> Callable[[int], int | None] | None:
         """Return a function that scores one row, if it can do so for less.
 
-        It must agree with `score`, and may return None to have that asked instead.
+        In the tree. It must agree with `score`, and may return None to have that asked instead.
         """
         return None
 
     def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002 (for those who need it)
-        """Return what all rows' scores depend on in common; a change makes all rows stale."""
+        """Return what the scores of all rows have in common; a change invalidates all rows."""
         return None
 
 
 class Score(Plugin):
     """A score that may look at everything."""
 
+    #: in the tree, as above
     proven_range: ClassVar[bool] = False
 
     @abstractmethod
-    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
-        """Return a score for each of the rows, which are feasible; None is 0 for all of them."""
+    def score(
+        self, state: CycleState, pod: PodInfo, nodes: NodeRows
+    ) -> Int64Array | DomainScores | None:
+        """Return a score for each of the rows, which are feasible; None is 0 for all of them.
 
-    def weighted(
-        self, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
-    ) -> Int64Array | None:
-        """Return what is to be added to the total of each of the rows; None is 0 for all of them.
-
-        For plugins of the tree that need not score row by row first. Others are asked for scores,
-        which are normalized and weighted then; it must agree with that.
+        Scores of domains are normalized and weighted domain by domain, of which there are few.
         """
-        raise NotImplementedError
 
 
 class Reserve(Plugin):

@@ -15,12 +15,16 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
+from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
 from kubesched.framework.profile import AskedAt, ProfilePlugins, of_kind
 from kubesched.framework.skipped import SkippedPlugins
 from kubesched.framework.status import SKIP, Code, Status, error
+
+#: What a plugin says of some nodes; None is 0 for all of them.
+Scores = Int64Array | DomainScores | None
 
 
 class PluginScores(Struct, frozen=True):
@@ -49,11 +53,8 @@ class Scoring:
             self._cluster_pre_scores.values(), plugins.only_with_volumes
         )
         self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
-        #: with the weight of each, and whether it can tell at once what is to be added
         self._weighted_cluster_scores = [
-            (plugin.name, plugin, weight, type(plugin).weighted is not Score.weighted)
-            for plugin, weight in plugins.score
-            if isinstance(plugin, Score)
+            (plugin, weight) for plugin, weight in plugins.score if isinstance(plugin, Score)
         ]
         self._normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
 
@@ -76,19 +77,21 @@ class Scoring:
             if plugin.name in state.skip_score:
                 continue
             cluster_wide = self._cluster_scores.get(plugin.name)
+            raw: Scores
             if cluster_wide is not None:
                 raw = self._score(cluster_wide, state, pod, nodes)
             else:
                 raw = plan.scores[plugin.name].column.current()[nodes.rows]
-            normalized = None if raw is None else self._normal(plugin, state, raw)
-            found.append(
-                PluginScores(
-                    plugin.name,
-                    weight,
-                    nothing if raw is None else raw,
-                    nothing if normalized is None else normalized,
-                )
+            normalized = self._normalized(plugin, raw)
+            of_nodes = (
+                nothing
+                if each is None
+                else each.of_nodes()
+                if isinstance(each, DomainScores)
+                else each
+                for each in (raw, normalized)
             )
+            found.append(PluginScores(plugin.name, weight, *of_nodes))
         return found
 
     def others(
@@ -99,31 +102,14 @@ class Scoring:
         PreScore must have been run.
         """
         total: Int64Array | None = None
-        sampled = self._observer.sampled
-        for name, plugin, weight, at_once in self._weighted_cluster_scores:
-            if name in state.skip_score:
-                continue
-            if at_once and not sampled:
-                weighted = plugin.weighted(state, pod, nodes, weight)
-                if weighted is not None and not plugin.proven_range:
-                    _check_range(plugin, weighted, weight)
-            else:
+        for plugin, weight in self._weighted_cluster_scores:
+            if plugin.name not in state.skip_score:
                 raw = self._score(plugin, state, pod, nodes)
-                weighted = self._weighted(plugin, state, raw, weight)
-            if weighted is not None:
-                total = weighted if total is None else total + weighted
+                total = _added(total, self._normalized(plugin, raw), weight)
         for each in plan.raw_scores:
             raw = each.column.current()[nodes.rows]
-            weighted = self._weighted(each.plugin, state, raw, each.weight)
-            if weighted is not None:
-                total = weighted if total is None else total + weighted
+            total = _added(total, self._normalized(each.plugin, raw), each.weight)
         return total
-
-    def _weighted(
-        self, plugin: RowScore | Score, state: CycleState, raw: Int64Array | None, weight: int
-    ) -> Int64Array | None:
-        normalized = None if raw is None else self._normal(plugin, state, raw)
-        return None if normalized is None else normalized * weight
 
     def prepare(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
@@ -157,9 +143,7 @@ class Scoring:
             self._pre_score_lap(plugin.name, status.code, started)
         return status
 
-    def _score(
-        self, plugin: Score, state: CycleState, pod: PodInfo, nodes: NodeRows
-    ) -> Int64Array | None:
+    def _score(self, plugin: Score, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Scores:
         observer = self._observer
         started = observer.now() if observer.sampled else 0.0
         raw = plugin.score(state, pod, nodes)
@@ -167,19 +151,20 @@ class Scoring:
             self._score_lap(plugin.name, Code.SUCCESS, started)
         return raw
 
-    def _normal(
-        self, plugin: RowScore | Score, state: CycleState, raw: Int64Array
-    ) -> Int64Array | None:
-        normalizer = self._normalizers.get(plugin.name)
-        normalized: Int64Array | None = raw
-        if normalizer is not None:
-            observer = self._observer
+    def _normalized(self, plugin: RowScore | Score, raw: Scores) -> Scores:
+        """Return scores to be weighted; raise AttemptError if one is out of range."""
+        normalizer, normalized = self._normalizers.get(plugin.name), raw
+        if normalizer is not None and raw is not None:
+            observer, normalize = self._observer, normalizer.normalize
             started = observer.now() if observer.sampled else 0.0
-            normalized = normalizer.normalize(state, raw)
+            if isinstance(raw, DomainScores):
+                normalized = raw.normalized(normalize)
+            else:
+                normalized = normalize(raw)
             if observer.sampled:
                 self._normalize_lap(plugin.name, Code.SUCCESS, started)
         if normalized is not None and not plugin.proven_range:
-            _check_range(plugin, normalized)
+            _check_range(plugin, _values(normalized))
         return normalized
 
 
@@ -193,9 +178,24 @@ def _is_skip(plugin: str, status: Status) -> bool:
     return False
 
 
-def _check_range(plugin: RowScore | Score, scores: Int64Array, weight: int = 1) -> None:
-    if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE * weight):
-        wrong = (scores.min() if scores.min() < 0 else scores.max()) // weight
+def _values(scores: Int64Array | DomainScores) -> Int64Array:
+    return scores.values if isinstance(scores, DomainScores) else scores
+
+
+def _added(total: Int64Array | None, scores: Scores, weight: int) -> Int64Array | None:
+    """Return a total with the weighted scores of one more plugin."""
+    if scores is None:
+        return total
+    # By domain, there are fewer numbers to multiply.
+    weighted = _values(scores) * weight
+    if isinstance(scores, DomainScores) and scores.domains is not None:
+        weighted = weighted.take(scores.domains)
+    return weighted if total is None else total + weighted
+
+
+def _check_range(plugin: RowScore | Score, scores: Int64Array) -> None:
+    if len(scores) and (scores.min() < 0 or scores.max() > MAX_NODE_SCORE):
+        wrong = scores.min() if scores.min() < 0 else scores.max()
         text = (
             f'applying score defaultWeights on Score plugins: plugin "{plugin.name}" '
             f"returns an invalid score {wrong}, "

@@ -17,12 +17,14 @@ from functools import partial, wraps
 from typing import Any, Final, cast
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.clock import Clock
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.attempt_error import AttemptError
-from kubesched.framework.plugin import Plugin, PostFilterResult, RowFilter, RowScore
+from kubesched.framework.domain_scores import DomainScores
+from kubesched.framework.plugin import NODE, Plugin, PostFilterResult, Reads, RowLocal
 from kubesched.framework.registry import PluginContext, Registry
 from kubesched.framework.status import Status, error
 from kubesched.framework.verdict import Verdict
@@ -57,7 +59,6 @@ _ENDING: Final = (
     "filter",
     "pre_score",
     "score",
-    "weighted",
     "normalize",
     "epoch",
 )
@@ -68,7 +69,6 @@ GUARDED_METHODS: Final = frozenset({*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC, "cre
 _SHORT_FOR: Final[dict[str, tuple[str, ...]]] = {
     "row_filter": ("filter",),
     "row_scorer": ("score",),
-    "weighted": ("score", "normalize"),
 }
 #: Methods that have a budget together, that of a scheduling cycle; others have it for each call.
 _IN_CYCLE: Final = frozenset({*_MAKING, *_ENDING, "post_filter"})
@@ -109,10 +109,11 @@ def _check_class(plugin: type[Plugin], name: str) -> None:
     missing = sorted(getattr(plugin, "__abstractmethods__", ()))
     if missing:
         raise PluginError(f"plugin {name} lacks {', '.join(missing)}")
-    if issubclass(plugin, RowFilter | RowScore) and not hasattr(plugin, "reads_pods"):
+    reads: object = getattr(plugin, "reads", NODE)
+    if issubclass(plugin, RowLocal) and (not isinstance(reads, Reads) or not reads):
         raise PluginError(
-            f"plugin {name} must say reads_pods = True or False: whether its answers depend on "
-            "the pods of a node"
+            f"plugin {name} has reads = {reads!r}: combine NODE, PODS and REQUESTS of "
+            "kubesched.framework.plugin"
         )
 
 
@@ -217,8 +218,6 @@ def _wrapped_status(method: str, own: Method) -> Method:
 
 def _wrapped_ending(method: str, own: Method) -> Method:
     check = _CHECKS.get(method, _unchecked)
-    #: which argument says how many answers there must be: the last one, but for the weight
-    about = -2 if method == "weighted" else -1
 
     @wraps(own)
     def guarded_method(self: Plugin, *arguments: object) -> object:
@@ -226,7 +225,7 @@ def _wrapped_ending(method: str, own: Method) -> Method:
         now = watch.timer
         started = now()
         try:
-            return check(own(self, *arguments), arguments[about])
+            return check(own(self, *arguments), arguments[-1])
         except AttemptError:
             raise
         except Exception as bug:
@@ -323,6 +322,8 @@ def _checked_verdict(answer: object, nodes: Any) -> Verdict:  # noqa: ANN401 (No
 def _checked_scores(answer: object, about: Any) -> object:  # noqa: ANN401 (NodeRows, or scores)
     if answer is None:
         return None
+    if isinstance(answer, DomainScores):
+        return _checked_domain_scores(answer, about)
     if not isinstance(answer, np.ndarray):
         raise PluginError(f"scores are of type {type(answer).__name__} instead of an array")
     if len(answer) != len(about):
@@ -332,6 +333,20 @@ def _checked_scores(answer: object, about: Any) -> object:  # noqa: ANN401 (Node
     if not np.issubdtype(answer.dtype, np.integer):
         raise PluginError(f"scores are of type {answer.dtype} instead of integers: round them")
     return answer.astype(np.int64)
+
+
+def _checked_domain_scores(answer: DomainScores, about: Any) -> DomainScores:  # noqa: ANN401
+    values, domains = _checked_scores(answer.values, answer.values), answer.domains
+    if len(answer) != len(about):
+        raise PluginError(f"DomainScores of {len(answer)} nodes for {len(about)} nodes")
+    if len(answer.counted) != len(answer.values):
+        sizes = f"{len(answer.values)} values, but {len(answer.counted)} in counted"
+        raise PluginError(f"DomainScores have {sizes}")
+    if domains is not None and len(domains):
+        least, most = int(domains.min()), int(domains.max())
+        if not 0 <= least <= most < len(answer.values):
+            raise PluginError(f"DomainScores name domains beyond its {len(answer.values)} values")
+    return replace(answer, values=values)
 
 
 def _checked_status(answer: object) -> object:
@@ -358,6 +373,5 @@ _ROW_CHECKS: Final[dict[str, Callable[[object], object]]] = {
 _CHECKS: Final[dict[str, Callable[[object, Any], object]]] = {
     "filter": _checked_verdict,
     "score": _checked_scores,
-    "weighted": _checked_scores,
     "normalize": _checked_scores,
 }

@@ -17,7 +17,7 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_signature import PodSignature
-from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
+from kubesched.framework.plugin import MAX_NODE_SCORE, NODE, RowScore
 
 MIN_BYTES = 23 << 20
 MAX_BYTES_PER_CONTAINER = 1000 << 20
@@ -27,8 +27,7 @@ class ImageLocality(RowScore):
     """Scores nodes by the images they have."""
 
     name = "ImageLocality"
-    reads_pods = False
-    reads_requests = False
+    reads = NODE
     proven_range = True
 
     def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:

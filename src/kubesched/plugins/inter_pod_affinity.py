@@ -25,6 +25,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
     NOTHING_AGAINST,
@@ -58,12 +59,6 @@ class Weights(NamedTuple):
     def of(self, nodes: NodeRows) -> Int64Array:
         """Return the weight of each node."""
         return self.weights.take(self.domains.ids[nodes.rows])
-
-    def among(self, nodes: NodeRows) -> Int64Array:
-        """Return the weights that there are among nodes, each of them once or more often."""
-        if len(nodes) < len(self.domains.ids):
-            return self.of(nodes)
-        return self.weights[self.domains.with_rows(nodes)]
 
 
 class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
@@ -132,38 +127,29 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         state.write(self.name, found)
         return SUCCESS
 
-    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
+    def score(
+        self,
+        state: CycleState,
+        pod: PodInfo,  # noqa: ARG002
+        nodes: NodeRows,
+    ) -> Int64Array | DomainScores:
         """Sum up what PreScore found out."""
         found: list[Weights] = state.read(self.name)
         if len(found) == 1:
-            return found[0].of(nodes)
+            [(domains, weights)] = found
+            return DomainScores(weights, domains.ids[nodes.rows], domains.with_rows(nodes))
         scores: Int64Array = np.sum([each.of(nodes) for each in found], axis=0, dtype=np.int64)
         return scores
 
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array | None:  # noqa: ARG002
+    def normalize(self, scores: Int64Array) -> Int64Array | None:
         """Stretch the scores over the whole range."""
-        return _stretched(scores, among=scores)
-
-    def weighted(
-        self, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
-    ) -> Int64Array | None:
-        """Do the same by domain: there are far fewer of them than nodes, as a rule."""
-        found: list[Weights] = state.read(self.name)
-        if len(found) > 1:
-            stretched = self.normalize(state, self.score(state, pod, nodes))
-            return None if stretched is None else stretched * weight
-        [only] = found
-        stretched = _stretched(only.weights, among=only.among(nodes))
-        return None if stretched is None else Weights(only.domains, stretched * weight).of(nodes)
-
-
-def _stretched(scores: Int64Array, *, among: Int64Array) -> Int64Array | None:
-    """Stretch scores so that some of them take up the range; None if those are all the same."""
-    least, most = int(np.minimum.reduce(among)), int(np.maximum.reduce(among))
-    if most == least:
-        return None
-    stretched: Int64Array = (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(np.int64)
-    return stretched
+        least, most = int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
+        if most == least:
+            return None
+        stretched: Int64Array = (MAX_NODE_SCORE * ((scores - least) / (most - least))).astype(
+            np.int64
+        )
+        return stretched
 
 
 def _lack_company(relations: Relations) -> BoolArray:

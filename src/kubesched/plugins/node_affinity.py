@@ -18,8 +18,8 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import SelectorMatch, TermMatch
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import NodeAffinityArgs
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
+    NODE,
     NOTHING_AGAINST,
     NOTHING_TO_FILTER,
     Normalize,
@@ -28,7 +28,7 @@ from kubesched.framework.plugin import (
     RowScore,
     SignaturePreFilter,
     SignaturePreScore,
-    by_extremes,
+    depends_on_min_max,
 )
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable
@@ -97,8 +97,7 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
     """Matches nodes against what the pod, or the profile for all its pods, asks of them."""
 
     name = "NodeAffinity"
-    reads_pods = False
-    reads_requests = False
+    reads = NODE
     proven_range = True
 
     def __init__(self, args: NodeAffinityArgs) -> None:
@@ -161,8 +160,8 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
             scores += self._added_preferred(nodes)
         return scores
 
-    @by_extremes
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+    @depends_on_min_max
+    def normalize(self, scores: Int64Array) -> Int64Array:
         """More is better."""
         return scale_to_best(scores)
 

@@ -13,6 +13,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.plugin import (
+    NODE,
     NOTHING_AGAINST,
     NOTHING_TO_FILTER,
     PreFilterResult,
@@ -36,8 +37,7 @@ class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
     """Compares the features a pod needs with those its node declares."""
 
     name = "NodeDeclaredFeatures"
-    reads_pods = False
-    reads_requests = False
+    reads = NODE
 
     def __init__(self, table: NodeTable, *, enabled: bool) -> None:
         self._table = table

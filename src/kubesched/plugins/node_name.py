@@ -6,7 +6,7 @@ import numpy as np
 
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_signature import PodSignature
-from kubesched.framework.plugin import RowFilter
+from kubesched.framework.plugin import NODE, RowFilter
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
 from kubesched.queue.events import Action, ClusterEvent, Resource
@@ -19,8 +19,7 @@ class NodeName(RowFilter):
     """Checks the node against ``spec.nodeName``."""
 
     name = "NodeName"
-    reads_pods = False
-    reads_requests = False
+    reads = NODE
 
     def events_to_register(self) -> Registrations:
         """The node may come."""

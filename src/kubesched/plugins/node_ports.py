@@ -25,7 +25,6 @@ class NodePorts(SignaturePreFilter, RowFilter):
     """Checks that the host ports which a pod wants are free."""
 
     name = "NodePorts"
-    reads_pods = True
 
     def events_to_register(self) -> Registrations:
         """A pod that goes and had one of the ports, or a node that comes."""

@@ -30,7 +30,6 @@ class NodeResourcesBalancedAllocation(SignaturePreScore, RowScore):
     """Scores the change in balance."""
 
     name = "NodeResourcesBalancedAllocation"
-    reads_pods = True
     proven_range = True
 
     def __init__(self, args: NodeResourcesBalancedAllocationArgs) -> None:

@@ -46,7 +46,6 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
     """Compares requests with what is free."""
 
     name = "NodeResourcesFit"
-    reads_pods = True
     # Capacities near 2^63 wrap around when they are scored; that is an error, as in kube-scheduler.
     proven_range = False
 

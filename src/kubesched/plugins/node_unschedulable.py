@@ -7,7 +7,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import UNSCHEDULABLE_TAINT, PodSignature, any_tolerates
 from kubesched.config.features import FeatureGates
-from kubesched.framework.plugin import RowFilter
+from kubesched.framework.plugin import NODE, RowFilter
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
@@ -22,8 +22,7 @@ class NodeUnschedulable(RowFilter):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
-    reads_pods = False
-    reads_requests = False
+    reads = NODE
 
     def __init__(self, gates: FeatureGates) -> None:
         self._comparisons = gates.enabled("TaintTolerationComparisonOperators")

@@ -38,6 +38,7 @@ from kubesched.cluster.recent import Recent
 from kubesched.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kubesched.errors import SelectorError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
     NOTHING_AGAINST,
@@ -111,19 +112,6 @@ class HardDomains(Struct, frozen=True):
         """Return which domains the pod would make too full."""
         constraint, counts = self.constraint, self.counts
         return counts + constraint.counts_itself - self.smallest(counts) > constraint.max_skew
-
-
-class SoftScores(Struct, frozen=True):
-    """What PreScore found out: for each feasible node, or for each domain."""
-
-    scores: Int64Array
-    normalized: Int64Array
-    #: the domain of each feasible node; None if scores are by node
-    domains: IndexArray | None = None
-
-    def of_nodes(self, scores: Int64Array) -> Int64Array:
-        """Return the scores of nodes."""
-        return scores if self.domains is None else scores.take(self.domains)
 
 
 class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
@@ -227,8 +215,8 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 
     def _scores_of_domains(
         self, pod: PodInfo, constraints: PodConstraints, nodes: NodeRows
-    ) -> SoftScores:
-        """Score each domain, of which there are few, and give nodes what their domain has."""
+    ) -> DomainScores:
+        """Score the domains of a single constraint."""
         (constraint,) = constraints.soft
         of_nodes = self._ids(constraint, nodes)
         keys = _keys(constraints.soft) if constraints.need_all_labels else ()
@@ -240,15 +228,12 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         weight = math.log(int(np.count_nonzero(there)) + 2)
         raw = counts * weight + (constraint.max_skew - 1)
         raw[0] = 0.0
-        scores = _rounded(raw)
-        normalized = _normalized(scores, among=scores[there])
-        if constraints.need_all_labels:
-            normalized[0] = 0
-        return SoftScores(scores, normalized, of_nodes)
+        return DomainScores(_rounded(raw), of_nodes, there)
 
     def _scores_of_nodes(
         self, pod: PodInfo, constraints: PodConstraints, nodes: NodeRows
-    ) -> SoftScores:
+    ) -> DomainScores:
+        """Score each node by all of its domains."""
         ignored = nodes.none()
         if constraints.need_all_labels:
             for constraint in constraints.soft:
@@ -266,30 +251,19 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
                 count = self._domain_counts(constraint, domains).take(of_nodes)
             weight = math.log(number + 2)
             total += np.where(of_nodes > 0, count * weight + (constraint.max_skew - 1), 0.0)
-        scores = np.where(ignored, 0, _rounded(total))
-        normalized = np.where(ignored, 0, _normalized(scores, among=scores[~ignored]))
-        return SoftScores(scores, normalized)
+        return DomainScores(np.where(ignored, 0, _rounded(total)), None, ~ignored)
 
-    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> DomainScores:  # noqa: ARG002
         """Return what PreScore found out."""
-        found: SoftScores = state.read(self.name)
-        return found.of_nodes(found.scores)
+        found: DomainScores = state.read(self.name)
+        return found
 
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
-        """Fewer is better; nodes that are in no domain get nothing."""
-        found: SoftScores = state.read(self.name)
-        return found.of_nodes(found.normalized)
-
-    def weighted(
-        self,
-        state: CycleState,
-        pod: PodInfo,  # noqa: ARG002
-        nodes: NodeRows,  # noqa: ARG002
-        weight: int,
-    ) -> Int64Array:
-        """Return the same, weighted where there is least of it."""
-        found: SoftScores = state.read(self.name)
-        return found.of_nodes(found.normalized * weight)
+    def normalize(self, scores: Int64Array) -> Int64Array:
+        """Turn scores around, so that the lowest is the best, and into the range."""
+        most, least = scores.max(initial=0), scores.min() if len(scores) else 0
+        if most == 0:
+            return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
+        return MAX_NODE_SCORE * (most + least - scores) // most
 
     # --- both -------------------------------------------------------------------------------
 
@@ -403,14 +377,6 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 
 
 NO_CONSTRAINTS = PodConstraints((), (), need_all_labels=False)
-
-
-def _normalized(scores: Int64Array, *, among: Int64Array) -> Int64Array:
-    """Turn scores around, so that the lowest of some is the best, and into the range."""
-    most, least = among.max(initial=0), among.min() if len(among) else 0
-    if most == 0:
-        return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
-    return MAX_NODE_SCORE * (most + least - scores) // most
 
 
 def _keys(constraints: Sequence[Constraint]) -> tuple[str, ...]:

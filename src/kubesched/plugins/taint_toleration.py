@@ -18,13 +18,13 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_signature import PodSignature, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
+    NODE,
     Normalize,
     RowFilter,
     RowScore,
     SignaturePreScore,
-    by_extremes,
+    depends_on_min_max,
 )
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Status, unresolvable
@@ -43,8 +43,7 @@ class TaintToleration(RowFilter, SignaturePreScore, RowScore, Normalize):
     """Compares a node's taints with the pod's tolerations."""
 
     name = "TaintToleration"
-    reads_pods = False
-    reads_requests = False
+    reads = NODE
     proven_range = True
 
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
@@ -115,8 +114,8 @@ class TaintToleration(RowFilter, SignaturePreScore, RowScore, Normalize):
             lookup = self._disliked[signature] = Lookup(self._table.taint_sets, disliked, np.int64)
         return nodes.by_taints(lookup)
 
-    @by_extremes
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
+    @depends_on_min_max
+    def normalize(self, scores: Int64Array) -> Int64Array:
         """Fewer is better."""
         return scale_to_worst(scores)
 

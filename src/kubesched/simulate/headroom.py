@@ -21,7 +21,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.plugin import RowFilter
+from kubesched.framework.plugin import PODS, RowFilter
 from kubesched.framework.runtime import Framework
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.plugins.pod_topology_spread import HardDomains, PodTopologySpread
@@ -120,7 +120,7 @@ def _takes_resources_only(
         plugin.name
         for plugin in framework.plugins.filter
         if isinstance(plugin, RowFilter)
-        and plugin.reads_pods
+        and PODS in plugin.reads
         and plugin.name not in state.skip_filter
     }
     own_only = reading <= {NodeResourcesFit.name}

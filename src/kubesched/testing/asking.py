@@ -9,7 +9,7 @@ one place that knows which form a plugin has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -22,6 +22,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.plugin import (
     Filter,
     Normalize,
@@ -35,6 +36,7 @@ from kubesched.framework.plugin import (
     SignaturePreFilter,
     SignaturePreScore,
 )
+from kubesched.framework.scoring import Scores
 from kubesched.framework.status import Code, Status
 
 T = TypeVar("T")
@@ -72,17 +74,17 @@ class Asker:
         pre_score, scores = self._score(state, pod, nodes)
         normalized = scores
         if scores is not None and isinstance(self._plugin, Normalize):
-            normalized = self._plugin.normalize(state, scores.copy())
+            normalized = _normalized(self._plugin, scores)
         return Said(
             pre_filter=pre_filter,
-            rejections=self._named(nodes, rejections),
+            rejections=self.named(nodes, rejections),
             pre_score=pre_score,
-            scores=self._named(nodes, None if scores is None else scores.tolist()),
-            normalized=self._named(nodes, None if normalized is None else normalized.tolist()),
+            scores=self.named(nodes, _listed(scores)),
+            normalized=self.named(nodes, _listed(normalized)),
         )
 
-    def raw_scores(self, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
-        """Return the very array of scores that the plugin answers with; None if it has none."""
+    def raw_scores(self, pod: PodInfo, nodes: NodeRows) -> Scores:
+        """Return the very scores that the plugin answers with; None if it has none."""
         return self._score(CycleState(), pod, nodes)[1]
 
     def is_asked_about(self, pod: PodInfo) -> bool:
@@ -93,7 +95,8 @@ class Asker:
         """Return what a row-local plugin is shown of a pod."""
         return pod.signature.row_signature
 
-    def _named(self, nodes: NodeRows, values: list[T] | None) -> dict[str, T]:
+    def named(self, nodes: NodeRows, values: Sequence[T] | None) -> dict[str, T]:
+        """Return values of nodes by the names of these."""
         if values is None:
             return {}
         names = map(self._table.name_at, nodes.row_numbers().tolist())
@@ -121,7 +124,7 @@ class Asker:
 
     def _score(
         self, state: CycleState, pod: PodInfo, nodes: NodeRows
-    ) -> tuple[Status | None, Int64Array | None]:
+    ) -> tuple[Status | None, Scores]:
         plugin, status = self._plugin, None
         if not self.is_asked_about(pod):
             return None, None
@@ -136,3 +139,14 @@ class Asker:
         if isinstance(plugin, Score):
             return status, plugin.score(state, pod, nodes)
         return status, None
+
+
+def _normalized(plugin: Normalize, scores: Int64Array | DomainScores) -> Scores:
+    if isinstance(scores, DomainScores):
+        return scores.normalized(plugin.normalize)
+    return plugin.normalize(scores.copy())
+
+
+def _listed(scores: Scores) -> list[int] | None:
+    of_nodes = scores.of_nodes() if isinstance(scores, DomainScores) else scores
+    return None if of_nodes is None else of_nodes.tolist()

@@ -24,8 +24,11 @@ from kubesched.errors import InvariantError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
+    PODS,
+    REQUESTS,
     Filter,
     Normalize,
     Plugin,
@@ -36,6 +39,7 @@ from kubesched.framework.plugin import (
     SignaturePreFilter,
 )
 from kubesched.framework.runtime import Framework
+from kubesched.framework.scoring import Scores
 from kubesched.framework.status import Code
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.testing.asking import Asker, rows_in_use
@@ -84,9 +88,9 @@ def check_row_by_row(trial: Trial) -> None:
                     trial.compare(said.scores, scores, what, pod=pod)
 
 
-@PROMISES.by(RowFilter, RowScore, where=lambda cls: not getattr(cls, "reads_pods", True))
+@PROMISES.by(RowFilter, RowScore, where=lambda cls: PODS not in getattr(cls, "reads", PODS))
 def check_reads_pods(trial: Trial) -> None:
-    """With reads_pods = False, answers do not depend on the pods of the node."""
+    """Without PODS in `reads`, answers do not depend on the pods of the node."""
     plugin, cluster = trial.plugin, trial.cluster
     for pod in trial.pods():
         signature = pod.signature.row_signature
@@ -96,7 +100,7 @@ def check_reads_pods(trial: Trial) -> None:
         cluster.assume(guest, node)
         after, is_same = trial.asker.ask(pod), epoch == _epoch(plugin, signature, trial)
         cluster.forget(guest.uid)
-        what = "reads_pods is False, yet with one more pod on the node"
+        what = "PODS is not in reads, yet with one more pod on the node"
         trial.compare(after.rejections, before.rejections, what, pod=pod)
         if is_same:
             trial.compare(after.scores, before.scores, what, pod=pod)
@@ -105,21 +109,19 @@ def check_reads_pods(trial: Trial) -> None:
 @PROMISES.by(
     RowFilter,
     RowScore,
-    where=lambda cls: (
-        not (getattr(cls, "reads_pods", True) or getattr(cls, "reads_requests", True))
-    ),
+    where=lambda cls: not (PODS | REQUESTS) & getattr(cls, "reads", PODS),
 )
 def check_reads_requests(trial: Trial) -> None:
-    """With reads_requests = False, answers do not depend on what the pod requests."""
+    """With reads = NODE, answers do not depend on what the pod requests."""
     for pod in trial.pods():
         expected = trial.asker.ask(pod)
         asker = _AskerWithoutRequests(trial.plugin, trial.table)
-        said, what = asker.ask(pod), "reads_requests is False, yet for a pod without requests"
+        said, what = asker.ask(pod), "REQUESTS is not in reads, yet for a pod without requests"
         trial.compare(said.rejections, expected.rejections, what, pod=pod)
         trial.compare(said.scores, expected.scores, what, pod=pod)
 
 
-@PROMISES.by(RowFilter, where=lambda cls: getattr(cls, "reads_pods", False))
+@PROMISES.by(RowFilter, where=lambda cls: PODS in getattr(cls, "reads", PODS))
 def check_supposed_pods(trial: Trial) -> None:
     """Of the pods on a node, a RowFilter looks at nothing but the sums that it is given."""
     cluster, table = trial.cluster, trial.table
@@ -189,24 +191,34 @@ def check_row_scorer(trial: Trial) -> None:
             trial.compare(some, wanted, "row_scorer instead of score", pod=pod)
 
 
-@PROMISES.by(Score, where=lambda cls: getattr(cls, "weighted", None) is not Score.weighted)
-def check_weighted(trial: Trial) -> None:
-    """What `weighted` adds is the normalized score times the weight."""
-    plugin, weight = trial.plugin_as(Score), 3
-    if type(plugin).weighted is Score.weighted:
-        return  # inherited for another `score`, so the runtime does not use it
-    for pod, state, nodes, expected in _scored(trial):
-        added = plugin.weighted(state, pod, nodes, weight)
-        found = [0] * len(nodes) if added is None else added.tolist()
-        names = [*map(trial.table.name_at, nodes.row_numbers().tolist())]
-        said = dict(zip(names, found, strict=True))
-        wanted = dict(zip(names, (expected * weight).tolist(), strict=True))
-        trial.compare(said, wanted, f"weighted by {weight} instead of score", pod=pod)
+@PROMISES.by(Score)
+def check_domain_scores(trial: Trial) -> None:
+    """With DomainScores, `normalize` says the same whether a domain comes once or for each node."""
+    plugin = trial.plugin_as(Score)
+    if not isinstance(plugin, Normalize):
+        return
+    for pod in trial.pods():
+        nodes = NodeRows(trial.table, rows_in_use(trial.table))
+        raw = trial.asker.raw_scores(pod, nodes)
+        if not isinstance(raw, DomainScores):
+            continue
+        counted = raw.counted if raw.domains is None else raw.counted.take(raw.domains)
+        expected = np.zeros(len(nodes), dtype=np.int64)
+        if np.count_nonzero(counted):
+            expected[counted] = _normalized(plugin, raw.of_nodes()[counted])
+        by_domain = raw.normalized(plugin.normalize)
+        said = np.zeros_like(expected) if by_domain is None else by_domain.of_nodes()
+        trial.compare(
+            trial.asker.named(nodes, said.tolist()),
+            trial.asker.named(nodes, expected.tolist()),
+            "normalized by domain instead of by node",
+            pod=pod,
+        )
 
 
-@PROMISES.by(Normalize, where=lambda cls: getattr(cls.normalize, "by_extremes", False))  # type: ignore[attr-defined]
-def check_by_extremes(trial: Trial) -> None:
-    """With @by_extremes, what becomes of a score depends on it, the highest and the lowest."""
+@PROMISES.by(Normalize, where=lambda cls: getattr(cls.normalize, "depends_on_min_max", False))  # type: ignore[attr-defined]
+def check_depends_on_min_max(trial: Trial) -> None:
+    """With @depends_on_min_max, a normalized score depends on the raw one and on min and max."""
     plugin = trial.plugin_as(Normalize)
     for pod in trial.pods():
         raw = np.array([*trial.asker.ask(pod).scores.values()], dtype=np.int64)
@@ -271,7 +283,7 @@ def check_fresh_arrays(trial: Trial) -> None:
     """An array of scores is the caller's: neither the table's memory nor that of another answer."""
     nodes = NodeRows.all_of(trial.table)
     for pod in trial.pods():
-        first, second = (trial.asker.raw_scores(pod, nodes) for _ in range(2))
+        first, second = (_array(trial.asker.raw_scores(pod, nodes)) for _ in range(2))
         if first is not None and second is not None and np.shares_memory(first, second):
             trial.fail("two answers share their memory: return an array of their own", pod=pod)
 
@@ -360,8 +372,12 @@ def _choice(node: str, feasible: int) -> str:
     return f"{node or 'no node'} of {feasible} that can take the pod"
 
 
+def _array(scores: Scores) -> Int64Array | None:
+    return None if isinstance(scores, DomainScores) else scores
+
+
 def _normalized(plugin: Normalize, raw: Int64Array) -> Int64Array:
-    normalized = plugin.normalize(CycleState(), raw.copy())
+    normalized = plugin.normalize(raw.copy())
     return np.zeros(len(raw), dtype=np.int64) if normalized is None else normalized
 
 

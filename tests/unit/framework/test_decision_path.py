@@ -19,12 +19,14 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, SignatureView
 from kubesched.framework.plugin import (
+    NODE,
+    REQUESTS,
     Normalize,
     Plugin,
     RowFilter,
     RowScore,
     Score,
-    by_extremes,
+    depends_on_min_max,
 )
 from kubesched.framework.status import error, unschedulable
 from kubesched.framework.verdict import Verdict, reject
@@ -86,7 +88,7 @@ class Roomiest(HighestWins, CachedNodeScore):
     """Prefers nodes that have much, whoever is there: scaled by the highest and the lowest."""
 
     name = "Roomiest"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return node.allocatable("cpu")
@@ -243,12 +245,12 @@ class Rank(RowScore, Normalize):
     """Scores rows by their number, and normalizes by how many have less: all of them matter."""
 
     name = "Rank"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score(self, signature: Any, nodes: NodeRows) -> Any:
         return nodes.row_numbers()
 
-    def normalize(self, state: CycleState, scores: Any) -> Any:
+    def normalize(self, scores: Any) -> Any:
         return np.searchsorted(np.sort(scores), scores)
 
 
@@ -257,7 +259,7 @@ class RankOfTaints(TaintToleration):
 
     name = "RankOfTaints"
 
-    def normalize(self, state: CycleState, scores: Any) -> Any:
+    def normalize(self, scores: Any) -> Any:
         return np.searchsorted(np.sort(scores), scores)
 
 
@@ -288,8 +290,8 @@ class Beyond(Rank):
 
     name = "Beyond"
 
-    @by_extremes
-    def normalize(self, state: CycleState, scores: Any) -> Any:
+    @depends_on_min_max
+    def normalize(self, scores: Any) -> Any:
         return scores + 101
 
 
@@ -313,7 +315,6 @@ class FailsInACrowd(RowFilter):
     """Reports an error of a row with two pods."""
 
     name = "FailsInACrowd"
-    reads_pods = True
 
     def filter(self, signature: Any, nodes: NodeRows) -> Verdict:
         return reject(nodes.pod_count > 1, error("too many to think"))
@@ -345,7 +346,7 @@ class Excessive(RowScore):
     """Gives more than there is to give."""
 
     name = "Excessive"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score(self, signature: Any, nodes: NodeRows) -> Any:
         return nodes.row_numbers() + 101
@@ -362,7 +363,6 @@ class NamesAmounts(RowFilter):
     """Says of a full node how many pods came to it so far, which is never the same again."""
 
     name = "NamesAmounts"
-    reads_pods = True
 
     def __init__(self) -> None:
         self.came = 0

@@ -22,6 +22,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.plugin import (
+    NODE,
+    REQUESTS,
     Filter,
     Normalize,
     Plugin,
@@ -273,7 +275,7 @@ class ErrorOnCordoned(RowFilter):
     """A row-local filter that cannot make up its mind about cordoned nodes."""
 
     name = "ErrorOnCordoned"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.unschedulable, error("cordoned?"))
@@ -560,7 +562,7 @@ class Halved(Score, Normalize):
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
         return np.full(len(nodes), 200, dtype=np.int64)
 
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
+    def normalize(self, scores: Int64Array) -> Int64Array:
         return scores // 2
 
 
@@ -616,7 +618,7 @@ class Epochal(RowScore):
     """A row-local score that depends on something common to all rows."""
 
     name = "Epochal"
-    reads_pods = False
+    reads = NODE | REQUESTS
     common: ClassVar[int] = 1
 
     def epoch(self, signature: PodSignature, table: object) -> int:

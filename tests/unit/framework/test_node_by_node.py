@@ -15,7 +15,6 @@ from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.resources import CPU
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.errors import PluginError
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.node_by_node import (
     CachedNodeFilter,
     CachedNodeScore,
@@ -29,7 +28,7 @@ from kubesched.framework.node_by_node import (
     PodView,
     SignatureView,
 )
-from kubesched.framework.plugin import Normalize, Plugin, RowFilter, RowScore
+from kubesched.framework.plugin import NODE, REQUESTS, Normalize, Plugin, RowFilter, RowScore
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from kubesched.framework.verdict import Verdict, reject
 from kubesched.scheduler.cycle import SchedulingCycle
@@ -58,7 +57,7 @@ def nothing_asked() -> None:
 
 class OnlySsd(CachedNodeFilter):
     name = "OnlySsd"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def filter_node(self, pod: SignatureView, node: NodeView) -> NodeAnswer:
         ASKED.nodes.append(node.name)
@@ -89,7 +88,7 @@ class SameTeam(NodeFilter):
 
 class ByPrice(LowestWins, CachedNodeScore):
     name = "ByPrice"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
         ASKED.nodes.append(node.name)
@@ -289,7 +288,7 @@ def test_scaled_scores_are_in_range_whatever_they_were(
 ) -> None:
     raw: Int64Array = np.array(scores, dtype=np.int64)
 
-    scaled = kind().normalize(CycleState(), raw)
+    scaled = kind().normalize(raw)
 
     assert scaled is not None
     assert len(scaled) == len(raw)
@@ -402,7 +401,6 @@ class AnswersKept(CachedNodeFilter, CachedNodeScore):
 
 class Vectorised(RowFilter, RowScore):
     name = "Fill"
-    reads_pods = True
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         left = nodes.allocatable(CPU) - nodes.requested(CPU) - signature.requests.amounts["cpu"]

@@ -9,7 +9,14 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import PLAN_OVERHEAD_BYTES, ROW_BYTES, Plans
-from kubesched.framework.plugin import PreFilterResult, RowFilter, SignaturePreFilter
+from kubesched.framework.plugin import (
+    NODE,
+    PODS,
+    REQUESTS,
+    PreFilterResult,
+    RowFilter,
+    SignaturePreFilter,
+)
 from kubesched.framework.status import SKIP, unschedulable
 from kubesched.framework.status_book import StatusBook
 from kubesched.framework.verdict import Verdict, reject
@@ -21,7 +28,7 @@ class Counting(SignaturePreFilter, RowFilter):
     """Turns cordoned nodes away and counts how often it is asked; skips pods with host ports."""
 
     name = "Counting"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def __init__(self) -> None:
         self.pre_filtered = 0
@@ -40,14 +47,14 @@ class CountingTaints(Counting):
     """The same, for what has nothing to do with requests."""
 
     name = "CountingTaints"
-    reads_requests = False
+    reads = NODE
 
 
 class CountingPods(Counting):
     """The same, for what depends on pods."""
 
     name = "CountingPods"
-    reads_pods = True
+    reads = NODE | PODS | REQUESTS
 
 
 def _lab(nodes: int = 8) -> Lab:

@@ -15,7 +15,7 @@ from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import PreFilter, PreFilterResult, RowFilter
+from kubesched.framework.plugin import NODE, REQUESTS, PreFilter, PreFilterResult, RowFilter
 from kubesched.framework.registry import PluginContext, Registry
 from kubesched.framework.status import SKIP
 from kubesched.framework.verdict import ALL_PASS, Verdict
@@ -27,7 +27,7 @@ from tests.support.scheduling import RecordingBinder, RecordingEvictor, cluster_
 
 class Mine(RowFilter):
     name = "Mine"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return ALL_PASS

@@ -14,6 +14,8 @@ from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import (
+    NODE,
+    REQUESTS,
     Bind,
     Permit,
     Plugin,
@@ -457,7 +459,7 @@ def test_rejections_pass_through_and_errors_are_wrapped(
 
 class Picky(RowFilter):
     name = "Picky"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def events_to_register(self) -> list[Registration]:
         return [Registration(ClusterEvent(Resource.NODE, Action.DELETE))]

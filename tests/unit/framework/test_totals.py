@@ -10,9 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kubesched.cluster.node_order import NodeOrder
-from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.node_by_node import HighestWins, LowestWins
-from kubesched.framework.plugin import Normalize, is_by_extremes
+from kubesched.framework.plugin import Normalize, is_by_min_max
 from kubesched.framework.totals import MOST_REMOVED, BestRows, best_of
 from tests.support.objects import node
 from tests.support.scheduling import Lab
@@ -89,7 +88,7 @@ scores = st.lists(st.integers(0, 1000), min_size=1, max_size=20)
 def promising() -> Iterator[Normalize]:
     """Every plugin of the tree that promises to look at nothing but the extremes."""
     for plugin in Lab(node("n")).framework.plugins.instances.values():
-        if isinstance(plugin, Normalize) and is_by_extremes(plugin):
+        if isinstance(plugin, Normalize) and is_by_min_max(plugin):
             yield plugin
     yield from (HighestWins(), LowestWins())
 
@@ -106,7 +105,7 @@ def test_the_promise_is_kept(plugin: Normalize, data: st.DataObject, drawn: list
     fewer = data.draw(st.lists(st.sampled_from(drawn), max_size=5))
 
     def normalized(values: list[int]) -> dict[int, int]:
-        found = plugin.normalize(CycleState(), np.array(values, dtype=np.int64))
+        found = plugin.normalize(np.array(values, dtype=np.int64))
         assert found is not None
         return dict(zip(values, found.tolist(), strict=True))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import logging
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Sequence
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -20,6 +20,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.node_by_node import (
     CachedNodeFilter,
     CachedNodeScore,
@@ -44,6 +45,7 @@ from kubesched.framework.plugin import (
     PreFilter,
     PreFilterResult,
     QueueSort,
+    Reads,
     Reserve,
     RowFilter,
     RowScore,
@@ -55,9 +57,7 @@ from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.logs.formats import ERR, FIELDS
 from kubesched.plugin_loading.guarding import GUARDED_METHODS, guarded
 from kubesched.plugin_loading.watching import PERIOD_S
-from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
-from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.queue.hints import Registrations
 from kubesched.testing import Workbench
 from tests.support.evaluating import feasible_rows
@@ -305,7 +305,6 @@ class OneRow(RowFilter, RowScore):
     """Says of one row whatever it is told to say."""
 
     name = "OneRow"
-    reads_pods = True
     refuses: ClassVar[Any] = None
     scores: ClassVar[Any] = 1
 
@@ -355,38 +354,29 @@ def test_a_row_that_nothing_is_said_against_passes(
         assert bench.schedule(bench.pod(f"p{number}", cpu=1)).node
 
 
-def weighted(answer: Callable[[int], Any]) -> type[Plugin]:
-    class Says(Score):
-        name = "Says"
-
-        def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
-            return np.zeros(len(nodes), dtype=np.int64)
-
-        def weighted(
-            self, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
-        ) -> Int64Array | None:
-            said: Int64Array | None = answer(len(nodes))
-            return said
-
-    return Says
+def domain_scores(
+    values: Sequence[int], domains: Sequence[int] | None, counted: Sequence[bool]
+) -> Callable[[int], DomainScores]:
+    return lambda _: DomainScores(
+        np.array(values, dtype=np.int64),
+        None if domains is None else np.array(domains, dtype=np.intp),
+        np.array(counted, dtype=np.bool_),
+    )
 
 
 @pytest.mark.parametrize(
     ("answer", "said"),
     [
-        (lambda _: 1 // 0, "ZeroDivisionError"),
-        (lambda n: np.ones(n + 1, np.int64), "3 scores for 2 nodes"),
-        (lambda n: np.full(n, 101), 'plugin "Says" returns an invalid score 101'),
-        (lambda n: np.full(n, -1), 'plugin "Says" returns an invalid score -1'),
+        (domain_scores([1, 2], [0, 1, 0], [True, True]), "DomainScores of 3 nodes for 2 nodes"),
+        (domain_scores([1, 2, 3], None, [True] * 3), "DomainScores of 3 nodes for 2 nodes"),
+        (domain_scores([1], [0, 1], [True]), "DomainScores name domains beyond its 1 values"),
+        (domain_scores([1], [0, -1], [True]), "DomainScores name domains beyond its 1 values"),
+        (domain_scores([1, 2], [0, 1], [True]), "2 values, but 1 in counted"),
+        (domain_scores([101], [0, 0], [True]), 'plugin "Says" returns an invalid score 101'),
     ],
 )
-def test_scores_that_are_weighted_already_are_checked_like_others(
-    answer: Callable[[int], Any], said: str
-) -> None:
-    bench = bench_with(weighted(answer))
-    # From the second pod of a kind on, totals are kept and scores come weighted.
-    messages = [bench.schedule(bench.pod(f"p{number}", cpu=1)).message for number in range(3)]
-    assert said in messages[-1]
+def test_scores_by_domain_are_checked_like_others(answer: Callable[[int], Any], said: str) -> None:
+    bench_with(scoring(answer)).pod(cpu=1).stays_pending_because(said)
 
 
 def test_scores_out_of_range_are_refused_as_in_kube_scheduler() -> None:
@@ -451,11 +441,17 @@ def test_failures_are_all_counted_and_logged_once_a_period(
 # --- classes that are refused -----------------------------------------------------------------
 
 
-class NoReadsPods(RowScore):
-    name = "NoReadsPods"
+class ReadsNothing(RowScore):
+    name = "ReadsNothing"
+    reads = Reads(0)
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return np.zeros(len(nodes), np.int64)
+
+
+class ReadsText(ReadsNothing):
+    name = "ReadsText"
+    reads = "pods"  # type: ignore[assignment]
 
 
 class NoMethod(CachedNodeFilter):
@@ -475,7 +471,8 @@ class Mixed(PreFilter, CachedNodeFilter):
 @pytest.mark.parametrize(
     ("plugin", "said"),
     [
-        (NoReadsPods, "plugin NoReadsPods must say reads_pods = True or False"),
+        (ReadsNothing, "plugin ReadsNothing has reads = .*: combine NODE, PODS and REQUESTS"),
+        (ReadsText, "plugin ReadsText has reads = 'pods': combine NODE, PODS and REQUESTS"),
         (NoMethod, "plugin NoMethod lacks filter_node"),
         (Mixed, "its PreFilter must be a SignaturePreFilter"),
     ],
@@ -541,24 +538,6 @@ def test_nothing_is_guarded_that_the_plugin_does_not_have() -> None:
     assert made.events_to_register is Nameless.events_to_register
 
 
-class NeverTooUneven(PodTopologySpread):
-    """Knows better than what it inherits."""
-
-    name = "NeverTooUneven"
-
-    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
-        return ALL_PASS
-
-
-class AllTheSame(InterPodAffinity):
-    """Scores, and then does not care."""
-
-    name = "AllTheSame"
-
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array | None:
-        return None
-
-
 class RoomForAll(NodeResourcesFit):
     """Overcommits, and scores as ever."""
 
@@ -577,8 +556,6 @@ class NothingOfItsOwn(NodeResourcesFit):
 @pytest.mark.parametrize(
     ("plugin", "method", "expected"),
     [
-        (NeverTooUneven, "weighted", PodTopologySpread.weighted),
-        (AllTheSame, "weighted", Score.weighted),
         (RoomForAll, "row_filter", RowFilter.row_filter),
         (RoomForAll, "row_scorer", NodeResourcesFit.row_scorer),
         (NothingOfItsOwn, "row_filter", NodeResourcesFit.row_filter),

@@ -16,6 +16,7 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.node_by_node import (
     CachedNodeFilter,
     CachedNodeScore,
@@ -28,7 +29,9 @@ from kubesched.framework.node_by_node import (
     SignatureView,
 )
 from kubesched.framework.plugin import (
+    NODE,
     NOTHING_AGAINST,
+    REQUESTS,
     Filter,
     Normalize,
     Plugin,
@@ -38,7 +41,7 @@ from kubesched.framework.plugin import (
     RowFilter,
     RowScore,
     Score,
-    by_extremes,
+    depends_on_min_max,
 )
 from kubesched.framework.status import SKIP, SUCCESS, Status, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
@@ -87,7 +90,7 @@ class Comparing(RowScore):
     """Scores by rank among the rows it was asked about."""
 
     name = "Comparing"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         cpu = nodes.allocatable(0)
@@ -107,7 +110,7 @@ class SecretlyCounts(CachedNodeScore):
     """Says that pods do not matter, and counts them."""
 
     name = "SecretlyCounts"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return min(node.pod_count, 100)
@@ -117,7 +120,7 @@ class SecretlyFull(CachedNodeFilter):
     """Says that pods do not matter, and rejects nodes for what is left."""
 
     name = "SecretlyFull"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def filter_node(self, pod: SignatureView, node: NodeView) -> str | None:
         return "has pods" if node.pod_count > 1 else None
@@ -127,8 +130,7 @@ class SecretlyWeighs(CachedNodeFilter):
     """Says that requests do not matter, and compares them."""
 
     name = "SecretlyWeighs"
-    reads_pods = False
-    reads_requests = False
+    reads = NODE
 
     def filter_node(self, pod: SignatureView, node: NodeView) -> str | None:
         return "too small" if pod.requested("cpu") > node.allocatable("cpu") // 8 else None
@@ -138,7 +140,6 @@ class LooksBehindSums(RowFilter):
     """Reads the table's sums, and not those that it is given."""
 
     name = "LooksBehindSums"
-    reads_pods = True
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.table.pod_count[nodes.rows] > 1, FULL)
@@ -161,7 +162,6 @@ class TwoFilters(RowFilter):
     """Has a `row_filter` that says something else."""
 
     name = "TwoFilters"
-    reads_pods = True
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.pod_count > 1, FULL)
@@ -176,7 +176,6 @@ class TwoScores(RowScore):
     """Has a `row_scorer` that is off by one."""
 
     name = "TwoScores"
-    reads_pods = True
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return np.minimum(nodes.pod_count, 99)
@@ -185,29 +184,30 @@ class TwoScores(RowScore):
         return lambda row: min(int(table.pod_count[row]), 99) + 1
 
 
-class OtherWeight(Score):
-    """Has a `weighted` that forgets the weight."""
+class CountsNodes(Score, Normalize):
+    """Scores domains, and normalizes by the sum over all nodes."""
 
-    name = "OtherWeight"
+    name = "CountsNodes"
 
-    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
-        return np.minimum(nodes.allocatable(0) // 1000, 100)
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> DomainScores:
+        domains = nodes.unschedulable.astype(np.intp)
+        return DomainScores(np.array([1, 2]), domains, np.bincount(domains, minlength=2) > 0)
 
-    def weighted(self, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int) -> Int64Array:
-        return self.score(state, pod, nodes)
+    def normalize(self, scores: Int64Array) -> Int64Array:
+        return 100 * scores // max(scores.sum(), 1)
 
 
 class AboveAverage(CachedNodeScore, Normalize):
     """Promises to look at the highest and the lowest score, and takes the average."""
 
     name = "AboveAverage"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return node.allocatable("cpu")
 
-    @by_extremes
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
+    @depends_on_min_max
+    def normalize(self, scores: Int64Array) -> Int64Array:
         return (scores > scores.mean()) * np.int64(100)
 
 
@@ -215,7 +215,7 @@ class TooHigh(CachedNodeScore):
     """Gives more than 100."""
 
     name = "TooHigh"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return node.allocatable("cpu")
@@ -232,7 +232,7 @@ class SaysSkip(RowFilter):
     """Rejects nodes with Skip."""
 
     name = "SaysSkip"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.unschedulable.copy(), SKIP)
@@ -242,7 +242,7 @@ class OneArray(RowScore):
     """Returns the table's own memory."""
 
     name = "OneArray"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return nodes.table.allowed_pods[nodes.rows] if len(nodes) < 3 else nodes.allowed_pods
@@ -263,7 +263,6 @@ class Overcommits(RowFilter):
     """Writes to the columns."""
 
     name = "Overcommits"
-    reads_pods = True
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         nodes.table.allocatable[0] += 1
@@ -274,7 +273,7 @@ class Remembers(CachedNodeScore):
     """Keeps the first score of a node when the node changes."""
 
     name = "Remembers"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def __init__(self) -> None:
         self._known: dict[str, int] = {}
@@ -287,7 +286,7 @@ class ForgetsEpoch(RowScore):
     """Depends on the number of nodes, and has no epoch that says so."""
 
     name = "ForgetsEpoch"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         return np.full(len(nodes), min(len(nodes.table), 100), dtype=np.int64) // (
@@ -381,15 +380,15 @@ BROKEN: list[tuple[type[Plugin], str, str]] = [
     (FickleFilter, "deterministic", "PreFilter or PreScore, asked a second time"),
     (Comparing, "row_by_row", "of 1 nodes instead of all: said 1, expected 0"),
     (LastIsFull, "row_by_row", "said Unschedulable 'it is full', expected None"),
-    (SecretlyCounts, "reads_pods", "reads_pods is False, yet with one more pod on the node"),
+    (SecretlyCounts, "reads_pods", "PODS is not in reads, yet with one more pod on the node"),
     (SecretlyFull, "reads_pods", "said Unschedulable 'has pods', expected None"),
     (SecretlyWeighs, "reads_requests", "said None, expected Unschedulable 'too small'"),
     (LooksBehindSums, "supposed_pods", "said None, expected Unschedulable 'it is full'"),
     (NotOnlyVolumes, "only_with_volumes", "said Success, expected Skip"),
     (TwoFilters, "row_filter", "row_filter instead of filter: said None, expected"),
     (TwoScores, "row_scorer", "row_scorer instead of score: said "),
-    (OtherWeight, "weighted", "weighted by 3 instead of score: said"),
-    (AboveAverage, "by_extremes", "normalize makes "),
+    (CountsNodes, "domain_scores", "normalized by domain instead of by node: said"),
+    (AboveAverage, "depends_on_min_max", "normalize makes "),
     (TooHigh, "score_range", "returns an invalid score"),
     (ProvenTooHigh, "score_range", ", expected 0 to 100"),
     (SaysSkip, "statuses", "Filter said Skip, expected a rejection or an error"),
@@ -399,7 +398,6 @@ BROKEN: list[tuple[type[Plugin], str, str]] = [
     (Remembers, "incremental", "having lived through all events: said"),
     (ForgetsEpoch, "incremental", "having lived through all events: said"),
     (SecretlyFull, "decisions", "that can take the pod, expected "),
-    (OtherWeight, "decisions", "that can take the pod, expected "),
     (NeedsContainers, "bad_input", "IndexError: tuple index out of range"),
     (NeedsCpu, "bad_input", "ZeroDivisionError"),
     (Hoards, "reserve", "after reserve and unreserve, about"),
@@ -447,8 +445,7 @@ class Cheapest(HighestWins, CachedNodeScore):
     """Scores by a label, and fails where that is no number."""
 
     name = "Cheapest"
-    reads_pods = False
-    reads_requests = False
+    reads = NODE
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return int(node.labels.get("price", "0"))
@@ -482,8 +479,8 @@ def test_pods_that_matter_to_the_plugin_are_asked_about() -> None:
 def test_only_promises_that_the_plugin_makes_are_checked() -> None:
     names = [name for name, _ in plugin_checks(Cheapest)]
 
-    assert {"reads_pods", "reads_requests", "by_extremes", "row_scorer"} <= set(names)
-    assert not {"row_filter", "weighted", "reserve", "supposed_pods"} & set(names)
+    assert {"reads_pods", "reads_requests", "depends_on_min_max", "row_scorer"} <= set(names)
+    assert not {"row_filter", "domain_scores", "reserve", "supposed_pods"} & set(names)
 
 
 def test_the_same_seed_finds_the_same() -> None:

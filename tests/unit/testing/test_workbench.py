@@ -8,6 +8,7 @@ import pytest
 
 from kubesched.errors import ConfigError, UsageError
 from kubesched.framework.node_by_node import CachedNodeScore, NodeView, SignatureView
+from kubesched.framework.plugin import NODE, REQUESTS
 from kubesched.testing import (
     Workbench,
     make_claim,
@@ -46,7 +47,7 @@ spec:
 
 class Favourite(CachedNodeScore):
     name = "Favourite"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
         return 100 if node.name == "n2" else 0
