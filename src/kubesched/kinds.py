@@ -6,15 +6,18 @@
                ──> the embedded API server, tests of rights   path
 
 A new kind is a struct, a store in the cluster, and a row here. Nodes and pods are not stored as
-objects but as columns, so they have handlers of their own.
+objects but as columns, so they have handlers of their own. Kinds that plugins watch become rows
+when the plugins are loaded (`add`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from enum import Enum, auto
+from types import MappingProxyType
 from typing import Any, Final
 
+import msgspec
 from msgspec import Struct
 
 from kubesched.api import core, meta, policy, resource, storage, workloads
@@ -24,6 +27,7 @@ from kubesched.client.resources import ResourcePath, grouped
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.object_store import ObjectStore
 from kubesched.config.features import FeatureGates
+from kubesched.errors import PluginError
 
 
 class Redaction(Enum):
@@ -85,6 +89,8 @@ class ObjectKind(Struct, frozen=True, kw_only=True):
     label_redaction: Redaction = Redaction.LABELS
     #: what a recording has in place of other texts
     redactions: Redactions = {}
+    #: whether only plugins read it: a recording without names has the objects' metadata alone
+    is_of_plugins: bool = False
 
     @property
     def name(self) -> str:
@@ -324,20 +330,82 @@ _ROWS: Final = (
     ),
 )
 
+_TABLE: Final = {kind.name: kind for kind in _ROWS}
 #: name → kind
-KINDS: Final[Mapping[str, ObjectKind]] = {kind.name: kind for kind in _ROWS}
+KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(_TABLE)
+
+
+class Watched(Struct, frozen=True):
+    """A kind of object that a plugin reads: its struct, and where the API server has it."""
+
+    type: type[Any]
+    #: as objects have it: ``example.com/v1``
+    api_version: str
+    plural: str
+    namespaced: bool = True
+
+
+def add(wanted: Watched) -> None:
+    """Make a row of a kind that a plugin watches; raises PluginError if it cannot be one."""
+    struct, name = wanted.type, wanted.type.__name__
+    path = ResourcePath(
+        group=wanted.api_version.rpartition("/")[0],
+        version=wanted.api_version.rpartition("/")[2],
+        plural=wanted.plural,
+        namespaced=wanted.namespaced,
+    )
+    try:
+        struct(metadata=meta.ObjectMeta())
+    except TypeError as refused:
+        raise PluginError(
+            f"{name}, which is watched, needs a field metadata, and defaults for all others: "
+            f"{refused}"
+        ) from None
+    known = KINDS.get(name)
+    if known is not None:
+        if not known.is_of_plugins or known.path != path:
+            raise PluginError(
+                f"a kind {name} is watched already, as {known.path}: choose another name"
+            )
+        if _fields(known.type) != _fields(struct):
+            raise PluginError(
+                f"{name} has other fields now: informers read the former ones, so restart"
+            )
+        # A plugin's file was read again, or two plugins watch the same.
+        return
+    pods = _TABLE.pop(core.Pod.__name__)
+    _TABLE[name] = ObjectKind(
+        type=struct,
+        path=path,
+        store=lambda cluster: cluster.plugin_objects.store(name, namespaced=path.namespaced),
+        causes_events=True,
+        optional=True,
+        is_of_plugins=True,
+    )
+    # Last: what pods refer to is known before they come.
+    _TABLE[pods.name] = pods
+
+
+def _fields(struct: type[Any]) -> list[tuple[str, str]]:
+    return [(each.encode_name, str(each.type)) for each in msgspec.structs.fields(struct)]
+
+
+def remove(name: str) -> None:
+    """Take the row of a kind out again that plugins watch."""
+    if KINDS[name].is_of_plugins:
+        del _TABLE[name]
 
 
 def watched(gates: FeatureGates | None = None) -> Iterator[ObjectKind]:
     """Return the kinds that the scheduler watches: all of them, or those of some feature gates."""
-    for kind in _ROWS:
+    for kind in KINDS.values():
         if kind.watched and (not kind.gate or gates is None or gates.enabled(kind.gate)):
             yield kind
 
 
 def stores(cluster: Cluster) -> Iterator[tuple[ObjectKind, ObjectStore[Any, Any]]]:
     """Return the kinds whose objects a cluster keeps, each with its store."""
-    for kind in _ROWS:
+    for kind in KINDS.values():
         if kind.store is not None:
             yield kind, kind.store(cluster)
 

@@ -7,10 +7,11 @@ import textwrap
 from pathlib import Path
 
 import pytest
+import yaml
 
 from tests.support.waiting import until
 
-from .control_plane import ControlPlane, JsonObject
+from .control_plane import ApiError, ControlPlane, JsonObject
 from .scheduler_process import (
     condition_of,
     configuration,
@@ -28,7 +29,9 @@ from .scheduler_process import (
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
-CHEAPEST = Path(__file__).resolve().parents[2] / "examples" / "cheapest_node" / "plugin.py"
+EXAMPLES = Path(__file__).resolve().parents[2] / "examples"
+CHEAPEST = EXAMPLES / "cheapest_node" / "plugin.py"
+POOL_GRANTS = EXAMPLES / "pool_grants" / "plugin.py"
 
 
 def with_plugin(
@@ -193,4 +196,47 @@ def test_a_plugin_that_fails_or_is_slow_is_told_of_by_events_on_the_pod(
     assert told["PluginSlow"]["type"] == told["PluginFailed"]["type"] == "Warning"
     # Neither node alone takes longer than the budget.
     assert "its budget is 50 ms" in told["PluginSlow"]["note"]
-    assert told["PluginFailed"]["note"].startswith(f"plugin Sluggish failed at {file}:11: ")
+    assert told["PluginFailed"]["note"].startswith(f"plugin Sluggish failed at {file}:10: ")
+
+
+def test_a_plugin_reads_objects_of_a_kind_of_its_own(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    """With the rights that come with the kind, and woken by what happens to its objects."""
+    definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+    roles = "/apis/rbac.authorization.k8s.io/v1"
+    grants = "/apis/example.com/v1/poolgrants"
+    kind, role, binding = yaml.safe_load_all((POOL_GRANTS.parent / "crd.yaml").read_text())
+    grant = {
+        "apiVersion": "example.com/v1",
+        "kind": "PoolGrant",
+        "metadata": {"name": "training"},
+        "spec": {"pool": "gpu", "namespaces": [namespace]},
+    }
+    control_plane.request("POST", definitions, kind)
+    control_plane.request("POST", f"{roles}/clusterroles", role)
+    control_plane.request("POST", f"{roles}/clusterrolebindings", binding)
+    until(lambda: _is_served(control_plane, grants))
+    try:
+        create(control_plane, namespace, node("n1", labels={"example.com/pool": "gpu"}))
+        config = with_plugin(control_plane, "PoolGrants")
+        with run_scheduler(control_plane, config, f"--plugin={POOL_GRANTS}"):
+            create(control_plane, namespace, pod("p1"))
+            refused = wait_until_refused(control_plane, namespace, "p1")
+            assert f"node(s) of pool gpu were not granted to {namespace}" in refused
+
+            control_plane.request("POST", grants, grant)
+
+            assert wait_until_bound(control_plane, namespace, "p1") == {"p1": "n1"}
+    finally:
+        control_plane.request("DELETE", f"{definitions}/poolgrants.example.com")
+        control_plane.request("DELETE", f"{roles}/clusterroles/poolgrants-reader")
+        control_plane.request("DELETE", f"{roles}/clusterrolebindings/kube-scheduler-poolgrants")
+
+
+def _is_served(plane: ControlPlane, path: str) -> bool:
+    try:
+        plane.request("GET", path)
+    except ApiError as refused:
+        return refused.status != 404
+    return True

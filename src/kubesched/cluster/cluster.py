@@ -26,6 +26,7 @@ from kubesched.cluster.namespaces import Namespaces
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominated_rows import NominatedRows
 from kubesched.cluster.nominator import Nominator
+from kubesched.cluster.plugin_objects import PluginObjects
 from kubesched.cluster.pod_info import PodCompiler, PodInfo, RequestRules
 from kubesched.cluster.storage import Storage
 from kubesched.cluster.transaction import Transaction
@@ -45,6 +46,7 @@ class Cluster:
         self.budgets = Budgets()
         self.storage = Storage()
         self.devices = Devices()
+        self.plugin_objects = PluginObjects()
         self.compiler = PodCompiler(rules or RequestRules())
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
@@ -82,6 +84,7 @@ class Cluster:
             self.workloads.changes.position,
             *self.storage.version,
             *self.devices.version,
+            *self.plugin_objects.version,
         )
 
     # --- pods on nodes ----------------------------------------------------------------------
@@ -220,6 +223,7 @@ class Cluster:
             self.budgets,
             self.storage,
             self.devices,
+            self.plugin_objects,
         ):
             stores.validate()
         seen: dict[str, str] = {}

@@ -32,6 +32,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.framework.verdict import Verdict
+from kubesched.kinds import Watched
 from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_pod import QueuedPod
 
@@ -50,6 +51,9 @@ class Plugin(ABC):
     #: in the tree: whether it has nothing to do with pods without volumes; it is not asked about
     #: them from PreFilter on, if it is enabled there, and that counts as Skip
     only_with_volumes: ClassVar[bool] = False
+
+    #: other kinds of objects that it reads, with `context.objects`
+    watches: ClassVar[tuple[Watched, ...]] = ()
 
     @classmethod
     def create(cls, context: PluginContext) -> Self:  # noqa: ARG003 (for those who need it)

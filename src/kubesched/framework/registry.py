@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from msgspec import Struct
 
+from kubesched.api import labels
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.object_store import HasMeta
+from kubesched.cluster.plugin_objects import Lister
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.storage import ClaimKey
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
-from kubesched.errors import PluginError
+from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.plugin import (
     Plugin,
     PreFilter,
@@ -22,12 +25,17 @@ from kubesched.framework.plugin import (
     RowScore,
     extension_points,
 )
+from kubesched.framework.pod_counts import PodCounts
 from kubesched.framework.stand_ins import NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
+from kubesched.kinds import KINDS
 from kubesched.metrics.recorder import Metrics
 
 if TYPE_CHECKING:
     from kubesched.framework.evaluation import Evaluator
+
+
+T = TypeVar("T", bound=HasMeta)
 
 
 class PodBinder(Protocol):
@@ -105,6 +113,25 @@ class PluginContext(Struct, frozen=True):
     volume_writer: VolumeWriter = NoVolumeWriter()
     #: told "predicate", "assume" or "bind" whenever that stage of volume scheduling fails
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None
+
+    def objects(self, kind: type[T]) -> Lister[T]:
+        """Return the objects of a kind in the plugin's `watches`; raises ConfigError if it is not."""
+        row = KINDS.get(kind.__name__)
+        if row is None or not row.is_of_plugins:
+            name = kind.__name__
+            raise ConfigError(f"{name} objects are not watched: name them in the plugin's watches")
+        return Lister(self.cluster.plugin_objects.store(row.name, namespaced=row.path.namespaced))
+
+    def pod_counts(
+        self, topology_key: str, selector: str, *, namespaces: Iterable[str] | None = None
+    ) -> PodCounts:
+        """Return how many pods there are in each domain; `selector` is written as for kubectl.
+
+        Raises SelectorError if the selector is malformed. Without `namespaces`, pods of all count.
+        """
+        return PodCounts(
+            self.cluster.table, topology_key, labels.parse(selector), namespaces=namespaces
+        )
 
 
 class Registry(Mapping[str, type[Plugin]]):

@@ -19,6 +19,7 @@ from typing import Any, Final, cast
 import numpy as np
 from msgspec.structs import replace
 
+from kubesched import kinds
 from kubesched.clock import Clock
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ConfigError, PluginError
@@ -92,6 +93,8 @@ def guarded(plugin: type[Plugin], clock: Clock) -> type[Plugin]:
     made = cast("type[Plugin]", type(plugin.__name__, (plugin,), members))
     made.create = classmethod(_creator(plugin, clock))  # type: ignore[method-assign, assignment]
     check_type(made)
+    for each in plugin.watches:
+        kinds.add(each)
     # What a registry refuses is refused now, while it is known where the class comes from.
     Registry([made])
     return made

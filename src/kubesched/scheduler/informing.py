@@ -52,6 +52,7 @@ class Informers:
             )
             for kind in watched(engine.gates)
         }
+        engine.cluster.plugin_objects.informers_started()
         self.pods: Informer[Pod] = informers["Pod"]
         #: pods last: what they refer to is known before they come
         self.all = list(informers.values())
