@@ -13,15 +13,14 @@ from __future__ import annotations
 import gc
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from statistics import median
 
 from examples.cheapest_node.plugin import CheapestNode
 from examples.pack_gpus.plugin import PackGpus
 from examples.quiet_after_restart.plugin import QuietAfterRestart
+from examples.quiet_racks.plugin import QuietRacks
 from examples.yardstick import Arrays
-from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.node_by_node import (
     CachedNodeScore,
     NodeScore,
@@ -39,30 +38,20 @@ from kubesched.testing.objects import make_pod
 GPU = "nvidia.com/gpu"
 
 
-class ArraysAndRows(Arrays):
-    """The same, with a way to score one node for less."""
+class Cached(CachedNodeScore):
+    """One node at a time, and depends on pods; scores are cached."""
 
-    name = "ArraysAndRows"
-
-    def row_scorer(self, signature: PodSignature, table: NodeTable) -> Callable[[int], int]:
-        """Return a function that scores one node."""
-        return lambda row: 50 if table.allocatable[0, row] >= table.requested[0, row] else 0
-
-
-class Kept(CachedNodeScore):
-    """One node at a time, and depends on pods; scores are kept."""
-
-    name = "Kept"
+    name = "Cached"
 
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
         """Return the same for all nodes."""
         return 50 if node.free("cpu") >= pod.requested("cpu") else 0
 
 
-class Anew(NodeScore):
+class Uncached(NodeScore):
     """One node at a time, in every cycle."""
 
-    name = "Anew"
+    name = "Uncached"
 
     def score_node(self, pod: PodView, node: NodeWithPods) -> int:
         """Return the same for all nodes."""
@@ -73,12 +62,12 @@ class Anew(NodeScore):
 PROFILES: dict[str, tuple[type[Plugin] | None, int]] = {
     "no plugin": (None, 1),
     "no plugin, again": (None, 1),
-    "Arrays: vectorised": (Arrays, 1),
-    "ArraysAndRows: vectorised, row_scorer": (ArraysAndRows, 1),
+    "Arrays: cached, arrays": (Arrays, 1),
     "PackGpus: the same, other decisions": (PackGpus, 1),
-    "CheapestNode: kept, node only": (CheapestNode, 1),
-    "Kept: kept, with pods": (Kept, 1),
-    "Anew: score in every cycle": (Anew, 15),
+    "CheapestNode: cached, reads NODE": (CheapestNode, 1),
+    "Cached: cached, reads PODS": (Cached, 1),
+    "QuietRacks: arrays in every cycle": (QuietRacks, 1),
+    "Uncached: score in every cycle": (Uncached, 15),
     "QuietAfterRestart: filter in every cycle": (QuietAfterRestart, 15),
 }
 
