@@ -100,12 +100,13 @@ class View(ABC):
     #: attributes that hold the derived state
     derived: ClassVar[tuple[str, ...]]
 
-    __slots__ = ("__weakref__", "_logs", "_only_log", "_read", "_stamp", "version")
+    __slots__ = ("__weakref__", "_log", "_logs", "_only_log", "_read", "_stamp", "version")
 
     def __init__(self, *logs: Log[Any]) -> None:
         self._logs = logs
-        #: the log, if nothing but one log matters: then to see that nothing changed is quick
-        self._only_log = logs[0] if len(logs) == 1 and not self.has_stamp else None
+        #: the log, if there is just one; and if nothing else matters either
+        self._log = logs[0] if len(logs) == 1 else None
+        self._only_log = None if self.has_stamp else self._log
         #: position of each log up to which it was read; None: the view knows nothing
         self._read: tuple[int, ...] | None = None
         self._stamp: Hashable = None
@@ -139,9 +140,11 @@ class View(ABC):
         before, only = self._read, self._only_log
         if only is not None and before is not None and only.position == before[0]:
             return False
-        stamp = self.stamp()
-        logs = self._logs
-        read = (logs[0].position,) if len(logs) == 1 else tuple([log.position for log in logs])
+        stamp, log = self.stamp(), self._log
+        if log is not None:
+            read: tuple[int, ...] = (log.position,)
+        else:
+            read = tuple([each.position for each in self._logs]) if self._logs else ()
         if read == before and stamp == self._stamp:
             return False
         # If something raises below, the view knows nothing.

@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from kubesched.cluster.arrays import Int32Array, Int64Array
-from kubesched.cluster.incremental import Column, EvaluateRow
+from kubesched.cluster.incremental import Column, EvaluateRow, Log
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_signature import PodSignature
@@ -102,7 +102,7 @@ class Answers:
         )
         #: plugin → its scores; those that skip the signature are left out
         self.scores: dict[str, RowScores] = {
-            plugin.name: columns.scores(signature, plugin)
+            plugin.name: columns.scores(signature, plugin, log)
             for plugin in plugins.scores
             if plugin.name not in self.score_skips
         }
@@ -172,8 +172,8 @@ class Columns:
             lambda row: plugin.filter(signature, NodeRows.one(table, row)).status_of(0)
         )
 
-    def scores(self, signature: PodSignature, plugin: RowScore) -> RowScores:
-        """Return a plugin's scores."""
+    def scores(self, signature: PodSignature, plugin: RowScore, log: Log[int]) -> RowScores:
+        """Return a plugin's scores, which change with the rows of a log."""
         table, observer, lap = self.table, self._observer, self._score_lap
         score_row: Callable[[int], int | None] | None = None
 
@@ -197,7 +197,6 @@ class Columns:
             lap(plugin.name, Code.SUCCESS, started)
             return score
 
-        log = table.row_changes if PODS in plugin.reads else table.node_changes
         depends_on_more = type(plugin).epoch is not RowScore.epoch
         stamp = partial(plugin.epoch, signature, table) if depends_on_more else None
         column = Column(table, log, evaluate, evaluate_row=evaluate_row, stamp=stamp)

@@ -61,16 +61,17 @@ Rejections: TypeAlias = list[tuple[int, str, Verdict]]
 class FeasibleNodes:
     """The nodes that can take a pod, of which there is at least one."""
 
-    __slots__ = ("mask", "nodes", "plan")
+    __slots__ = ("count", "mask", "nodes", "plan")
 
     def __init__(self, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray | None) -> None:
         self.plan = plan
         self.nodes = nodes
+        self.count = nodes.count
         #: which rows of the table these are; None if they are all that pass row-local filters
         self.mask = mask
 
     def __len__(self) -> int:
-        return self.nodes.count
+        return self.count
 
     def rows(self) -> IndexArray:
         """Return the rows in the order of nodes."""
@@ -285,7 +286,7 @@ class Evaluator:
             found = FeasibleNodes(plan, plan.passing.nodes, None)
         else:
             found = FeasibleNodes(plan, NodeRows.where(self._table, mask), mask)
-        if len(found):
+        if found.count:
             return found
         numbers = self._first_rejections(state, pod, plan, nodes, others)
         return self._diagnose(numbers, absent=None)
@@ -571,7 +572,7 @@ class Evaluator:
             scored = Scored(found, _spread(totals, nodes), None)
         else:
             scored = Scored(found, row_local, self._scoring.others(state, pod, plan, nodes))
-        observer.asked("Score", state.skip_score, len(found))
+        observer.asked("Score", state.skip_score, found.count)
         self._scored(Code.SUCCESS, started)
         return scored
 

@@ -47,10 +47,13 @@ class ScorePlugins:
     """The row-local scores of a profile, and how they are weighted."""
 
     def __init__(self, plugins: ProfilePlugins) -> None:
+        #: with the weight of each, and whether it reads pods
         self.weighted = [
-            (plugin, weight) for plugin, weight in plugins.score if isinstance(plugin, RowScore)
+            (plugin, weight, PODS in plugin.reads)
+            for plugin, weight in plugins.score
+            if isinstance(plugin, RowScore)
         ]
-        self.normalizers = of_kind((plugin for plugin, _ in self.weighted), Normalize)
+        self.normalizers = of_kind((plugin for plugin, _, _ in self.weighted), Normalize)
 
 
 class RawScore(NamedTuple):
@@ -183,12 +186,12 @@ class SignaturePlan:
     def _make_totals(self, scores: ScorePlugins, columns: Columns) -> Totals:
         summed: list[ScoreColumn] = []
         normalized: list[NormalizedScore] = []
-        for plugin, weight in scores.weighted:
+        for plugin, weight, reads_pods in scores.weighted:
             if plugin.name not in self.scores:
                 continue
             column, evaluate_row = self.scores[plugin.name]
             normalizer = scores.normalizers.get(plugin.name)
-            reads_pods, proven = PODS in plugin.reads, plugin.proven_range
+            proven = plugin.proven_range
             if normalizer is None:
                 summed.append(ScoreColumn(column, evaluate_row, weight, reads_pods, proven))
             elif reads_pods or not is_by_min_max(normalizer):

@@ -115,7 +115,7 @@ class PluginContext(Struct, frozen=True):
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None
 
     def objects(self, kind: type[T]) -> Lister[T]:
-        """Return the objects of a kind in the plugin's `watches`; raises ConfigError if it is not."""
+        """Return the objects of a kind in the plugin's `watches`; raises ConfigError otherwise."""
         row = KINDS.get(kind.__name__)
         if row is None or not row.is_of_plugins:
             name = kind.__name__

@@ -48,6 +48,8 @@ class Framework:
             percentage_of_nodes_to_score if own_percentage is None else own_percentage
         )
         self.plugins = plugins = ProfilePlugins(expansion.points, instances)
+        #: whether all nodes are scored, and there is something to score them by
+        self.ranks_all_nodes = self.percentage_of_nodes_to_score in (0, 100) and bool(plugins.score)
         self._observer.expect("PreFilter", plugins.pre_filter)
         self._observer.expect("Filter", plugins.filter)
         self._observer.expect("PreScore", plugins.pre_score)
@@ -80,11 +82,6 @@ class Framework:
         self._reserve_plugins = AskedAt(plugins.reserve, only_with_volumes)
         self._pre_bind_plugins = AskedAt(plugins.pre_bind, only_with_volumes)
         self.evaluator = Evaluator(self.plugins, cluster, self._observer)
-
-    @property
-    def ranks_all_nodes(self) -> bool:
-        """Whether all nodes are scored, and there is something to score them by."""
-        return self.percentage_of_nodes_to_score in (0, 100) and bool(self.plugins.score)
 
     @property
     def scheduler_name(self) -> str:

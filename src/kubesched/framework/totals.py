@@ -269,6 +269,15 @@ class Totals(RowView):
         self.normalized = normalized
         #: columns of scores that read nodes only, which other signatures share
         self._on_node = [each.column for each in scores if not each.reads_pods]
+        #: those of all such scores that depend on more than their rows
+        self._with_stamp = [
+            column
+            for column in (*self._on_node, *(each.column for each in normalized))
+            if column.has_stamp
+        ]
+        #: what the last stamp was made of
+        self._inputs: Hashable = None
+        self._last_stamp: Hashable = None
         #: of each row, INFEASIBLE where it does not pass
         self.totals: Int64Array = np.zeros(0, dtype=np.int64)
         #: whether all scores are in range; if not, totals mean nothing
@@ -280,15 +289,25 @@ class Totals(RowView):
 
     def stamp(self) -> Hashable:
         """Return what all rows depend on."""
-        self._passing.refresh()
+        passing, with_stamp = self._passing, self._with_stamp
+        passing.refresh()
+        inputs: Hashable = (
+            self._table.node_changes.position,
+            passing.changed,
+            *([column.stamp() for column in with_stamp] if with_stamp else ()),
+        )
+        if inputs == self._inputs:
+            return self._last_stamp
         for each in self.normalized:
             each.refresh()
         for column in self._on_node:
             column.refresh()
-        return (
-            [(each.extremes, each.column.last_stamp) for each in self.normalized],
-            [column.last_stamp for column in self._on_node],
+        self._inputs = inputs
+        self._last_stamp = (
+            tuple([(each.extremes, each.column.last_stamp) for each in self.normalized]),
+            tuple([column.last_stamp for column in self._on_node]),
         )
+        return self._last_stamp
 
     def best(self) -> BestRows:
         """Return the rows with the highest total, of which there must be some."""
@@ -409,7 +428,7 @@ class Totals(RowView):
     def forget(self) -> None:
         """Drop the totals and free their memory."""
         super().forget()
-        self._best = None
+        self._best = self._inputs = None
         self.totals = np.zeros(0, dtype=np.int64)
 
     def validate(self) -> None:

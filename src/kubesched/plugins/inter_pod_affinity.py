@@ -89,25 +89,17 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
             return PreFilterResult(unresolvable(f"parsing pod: {pod.terms.error}"))
         if pod.terms.required or pod.terms.required_anti:
             return NOTHING_AGAINST
-        avoiding = self._relations.of(pod).avoiding
+        avoiding = self._relations.in_attempt(state, pod).avoiding
         concerned = any(np.count_nonzero(each.near()) for each in avoiding)
         return NOTHING_AGAINST if concerned else NOTHING_TO_FILTER
 
-    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
         """Apply the three rules."""
-        return first_of(*self.rules(pod, nodes))
+        return first_of(*_rules(self._relations.in_attempt(state, pod), nodes))
 
     def rules(self, pod: PodInfo, nodes: NodeRows) -> list[Verdict]:
-        """Return what each rule says by itself, for those who want to know more than the first."""
-        relations = self._relations.of(pod)
-        verdicts = []
-        if relations.company:
-            verdicts.append(reject(_lack_company(relations)[nodes.rows], NOT_NEAR))
-        if relations.avoided:
-            verdicts.append(reject(_near_any(relations.avoided, nodes), NOT_AWAY))
-        if relations.avoiding:
-            verdicts.append(reject(_near_any(relations.avoiding, nodes), KEPT_AWAY))
-        return verdicts
+        """Return what each rule says by itself, for explanations."""
+        return _rules(self._relations.of(pod), nodes)
 
     # --- score ------------------------------------------------------------------------------
 
@@ -119,7 +111,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
             return SKIP
         found = [
             Weights(attraction.domains, weights)
-            for attraction in self._relations.of(pod).attractions
+            for attraction in self._relations.in_attempt(state, pod).attractions
             if (weights := attraction.by_domain()) is not None
         ]
         if not found:
@@ -150,6 +142,18 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
             np.int64
         )
         return stretched
+
+
+def _rules(relations: Relations, nodes: NodeRows) -> list[Verdict]:
+    """Return what each of the three rules says by itself, in their order."""
+    verdicts = []
+    if relations.company:
+        verdicts.append(reject(_lack_company(relations)[nodes.rows], NOT_NEAR))
+    if relations.avoided:
+        verdicts.append(reject(_near_any(relations.avoided, nodes), NOT_AWAY))
+    if relations.avoiding:
+        verdicts.append(reject(_near_any(relations.avoiding, nodes), KEPT_AWAY))
+    return verdicts
 
 
 def _lack_company(relations: Relations) -> BoolArray:

@@ -27,6 +27,7 @@ from kubesched.cluster.pod_counters import PodCounter, Selection
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.row_counter import RowCounter
 from kubesched.cluster.term_counters import TermCounter
+from kubesched.framework.cycle_state import CycleState
 
 #: So many different terms of pods with the same labels are remembered.
 MOST_TERMS: Final = 16
@@ -77,6 +78,11 @@ class Relations(Struct, frozen=True):
     attractions: tuple[Attraction, ...]
 
 
+class _Found(NamedTuple):
+    stamp: tuple[int, int]
+    relations: Relations
+
+
 class PodRelations:
     """The relations of all kinds of pods."""
 
@@ -95,6 +101,14 @@ class PodRelations:
     def of(self, pod: PodInfo) -> Relations:
         """Return the relations of a pod, as they are now."""
         return self._known.of(pod.labels, pod.terms)
+
+    def in_attempt(self, state: CycleState, pod: PodInfo) -> Relations:
+        """Return the same, looked up once in an attempt unless a term comes or goes meanwhile."""
+        stamp, found = self._stamp(), state.get(PodRelations)
+        if not isinstance(found, _Found) or found.stamp != stamp:
+            found = _Found(stamp, self.of(pod))
+            state.write(PodRelations, found)
+        return found.relations
 
     def _stamp(self) -> tuple[int, int]:
         return self._table.term_counters.version, self._table.pod_counters.dropped

@@ -57,13 +57,13 @@ class SchedulingCycle:
             if isinstance(found, Diagnosis):
                 return self.post_filter(framework, state, pod, found)
             found, evaluated = self.sample(framework, found)
-            if len(found) == 1:
+            if found.count == 1:
                 row = found.nodes.row_numbers().item()
             else:
                 row = evaluator.score(state, pod, found).pick(self.rng)
         except AttemptError as failed:
             return Decision(failed.status, state, nominated_node="")
-        return self.chosen(state, row, evaluated=evaluated, feasible=len(found))
+        return self.chosen(state, row, evaluated=evaluated, feasible=found.count)
 
     # --- steps ------------------------------------------------------------------------------
 
@@ -79,9 +79,11 @@ class SchedulingCycle:
         One is enough if no plugin tells feasible nodes apart, unless the caller says `all_matter`.
         """
         total, enough = len(self._cluster.table), 1
+        if framework.ranks_all_nodes:
+            return found, total
         if framework.plugins.score or all_matter:
             enough = enough_nodes(total, framework.percentage_of_nodes_to_score)
-        if len(found) <= enough:
+        if found.count <= enough:
             return found, total
         rows, looked_at = self.sampler.sample(found.rows(), enough)
         return found.narrowed(rows), looked_at
