@@ -99,7 +99,7 @@ def profile_from_fragment(fragment: Mapping[str, Any], gates: FeatureGates) -> P
 
 
 def _decode_document(document: Document, text: str) -> Fields:
-    group, version, kind = _identify(document.root)
+    group, version, kind = identify(document.root)
     if not kind:
         raise ConfigError(f"Object 'Kind' is missing in '{_shown(text)}'")
     if not version:
@@ -118,7 +118,7 @@ def _decode_document(document: Document, text: str) -> Fields:
     return fields
 
 
-def _identify(tree: Json) -> tuple[str, str, str]:
+def identify(tree: Json) -> tuple[str, str, str]:
     """Find group, version and kind; like Go's, the search ignores the case of the keys."""
     found = {"apiversion": "", "kind": ""}
     problem = "couldn't get version/kind; json parse error: json: cannot unmarshal"
@@ -173,7 +173,7 @@ def _decode_plugin_args(plugin: str, tree: Json) -> tuple[Json, list[str]]:
         return documents.plain(tree), []
     wanted = f"{plugin}Args"
     try:
-        group, version, kind = _identify(tree)
+        group, version, kind = identify(tree)
         # What the arguments leave out is as if they had named what the plugin wants.
         if not version and group in {"", GROUP}:
             group, version = GROUP, VERSION

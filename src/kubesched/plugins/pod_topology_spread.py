@@ -35,7 +35,11 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.shape import Shape
-from kubesched.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from kubesched.config.args import (
+    SYSTEM_CONSTRAINTS,
+    SYSTEM_DEFAULTING,
+    PodTopologySpreadArgs,
+)
 from kubesched.errors import SelectorError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
@@ -65,15 +69,6 @@ from kubesched.queue.hints import Registrations
 TOO_UNEVEN = unschedulable("node(s) didn't match pod topology spread constraints")
 NO_DOMAIN = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
-)
-
-SYSTEM_CONSTRAINTS = (
-    TopologySpreadConstraint(
-        max_skew=3, topology_key=names.LABEL_HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY
-    ),
-    TopologySpreadConstraint(
-        max_skew=5, topology_key=names.LABEL_ZONE, when_unsatisfiable=SCHEDULE_ANYWAY
-    ),
 )
 
 #: The constraints of so many owners of pods with the same labels are remembered.
