@@ -25,7 +25,6 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from kubesched.api import names
-from kubesched.api.core import TopologySpreadConstraint
 from kubesched.api.meta import OwnerReference
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster

@@ -12,7 +12,7 @@ from kubesched.config.field_errors import shown
 from kubesched.config.legacy import fields, messages
 from kubesched.config.legacy.releases import OLD_VERSIONS, V1ALPHA1, V1ALPHA2
 from kubesched.config.legacy.report import Report
-from kubesched.config.schema import GROUP, VERSION, Message
+from kubesched.config.schema import FIRST_GROUP, GROUP, VERSION, Message
 from kubesched.config.types import KIND
 from kubesched.errors import ConfigError
 
@@ -23,8 +23,6 @@ POLICY: Final = "Policy"
 POLICY_KEY: Final = "policy.cfg"
 #: Fields that only a policy has: some were written without a kind.
 _POLICY_FIELDS: Final = frozenset(("predicates", "priorities"))
-#: The group's name until v1.11.
-_FIRST_GROUP: Final = "componentconfig"
 
 
 class OldConfiguration(msgspec.Struct):
@@ -63,7 +61,7 @@ def _identified(document: Document, root: Json) -> tuple[str, str]:
         return POLICY, ""
     if kind == KIND and group == GROUP and version in (*OLD_VERSIONS, VERSION):
         return kind, version
-    if kind == KIND and (group, version) == (_FIRST_GROUP, V1ALPHA1):
+    if kind == KIND and (group, version) == (FIRST_GROUP, V1ALPHA1):
         return kind, version
     what = f"{group}/{version}".strip("/")
     raise ConfigError(
