@@ -56,7 +56,11 @@ def _add_convert(kinds: argparse._SubParsersAction[Parser]) -> None:
         "default anyway, and what has no counterpart.",
     )
     parser.add_argument(
-        "file", nargs="?", metavar="FILE", help="the old configuration; - for standard input"
+        "file",
+        nargs="?",
+        type=Path,
+        metavar="FILE",
+        help="the old configuration; - for standard input",
     )
     parser.add_argument(
         "--algorithm-provider",
@@ -66,18 +70,23 @@ def _add_convert(kinds: argparse._SubParsersAction[Parser]) -> None:
     )
     parser.add_argument(
         "--policy",
+        type=Path,
         metavar="FILE",
         help="the Policy that algorithmSource names, if it is not where it says",
     )
     parser.add_argument(
         "-o",
         "--output",
-        default=output_file.STDOUT,
+        type=Path,
+        default=Path(output_file.STDOUT),
         metavar="FILE",
         help="where to (default: standard output)",
     )
     parser.add_argument(
-        "--report", metavar="FILE", help="where the report goes (default: standard error)"
+        "--report",
+        type=Path,
+        metavar="FILE",
+        help="where the report goes (default: standard error)",
     )
     _add_scheduler(parser)
     parser.set_defaults(run=_convert)
@@ -93,8 +102,8 @@ def _add_diff(kinds: argparse._SubParsersAction[Parser]) -> None:
         "and with 2 if one of them cannot be read.",
     )
     parser.failure_code = _TROUBLE
-    parser.add_argument("a", metavar="A", help="a configuration")
-    parser.add_argument("b", metavar="B", help="another one; - for standard input")
+    parser.add_argument("a", type=Path, metavar="A", help="a configuration")
+    parser.add_argument("b", type=Path, metavar="B", help="another one; - for standard input")
     parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
     _add_scheduler(parser)
     parser.set_defaults(run=_diff)
@@ -123,15 +132,28 @@ def _convert(flags: argparse.Namespace) -> int:
 def _converted(flags: argparse.Namespace, today: Today) -> Conversion:
     from kubesched.config.legacy import converting  # noqa: PLC0415 (costs time to import)
 
+    named: list[str] = []
+
+    def read_policy(path: str) -> str:
+        named.append(path)
+        return _read_policy(flags.policy, path)
+
     if flags.file is None:
-        return converting.convert_provider(flags.algorithm_provider, today)
-    return converting.convert(
-        _read(flags.file),
-        flags.file,
-        today,
-        provider=flags.algorithm_provider,
-        read_policy=lambda path: _read_policy(flags.policy, path),
-    )
+        converted = converting.convert_provider(flags.algorithm_provider, today)
+    else:
+        converted = converting.convert(
+            _read(flags.file),
+            str(flags.file),
+            today,
+            provider=flags.algorithm_provider,
+            read_policy=read_policy,
+        )
+    if flags.policy and not named:
+        raise UsageError(
+            f"--policy={flags.policy} is for an algorithmSource that names a policy; "
+            "to convert a Policy, name it as FILE"
+        )
+    return converted
 
 
 def _diff(flags: argparse.Namespace) -> int:
@@ -141,26 +163,27 @@ def _diff(flags: argparse.Namespace) -> int:
         today = _today(flags)
         a, b = (_loaded(path, today) for path in (flags.a, flags.b))
         found = comparing.compare(a, b, today.points_of)
+        if flags.output == "text":
+            text = comparing.as_text(found, str(flags.a), str(flags.b))
+        else:
+            text = encoded(found, flags.output)
+        _write(text, Path(output_file.STDOUT))
     except KubeschedError as refused:
         refused.exit_code = _TROUBLE
         raise
-    if flags.output == "text":
-        sys.stdout.write(comparing.as_text(found, flags.a, flags.b))
-    else:
-        sys.stdout.write(encoded(found, flags.output))
     return 0 if found.equal else _DIFFERENT
 
 
-def _loaded(path: str, today: Today) -> SchedulerConfiguration:
+def _loaded(path: Path, today: Today) -> SchedulerConfiguration:
     from kubesched.config import loading  # noqa: PLC0415
     from kubesched.config.legacy.converting import convert  # noqa: PLC0415
 
     converted = convert(
-        _read(path), path, today, read_policy=lambda named: _read_policy(None, named)
+        _read(path), str(path), today, read_policy=lambda named: _read_policy(None, named)
     )
     for lost in converted.report.lost:
         print(f"Note: {path}: no counterpart in v1: {lost}", file=sys.stderr)
-    return loading.decode(converted.text, path, gates=today.gates)
+    return loading.decode(converted.text, str(path), gates=today.gates)
 
 
 def _today(flags: argparse.Namespace) -> Today:
@@ -170,21 +193,20 @@ def _today(flags: argparse.Namespace) -> Today:
     return Today(cluster_source.read_gates(flags), registry.points_of)
 
 
-def _read_policy(given: str | None, named: str) -> str:
+def _read_policy(given: Path | None, named: str) -> str:
     """Read the policy that a configuration names, from where the flag says it is."""
-    path = given or named
-    if not path:
+    if not given and not named:
         raise ConfigError("algorithmSource.policy is a ConfigMap: save it, and name it by --policy")
     try:
-        return _read(path)
+        return _read(given or Path(named))
     except ConfigError as missing:
         hint = "" if given else "; algorithmSource names it: --policy tells where it is now"
         raise ConfigError(f"{missing}{hint}") from None
 
 
-def _read(path: str) -> str:
+def _read(path: Path) -> str:
     try:
-        data = sys.stdin.buffer.read() if path == STDIN else Path(path).read_bytes()
+        data = sys.stdin.buffer.read() if str(path) == STDIN else path.read_bytes()
         return data.decode()
     except OSError as error:
         raise ConfigError(f"cannot read {path}: {error.strerror}") from None
@@ -192,6 +214,6 @@ def _read(path: str) -> str:
         raise ConfigError(f"{path}: invalid UTF-8 at byte {error.start}") from None
 
 
-def _write(text: str, path: str) -> None:
+def _write(text: str, path: Path) -> None:
     with output_file.writing(path) as file:
         file.write(text.encode())

@@ -17,7 +17,7 @@ from kubesched.config.defaults import default_profile, merge_plugin_set
 from kubesched.config.features import FeatureGates
 from kubesched.config.legacy.releases import KNOWN_THEN, V1BETA1, OldProfile, Points
 from kubesched.config.legacy.report import Report
-from kubesched.config.legacy.successors import successor
+from kubesched.config.legacy.successors import CLOUD_LIMITS, successor
 from kubesched.config.plugins import PointsOf, Unbuilt, expand
 from kubesched.config.profiles import (
     ALL_PLUGINS,
@@ -214,8 +214,11 @@ def _renamed_refs(refs: list[JsonObject], where: str, report: Report) -> list[Js
     for ref in refs:
         name = ref.get("name", "")
         now = successor(name)
-        if now != name:
+        if name in CLOUD_LIMITS:
             report.became(f"{where} {name}", now)
+        elif now != name:
+            report.has_no_counterpart(f"{where} {name}", "v1beta3 refused it")
+            continue
         if now not in by_name or now == name:
             by_name[now] = {**ref, "name": now}
     return list(by_name.values())

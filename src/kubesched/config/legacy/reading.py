@@ -12,7 +12,7 @@ from kubesched.config.field_errors import shown
 from kubesched.config.legacy import fields, messages
 from kubesched.config.legacy.releases import OLD_VERSIONS, V1ALPHA1, V1ALPHA2
 from kubesched.config.legacy.report import Report
-from kubesched.config.schema import FIRST_GROUP, GROUP, VERSION, Message
+from kubesched.config.schema import FIRST_GROUP, GROUP, KINDS, VERSION, Message
 from kubesched.config.types import KIND
 from kubesched.errors import ConfigError
 
@@ -103,7 +103,7 @@ def _known(value: JsonObject, message: Message, where: str, report: Report) -> J
 
 def _check_args(config: JsonObject, report: Report) -> None:
     name, args = config.get("name", ""), config.get("args")
-    message = messages.ARGS.get(name)
+    message = messages.ARGS.get(name) or KINDS.get(f"{name}Args")
     if args is None:
         return
     if message is not None:
