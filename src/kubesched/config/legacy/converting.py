@@ -26,6 +26,7 @@ from kubesched.config.legacy.releases import (
 )
 from kubesched.config.legacy.report import Report
 from kubesched.config.legacy.successors import replace_old_plugins, report_named
+from kubesched.config.profiles import ALL_PLUGINS, MULTI_POINT
 from kubesched.config.schema import CONFIGURATION
 from kubesched.config.types import API_VERSION, KIND
 from kubesched.errors import ConfigError
@@ -184,17 +185,26 @@ class _Converter:
             self._about(profile, profiles)
             if "plugins" in profile:
                 profile["plugins"] = renamed(profile["plugins"], self._report)
+                self._note_what_all_means(profile["plugins"])
         return self._checked(document)
 
-    def _note_newer_plugins(self) -> None:
-        default = self._today.points()
-        newer = dict.fromkeys(
-            ref.name for refs in default.values() for ref in refs if ref.name not in KNOWN_THEN
-        )
-        if newer:
+    def _note_what_all_means(self, plugins: JsonObject) -> None:
+        disabled = plugins.get(MULTI_POINT, {}).get("disabled", ())
+        if {"name": ALL_PLUGINS} in disabled:
             self._report.note(
-                f"{', '.join(newer)} came later and stay enabled: they act on pods that ask for it"
+                f"{MULTI_POINT} disables all defaults, also those that came later: "
+                f"{self._newer_plugins()}"
             )
+
+    def _newer_plugins(self) -> str:
+        default = self._today.points()
+        names = (ref.name for refs in default.values() for ref in refs)
+        return ", ".join(dict.fromkeys(name for name in names if name not in KNOWN_THEN))
+
+    def _note_newer_plugins(self) -> None:
+        self._report.note(
+            f"{self._newer_plugins()} came later and stay enabled: they act on pods that ask for it"
+        )
 
     def _checked(self, document: JsonObject) -> Conversion:
         """Write the document, and read it as kube-scheduler will."""
@@ -208,6 +218,12 @@ class _Converter:
         if any(profiles):
             document["profiles"] = profiles
         document |= {"apiVersion": API_VERSION, "kind": KIND}
+        if gates.enabled("StorageCapacityScoring"):
+            self._report.subject = ""
+            self._report.note(
+                "VolumeBinding scores by storage capacity where it runs, because the feature gate "
+                "StorageCapacityScoring is on"
+            )
         text = encoding.dump(encoding.in_order(document, CONFIGURATION), sort_keys=False)
         loading.decode(text, "after conversion", gates=gates)
         return Conversion(text, self._report)

@@ -72,12 +72,11 @@ def test_a_profile_has_one_strategy_that_of_the_user() -> None:
 
     assert scores(old) == {"NodeResourcesFit": 5}
     assert old.args["NodeResourcesFit"]["scoringStrategy"]["type"] == "RequestedToCapacityRatio"
-    assert report.lost == [
-        (
-            "score NodeResourcesLeastAllocated weight 9: NodeResourcesFit scores with one strategy, "
-            "and that of RequestedToCapacityRatio is kept"
-        )
-    ]
+    (lost,) = report.lost
+    assert lost == (
+        "score NodeResourcesLeastAllocated weight 9: NodeResourcesFit scores with one strategy, "
+        "and that of RequestedToCapacityRatio is kept"
+    )
 
 
 def test_labels_that_nodes_must_have_are_added_affinity() -> None:
