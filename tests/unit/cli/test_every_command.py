@@ -60,7 +60,7 @@ COMMANDS: dict[Words, Words] = {
     ("kube-scheduler",): ("--kubeconfig=FOLDER/kubeconfig", "--secure-port=0"),
 }
 #: What commands end with that cannot do their work, if it is not 1.
-TROUBLE = {("config", "diff"): 2}
+TROUBLE: dict[Words, int] = {("config", "diff"): 2}
 #: Commands that Ctrl-C is the proper end of.
 ENDLESS = {("ui",), ("shadow",), ("kube-scheduler",)}
 #: What commands print soon that need an API server, a recording or some time.
