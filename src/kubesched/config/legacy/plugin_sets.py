@@ -122,20 +122,18 @@ class Writer:
     def _gone(self, point: str) -> list[str]:
         """List default plugins that did not run at a point."""
         decisive = _PREPARES.get(point, point)
-        wanted = {ref.name for ref in self._wanted(decisive)}
-        gone = []
-        for name in (ref.name for ref in self._default[point] if ref.name in KNOWN_THEN):
-            if name in wanted:
-                continue
-            if (decisive, name) == _BY_GATE and decisive not in self._profile.emptied:
-                runs = name in self._alive
-            else:
-                # At points that are newer than the configuration, plugins stay if they ran at all.
-                known = decisive in self._profile.points
-                runs = name in self._alive and not (known and self._has(decisive, name))
-            if not runs:
-                gone.append(name)
-        return gone
+        names = (ref.name for ref in self._default[point])
+        return [name for name in names if name in KNOWN_THEN and not self._ran(decisive, name)]
+
+    def _ran(self, point: str, name: str) -> bool:
+        if any(ref.name == name for ref in self._wanted(point)):
+            return True
+        if name not in self._alive:
+            return False
+        if (point, name) == _BY_GATE:
+            return point not in self._profile.emptied
+        # A point that the plugin, or the configuration, did not have then says nothing about it.
+        return point not in self._profile.points or not self._has(point, name)
 
     def _has(self, point: str, name: str) -> bool:
         return name in {ref.name for ref in self._default[point]}
@@ -168,10 +166,8 @@ class Writer:
         other_weight = [
             ref for ref in wanted if ref.name in default and ref.weight != default[ref.name]
         ]
-        added = [ref for ref in wanted if ref.name not in default and point not in _PREPARES]
-        added += [
-            ref for ref in wanted if point in _PREPARES and ref.name not in (*default, *KNOWN_THEN)
-        ]
+        follows = KNOWN_THEN if point in _PREPARES else frozenset()
+        added = [ref for ref in wanted if ref.name not in default and ref.name not in follows]
         if other_weight:
             self._report_weights(other_weight, default)
         return _set(enabled=[*other_weight, *added], disabled=gone)

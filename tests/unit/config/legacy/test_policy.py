@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from kubesched.config.legacy.policy_tables import PREDICATES
+from kubesched.config.legacy.releases import KNOWN_THEN
 from kubesched.config.legacy.successors import successor
 from kubesched.errors import ConfigError
 from tests.support.legacy_configurations import arguments, converted, policy, running
 
 MANDATORY = {"NodeUnschedulable", "TaintToleration"}
-NEWER_FILTERS = {"DynamicResources", "NodeDeclaredFeatures"}
 ALL_OLD_FILTERS = {
     "NodeUnschedulable",
     "NodeName",
@@ -28,18 +28,23 @@ ALL_OLD_FILTERS = {
 
 
 def filters(*predicates: dict[str, Any]) -> set[str]:
-    return set(running(converted(policy(predicates=list(predicates))))["filter"]) - NEWER_FILTERS
+    return set(running(converted(policy(predicates=list(predicates))))["filter"]) & KNOWN_THEN
 
 
 def scores(*priorities: dict[str, Any]) -> dict[str, int]:
-    found = running(converted(policy(priorities=list(priorities))))["score"]
-    return {name: weight for name, weight in found.items() if name != "DynamicResources"}
+    return old_scores(policy(priorities=list(priorities)))
+
+
+def old_scores(document: dict[str, Any]) -> dict[str, int]:
+    """What scores, without plugins that came later."""
+    found = running(converted(document))["score"]
+    return {name: weight for name, weight in found.items() if name in KNOWN_THEN}
 
 
 def test_a_policy_without_predicates_has_the_default_ones() -> None:
     conversion = converted(policy())
 
-    assert running(conversion)["filter"].keys() - NEWER_FILTERS == ALL_OLD_FILTERS
+    assert running(conversion)["filter"].keys() & KNOWN_THEN == ALL_OLD_FILTERS
 
 
 def test_a_policy_with_an_empty_list_has_the_mandatory_ones() -> None:
@@ -74,9 +79,7 @@ def test_preemption_binding_and_sorting_always_are() -> None:
 
 
 def test_a_policy_without_priorities_has_the_default_ones() -> None:
-    found = running(converted(policy()))["score"]
-
-    assert found == {
+    assert old_scores(policy()) == {
         "NodeResourcesBalancedAllocation": 1,
         "ImageLocality": 1,
         "InterPodAffinity": 1,
@@ -84,7 +87,6 @@ def test_a_policy_without_priorities_has_the_default_ones() -> None:
         "TaintToleration": 1,
         "NodeResourcesFit": 1,
         "PodTopologySpread": 2,
-        "DynamicResources": 2,
         "VolumeBinding": 1,
     }
 
