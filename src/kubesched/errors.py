@@ -3,6 +3,7 @@
 KubeschedError
 ├── UsageError            a command line that cannot mean anything
 ├── ConfigError           a configuration file that is refused
+│   └── OldKindError      … because only older kube-schedulers read it
 ├── ObjectError           an API object that cannot be used
 │   ├── QuantityError     … because a quantity is malformed or out of range
 │   └── SelectorError     … because a selector is malformed
@@ -40,6 +41,9 @@ from __future__ import annotations
 class KubeschedError(Exception):
     """Base of all exceptions raised on purpose."""
 
+    #: what the ``kubesched`` command ends with
+    exit_code = 1
+
 
 class UsageError(KubeschedError):
     """A command line that cannot mean anything."""
@@ -47,6 +51,10 @@ class UsageError(KubeschedError):
 
 class ConfigError(KubeschedError):
     """A configuration that is refused; the text names the field."""
+
+
+class OldKindError(ConfigError):
+    """A configuration that only older kube-schedulers read: it can be converted."""
 
 
 class ObjectError(KubeschedError):

@@ -16,6 +16,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from kubesched.cli.flag_kinds import Kind
+from kubesched.cli.removed_flags import instead_of
 from kubesched.errors import UsageError
 from kubesched.logs import quote
 
@@ -123,7 +124,7 @@ class _Parser:
             raise UsageError(f"bad flag syntax: {argument}")
         flag = self._flags.get(name.replace("_", "-"))
         if flag is None:
-            raise UsageError(f"unknown flag: --{name}")
+            raise UsageError(f"unknown flag: --{name}{instead_of(name)}")
         if not equals:
             value = self._value_of(flag, f"--{name}")
         self._set(flag, value)

@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Sequence
 
 from kubesched import KUBERNETES_VERSION, __version__
-from kubesched.cli import bench, demo, explain, replay, shadow, simulate, snapshot, ui
+from kubesched.cli import bench, config, demo, explain, replay, shadow, simulate, snapshot, ui
 from kubesched.cli.parsing import Parser
 from kubesched.errors import KubeschedError
 
@@ -24,6 +24,7 @@ def make_parser() -> Parser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     demo.add_command(commands)
     bench.add_command(commands)
+    config.add_command(commands)
     explain.add_command(commands)
     replay.add_command(commands)
     simulate.add_command(commands)
@@ -41,7 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return run(flags)
     except KubeschedError as refused:
         print(f"Error: {refused}", file=sys.stderr)
-        return 1
+        return refused.exit_code
     except KeyboardInterrupt:
         return 130
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import NoReturn
 
 from kubesched.errors import UsageError
@@ -11,9 +12,23 @@ from kubesched.errors import UsageError
 class Parser(argparse.ArgumentParser):
     """A parser that raises UsageError."""
 
+    #: what the command ends with if its command line is refused
+    failure_code = UsageError.exit_code
+
     def error(self, message: str) -> NoReturn:
         """Refuse the command line."""
-        raise UsageError(f"{message}; see '{self.prog} --help'")
+        refused = UsageError(f"{message}; see '{self.prog} --help'")
+        refused.exit_code = self.failure_code
+        raise refused
+
+    def parse_known_args(  # type: ignore[override]
+        self, args: Sequence[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
+        """Parse, and refuse what is left here if the caller would end with another code."""
+        parsed, left = super().parse_known_args(args, namespace)
+        if left and self.failure_code != UsageError.exit_code:
+            self.error(f"unrecognized arguments: {' '.join(left)}")
+        return parsed, left
 
 
 def positive(text: str) -> int:

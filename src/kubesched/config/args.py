@@ -10,7 +10,7 @@ from typing import Final
 
 from kubesched.api.core import NodeAffinity, TopologySpreadConstraint
 from kubesched.api.meta import ApiStruct
-from kubesched.api.names import CPU, MEMORY
+from kubesched.api.names import CPU, LABEL_HOSTNAME, LABEL_ZONE, MEMORY
 from kubesched.config.durations import Duration
 
 LEAST_ALLOCATED: Final = "LeastAllocated"
@@ -19,6 +19,15 @@ REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 
 SYSTEM_DEFAULTING: Final = "System"
 LIST_DEFAULTING: Final = "List"
+#: What System defaulting spreads pods by.
+SYSTEM_CONSTRAINTS: Final = (
+    TopologySpreadConstraint(
+        max_skew=3, topology_key=LABEL_HOSTNAME, when_unsatisfiable="ScheduleAnyway"
+    ),
+    TopologySpreadConstraint(
+        max_skew=5, topology_key=LABEL_ZONE, when_unsatisfiable="ScheduleAnyway"
+    ),
+)
 
 #: The highest score a utilization shape may give.
 MAX_CUSTOM_PRIORITY_SCORE: Final = 10

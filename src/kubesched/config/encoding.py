@@ -23,6 +23,7 @@ from kubesched.config.profiles import PluginConfig, Profile
 from kubesched.config.schema import (
     CONFIGURATION,
     KINDS,
+    RAW,
     Field,
     Form,
     ListOf,
@@ -40,10 +41,34 @@ _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?"
 
 def to_yaml(config: SchedulerConfiguration) -> str:
     """Encode as YAML, keys sorted."""
+    return dump(to_json_object(config))
+
+
+def dump(value: Json, *, sort_keys: bool = True) -> str:
+    """Write JSON as YAML, quoted as kube-scheduler does it."""
     text: str = yaml.dump(
-        to_json_object(config), Dumper=_Dumper, default_flow_style=False, allow_unicode=True
+        value,
+        Dumper=_Dumper,
+        default_flow_style=False,
+        allow_unicode=True,
+        sort_keys=sort_keys,
     )
     return text
+
+
+def in_order(value: Json, wire_type: WireType) -> Json:
+    """Put the fields of an object into the order of its message; others come last."""
+    match wire_type:
+        case ListOf() if isinstance(value, list):
+            return [in_order(item, wire_type.item) for item in value]
+        case Message() if isinstance(value, dict):
+            types = {field.name: field.type for field in wire_type.fields if field.name in value}
+            types |= {name: RAW for name in value if name not in types}
+            args = KINDS.get(f"{value.get('name')}Args")
+            if args is not None and "args" in types:
+                types["args"] = args
+            return {name: in_order(value[name], part) for name, part in types.items()}
+    return value
 
 
 def to_json(config: SchedulerConfiguration) -> str:

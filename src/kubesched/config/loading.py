@@ -20,14 +20,21 @@ from kubesched.config.documents import Document, Json, Members
 from kubesched.config.durations import Duration
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginConfig, Plugins, Profile
-from kubesched.config.schema import CONFIGURATION, GROUP, KINDS, VERSION, Message
+from kubesched.config.schema import (
+    CONFIGURATION,
+    FIRST_GROUP,
+    GROUP,
+    KINDS,
+    VERSION,
+    Message,
+)
 from kubesched.config.types import (
     ClientConnection,
     Extender,
     LeaderElection,
     SchedulerConfiguration,
 )
-from kubesched.errors import ConfigError
+from kubesched.errors import ConfigError, OldKindError
 
 Fields = dict[str, Any]
 
@@ -82,6 +89,8 @@ def decode(
         validation.validate(config, gates)
     except ConfigError as error:
         message = " ".join(str(error).split("\n"))
+        if isinstance(error, OldKindError):
+            message += f"; 'kubesched config convert {source}' makes v1 of it" if source else ""
         raise ConfigError(f"{source}: {message}" if source else message) from error
     return config
 
@@ -99,7 +108,7 @@ def profile_from_fragment(fragment: Mapping[str, Any], gates: FeatureGates) -> P
 
 
 def _decode_document(document: Document, text: str) -> Fields:
-    group, version, kind = _identify(document.root)
+    group, version, kind = identify(document.root)
     if not kind:
         raise ConfigError(f"Object 'Kind' is missing in '{_shown(text)}'")
     if not version:
@@ -118,7 +127,7 @@ def _decode_document(document: Document, text: str) -> Fields:
     return fields
 
 
-def _identify(tree: Json) -> tuple[str, str, str]:
+def identify(tree: Json) -> tuple[str, str, str]:
     """Find group, version and kind; like Go's, the search ignores the case of the keys."""
     found = {"apiversion": "", "kind": ""}
     problem = "couldn't get version/kind; json parse error: json: cannot unmarshal"
@@ -143,7 +152,9 @@ def _identify(tree: Json) -> tuple[str, str, str]:
 def _registered(group: str, version: str, kind: str) -> Message:
     if (group, version) != (GROUP, VERSION) or kind not in KINDS:
         name = f"{group}/{version}" if group else version
-        raise ConfigError(
+        is_old = kind == "Policy" or (kind == CONFIGURATION.name and group in {GROUP, FIRST_GROUP})
+        refusal = OldKindError if is_old else ConfigError
+        raise refusal(
             f'no kind "{kind}" is registered for version "{name}" '
             'in scheme "pkg/runtime/scheme.go:111"'
         )
@@ -173,7 +184,7 @@ def _decode_plugin_args(plugin: str, tree: Json) -> tuple[Json, list[str]]:
         return documents.plain(tree), []
     wanted = f"{plugin}Args"
     try:
-        group, version, kind = _identify(tree)
+        group, version, kind = identify(tree)
         # What the arguments leave out is as if they had named what the plugin wants.
         if not version and group in {"", GROUP}:
             group, version = GROUP, VERSION

@@ -378,6 +378,8 @@ CONFIGURATION: Final = Message(
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 VERSION: Final = "v1"
+#: What the group was called until Kubernetes v1.11.
+FIRST_GROUP: Final = "componentconfig"
 
 #: Kinds of the group and version, by name.
 KINDS: Final = {message.name: message for message in (CONFIGURATION, *_ARGS)}

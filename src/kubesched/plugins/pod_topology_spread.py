@@ -25,7 +25,6 @@ import numpy.typing as npt
 from msgspec import Struct
 
 from kubesched.api import names
-from kubesched.api.core import TopologySpreadConstraint
 from kubesched.api.meta import OwnerReference
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
@@ -35,7 +34,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.recent import Recent
-from kubesched.config.args import SYSTEM_DEFAULTING, PodTopologySpreadArgs
+from kubesched.config.args import SYSTEM_CONSTRAINTS, SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kubesched.errors import SelectorError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.domain_scores import DomainScores
@@ -66,15 +65,6 @@ from kubesched.queue.hints import Registrations
 TOO_UNEVEN = unschedulable("node(s) didn't match pod topology spread constraints")
 NO_DOMAIN = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
-)
-
-SYSTEM_CONSTRAINTS = (
-    TopologySpreadConstraint(
-        max_skew=3, topology_key=names.LABEL_HOSTNAME, when_unsatisfiable=SCHEDULE_ANYWAY
-    ),
-    TopologySpreadConstraint(
-        max_skew=5, topology_key=names.LABEL_ZONE, when_unsatisfiable=SCHEDULE_ANYWAY
-    ),
 )
 
 #: The constraints of so many owners of pods with the same labels are remembered.

@@ -83,7 +83,9 @@ def kubesched_says(folder: Path, asked: Case) -> Answer:
         options = make_options([*_FLAGS, f"--config={file}", *asked.flags])
         return Answer(written=encoding.to_yaml(as_built(options.config, IN_TREE_POINTS)))
     except KubeschedError as refused:
-        return Answer(error=str(refused).removeprefix(f"{file}: "))
+        # What kubesched adds is advice, and not part of the answer.
+        said = str(refused).partition("; 'kubesched config convert ")[0]
+        return Answer(error=said.removeprefix(f"{file}: "))
 
 
 def failure(log: str) -> str:

@@ -43,6 +43,8 @@ templates:
 COMMANDS: dict[Words, Words] = {
     ("demo",): ("--pods=300", "--nodes=20"),
     ("bench",): ("--decisions", "--nodes=50", "--pods=50"),
+    ("config", "convert"): ("FOLDER/old.yaml",),
+    ("config", "diff"): ("FOLDER/old.yaml", "FOLDER/config.yaml"),
     ("explain",): ("shop/web", "--manifests=FOLDER/cluster.yaml"),
     ("replay",): ("FOLDER/missing",),
     ("simulate", "headroom"): ("shop/web", "--manifests=FOLDER/cluster.yaml"),
@@ -57,6 +59,8 @@ COMMANDS: dict[Words, Words] = {
     ("ui",): ("--no-browser", "--manifests=FOLDER/cluster.yaml"),
     ("kube-scheduler",): ("--kubeconfig=FOLDER/kubeconfig", "--secure-port=0"),
 }
+#: What commands end with that cannot do their work, if it is not 1.
+TROUBLE: dict[Words, int] = {("config", "diff"): 2}
 #: Commands that Ctrl-C is the proper end of.
 ENDLESS = {("ui",), ("shadow",), ("kube-scheduler",)}
 #: What commands print soon that need an API server, a recording or some time.
@@ -99,6 +103,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in (
         ("cluster.yaml", CLUSTER),
         ("config.yaml", CONFIG),
+        ("old.yaml", CONFIG.replace("/v1", "/v1beta2")),
         ("trace.yaml", TRACE),
         ("kubeconfig", KUBECONFIG),
     ):
@@ -151,7 +156,7 @@ def test_output_that_cannot_be_written_is_one_line(folder: Path) -> None:
             lambda each: _to_full_disk(each[0], folder, each[1]), cases
         ):
             assert "Traceback" not in said, (words, said)
-            assert code == 1, (words, said)
+            assert code == TROUBLE.get(words, 1), (words, said)
             assert [line for line in said.splitlines() if line.startswith("Error: ")] == [
                 said.splitlines()[-1]
             ], (words, said)
@@ -218,7 +223,7 @@ def test_no_temporary_folder_is_left(tmp_path: Path, number: signal.Signals) -> 
 
 BROKEN = {"junk": b"\x00\xff\x1f\x8b junk", "cut off": b"a: [b", "gzip": b"\x1f\x8b\x08\x00cut"}
 #: Options that name an output, or a folder for outputs.
-OUTPUTS = {"output", "results"}
+OUTPUTS = {"output", "report", "results"}
 SOURCES = {"kubeconfig", "snapshot", "manifests", "recording"}
 
 
@@ -267,7 +272,7 @@ def test_a_broken_file_is_one_line_that_names_it(  # noqa: PLR0917
 
     said = capsys.readouterr().err
     lines = [line for line in said.splitlines() if not line.startswith(("Note: ", "Listing "))]
-    assert code == 1, said
+    assert code == TROUBLE.get(words, 1), said
     assert len(lines) == 1, said
     assert lines[0].startswith("Error: ")
     assert "<unicode string>" not in said
