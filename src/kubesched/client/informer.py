@@ -10,7 +10,7 @@ the same event loop; one that raises is logged and the rest goes on. Errors are 
 with pauses, and logged when they begin, when they change and when they are over.
 
 An *optional* resource that the API server does not serve counts as listed and empty; the informer
-says so once and asks again from time to time. Such a server answers 404, or 403: authorization comes
+says so once and asks again from time to time. Such a server answers 404, or 403: it looks at rights
 first, and its own roles do not name what it does not have.
 """
 
