@@ -18,6 +18,7 @@ from kubesched.api.resource import DeviceClass
 from kubesched.client import ApiClient, kubeconfig
 from kubesched.client.informer import Informer
 from kubesched.client.resources import grouped
+from kubesched.errors import ForbiddenError
 from tests.support.waiting import eventually, until
 
 from .control_plane import ControlPlane
@@ -117,6 +118,8 @@ def test_a_kind_that_the_older_server_forbids_because_it_does_not_have_it(
 
         async def follow() -> None:
             async with ApiClient(access) as client:
+                with pytest.raises(ForbiddenError):
+                    await client.request("GET", RULES.collection())
                 # Of the objects nothing but their names matters here.
                 informer = Informer(
                     client, RULES, DeviceClass, optional=True, sleep=lambda _: asyncio.sleep(0.2)
