@@ -321,7 +321,7 @@ _ROWS: Final = (
     ),
     PRIORITY_CLASSES,
     _of("CSIDriver", unconditional_update=False, returns_deleted=True),
-    _of("CSINode", unconditional_update=False, returns_deleted=True),
+    _of("CSINode", status=True, unconditional_update=False, returns_deleted=True),
     _of("CSIStorageCapacity", unconditional_update=False),
     _of("StorageClass", short_names=("sc",), returns_deleted=True),
     _of("VolumeAttachment", status=True, unconditional_update=False, returns_deleted=True),
