@@ -307,6 +307,15 @@ _ROWS: Final = (
     _of("DeviceClass", generation=True, returns_deleted=True),
     _of("ResourceClaim", status=True, returns_deleted=True),
     Resource(
+        "DeviceTaintRule",
+        "devicetaintrules",
+        group="resource.k8s.io",
+        namespaced=False,
+        status=True,
+        generation=True,
+        returns_deleted=True,
+    ),
+    Resource(
         "ResourceClaimTemplate",
         "resourceclaimtemplates",
         group="resource.k8s.io",
