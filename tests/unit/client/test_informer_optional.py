@@ -15,6 +15,7 @@ from .objects import thing
 from .running_informer import Api, listed, running
 
 ABSENT = failure(404, "NotFound", "the server could not find the requested resource")
+ASKING_AGAIN = "asking again every 60 s"
 FORBIDDEN = failure(403, "Forbidden", "no things for you")
 
 
@@ -39,8 +40,7 @@ def test_what_is_not_served_is_said_once_and_does_not_hold_up_others(
     with caplog.at_level(logging.INFO):
         run(scenario())
     assert [record.message for record in caplog.records] == [
-        "the API server does not serve things in version v1; going on without, "
-        "asking again every 60 s",
+        f"the API server does not serve things in version v1; going on without, {ASKING_AGAIN}",
         "the API server serves things in version v1 now",
     ]
 
