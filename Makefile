@@ -8,7 +8,7 @@ RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
 
-.PHONY: demo test test-slow lint format bench envtest browser conformance clean
+.PHONY: demo test test-slow lint format bench envtest envtest-older browser conformance clean
 
 $(RUNTIME): pyproject.toml
 	@echo "installing kubesched into $(VENV)"
@@ -29,8 +29,9 @@ test: $(DEV)
 	@$(MAKE) --no-print-directory envtest
 	$(BIN)/python -m pytest tests/integration -m 'not slow' --quiet $(ARGS)
 
-# Crashes in the middle of thousands of pods, comparisons with the real scheduler, the web page.
-test-slow: $(DEV) envtest browser
+# Crashes in the middle of thousands of pods, comparisons with the real scheduler, older API servers,
+# the web page.
+test-slow: $(DEV) envtest envtest-older browser
 	$(BIN)/python -m pytest tests/integration -m slow --quiet $(ARGS)
 	$(BIN)/python -m pytest tests/browser --quiet $(ARGS)
 
@@ -51,6 +52,11 @@ browser:
 # The real etcd, kube-apiserver, kube-scheduler and kubectl, built once into a cache folder.
 envtest:
 	@$(PYTHON) tools/envtest/install.py
+
+# The same of the oldest Kubernetes that kubesched works with. Where it cannot be built, for want of
+# Go, its tests say so.
+envtest-older:
+	-@$(PYTHON) tools/envtest/install.py --version v1.36.4
 
 # What kube-scheduler answered for thousands of clusters, and what we answer.
 conformance: $(DEV)

@@ -11,25 +11,35 @@ from pathlib import Path
 
 import pytest
 
-from .control_plane import BINARIES, ControlPlane
+from .control_plane import BINARIES, OLDER_SERVER, ControlPlane
 
 _INSTALL = Path(__file__).resolve().parents[2] / "tools" / "envtest" / "install.py"
 
 
 @pytest.fixture(scope="session")
 def assets() -> Path:
-    """The folder of the control plane's binaries.
+    """The folder of the control plane's binaries."""
+    return _installed(target="envtest")
+
+
+@pytest.fixture(scope="session")
+def older_assets() -> Path:
+    """The folder of the oldest control plane that kubesched works with."""
+    return _installed("--version", OLDER_SERVER, target="envtest-older")
+
+
+def _installed(*flags: str, target: str) -> Path:
+    """Return a folder of binaries.
 
     Without them a developer's run skips; where they are promised (CI) a skip would hide that
     nothing was tested, so there it fails.
     """
-    asked = subprocess.run(
-        [sys.executable, _INSTALL, "--print"], capture_output=True, text=True, check=True
-    )
+    command = [sys.executable, str(_INSTALL), "--print", *flags]
+    asked = subprocess.run(command, capture_output=True, text=True, check=True)
     folder = Path(asked.stdout.strip())
     missing = [name for name in BINARIES if not os.access(folder / name, os.X_OK)]
     if missing:
-        message = f"no {', '.join(missing)} in {folder}: run `make envtest`"
+        message = f"no {', '.join(missing)} in {folder}: run `make {target}`"
         if os.environ.get("CI") or os.environ.get("KUBESCHED_REQUIRE_ENVTEST"):
             pytest.fail(message, pytrace=False)
         pytest.skip(message)

@@ -27,11 +27,14 @@ from pathlib import Path
 from kubesched.bench import control_plane
 from kubesched.bench.control_plane import ApiError, JsonObject
 from kubesched.bench.processes import Process, StartError
+from kubesched.client.resources import ResourcePath
+from kubesched.config.features import FeatureGates
 from kubesched.kinds import watched
 
 __all__ = [
     "BINARIES",
     "MERGE_PATCH",
+    "OLDER_SERVER",
     "STRATEGIC_MERGE_PATCH",
     "ApiError",
     "CommandError",
@@ -42,6 +45,8 @@ __all__ = [
 ]
 
 BINARIES = ("etcd", "kube-apiserver", "kube-scheduler", "kubectl")
+#: The oldest API server that kubesched is tested with; the newest is what all tests use.
+OLDER_SERVER = "v1.36.4"
 MERGE_PATCH = "application/merge-patch+json"
 STRATEGIC_MERGE_PATCH = "application/strategic-merge-patch+json"
 
@@ -135,6 +140,21 @@ class ControlPlane(control_plane.ControlPlane):
         """Create many objects over a few connections; return them in the order they came."""
         with ThreadPoolExecutor(max_workers=concurrency) as pool:
             return list(pool.map(lambda each: self.request("POST", path, each), objects))
+
+    def serves(self, resource: ResourcePath) -> bool:
+        """Whether the API server has a resource in that version."""
+        try:
+            found = self.request("GET", resource.group_path)["resources"]
+        except ApiError as error:
+            if error.status != 404:
+                raise
+            return False
+        return resource.plural in {each["name"] for each in found}
+
+    def absent_kinds(self) -> list[str]:
+        """Return what a scheduler with default gates watches and this API server does not have."""
+        kinds = watched(FeatureGates.of())
+        return sorted(str(kind.path) for kind in kinds if not self.serves(kind.path))
 
     def purge(self, path: str) -> None:
         """Delete a whole collection at once, finalizers or not: nobody here would answer them."""

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from kubesched import KUBERNETES_VERSION
 from tests.support.waiting import until
 
 from .control_plane import ApiError, CommandError, ControlPlane, JsonObject, StartError
@@ -50,7 +51,7 @@ def event_note(plane: ControlPlane, namespace: str, reason: str) -> str | None:
 
 
 def test_the_version_is_the_one_we_replace(control_plane: ControlPlane) -> None:
-    assert control_plane.request("GET", "/version")["gitVersion"] == "v1.36.4"
+    assert control_plane.request("GET", "/version")["gitVersion"] == KUBERNETES_VERSION
 
 
 def test_a_node_keeps_its_allocatable_and_gets_no_taint(control_plane: ControlPlane) -> None:
@@ -173,8 +174,8 @@ def test_the_real_scheduler_binds_what_fits_and_explains_what_does_not(
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["message"] == note
     assert note == (
-        "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, "
-        "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
+        "0/3 nodes are available: 3 Insufficient cpu. preemption: 0/3 nodes are available: "
+        "3 Preemption is not helpful for scheduling."
     )
 
 
@@ -187,14 +188,14 @@ def test_the_real_scheduler_takes_a_configuration(
         until(lambda: event_note(control_plane, namespace, "Scheduled"))
 
 
-def test_a_second_control_plane_serves_alpha_apis(assets: Path) -> None:
+def test_a_second_control_plane_serves_apis_that_are_off_by_default(assets: Path) -> None:
     options = ControlPlane(
         assets,
         feature_gates="GenericWorkload=true",
-        runtime_config="scheduling.k8s.io/v1alpha2=true",
+        runtime_config="scheduling.k8s.io/v1beta1=true",
     )
     with options as plane:
-        served = plane.request("GET", "/apis/scheduling.k8s.io/v1alpha2")["resources"]
+        served = plane.request("GET", "/apis/scheduling.k8s.io/v1beta1")["resources"]
     assert "podgroups" in {each["name"] for each in served}
 
 

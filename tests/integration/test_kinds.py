@@ -9,8 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import re
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -311,23 +309,6 @@ def _assert_part_of(sent: Any, written: Any, where: str) -> None:
             _assert_part_of(each, got, f"{where}[{number}]")
     else:
         assert sent == written, where
-
-
-def test_a_scheduler_works_without_devices_where_the_api_server_does_not_serve_them(
-    assets: Path,
-) -> None:
-    with ControlPlane(assets, runtime_config="resource.k8s.io/v1=false") as plane:
-        plane.request("POST", "/api/v1/nodes", node("n1"))
-        plane.request("POST", pods_path("default"), pod("p"))
-        with run_scheduler(plane) as scheduler:
-            assert wait_until_bound(plane, "default", "p") == {"p": "n1"}
-            said = [line for line in scheduler.log_lines("WE") if "resource.k8s.io" in line]
-    assert sorted(re.findall(r"does not serve (\w+)\.resource\.k8s\.io", "\n".join(said))) == [
-        "deviceclasses",
-        "resourceclaims",
-        "resourceslices",
-    ]
-    assert len(said) == 3
 
 
 def create_bound_claim(plane: ControlPlane, namespace: str, name: str) -> None:

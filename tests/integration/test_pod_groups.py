@@ -40,8 +40,8 @@ def plane(assets: Path) -> Iterator[ControlPlane]:
     """An API server with pod groups."""
     with ControlPlane(
         assets,
-        feature_gates=GATES,
-        runtime_config="scheduling.k8s.io/v1alpha2=true",
+        feature_gates="GenericWorkload=true",
+        runtime_config="scheduling.k8s.io/v1beta1=true",
     ) as started:
         started.request("POST", "/api/v1/nodes", node("n1"))
         yield started

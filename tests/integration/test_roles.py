@@ -1,7 +1,9 @@
 """Rights: everything that a scheduler does, with no other roles than those of kube-scheduler.
 
 The API server's own bootstrap roles are all that the user system:kube-scheduler has, and its audit
-log says what became of each of that user's requests.
+log says what became of each of that user's requests. All versions of the API server that kubesched
+works with are asked for everything: placing pods, binding volumes, preemption, events, leader
+election and the HTTPS port.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from kubesched.config.features import FeatureGates
 from kubesched.kinds import watched
 from tests.support.waiting import until
 
@@ -54,7 +57,7 @@ DONE = {
     "get configmaps",
     "create tokenreviews.authentication.k8s.io",
     "create subjectaccessreviews.authorization.k8s.io",
-    *(f"{verb} {kind.path}" for verb in ("list", "watch") for kind in watched()),
+    *(f"{verb} {kind.path}" for verb in ("list", "watch") for kind in watched(FeatureGates.of())),
 }
 
 
@@ -91,9 +94,9 @@ class AuditedPlane(ControlPlane):
         return [json.loads(line) for line in self.audit_log.read_text().splitlines()]
 
 
-@pytest.fixture
-def plane(assets: Path) -> Iterator[AuditedPlane]:
-    with AuditedPlane(assets) as started:
+@pytest.fixture(params=["assets", pytest.param("older_assets", marks=pytest.mark.slow)])
+def plane(request: pytest.FixtureRequest) -> Iterator[AuditedPlane]:
+    with AuditedPlane(request.getfixturevalue(request.param)) as started:
         yield started
 
 
@@ -108,9 +111,7 @@ def _what(entry: JsonObject) -> str:
 
 def _refused(plane: AuditedPlane) -> list[str]:
     return [
-        f"{_what(entry)}: {entry['requestURI']}"
-        for entry in plane.audited()
-        if entry["responseStatus"]["code"] in (401, 403)
+        _what(entry) for entry in plane.audited() if entry["responseStatus"]["code"] in (401, 403)
     ]
 
 
@@ -132,8 +133,10 @@ def test_the_roles_of_kube_scheduler_are_enough(plane: AuditedPlane) -> None:
         assert scheduler.log_lines("EF") == []
 
     done = {_what(entry) for entry in plane.audited()}
-    assert sorted(DONE - done) == []
-    assert _refused(plane) == []
+    # What an API server does not have, its roles do not name.
+    absent = {f"{verb} {kind}" for verb in ("list", "watch") for kind in plane.absent_kinds()}
+    assert sorted(DONE - done - absent) == []
+    assert set(_refused(plane)) <= absent
     _assert_that_a_refusal_would_have_been_seen(plane)
 
 
@@ -246,4 +249,4 @@ def _assert_that_a_refusal_would_have_been_seen(plane: AuditedPlane) -> None:
     finally:
         plane._admin_token = admin
     assert status == 403
-    until(lambda: _refused(plane) == ["list secrets: /api/v1/secrets"])
+    until(lambda: "list secrets" in _refused(plane))

@@ -24,6 +24,7 @@ TOPICS = {
     "documents/test_references.py": "what the sentences of all documents name",
     "explain/test_vectors.py": "explanations of the conformance cases",
     "framework/test_decision_path.py": "caches against the full evaluation, over all modules",
+    "test_envtest.py": "the folder tools/envtest",
     "test_examples.py": "the folder examples",
     "test_layout.py": "the folder tests",
     "test_monitoring.py": "the folder deploy/monitoring",

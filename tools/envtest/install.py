@@ -1,12 +1,15 @@
 #!/usr/bin/env python3
 """Build the control plane of the integration tests, once per machine.
 
-    go.mod beside this file --go build--> <cache>/envtest/<version>-<os>-<arch>/
-                                              etcd  kube-apiserver  kube-scheduler  kubectl
+    <version>/go.mod --go build--> <cache>/envtest/<version>-<os>-<arch>/
+                                       etcd  kube-apiserver  kube-scheduler  kubectl
+
+Beside this file lies one folder for each version that can be built. Without ``--version`` the
+script builds ``VERSION``, the one that all tests use; the tests of version skew ask for another.
 
 The folder's path goes to stdout and everything said on the way to stderr, so that a shell can write
 ``KUBEBUILDER_ASSETS="$(python3 tools/envtest/install.py)"``. A folder that ``KUBEBUILDER_ASSETS``
-already names is used as it is when it holds all four binaries.
+already names is used as it is when it holds all four binaries; it stands for ``VERSION`` alone.
 
 Two runs at once are safe: the second waits for the lock, finds the binaries and builds nothing.
 A binary appears under its name only when it is complete (built beside, then renamed), so a run that
@@ -28,9 +31,9 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-VERSION = "v1.36.4"
+VERSION = "v1.37.1"
 NEEDED_GO = (1, 26)
-MODULE = Path(__file__).resolve().parent
+HERE = Path(__file__).resolve().parent
 
 #: Name of each binary -> its main package. Smallest first: a broken set-up shows early.
 PACKAGES = {
@@ -42,10 +45,6 @@ PACKAGES = {
 
 #: Without a version the API server takes itself for v0.0.0 and refuses some feature gates.
 _VERSION_PACKAGE = "k8s.io/component-base/version"
-LDFLAGS = (
-    f"-s -w -X {_VERSION_PACKAGE}.gitVersion={VERSION}"
-    f" -X {_VERSION_PACKAGE}.gitMajor=1 -X {_VERSION_PACKAGE}.gitMinor=36"
-)
 
 _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 _HEARTBEAT_SECONDS = 15.0
@@ -53,7 +52,20 @@ _LOG_TAIL_LINES = 20
 
 
 class InstallError(Exception):
-    """Why the binaries cannot be built, as one line for whoever ran the script."""
+    """Why the binaries cannot be built, as one line for the caller of the script."""
+
+
+def versions() -> list[str]:
+    """Return the versions that have a module beside this file."""
+    return sorted(found.parent.name for found in HERE.glob("v*/go.mod"))
+
+
+def linker_flags(version: str) -> str:
+    """Return the flags that tell the binaries which version they are."""
+    major, minor, _ = version.removeprefix("v").split(".")
+    values = {"gitVersion": version, "gitMajor": major, "gitMinor": minor}
+    given = " ".join(f"-X {_VERSION_PACKAGE}.{name}={value}" for name, value in values.items())
+    return f"-s -w {given}"
 
 
 def target() -> tuple[str, str]:
@@ -62,13 +74,13 @@ def target() -> tuple[str, str]:
     return platform.system().lower(), _ARCHITECTURES.get(machine, machine)
 
 
-def cache_folder() -> Path:
+def cache_folder(version: str) -> Path:
     """Return the folder that this script fills, whether it is there yet or not."""
     root = os.environ.get("KUBESCHED_CACHE")
     if not root:
         shared = os.environ.get("XDG_CACHE_HOME") or "~/.cache"
         root = f"{shared}/kubesched"
-    return Path(root).expanduser().absolute() / "envtest" / "-".join((VERSION, *target()))
+    return Path(root).expanduser().absolute() / "envtest" / "-".join((version, *target()))
 
 
 def missing(folder: Path) -> list[str]:
@@ -76,10 +88,10 @@ def missing(folder: Path) -> list[str]:
     return [name for name in PACKAGES if not os.access(folder / name, os.X_OK)]
 
 
-def preinstalled_folder() -> Path | None:
-    """Return the folder named by KUBEBUILDER_ASSETS if it holds all the binaries."""
+def preinstalled_folder(version: str) -> Path | None:
+    """Return the folder of KUBEBUILDER_ASSETS if it serves that version and holds everything."""
     named = os.environ.get("KUBEBUILDER_ASSETS")
-    if not named or missing(Path(named)):
+    if not named or version != VERSION or missing(Path(named)):
         return None
     return Path(named).absolute()
 
@@ -95,7 +107,7 @@ def build_environment() -> dict[str, str]:
     return {**os.environ, "CGO_ENABLED": "0", "GOOS": goos, "GOARCH": goarch, "GOWORK": "off"}
 
 
-def check_go() -> None:
+def check_go(module: Path) -> None:
     """Raise unless the Go that would build the module is there and new enough."""
     wanted = ".".join(map(str, NEEDED_GO))
     advice = "install it, or set KUBEBUILDER_ASSETS to a folder that holds the binaries"
@@ -104,7 +116,7 @@ def check_go() -> None:
     # Asked inside the module, because Go may fetch the newer toolchain that go.mod wants.
     asked = subprocess.run(
         ["go", "env", "GOVERSION"],
-        cwd=MODULE,
+        cwd=module,
         env=build_environment(),
         capture_output=True,
         text=True,
@@ -128,17 +140,18 @@ def exclusive(lock_file: Path) -> Iterator[None]:
         yield
 
 
-def build(name: str, *, into: Path, label: str) -> Path:
+def build(name: str, version: str, *, into: Path, label: str) -> Path:
     """Build one binary in a scratch folder and return its path; show that time passes."""
     output, log = into / name, into / f"{name}.log"
-    # -mod=readonly on the command line outranks whatever GOFLAGS says and leaves the rest of it.
-    command = ["go", "build", "-mod=readonly", "-trimpath", "-ldflags", LDFLAGS, "-o", str(output)]
+    # -mod=readonly on the command line outranks the one of GOFLAGS and leaves the rest of it.
+    command = ["go", "build", "-mod=readonly", "-trimpath"]
+    command += ["-ldflags", linker_flags(version), "-o", str(output)]
     started = time.monotonic()
     say(f"{label} building {name}")
     with log.open("wb") as sink:
         process = subprocess.Popen(
             [*command, PACKAGES[name]],
-            cwd=MODULE,
+            cwd=HERE / version,
             env=build_environment(),
             stdout=sink,
             stderr=subprocess.STDOUT,
@@ -160,24 +173,25 @@ def build(name: str, *, into: Path, label: str) -> Path:
     return output
 
 
-def install(folder: Path) -> None:
+def install(version: str, folder: Path) -> None:
     """Build what the folder lacks; nothing if it is complete."""
     if not missing(folder):
         return
-    check_go()
+    check_go(HERE / version)
     folder.mkdir(parents=True, exist_ok=True)
     with exclusive(folder.with_name(f"{folder.name}.lock")):
         wanted = missing(folder)  # another run may have built them while this one waited
         if not wanted:
             return
-        say(f"building {', '.join(wanted)} {VERSION} into {folder}")
+        say(f"building {', '.join(wanted)} {version} into {folder}")
         say("the first time this also downloads the modules: some minutes")
         scratch = folder.with_name(f"{folder.name}.part")
         shutil.rmtree(scratch, ignore_errors=True)  # left by a run that was killed
         scratch.mkdir()
         try:
             for number, name in enumerate(wanted, start=1):
-                built = build(name, into=scratch, label=f"[{number}/{len(wanted)}]")
+                label = f"[{number}/{len(wanted)}]"
+                built = build(name, version, into=scratch, label=label)
                 built.replace(folder / name)
         finally:
             shutil.rmtree(scratch, ignore_errors=True)
@@ -192,20 +206,28 @@ def main() -> int:
         dest="print_only",
         help="only print the folder that holds, or would hold, the binaries",
     )
+    parser.add_argument(
+        "--version",
+        choices=versions(),
+        default=VERSION,
+        help="the version of Kubernetes to build (%(default)s)",
+    )
     arguments = parser.parse_args()
-    folder = preinstalled_folder()
+    version: str = arguments.version
+    folder = preinstalled_folder(version)
     if arguments.print_only:
-        print(folder or cache_folder())
+        print(folder or cache_folder(version))
         return 0
     if folder is not None:
         say("using the binaries that KUBEBUILDER_ASSETS names")
         print(folder)
         return 0
-    if named := os.environ.get("KUBEBUILDER_ASSETS"):
+    named = os.environ.get("KUBEBUILDER_ASSETS")
+    if named and version == VERSION:
         say(f"KUBEBUILDER_ASSETS lacks {', '.join(missing(Path(named)))}, not using it")
-    folder = cache_folder()
+    folder = cache_folder(version)
     try:
-        install(folder)
+        install(version, folder)
     except InstallError as error:
         say(str(error))
         return 1

@@ -31,7 +31,8 @@ _SCHEDULER_GATES = ("Scheduler", "Opportunistic")
 _DEVICE_VERSIONS = "resource.k8s.io/v1beta1,resource.k8s.io/v1beta2,resource.k8s.io/v1alpha3"
 _RUNTIME_CONFIG = {
     "DynamicResourceAllocation": tuple(_DEVICE_VERSIONS.split(",")),
-    "GenericWorkload": ("scheduling.k8s.io/v1alpha2",),
+    "GenericWorkload": ("scheduling.k8s.io/v1beta1",),
+    "CompositePodGroup": ("scheduling.k8s.io/v1alpha3",),
 }
 
 

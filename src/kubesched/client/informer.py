@@ -9,8 +9,9 @@ The store changes first, then the handlers hear of it, in order. Handlers are pl
 the same event loop; one that raises is logged and the rest goes on. Errors are retried for ever,
 with pauses, and logged when they begin, when they change and when they are over.
 
-An *optional* resource that the API server does not serve (404) counts as listed and empty; the
-informer says so once and asks again from time to time.
+An *optional* resource that the API server does not serve counts as listed and empty; the informer
+says so once and asks again from time to time. Such a server answers 404, or 403: it looks at rights
+first, and its own roles do not name what it does not have.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import aclosing
 from typing import Generic, Protocol, TypeVar
 
+from kubesched.client import discovery
 from kubesched.client.backoff import Backoff
 from kubesched.client.limiter import Sleep
 from kubesched.client.meta import ApiObject, BadObject
@@ -33,6 +35,7 @@ from kubesched.clock import Clock, RealClock
 from kubesched.errors import (
     ApiError,
     ClientError,
+    ForbiddenError,
     GoneError,
     KubeschedError,
     NotFoundError,
@@ -174,7 +177,7 @@ class Informer(Generic[T]):
                 _log.info("%s: %s; listing again", self._resource, error)
                 self._resource_version = ""
             except KubeschedError as error:
-                if self._optional and isinstance(error, NotFoundError):
+                if self._optional and await self._lacks_resource(error):
                     self._note_not_served()
                     await self._sleep(NOT_SERVED_PAUSE_S)
                     continue
@@ -219,7 +222,11 @@ class Informer(Generic[T]):
         self.failing_since = None
         if not self._is_served:
             self._is_served = True
-            _log.info("the API server serves %s now", self._resource)
+            _log.info(
+                "the API server serves %s in version %s now",
+                self._resource,
+                self._resource.version,
+            )
         self.synced.set()
 
     async def _watch(self) -> None:
@@ -306,11 +313,28 @@ class Informer(Generic[T]):
             self._trouble = text
             _log.error("cannot list and watch %s: %s; trying again", self._resource, text)
 
+    async def _lacks_resource(self, error: KubeschedError) -> bool:
+        """Whether the request failed because the API server does not have the resource."""
+        if isinstance(error, NotFoundError):
+            return True
+        if not isinstance(error, ForbiddenError):
+            return False
+        try:
+            return not await discovery.serves(self._client, self._resource)
+        except ClientError:
+            return False
+
     def _note_not_served(self) -> None:
         """What is not served has no objects."""
         if self._is_served:
             self._is_served = False
-            _log.warning("the API server does not serve %s; going on without", self._resource)
+            _log.warning(
+                "the API server does not serve %s in version %s; going on without, "
+                "asking again every %.0f s",
+                self._resource,
+                self._resource.version,
+                NOT_SERVED_PAUSE_S,
+            )
         self._resource_version = self._trouble = ""
         self.failing_since = None
         self._unreadable = {}

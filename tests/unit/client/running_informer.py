@@ -49,13 +49,17 @@ def _short(obj: Thing) -> str:
 
 
 class Api:
-    """A handler for the server: scripted lists and watches, each used once."""
+    """A handler for the server: scripted lists and watches, each used once, and discovery."""
 
     def __init__(self) -> None:
         self.lists: list[bytes | Handler] = []
         self.watches: list[bytes | Handler] = []
+        #: what discovery answers
+        self.discovered = answer({"kind": "APIResourceList", "resources": [{"name": "things"}]})
 
     async def __call__(self, exchange: Exchange) -> bytes | None:
+        if exchange.path == THINGS.group_path:
+            return self.discovered
         watching = "watch" in exchange.query
         answers = self.watches if watching else self.lists
         if not answers:

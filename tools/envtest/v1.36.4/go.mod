@@ -1,7 +1,7 @@
 // The control plane of the integration tests, built from the Go module registry by install.py.
 // No Go code lives here: this file only pins what is built, and go.sum what it must hash to.
-// For another release change the versions of k8s.io/kubernetes and of the replaces, VERSION in
-// install.py, and run `go mod tidy`.
+// For another release copy this folder under the release's name, change the versions of
+// k8s.io/kubernetes and of the replaces, and run `go mod tidy`.
 module kubesched/envtest
 
 go 1.26.0

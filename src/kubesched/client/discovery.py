@@ -1,0 +1,26 @@
+"""What an API server serves, in its own words."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from kubesched.client.resources import ResourcePath
+from kubesched.client.rest import ApiClient
+from kubesched.errors import NotFoundError
+
+
+class _Resource(Struct, frozen=True):
+    name: str
+
+
+class _ResourceList(Struct, frozen=True):
+    resources: list[_Resource] = []
+
+
+async def serves(client: ApiClient, resource: ResourcePath) -> bool:
+    """Return whether the API server has the resource in that version; every user may ask this."""
+    try:
+        found = await client.get(resource.group_path, _ResourceList)
+    except NotFoundError:
+        return False
+    return any(each.name == resource.plural for each in found.resources)
