@@ -13,8 +13,8 @@ from kubesched.kinds import watched
 from kubesched.metrics.recorder import Metrics
 from kubesched.scheduler.engine import Engine
 from kubesched.scheduler.handlers import PodHandler, state_handlers
-from kubesched.scheduler.observed_pods import ObservedPodHandler
 from kubesched.scheduler.informer_metrics import export_informers, processing_observer
+from kubesched.scheduler.observed_pods import ObservedPodHandler
 from kubesched.scheduler.store_handler import Stopwatch
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
 from kubesched.scheduler.unreadable import Unreadable
