@@ -120,6 +120,4 @@ def _line(pod: Pod) -> str:
 
 def _summary(queue: SchedulingQueue) -> str:
     parked = queue.unschedulable_count + queue.gated_count
-    return (
-        f"activeQ:{queue.active_count}; backoffQ:{queue.backoff_count}; unschedulablePods:{parked}"
-    )
+    return f"activeQ:{queue.active_count}; backoffQ:{queue.backoff_count}; unschedulableEntities:{parked}"
