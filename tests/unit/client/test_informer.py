@@ -26,7 +26,7 @@ from tests.support.waiting import eventually
 
 from .conftest import Run
 from .objects import Thing, bookmark, gone, thing, thing_list
-from .running_informer import Api, Diary, Fixture, _short, listed, running
+from .running_informer import Api, Diary, _short, listed, running
 
 
 class TestMeasuring:
@@ -38,20 +38,19 @@ class TestMeasuring:
         waiting: list[int] = []
         seconds: list[float] = []
 
-        class Counting(Diary):
-            def on_add(self, obj: Thing, initial: bool) -> None:
-                super().on_add(obj, initial)
-                if obj.metadata.name in {"t0", "t500"}:
-                    waiting.append(fixture.informer.queued_count)
-
         async def main() -> None:
-            nonlocal fixture
             async with running(api, on_processed=seconds.append) as fixture:
+
+                class Counting(Diary):
+                    def on_add(self, obj: Thing, initial: bool) -> None:
+                        super().on_add(obj, initial)
+                        if obj.metadata.name in {"t0", "t500"}:
+                            waiting.append(fixture.informer.queued_count)
+
                 fixture.informer.add_handler(Counting())
                 await eventually(lambda: len(fixture.entries) == 502)
                 await eventually(lambda: len(seconds) == 3)
 
-        fixture: Fixture
         run(main())
         assert waiting == [1, 0]
         assert all(each > 0 for each in seconds)
