@@ -37,8 +37,8 @@ JsonObject = dict[str, Any]
 DEFAULT_PLUGINS: Final = (
     PluginRef(name="SchedulingGates"),
     PluginRef(name="PrioritySort"),
-    PluginRef(name="NodeUnschedulable"),
     PluginRef(name="NodeName"),
+    PluginRef(name="NodeUnschedulable"),
     PluginRef(name="TaintToleration", weight=3),
     PluginRef(name="NodeAffinity", weight=2),
     PluginRef(name="NodePorts"),

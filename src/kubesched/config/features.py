@@ -22,11 +22,11 @@ from kubesched.errors import ConfigError
 #: major and minor
 Version = tuple[int, int]
 
-BINARY_VERSION: Final[Version] = (1, 36)
+BINARY_VERSION: Final[Version] = (1, 37)
 #: the oldest version that can be emulated: three minor versions back
-OLDEST_EMULATED_VERSION: Final[Version] = (1, 33)
+OLDEST_EMULATED_VERSION: Final[Version] = (1, 34)
 
-_DEFAULT_MIN_COMPATIBILITY: Final[Version] = (1, 35)
+_DEFAULT_MIN_COMPATIBILITY: Final[Version] = (1, 36)
 
 ALL_ALPHA: Final = "AllAlpha"
 ALL_BETA: Final = "AllBeta"
