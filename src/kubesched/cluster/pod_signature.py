@@ -112,6 +112,7 @@ def signature_key(spec: PodSpec, node_name: str) -> bytes:
             spec.resources,
             spec.containers,
             spec.init_containers,
+            [each.volume_mounts for each in spec.ephemeral_containers if each.volume_mounts],
             [volume.image for volume in spec.volumes if volume.image],
             spec.host_network,
             spec.host_users,

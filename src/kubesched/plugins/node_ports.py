@@ -30,7 +30,9 @@ class NodePorts(SignaturePreFilter, RowFilter):
     def events_to_register(self) -> Registrations:
         """A pod that goes and had one of the ports, or a node that comes."""
         return [
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), signature_hint=_after_deletion),
+            Registration(
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), signature_hint=_after_deletion
+            ),
             Registration(ClusterEvent(Resource.NODE, Action.ADD)),
         ]
 

@@ -19,7 +19,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import ObjectError
-from kubesched.plugins.changes import Prepared, has_place, is_about_itself
+from kubesched.plugins.changes import Prepared, has_place
 from kubesched.plugins.freed_node import Checked, FreedNode, IsRowLocal
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
@@ -74,11 +74,15 @@ class FitHints:
         """Return what NodeResourcesFit wants to hear of."""
         grown = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return [
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), hint=self.after_deletion),
             Registration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_SCALE_DOWN), hint=self.after_scale_down
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), hint=self.after_deletion
             ),
             Registration(grown, signature_hint=self.after_node_change),
+            Registration(
+                ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN),
+                hint=self.after_scale_down,
+            ),
+            Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN)),
         ]
 
     def after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
@@ -98,9 +102,7 @@ class FitHints:
         return FreedNode(self._cluster, row, checked=self._checked, is_row_local=self._is_row_local)
 
     def after_scale_down(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether the pod itself, or another on a node, takes less of what it requests."""
-        if is_about_itself(pod, change):
-            return True
+        """Ask whether a pod on a node takes less of something that the waiting one requests."""
         # A nomination does not count here: what a pod takes is counted once it is on a node.
         if change.new is None or not change.new.spec.node_name:
             return False

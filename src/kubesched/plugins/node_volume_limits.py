@@ -83,7 +83,9 @@ class NodeVolumeLimits(PreFilter, Filter):
         return [
             Registration(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
             Registration(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), hint=_after_limits),
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), hint=self._after_deletion),
+            Registration(
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), hint=self._after_deletion
+            ),
             Registration(
                 ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), hint=_after_claim
             ),

@@ -182,17 +182,18 @@ class SchedulingQueue:
     def add(self, info: PodInfo) -> None:
         """Add a pod; one that is in the queue already takes over the new version."""
         if not self._replace(info):
-            self._add(info, events.UNSCHEDULABLE_POD_ADD)
+            self._add(info, events.UNSCHEDULED_POD_ADD)
 
     def update(self, old: Pod, new: PodInfo) -> None:
         """Take over a new version of a pod, which may be what it waited for."""
-        changes = [Change(event, old, new.pod) for event in pod_events(old, new.pod)]
+        happened = pod_events(old, new.pod, is_target=True)
+        changes = [Change(event, old, new.pod) for event in happened]
         if new.uid in self._in_flight:
             for change in changes:
                 self._in_flight.record(change, only=new.uid)
             return
         if not self._replace(new):
-            self._add(new, events.UNSCHEDULABLE_POD_UPDATE)
+            self._add(new, events.UNSCHEDULED_POD_ADD)
             return
         for change in changes:
             parked = self._parked.get(new.uid)

@@ -126,7 +126,7 @@ class Question:
                 known = self._evaluate(registration, plugin, pod)
                 self._by_signature[key] = known
             return known
-        return registration.hint is None or self._evaluate(registration, plugin, pod)
+        return self._evaluate(registration, plugin, pod)
 
     def _evaluate(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
         started = self._timer()

@@ -178,9 +178,10 @@ class PodHandler:
             self._on_unreadable(pod, unreadable)
             return
         self._unusable.forget(pod)
-        self._queue.add(info)
+        # First of all, as a nomination counts whether the pod is gated or not.
         if pod.status.nominated_node_name:
             self._nominations.nominate(info, pod.status.nominated_node_name)
+        self._queue.add(info)
 
     def _update_pending(self, old: Pod, new: Pod) -> None:
         uid = new.metadata.uid
