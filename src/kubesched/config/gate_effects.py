@@ -22,6 +22,7 @@ EFFECTIVE: Final = frozenset(
         # Pods of groups wait: see plugins/gang_scheduling.py.
         "GenericWorkload",
         "InPlacePodLevelResourcesVerticalScaling",
+        "InPlacePodVerticalScalingSchedulerPreemption",
         "LoggingAlphaOptions",
         "LoggingBetaOptions",
         "MatchLabelKeysInPodTopologySpread",

@@ -66,6 +66,8 @@ class ProfilePlugins:
         self.only_with_volumes = frozenset(
             each.name for each in self.pre_filter if each.only_with_volumes
         )
+        #: those that have no say about resizes
+        self.skip_resizes = frozenset(each.name for each in self.pre_filter if each.skips_resizes)
         self.filter: list[points.RowFilter | points.Filter] = at("filter")
         self.post_filter: list[points.PostFilter] = at("postFilter")
         self.pre_score: list[points.SignaturePreScore | points.PreScore] = at("preScore")

@@ -36,6 +36,7 @@ class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
     """Compares the features a pod needs with those its node declares."""
 
     name = "NodeDeclaredFeatures"
+    skips_resizes = True
     reads_pods = False
     reads_requests = False
 

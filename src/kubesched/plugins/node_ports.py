@@ -25,6 +25,7 @@ class NodePorts(SignaturePreFilter, RowFilter):
     """Checks that the host ports which a pod wants are free."""
 
     name = "NodePorts"
+    skips_resizes = True
     reads_pods = True
 
     def events_to_register(self) -> Registrations:

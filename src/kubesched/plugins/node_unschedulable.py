@@ -26,6 +26,7 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
+    skips_resizes = True
     reads_pods = False
     reads_requests = False
 

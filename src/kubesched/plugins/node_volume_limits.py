@@ -62,6 +62,7 @@ class NodeVolumeLimits(PreFilter, Filter):
     """Counts CSI volumes."""
 
     name = "NodeVolumeLimits"
+    skips_resizes = True
     only_with_volumes = True
 
     def __init__(self, cluster: Cluster, *, need_drivers: bool = False) -> None:

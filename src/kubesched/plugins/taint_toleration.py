@@ -45,6 +45,7 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
     """Compares a node's taints with the pod's tolerations."""
 
     name = "TaintToleration"
+    skips_resizes = True
     reads_pods = False
     reads_requests = False
     proven_range = True

@@ -54,6 +54,7 @@ class VolumeRestrictions(PreFilter, Filter):
     """Keeps pods from what other pods have for themselves."""
 
     name = "VolumeRestrictions"
+    skips_resizes = True
     only_with_volumes = True
 
     def __init__(self, cluster: Cluster) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.config.features import FeatureGates
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Registration, Registrations
@@ -24,6 +25,7 @@ REGISTERED: dict[str, dict[Resource, Action]] = {
     },
     "NodeAffinity": {NODE: Action.ADD | Action.UPDATE_NODE_LABEL},
     "NodePorts": {ASSIGNED: Action.DELETE, NODE: Action.ADD},
+    "DeferredPodScheduling": {NODE: Action.ADD | Action.UPDATE_NODE_PREEMPTION_POLICY},
     "NodeResourcesFit": {
         ASSIGNED: Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
         TARGET: Action.UPDATE_POD_SCALE_DOWN,
@@ -75,6 +77,14 @@ ELSEWHERE = {
 }
 
 
+RESIZES = FeatureGates.of({"InPlacePodVerticalScalingSchedulerPreemption": True})
+
+
+def lab_of(name: str) -> Lab:
+    """A framework that has the plugin, be it alpha."""
+    return Lab(gates=RESIZES) if name == "DeferredPodScheduling" else Lab()
+
+
 def by_resource(registrations: Registrations) -> dict[str, Action]:
     """All actions registered for each kind of object."""
     assert registrations is not None
@@ -92,7 +102,17 @@ def test_every_plugin_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", REGISTERED)
 def test_what_a_plugin_registers(name: str) -> None:
-    assert by_resource(Lab().plugin(name).events_to_register()) == REGISTERED[name]
+    assert by_resource(lab_of(name).plugin(name).events_to_register()) == REGISTERED[name]
+
+
+def test_with_deferred_resizes_room_that_is_taken_up_matters_too() -> None:
+    found = by_resource(Lab(gates=RESIZES).plugin("NodeResourcesFit").events_to_register())
+    plain = REGISTERED["NodeResourcesFit"]
+    assert found == {
+        **plain,
+        ASSIGNED: plain[ASSIGNED] | Action.UPDATE_POD_SCALE_UP,
+        TARGET: plain[TARGET] | Action.UPDATE_POD_SCALE_UP,
+    }
 
 
 @pytest.mark.parametrize("name", sorted(SILENT))
@@ -104,7 +124,7 @@ def test_who_turns_no_pod_away_has_nothing_to_register(name: str) -> None:
 
 @pytest.mark.parametrize("name", REGISTERED)
 def test_hints_are_given_wherever_looking_at_the_objects_pays(name: str) -> None:
-    for each in Lab().plugin(name).events_to_register():
+    for each in lab_of(name).plugin(name).events_to_register():
         given = [each.hint is not None, each.signature_hint is not None]
         wanted = (name, each.event.resource) not in WITHOUT_HINT
         assert sum(given) == wanted, each.event
