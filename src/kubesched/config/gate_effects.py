@@ -29,6 +29,7 @@ EFFECTIVE: Final = frozenset(
         "NodeDeclaredFeatures",
         "PodLevelResources",
         "RemoteRequestHeaderUID",
+        "SchedulerPreQueueingHints",
         "StorageCapacityScoring",
         "TaintTolerationComparisonOperators",
         "VolumeAttributesClass",

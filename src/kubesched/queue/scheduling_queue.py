@@ -40,7 +40,7 @@ from kubesched.queue.in_flight import InFlight
 from kubesched.queue.parked import ParkedPods
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.tally import ACTIVE, BACKOFF, UNSCHEDULABLE, QueueTally
-from kubesched.queue.waking import HintObserver, Listeners, Wake
+from kubesched.queue.waking import HintObserver, Listeners, PreHintObserver, Wake
 
 #: Tells of a gated pod whether it is kept out as before.
 IsHeld = Callable[[QueuedPod], bool]
@@ -60,6 +60,7 @@ class SchedulingQueue:
         max_unschedulable_s: float = 300.0,
         on_ready: Callable[[], None] = lambda: None,
         observe_hint: HintObserver | None = None,
+        observe_pre_hint: PreHintObserver | None = None,
         holding: Callable[[], IsHeld] = lambda: lambda _pod: False,
     ) -> None:
         self._clock = clock
@@ -68,6 +69,8 @@ class SchedulingQueue:
         #: returns, for one event, what tells whether a gated pod is kept out as before
         self._holding = holding
         self._observe_hint = observe_hint
+        #: None if pre-hints are not asked
+        self._observe_pre_hint = observe_pre_hint
         self._max_unschedulable_s = max_unschedulable_s
         #: called whenever there may be something to pop
         self._on_ready = on_ready
@@ -83,7 +86,12 @@ class SchedulingQueue:
         backoff: Backoff,
     ) -> None:
         timer = self._clock.monotonic
-        self._listeners = Listeners(registrations, timer=timer, observe=self._observe_hint)
+        self._listeners = Listeners(
+            registrations,
+            timer=timer,
+            observe=self._observe_hint,
+            observe_pre_hint=self._observe_pre_hint,
+        )
         self._backoff = backoff
         self._active = PodHeap(sort_key)
         self._backing_off = PodHeap(lambda pod: (backoff.expires_at(pod), *sort_key(pod)))
@@ -263,10 +271,10 @@ class SchedulingQueue:
         parked = self._parked.of(listeners)
         if not parked:
             return
-        question = self._listeners.ask_about(change)
+        question = self._listeners.ask_pre_hints(change)
         is_held = None if change.event.is_wildcard else self._holding()
         for pod in parked:
-            if not only(pod.info):
+            if not only(pod.info) or not question.concerns(pod.info):
                 continue
             # Whoever is kept out as before need not be told that something would help.
             if is_held is not None and pod.gated_by and is_held(pod):
