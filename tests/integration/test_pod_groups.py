@@ -26,7 +26,7 @@ from .scheduler_process import (
     wait_until_refused,
 )
 
-GATES = "GenericWorkload=true,GangScheduling=true"
+GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
 UNSUPPORTED = (
     'pod group "training": groups are not supported by this version of kubesched; without the '
     "feature gate GenericWorkload, pods are scheduled one by one"
@@ -70,9 +70,11 @@ def test_with_the_gate_a_pod_of_a_group_waits_and_says_why(plane: ControlPlane) 
         assert condition is not None
         assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
         assert said.startswith(f"0/1 nodes are available: {UNSUPPORTED}.")
-        told = "feature gates that have no effect in kubesched: GangScheduling=true"
+        told = (
+            "feature gates that have no effect in kubesched: TopologyAwareWorkloadScheduling=true"
+        )
         assert sum(told in line for line in scheduler.log_lines()) == 1
-        assert "\n  GangScheduling=true\n" in page(plane, port, "/statusz").body
+        assert "\n  TopologyAwareWorkloadScheduling=true\n" in page(plane, port, "/statusz").body
 
     arguments = ["explain", "pod", f"{NAMESPACE}/member", f"--feature-gates={GATES}", "-o", "json"]
     explained = subprocess.run(

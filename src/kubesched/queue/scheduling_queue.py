@@ -24,7 +24,7 @@ twice a minute.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
@@ -44,6 +44,15 @@ from kubesched.queue.waking import HintObserver, Listeners, PreHintObserver, Wak
 
 #: Tells of a gated pod whether it is kept out as before.
 IsHeld = Callable[[QueuedPod], bool]
+
+
+#: Where hints send a pod; a gate may keep it out, and a backoff may be over.
+_SENT_TO: Final[Mapping[Wake | None, str]] = {
+    Wake.NO: UNSCHEDULABLE,
+    Wake.AFTER_BACKOFF: BACKOFF,
+    Wake.AT_ONCE: ACTIVE,
+    None: "",
+}
 
 
 class SchedulingQueue:
@@ -254,7 +263,7 @@ class SchedulingQueue:
         self.tally.turned_away(pod)
         wake = self._what_was_missed(missed, pod) if pod.was_rejected else Wake.AFTER_BACKOFF
         if wake is Wake.NO:
-            self._park(pod, events.SCHEDULE_ATTEMPT_FAILURE)
+            self._park(pod, events.SCHEDULE_ATTEMPT_FAILURE, wake)
         else:
             self._enqueue(pod, wake, events.SCHEDULE_ATTEMPT_FAILURE)
 
@@ -293,7 +302,7 @@ class SchedulingQueue:
                 continue
             parked = self._parked.get(uid)
             if parked is not None:
-                self._wake(parked, Wake.AT_ONCE, events.FORCE_ACTIVATE)
+                self._wake(parked, None, events.FORCE_ACTIVATE)
                 continue
             pod = self._backing_off.remove(uid) or self._backing_off_errors.remove(uid)
             if pod is not None:
@@ -346,7 +355,7 @@ class SchedulingQueue:
 
     def _add(self, info: PodInfo, event: ClusterEvent) -> None:
         if info.uid not in self._in_flight:
-            self._enqueue(QueuedPod(info, queued_at=self._clock.time()), Wake.AT_ONCE, event)
+            self._enqueue(QueuedPod(info, queued_at=self._clock.time()), None, event)
 
     def _what_was_missed(self, changes: Iterable[Change[Any]], pod: QueuedPod) -> Wake:
         """Return what changes that came while a pod was in flight mean for it."""
@@ -357,38 +366,38 @@ class SchedulingQueue:
                 break
         return wake
 
-    def _wake(self, pod: QueuedPod, wake: Wake, event: ClusterEvent) -> None:
+    def _wake(self, pod: QueuedPod, wake: Wake | None, event: ClusterEvent) -> None:
         """Move a parked pod to where a change sends it."""
         if wake is not Wake.NO:
             self._parked.remove(pod.info.uid)
             self._enqueue(pod, wake, event)
 
-    def _enqueue(self, pod: QueuedPod, wake: Wake, event: ClusterEvent) -> None:
-        """Put a pod that is nowhere where it belongs."""
+    def _enqueue(self, pod: QueuedPod, wake: Wake | None, event: ClusterEvent) -> None:
+        """Put a pod that is nowhere where it belongs; without hints (None), it is tried at once."""
         gate = pod.gated_by = self._gate(pod)
         if gate:
             if gate not in pod.rejectors:
                 self.tally.gated(pod, gate)
                 pod.unschedulable_plugins = {*pod.unschedulable_plugins, gate}
             pod.flushed = False
-            self._park(pod, event)
+            self._park(pod, event, wake)
         elif wake is Wake.AFTER_BACKOFF and self._backoff.is_waiting(pod, self._clock.time()):
             heap = self._backing_off if pod.was_rejected else self._backing_off_errors
             heap.push(pod)
-            self.tally.arrived(BACKOFF, event.label)
+            self.tally.arrived(BACKOFF, event.label, sent_to=BACKOFF)
             self._on_ready()
         else:
-            self._push_active(pod, event)
+            self._push_active(pod, event, wake)
 
-    def _park(self, pod: QueuedPod, event: ClusterEvent) -> None:
+    def _park(self, pod: QueuedPod, event: ClusterEvent, wake: Wake | None) -> None:
         self._parked.add(pod)
-        self.tally.arrived(UNSCHEDULABLE, event.label)
+        self.tally.arrived(UNSCHEDULABLE, event.label, sent_to=_SENT_TO[wake])
 
-    def _push_active(self, pod: QueuedPod, event: ClusterEvent) -> None:
+    def _push_active(self, pod: QueuedPod, event: ClusterEvent, wake: Wake | None = None) -> None:
         if pod.initial_attempt_at is None:
             pod.initial_attempt_at = self._clock.time()
         self._active.push(pod)
-        self.tally.arrived(ACTIVE, event.label)
+        self.tally.arrived(ACTIVE, event.label, sent_to=_SENT_TO[wake])
         self._on_ready()
 
     def validate(self) -> None:

@@ -17,12 +17,16 @@ class QueueTally:
     def __init__(self) -> None:
         #: (part of the queue, label of the event that brought a pod there) → how often
         self.incoming: Counter[tuple[str, str]] = Counter()
+        #: the same, without pods that went where hints sent them
+        self.incoming_entities: Counter[tuple[str, str]] = Counter()
         #: (plugin, scheduler name) → pods it turned away that were not tried again since
         self.rejected: Counter[tuple[str, str]] = Counter()
 
-    def arrived(self, queue: str, event_label: str) -> None:
-        """A pod came into a part of the queue."""
+    def arrived(self, queue: str, event_label: str, *, sent_to: str = "") -> None:
+        """A pod came into a part of the queue; `sent_to` is where hints sent it, if they did."""
         self.incoming[queue, event_label] += 1
+        if queue != sent_to:
+            self.incoming_entities[queue, event_label] += 1
 
     def turned_away(self, pod: QueuedPod) -> None:
         """A pod comes back after plugins turned it away."""

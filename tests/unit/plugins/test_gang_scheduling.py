@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod, PodSchedulingGroup
@@ -11,8 +10,7 @@ from kubesched.plugins.in_tree import IN_TREE
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
 
-ALL = FeatureGates.of({"GenericWorkload": True, "GangScheduling": True})
-GROUPS_ALONE = FeatureGates.of({"GenericWorkload": True})
+GATES = FeatureGates.of({"GenericWorkload": True})
 
 
 def in_group(each: Pod) -> Pod:
@@ -24,9 +22,8 @@ def test_without_the_gate_the_group_is_ignored() -> None:
     assert Lab(node("n1")).feasible(in_group(pod("p"))) == ["n1"]
 
 
-@pytest.mark.parametrize("gates", [ALL, GROUPS_ALONE], ids=["all gates", "groups alone"])
-def test_with_the_gate_a_pod_of_a_group_is_rejected_with_a_reason(gates: FeatureGates) -> None:
-    lab = Lab(node("n1"), gates=gates)
+def test_with_the_gate_a_pod_of_a_group_is_rejected_with_a_reason() -> None:
+    lab = Lab(node("n1"), gates=GATES)
     assert lab.message(in_group(pod("p"))) == (
         '0/1 nodes are available: pod group "training": groups are not supported by this version '
         "of kubesched; without the feature gate GenericWorkload, pods are scheduled one by one."
@@ -37,12 +34,12 @@ def test_with_the_gate_a_pod_of_a_group_is_rejected_with_a_reason(gates: Feature
 
 def test_a_profile_without_the_plugin_is_no_way_around_it() -> None:
     """kube-scheduler, too, heeds groups in every profile."""
-    lab = Lab(node("n1"), only=["NodeResourcesFit"], gates=ALL)
+    lab = Lab(node("n1"), only=["NodeResourcesFit"], gates=GATES)
     assert lab.diagnosis(in_group(pod("p"))).unschedulable_plugins == {"GangScheduling"}
 
 
 def test_it_is_asked_before_plugins_whose_reasons_would_mislead() -> None:
-    lab = Lab(node("n1"), gates=ALL)
+    lab = Lab(node("n1"), gates=GATES)
     assert lab.framework.plugins.pre_filter[0].name == "GangScheduling"
 
 
