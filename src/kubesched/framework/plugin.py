@@ -48,9 +48,13 @@ class Plugin(ABC):
 
     #: as it stands in the configuration
     name: ClassVar[str]
-    #: in the tree: whether it has nothing to do with pods without volumes; it is not asked about
-    #: them from PreFilter on, if it is enabled there, and that counts as Skip
+    #: in the tree: whether it rejects no pod without volumes and has nothing to reserve or bind for
+    #: it; it is not asked about such pods but for scores, if it is enabled at PreFilter, and that
+    #: counts as Skip
     only_with_volumes: ClassVar[bool] = False
+    #: in the tree: whether it has no say when a pod on its node waits for room to be resized; that
+    #: counts as Skip at PreFilter
+    skips_resizes: ClassVar[bool] = False
 
     #: other kinds of objects that it reads, with `context.objects`
     watches: ClassVar[tuple[Watched, ...]] = ()

@@ -19,9 +19,9 @@ from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
-from kubesched.framework.profile import AskedAt, ProfilePlugins, of_kind
+from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.skipped import SkippedPlugins
-from kubesched.framework.status import SKIP, Code, Status, error
+from kubesched.framework.status import Code, Status, error
 
 #: What a plugin says of some nodes; None is 0 for all of them.
 Scores = Int64Array | DomainScores | None
@@ -49,9 +49,7 @@ class Scoring:
         self._pre_scores = plugins.pre_score
         # Which kind a plugin is, is asked once: the cycle has better things to do.
         self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
-        self._asked_pre_scores = AskedAt(
-            self._cluster_pre_scores.values(), plugins.only_with_volumes
-        )
+        self._asked_pre_scores = list(self._cluster_pre_scores.items())
         self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
         self._weighted_cluster_scores = [
             (plugin, weight) for plugin, weight in plugins.score if isinstance(plugin, Score)
@@ -115,10 +113,9 @@ class Scoring:
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
     ) -> None:
         """Run PreScore; raise AttemptError if a plugin reports an error."""
-        asked = self._asked_pre_scores.about(pod)
         if plan.is_scorable:
-            skipped = asked.idle.copy()
-            for name, plugin in asked.plugins:
+            skipped: list[str] = []
+            for name, plugin in self._asked_pre_scores:
                 if _is_skip(name, self._ask(plugin, state, pod, nodes)):
                     skipped.append(name)
             state.skip_score = self._skipped.of(plan.score_skips, skipped)
@@ -126,9 +123,7 @@ class Scoring:
         state.skip_score = NO_PLUGINS
         for each in self._pre_scores:
             cluster_wide = self._cluster_pre_scores.get(each.name)
-            if each.name in asked.idle:
-                status = SKIP
-            elif cluster_wide is None:
+            if cluster_wide is None:
                 status = plan.pre_score[each.name]
             else:
                 status = self._ask(cluster_wide, state, pod, nodes)

@@ -25,7 +25,8 @@ from kubesched.queue.hints import Registrations
 NOT_AVAILABLE = PreFilterResult(
     unresolvable("resource claims are not supported by this version of kubesched")
 )
-NO_CLAIMS = PostFilterResult(unschedulable("no new claims to deallocate"))
+#: There is no claim to take back, which is not worth a word.
+NO_CLAIMS = PostFilterResult(unschedulable())
 #: An earlier plugin turned the pod away before this one saw it.
 NOT_SEEN = PostFilterResult(error("not found"))
 
@@ -37,6 +38,7 @@ class DynamicResources(PreFilter, PostFilter, Score):
     """Turns pods away that claim devices."""
 
     name = "DynamicResources"
+    skips_resizes = True
     proven_range = True
 
     def events_to_register(self) -> Registrations:
@@ -51,11 +53,11 @@ class DynamicResources(PreFilter, PostFilter, Score):
     def post_filter(
         self,
         state: CycleState,
-        pod: PodInfo,  # noqa: ARG002
+        pod: PodInfo,
         diagnosis: Diagnosis,  # noqa: ARG002
     ) -> PostFilterResult:
         """Say that no claim can be taken back."""
-        return NO_CLAIMS if state.get(SEEN) else NOT_SEEN
+        return NO_CLAIMS if state.get(SEEN) or pod.signature.is_resize else NOT_SEEN
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> None:  # noqa: ARG002
         """Prefer no node: without claims there is nothing that one of them would serve better."""

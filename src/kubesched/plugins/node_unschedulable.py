@@ -7,21 +7,27 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import UNSCHEDULABLE_TAINT, PodSignature, any_tolerates
 from kubesched.config.features import FeatureGates
-from kubesched.framework.plugin import NODE, RowFilter
+from kubesched.framework.plugin import (
+    NODE,
+    NOTHING_AGAINST,
+    PreFilterResult,
+    RowFilter,
+    SignaturePreFilter,
+)
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
-from kubesched.plugins.changes import is_about_itself
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
 
 UNSCHEDULABLE = unresolvable("node(s) were unschedulable")
 
 
-class NodeUnschedulable(RowFilter):
+class NodeUnschedulable(SignaturePreFilter, RowFilter):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
+    skips_resizes = True
     reads = NODE
 
     def __init__(self, gates: FeatureGates) -> None:
@@ -40,10 +46,14 @@ class NodeUnschedulable(RowFilter):
                 signature_hint=_after_node_change,
             ),
             Registration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+                ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION),
                 hint=self._after_toleration,
             ),
         ]
+
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (any pod may be kept off)
+        """Filter every pod."""
+        return NOTHING_AGAINST
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn cordoned nodes away."""
@@ -51,14 +61,10 @@ class NodeUnschedulable(RowFilter):
             return ALL_PASS
         return reject(nodes.unschedulable, UNSCHEDULABLE)
 
-    def _after_toleration(self, pod: PodInfo, change: Change[Pod]) -> bool:
+    def _after_toleration(self, pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG002 (as above)
         """Ask whether the pod tolerates cordons now: it did not, or nobody had turned it away."""
-        return (
-            change.new is not None
-            and is_about_itself(pod, change)
-            and any_tolerates(
-                change.new.spec.tolerations, UNSCHEDULABLE_TAINT, comparisons=self._comparisons
-            )
+        return change.new is not None and any_tolerates(
+            change.new.spec.tolerations, UNSCHEDULABLE_TAINT, comparisons=self._comparisons
         )
 
 

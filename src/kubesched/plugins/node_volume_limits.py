@@ -3,7 +3,8 @@
     volumes of the node's pods, or attached to it  +  those of the pod that are new  <=  limit
 
 A volume that several pods use counts once. Claims without a volume count as a volume that will be
-made by the driver of their class.
+made by the driver of their class. A driver whose CSIDriver says ``preventPodSchedulingIfMissing``
+must be installed on the node.
 """
 
 from __future__ import annotations
@@ -61,6 +62,7 @@ class NodeVolumeLimits(PreFilter, Filter):
     """Counts CSI volumes."""
 
     name = "NodeVolumeLimits"
+    skips_resizes = True
     only_with_volumes = True
 
     def __init__(self, cluster: Cluster, *, need_drivers: bool = False) -> None:
@@ -82,7 +84,9 @@ class NodeVolumeLimits(PreFilter, Filter):
         return [
             Registration(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
             Registration(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), hint=_after_limits),
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), hint=self._after_deletion),
+            Registration(
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), hint=self._after_deletion
+            ),
             Registration(
                 ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), hint=_after_claim
             ),
@@ -174,15 +178,10 @@ class NodeVolumeLimits(PreFilter, Filter):
         """Turn nodes away that lack a driver which does not want that."""
         verdicts = []
         for driver in sorted({each.driver for each in new}):
-            if not self._is_needed(driver):
-                continue
-            with_driver = {
-                row
-                for csi_node in self._storage.csi_nodes
-                if any(each.name == driver for each in csi_node.spec.drivers)
-                and (row := self._table.row_of(csi_node.metadata.name)) is not None
-            }
-            verdicts.append(reject(among & ~nodes.among(with_driver), _not_installed(driver)))
+            if self._is_needed(driver):
+                column = self.attached.with_driver.get(driver)
+                lacking = among if column is None else among & ~column[nodes.rows]
+                verdicts.append(reject(lacking, _not_installed(driver)))
         return verdicts
 
     def _is_needed(self, driver: str) -> bool:

@@ -20,16 +20,18 @@ from kubesched.cluster.pod_signature import PodSignature, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.plugin import (
     NODE,
+    NOTHING_AGAINST,
     Normalize,
+    PreFilterResult,
     RowFilter,
     RowScore,
+    SignaturePreFilter,
     SignaturePreScore,
     depends_on_min_max,
 )
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.framework.verdict import Verdict, reject
-from kubesched.plugins.changes import is_about_itself
 from kubesched.plugins.normalize import scale_to_worst
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
@@ -39,10 +41,11 @@ UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 TaintSet = tuple[Taint, ...]
 
 
-class TaintToleration(RowFilter, SignaturePreScore, RowScore, Normalize):
+class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, Normalize):
     """Compares a node's taints with the pod's tolerations."""
 
     name = "TaintToleration"
+    skips_resizes = True
     reads = NODE
     proven_range = True
 
@@ -70,10 +73,12 @@ class TaintToleration(RowFilter, SignaturePreScore, RowScore, Normalize):
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
                 signature_hint=self._after_node_change,
             ),
-            Registration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), hint=is_about_itself
-            ),
+            Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION)),
         ]
+
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (any pod may be kept off)
+        """Filter every pod."""
+        return NOTHING_AGAINST
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn nodes away that have a forbidding taint which the pod does not tolerate."""

@@ -89,11 +89,11 @@ class Evictions:
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background; those that are terminating are left alone."""
         self._observer.evicting(victims)
+        self._metrics.preemption_victims.observe(len(victims))
         self._forget_what_was_seen()
         staying = [each for each in victims if each.pod.metadata.deletion_timestamp is None]
         if not staying:
             return
-        self._metrics.preemption_victims.observe(len(victims))
         _log.v(
             2,
             "Start the preemption asynchronously",

@@ -142,6 +142,9 @@ class Scheduler:
             )
             return
         placed = PodToBind(framework, pod, decision)
+        if pod.info.signature.is_resize:
+            self._leave_to_kubelet(placed)
+            return
         self._assume(placed)
         status = self._reserve(placed)
         waits_s: dict[str, float] = {}
@@ -160,7 +163,8 @@ class Scheduler:
             )
             return True
         # It has a node already: one that we chose, or another scheduler.
-        return self._cluster.node_of(pod.info.uid) is not None
+        has_node = self._cluster.node_of(pod.info.uid) is not None
+        return has_node and not pod.info.signature.is_resize
 
     # --- the steps --------------------------------------------------------------------------
 
@@ -191,6 +195,13 @@ class Scheduler:
         info, node_name = placed.pod.info, placed.decision.node_name
         self._cluster.assume(info, node_name)
         self._nominations.withdraw(info.uid, placed_on=node_name)
+
+    def _leave_to_kubelet(self, placed: PodToBind) -> None:
+        """Let a pod wait that is on its node, now that its resize fits there."""
+        status, _ = self._permit(placed)
+        if status.ok:
+            status = error("pod is on its node already, and no plugin makes it wait for its resize")
+        self._failures.handle(placed.framework, placed.pod, as_rejection(status), nominated_node="")
 
     def _reserve(self, placed: PodToBind) -> Status:
         """Let Reserve plugins take what the pod needs on its node."""

@@ -47,9 +47,9 @@ def test_where_pods_wait() -> None:
     arrivals = exposed(metrics)
     name = "scheduler_queue_incoming_pods_total"
     assert arrivals.value(name, queue="backoff", event="NodeAdd") == 1
-    assert arrivals.value(name, queue="active", event="UnschedulablePodAdd") == 2
+    assert arrivals.value(name, queue="active", event="UnscheduledPodAdd") == 2
     name = "scheduler_queue_incoming_entities_total"
-    assert arrivals.value(name, queue="active", event="UnschedulablePodAdd", type="pod") == 2
+    assert arrivals.value(name, queue="active", event="UnscheduledPodAdd", type="pod") == 2
     assert arrivals.value(name, queue="backoff", event="NodeAdd", type="pod") is None
     assert arrivals.value("scheduler_queued_entities", queue="backoff", type="pod") == 1
 
