@@ -68,7 +68,7 @@ IN_TREE_PLUGINS: Final = frozenset(ref.name for ref in DEFAULT_PLUGINS)
 PLUGIN_GATES: Final = {
     "DynamicResources": "DynamicResourceAllocation",
     "NodeDeclaredFeatures": "NodeDeclaredFeatures",
-    "GangScheduling": "GangScheduling",
+    "GangScheduling": "GenericWorkload",
     "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
     "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
 }

@@ -98,6 +98,8 @@ GATES: Final = {
     "ExternalServiceAccountTokenSigner": "1.32 alpha off; 1.34 beta on; 1.36 ga on locked",
     "GangScheduling": "1.35 alpha off",
     "GenericWorkload": "1.35 alpha off",
+    "CompositePodGroup": "1.36 alpha off",
+    "PodGroupPreemptionPolicy": "1.36 alpha off",
     "GitRepoVolumeDriver": "1.0 ga on; 1.33 deprecated off; 1.36 deprecated off locked",
     "GracefulNodeShutdown": "1.20 alpha off; 1.21 beta on",
     "GracefulNodeShutdownBasedOnPodPriority": "1.23 alpha off; 1.24 beta on",
