@@ -28,7 +28,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.framework.verdict import Verdict
 from kubesched.queue.hints import Registrations
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity
 
 if TYPE_CHECKING:
     from kubesched.framework.diagnosis import Diagnosis
@@ -89,8 +89,8 @@ class QueueSort(Plugin):
     """Orders the queue."""
 
     @abstractmethod
-    def sort_key(self, pod: QueuedPod) -> tuple[float, ...]:
-        """Return the pod's place: smaller keys are scheduled earlier."""
+    def sort_key(self, pod: QueuedEntity) -> tuple[float, ...]:
+        """Return the place of a pod, or of a group of pods: smaller keys are scheduled earlier."""
 
 
 class SignaturePreFilter(Plugin):

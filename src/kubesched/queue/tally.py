@@ -20,9 +20,9 @@ class QueueTally:
         #: (plugin, scheduler name) → pods it turned away that were not tried again since
         self.rejected: Counter[tuple[str, str]] = Counter()
 
-    def arrived(self, queue: str, event_label: str) -> None:
-        """A pod came into a part of the queue."""
-        self.incoming[queue, event_label] += 1
+    def arrived(self, queue: str, event_label: str, pods: int = 1) -> None:
+        """Pods came into a part of the queue."""
+        self.incoming[queue, event_label] += pods
 
     def turned_away(self, pod: QueuedPod) -> None:
         """A pod comes back after plugins turned it away."""
