@@ -14,7 +14,7 @@ Both answer for all rows they are given at once, in arrays.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
 from msgspec import Struct
@@ -25,6 +25,14 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.group import (
+    Assignments,
+    GroupInfo,
+    GroupTrial,
+    Placement,
+    PodGroupPostFilterResult,
+    Progress,
+)
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.framework.verdict import Verdict
 from kubesched.queue.hints import Registrations
@@ -303,6 +311,55 @@ class PostBind(Plugin):
         """Take note."""
 
 
+class PlacementGenerate(Plugin):
+    """Says on which sets of nodes a group is to be tried."""
+
+    @abstractmethod
+    def generate_placements(
+        self, state: CycleState, group: GroupInfo, within: Placement
+    ) -> tuple[Sequence[Placement], Status]:
+        """Return sets of nodes, each part of `within`."""
+
+
+class PlacementFeasible(Plugin):
+    """Says whether what was placed of a group is enough.
+
+    There is no configuration key: GangScheduling is asked wherever groups are scheduled.
+    """
+
+    @abstractmethod
+    def placement_feasible(
+        self, state: CycleState, group: GroupInfo, progress: Progress
+    ) -> Status:
+        """Return Success, Wait if the rest may make it enough, or Unschedulable if it cannot."""
+
+
+class PlacementScore(Plugin):
+    """Scores placements that a group fits into."""
+
+    @abstractmethod
+    def score_placement(self, group: GroupInfo, placed: Assignments) -> tuple[int, Status]:
+        """Return a score."""
+
+    def normalize_placements(
+        self,
+        state: CycleState,  # noqa: ARG002 (for those who need it)
+        scores: Sequence[int],
+    ) -> tuple[Sequence[int], Status]:
+        """Bring the scores of all placements into the range 0 to 100."""
+        return scores, SUCCESS
+
+
+class PodGroupPostFilter(Plugin):
+    """Tries to make room for a group that could not be placed."""
+
+    @abstractmethod
+    def pod_group_post_filter(
+        self, state: CycleState, group: GroupInfo, trial: GroupTrial
+    ) -> PodGroupPostFilterResult:
+        """Make room, or say why that is not possible."""
+
+
 #: Configuration key of each extension point → the classes that implement it.
 EXTENSION_POINTS: Mapping[str, tuple[type[Plugin], ...]] = {
     "preEnqueue": (PreEnqueue,),
@@ -317,6 +374,9 @@ EXTENSION_POINTS: Mapping[str, tuple[type[Plugin], ...]] = {
     "preBind": (PreBind,),
     "bind": (Bind,),
     "postBind": (PostBind,),
+    "placementGenerate": (PlacementGenerate,),
+    "placementScore": (PlacementScore,),
+    "podGroupPostFilter": (PodGroupPostFilter,),
 }
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Sequence
 from enum import Enum, auto
 
 from kubesched.cluster.group_forest import GroupForest
@@ -72,7 +72,7 @@ class QueuedGroup(QueuedEntity):
         """How many members wait."""
         return len(self._members)
 
-    def pods(self) -> Collection[QueuedPod]:
+    def pods(self) -> Sequence[QueuedPod]:
         """Return the members, in the order in which they are tried."""
         return sorted(self._members.values(), key=_place)
 

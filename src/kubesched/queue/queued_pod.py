@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection
+from collections.abc import Sequence
 
 from kubesched.cluster.pod_info import PodInfo
 
@@ -59,7 +59,7 @@ class QueuedEntity(ABC):
         """How many pods it stands for."""
 
     @abstractmethod
-    def pods(self) -> Collection[QueuedPod]:
+    def pods(self) -> Sequence[QueuedPod]:
         """Return its pods, in the order in which they are tried."""
 
     @property
@@ -129,7 +129,7 @@ class QueuedPod(QueuedEntity):
         """One."""
         return 1
 
-    def pods(self) -> Collection[QueuedPod]:
+    def pods(self) -> Sequence[QueuedPod]:
         """Return itself."""
         return (self,)
 
