@@ -28,7 +28,8 @@ from kubesched.queue.hints import Registrations
 NOT_AVAILABLE = PreFilterResult(
     unresolvable("resource claims are not supported by this version of kubesched")
 )
-NO_CLAIMS = PostFilterResult(unschedulable("no new claims to deallocate"))
+#: There is no claim to take back, which is not worth a word.
+NO_CLAIMS = PostFilterResult(unschedulable())
 #: An earlier plugin turned the pod away before this one saw it.
 NOT_SEEN = PostFilterResult(error("not found"))
 
