@@ -53,6 +53,13 @@ def group_of(pod: Pod) -> GroupKey | None:
     return GroupKey(GroupKind.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
 
 
+def key_of_group(group: PodGroup | CompositePodGroup) -> GroupKey:
+    """Return the key of a group."""
+    composite = isinstance(group, CompositePodGroup)
+    kind = GroupKind.COMPOSITE if composite else GroupKind.POD_GROUP
+    return GroupKey(kind, group.metadata.namespace, group.metadata.name)
+
+
 class GroupMembers:
     """The pods of one group, each by its uid."""
 
@@ -84,7 +91,7 @@ class GroupMembers:
 NO_MEMBERS = GroupMembers()
 
 
-G = TypeVar("G", PodGroup, CompositePodGroup)
+G = TypeVar("G", bound=PodGroup | CompositePodGroup)
 
 
 class GroupStore(NamespacedStore[G]):

@@ -104,6 +104,10 @@ class Scored:
         #: what other scores add for each feasible node; None for nothing
         self._added = added
 
+    def rows(self) -> IndexArray:
+        """Return the row of each feasible node, in the order of `FeasibleNodes.nodes`."""
+        return self._found.nodes.row_numbers()
+
     def totals(self) -> Int64Array:
         """Return the total of each feasible node, in the order of `FeasibleNodes.nodes`."""
         totals = self._row_local[self._found.nodes.rows]

@@ -1,10 +1,10 @@
 """What plugins see of a group of pods that is being scheduled.
 
-    GroupInfo ──> PlacementGenerate ──> Placement, a set of rows
-                  each member in turn, within one placement ──> Assignment
-                  PlacementFeasible(Progress) before the first and after each
-                  PlacementScore(Assignments) ──> the best placement
-    none fits ──> PodGroupPostFilter, which may try the group again (GroupTrial)
+GroupInfo ──> PlacementGenerate ──> Placement, a set of rows
+              each member in turn, within one placement ──> Assignment
+              PlacementFeasible(Progress) before the first and after each
+              PlacementScore(Assignments) ──> the best placement
+none fits ──> PodGroupPostFilter, which may try the group again (GroupTrial)
 """
 
 from __future__ import annotations

@@ -328,9 +328,7 @@ class PlacementFeasible(Plugin):
     """
 
     @abstractmethod
-    def placement_feasible(
-        self, state: CycleState, group: GroupInfo, progress: Progress
-    ) -> Status:
+    def placement_feasible(self, state: CycleState, group: GroupInfo, progress: Progress) -> Status:
         """Return Success, Wait if the rest may make it enough, or Unschedulable if it cannot."""
 
 

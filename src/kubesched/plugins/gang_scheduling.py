@@ -4,8 +4,8 @@
     PlacementFeasible  says during an attempt whether what was placed is enough
     Permit             keeps pods from being bound until enough of them have a node
 
-A gang needs ``minCount`` pods, any other group one. A composite group needs ``minGroupCount`` groups
-that have enough themselves, or one; where there are such groups, what counts is the whole tree.
+A gang needs ``minCount`` pods, any other group one. A composite group needs ``minGroupCount``
+groups that have enough themselves, or one; where there are such groups, the whole tree counts.
 """
 
 from __future__ import annotations
@@ -16,7 +16,13 @@ from typing import Final
 from kubesched.api.core import Pod
 from kubesched.api.scheduling import CompositePodGroup, PodGroup
 from kubesched.cluster.group_forest import GroupForest
-from kubesched.cluster.pod_groups import GroupKey, GroupKind, GroupMembers, group_of
+from kubesched.cluster.pod_groups import (
+    GroupKey,
+    GroupKind,
+    GroupMembers,
+    group_of,
+    key_of_group,
+)
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.group import GroupInfo, Progress
@@ -76,14 +82,14 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
         return other is not None and self._are_related(pod, other)
 
     def _after_group(self, pod: PodInfo, change: Change[PodGroup | CompositePodGroup]) -> bool:
-        return change.new is None or self._are_related(pod, key_of(change.new))
+        return change.new is None or self._are_related(pod, key_of_group(change.new))
 
     def _after_update(self, pod: PodInfo, change: Change[PodGroup]) -> bool:
         if change.old is None or change.new is None:
             return True
         before = change.old.spec.scheduling_policy.gang
         after = change.new.spec.scheduling_policy.gang
-        if not self._are_related(pod, key_of(change.new)) or before is None or after is None:
+        if not self._are_related(pod, key_of_group(change.new)) or before is None or after is None:
             return False
         return after.min_count < before.min_count
 
@@ -205,13 +211,6 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
                 waiting = self._waiting.get(uid)
                 if waiting is not None:
                     waiting.allow(self.name)
-
-
-def key_of(group: PodGroup | CompositePodGroup) -> GroupKey:
-    """Return the key of a group."""
-    composite = isinstance(group, CompositePodGroup)
-    kind = GroupKind.COMPOSITE if composite else GroupKind.POD_GROUP
-    return GroupKey(kind, group.metadata.namespace, group.metadata.name)
 
 
 def _known(members: GroupMembers) -> int:

@@ -52,9 +52,7 @@ TOO_MANY_PODS = "Too many pods"
 INT64_BITS = 63
 
 
-class NodeResourcesFit(
-    SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, PlacementScore
-):
+class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, PlacementScore):
     """Compares requests with what is free."""
 
     name = "NodeResourcesFit"

@@ -25,6 +25,7 @@ from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_group import AttemptEnd, QueuedGroup
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.queue.scheduling_queue import IsHeld, SchedulingQueue
+from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, POD, POD_GROUP, UNSCHEDULABLE
 from kubesched.queue.waking import HintObserver, Wake
 
 INCOMPLETE = "incomplete"
@@ -86,6 +87,22 @@ class GroupSchedulingQueue(SchedulingQueue):
     def pending_count(self) -> int:
         """The number of pods whose group is being tried."""
         return len(self._pending)
+
+    def entities(self) -> dict[tuple[str, str], int]:
+        """Return how many pods and groups there are, by part of the queue and kind."""
+        counts = super().entities()
+        for group in dict.fromkeys(self._queued_in.values()):
+            part = self._part_of(group)
+            counts[part, POD] -= group.size
+            counts[part, POD_GROUP] = counts.get((part, POD_GROUP), 0) + 1
+        return counts
+
+    def _part_of(self, group: QueuedGroup) -> str:
+        if group.key in self._active:
+            return ACTIVE
+        if group.key in self._parked:
+            return GATED if group.gated_by else UNSCHEDULABLE
+        return BACKOFF
 
     def pods(self) -> Iterable[QueuedPod]:
         """Return all pods in the queue."""

@@ -39,7 +39,7 @@ from kubesched.queue.hints import Change, Registrations
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.parked import ParkedPods
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
-from kubesched.queue.tally import ACTIVE, BACKOFF, UNSCHEDULABLE, QueueTally
+from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, POD, UNSCHEDULABLE, QueueTally
 from kubesched.queue.waking import HintObserver, Listeners, Question, Wake
 
 #: Tells of a gated pod whether it is kept out as before.
@@ -133,6 +133,25 @@ class SchedulingQueue:
         return self._parked.pod_count - self.gated_count
 
     @property
+    def incomplete_count(self) -> int:
+        """The number of pods of groups that are not known: none without groups."""
+        return 0
+
+    @property
+    def pending_count(self) -> int:
+        """The number of pods whose group is being tried: none without groups."""
+        return 0
+
+    def entities(self) -> dict[tuple[str, str], int]:
+        """Return how many pods and groups there are, by part of the queue and kind."""
+        return {
+            (ACTIVE, POD): self.active_count,
+            (BACKOFF, POD): self.backoff_count,
+            (UNSCHEDULABLE, POD): self.unschedulable_count,
+            (GATED, POD): self.gated_count,
+        }
+
+    @property
     def in_flight_count(self) -> int:
         """The number of pods that were popped and are neither bound nor back."""
         return len(self._in_flight)
@@ -141,6 +160,10 @@ class SchedulingQueue:
     def in_flight_uids(self) -> Iterable[str]:
         """The uids of the pods that were popped and are neither bound nor back."""
         return iter(self._in_flight)
+
+    def is_in_flight(self, uid: str) -> bool:
+        """Tell whether a pod was popped and is neither bound nor back."""
+        return uid in self._in_flight
 
     @property
     def in_flight_events(self) -> Mapping[str, int]:
@@ -176,7 +199,7 @@ class SchedulingQueue:
             (BACKOFF, self._backing_off),
             (BACKOFF, self._backing_off_errors),
             (ACTIVE, self._active),
-            ("gated", [each for each in parked if each.gated_by]),
+            (GATED, [each for each in parked if each.gated_by]),
         )
         for part, entities in parts:
             yield from ((part, pod) for entity in entities for pod in entity.pods())

@@ -9,6 +9,11 @@ from kubesched.queue.queued_pod import QueuedPod
 ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
+GATED = "gated"
+
+# What waits there.
+POD = "pod"
+POD_GROUP = "podgroup"
 
 
 class QueueTally:

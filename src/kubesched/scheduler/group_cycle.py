@@ -33,7 +33,7 @@ from kubesched.scheduler.group_results import (
     short_text,
 )
 
-#: Tries a group on one placement: (state of the placement, the placement, where results go).
+#: Tries a group on one placement: (its state, the placement, where results go).
 Attempt = Callable[[CycleState, Placement, Transaction, GroupResults], GroupResult]
 
 
@@ -82,7 +82,7 @@ class GroupCycle:
             return self._members(here, group, placement_state, mask, part)
 
         if self._with_placements:
-            result = self._on_best(run, group, state, within, tx, attempt)
+            result = self._on_best(run, group, state, within=within, tx=tx, attempt=attempt)
         else:
             result = attempt(_within(state), within, tx, run.results)
         run.results[group.key] = result
@@ -95,6 +95,7 @@ class GroupCycle:
         run: _Run,
         group: GroupInfo,
         state: CycleState,
+        *,
         within: Placement,
         tx: Transaction,
         attempt: Attempt,
@@ -124,7 +125,7 @@ class GroupCycle:
             self._count_evaluation(run, group, started, feasible=result.status.ok)
         if not fitting:
             return self._none_fits(run, group, first or {}, tried)
-        return self._best(run, group, state, fitting, tried, tx)
+        return self._best(run, group, state, fitting=fitting, tried=tried, tx=tx)
 
     def _none_fits(
         self, run: _Run, group: GroupInfo, first: GroupResults, tried: list[TriedPlacement]
@@ -144,6 +145,7 @@ class GroupCycle:
         run: _Run,
         group: GroupInfo,
         state: CycleState,
+        *,
         fitting: Sequence[tuple[Placement, GroupResults]],
         tried: list[TriedPlacement],
         tx: Transaction,

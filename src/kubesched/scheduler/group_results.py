@@ -1,7 +1,7 @@
 """What became of an attempt at a group: of each group of the tree, and of each member.
 
-    GroupCycle ──> GroupResult of each group ──> complete ──> after PodGroupPostFilter
-                                                                 └──> MemberOutcome, condition
+GroupCycle ──> GroupResult of each group ──> complete ──> after PodGroupPostFilter
+                                                             └──> MemberOutcome, condition
 """
 
 from __future__ import annotations
