@@ -6,7 +6,8 @@ around them: pods are bound and victims gone at once, and ties are settled by na
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from itertools import zip_longest
 from typing import Any
 
 import msgspec
@@ -16,7 +17,7 @@ from kubesched.api.core import Pod
 from kubesched.clock import VirtualClock
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.group_forest import GroupForest
-from kubesched.cluster.pod_groups import GroupKey, group_of
+from kubesched.cluster.pod_groups import GroupKey
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.framework.cycle_state import CycleState
@@ -30,8 +31,10 @@ from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.queue import events
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.group_queue import GroupSchedulingQueue
+from kubesched.queue.hints import Change
 from kubesched.queue.queued_group import QueuedGroup
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.scheduler.attempts import Attempts
@@ -58,10 +61,10 @@ def group_differences(vector: Vector) -> list[Difference]:
         want.setdefault(aspect, {})
     if want["nodeOrder"] != have["nodeOrder"]:
         return [Difference("nodeOrder", "", want["nodeOrder"], have["nodeOrder"])]
-    for index in range(max(len(want["attempts"]), len(have["attempts"]))):
-        pair = [each[index] if index < len(each) else None for each in (want["attempts"], have["attempts"])]
-        if pair[0] != pair[1]:
-            return [Difference("attempts", str(index), *pair)]
+    both = zip_longest(want["attempts"], have["attempts"])
+    for index, (expected, actual) in enumerate(both):
+        if expected != actual:
+            return [Difference("attempts", str(index), expected, actual)]
     return [
         Difference(aspect, "", want[aspect], have[aspect])
         for aspect in ("gated", "placed")
@@ -263,16 +266,14 @@ class GroupCase:
             self.queue.add(info)
             if pod.status.nominated_node_name:
                 self.cluster.nominator.nominate(info, pod.status.nominated_node_name)
-            for waiting in list(self.queue.pods()):
-                # What may have been missing is there now.
-                if self.queue.is_gated(waiting.info.uid):
-                    self.queue.activate([waiting.info.uid])
+            self.queue.move(Change(events.UNSCHEDULABLE_POD_ADD, new=pod))
 
     def _show(self, pod: Pod) -> None:
         self.objects[pod.metadata.namespace, pod.metadata.name] = pod
 
     def _watch_post_filters(self) -> None:
-        points, framework = self.framework.groups, self.framework
+        points: Any = self.framework.groups
+        framework: Any = self.framework
         of_group, of_pod = points.post_filter, framework.post_filter
 
         def group(*given: Any) -> Any:
@@ -285,14 +286,14 @@ class GroupCase:
             self._post = result.status, {}
             return result
 
-        points.post_filter = group  # type: ignore[method-assign]
-        framework.post_filter = pod  # type: ignore[method-assign]
+        points.post_filter = group
+        framework.post_filter = pod
 
     # --- attempts ---------------------------------------------------------------------------
 
     def run(self) -> list[Json]:
         """Try what is in the queue, then what made room for itself."""
-        attempts = []
+        attempts: list[Json] = []
         again: list[str] = []
         while True:
             entity = self.queue.pop_entity()
@@ -311,24 +312,26 @@ class GroupCase:
             self.cluster.validate()
 
     def _attempt(self, entity: QueuedEntity) -> Json:
-        self._post, self._bound, self.group_cycle.first = None, [], None
+        self._begin()
         self.clock.advance(0.001)
         pods = [pod.info for pod in entity.pods()]
         self._tried.update(pod.uid for pod in pods)
-        is_group = isinstance(entity, QueuedGroup)
-        name = entity.group.full_name if isinstance(entity, QueuedGroup) else pods[0].full_name
-        self.attempt = {"kind": "PodGroup" if is_group else "Pod", "name": name}
-        self.attempt["pods"] = {pod.full_name: {"pod": pod.full_name} for pod in pods}
+        self.attempt = {"pods": {pod.full_name: {"pod": pod.full_name} for pod in pods}}
         if isinstance(entity, QueuedGroup):
+            self.attempt |= {"kind": "PodGroup", "name": entity.group.full_name}
             self.scheduling.schedule(entity)
             self._tell_placements()
         elif isinstance(entity, QueuedPod):
+            self.attempt |= {"kind": "Pod", "name": pods[0].full_name}
             self._schedule_one(entity)
         for placed in self._bound:
             self._settle(placed)
         if self._post is not None:
-            self._tell_post_filter(is_group=is_group)
+            self._tell_post_filter(is_group=isinstance(entity, QueuedGroup))
         return {**self.attempt, "pods": list(self.attempt["pods"].values())}
+
+    def _begin(self) -> None:
+        self._post, self._bound, self.group_cycle.first = None, [], None
 
     def _schedule_one(self, pod: QueuedPod) -> None:
         decision = self.cycle.schedule(self.framework, pod.info)
@@ -350,7 +353,7 @@ class GroupCase:
         reserved = self.framework.reserve(decision.state, info, decision.node_name)
         assert reserved.ok, reserved.message
         self.framework.permit(decision.state, info, decision.node_name)
-        shown = {"pod": info.full_name, "node": decision.node_name}
+        shown: dict[str, Json] = {"pod": info.full_name, "node": decision.node_name}
         ties, _ = self.cycle.ties[id(decision.state)]
         if ties > 1:
             shown["ties"] = ties
@@ -419,21 +422,23 @@ class GroupCase:
         if self.group_cycle.first is None:
             return
         (result,) = self.group_cycle.first.values()
-        if not self.group_cycle._with_placements or result.info.topology_key is None:  # noqa: SLF001
+        if not self.group_cycle._with_placements or result.info.topology_key is None:
             return
         scores = {each.placement.name: each for each in result.scores}
         shown = []
         for each in result.tried:
             rows = self.cluster.table.order.rows()
             nodes = self.case.names(rows[each.placement.rows[rows]])
-            told = {"name": each.placement.name, "nodes": nodes, "feasible": each.feasible}
+            # A placement counts only if it took a pod, and not if enough of them were there before.
+            feasible = each.feasible and result.has_scheduled
+            told = {"name": each.placement.name, "nodes": nodes, "feasible": feasible}
             if each.placement.name in scores:
                 score = scores[each.placement.name]
                 told |= {"scores": dict(score.scores), "total": score.total}
             shown.append(told)
         if shown:
             self.attempt["placements"] = shown
-        if result.placement is not None:
+        if result.placement is not None and result.has_scheduled:
             self.attempt["placement"] = result.placement.name
         self._tell_ties(result)
 
@@ -462,11 +467,16 @@ class GroupCase:
         waiting = (pod.info for pod in self.queue.pods() if pod.info.uid not in self._tried)
         told = {}
         for info in waiting:
-            status = self.framework.gate(info)
-            told[info.full_name] = {} if status.ok else {status.plugin: as_status(status)}
+            gates = self.framework.plugins.pre_enqueue
+            asked = {each.name: each.pre_enqueue(info) for each in gates}
+            told[info.full_name] = {
+                name: as_status(status) for name, status in asked.items() if not status.ok
+            }
         return told
 
     def placed(self) -> dict[str, str]:
         """Return the nodes of the pods of the case."""
         pods = self.objects.items()
-        return {f"{ns}/{name}": pod.spec.node_name for (ns, name), pod in pods if pod.spec.node_name}
+        return {
+            f"{ns}/{name}": pod.spec.node_name for (ns, name), pod in pods if pod.spec.node_name
+        }

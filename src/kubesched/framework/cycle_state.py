@@ -25,6 +25,7 @@ class CycleState:
         "skip_filter",
         "skip_pre_bind",
         "skip_score",
+        "unscored",
     )
 
     def __init__(self) -> None:
@@ -33,6 +34,8 @@ class CycleState:
         self.skip_filter: frozenset[str] = NO_PLUGINS
         self.skip_score: frozenset[str] = NO_PLUGINS
         self.skip_pre_bind: set[str] = set()
+        #: names of plugins whose scores do not count in this attempt
+        self.unscored: frozenset[str] = NO_PLUGINS
         #: whether plugins are timed in this attempt
         self.is_timed = False
         #: the rows that may be chosen, None for all: the placement of the pod's group

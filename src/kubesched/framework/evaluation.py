@@ -582,9 +582,13 @@ class Evaluator:
         self._scoring.prepare(state, pod, plan, nodes)
         observer.asked("PreScore", state.skip_score)
         started = self._pre_scored(Code.SUCCESS, started)
-        row_local = self._row_local_totals(found)
+        if state.unscored:
+            state.skip_score |= state.unscored
+            row_local = None
+        else:
+            row_local = self._row_local_totals(found)
         if row_local is None:
-            # A score may be out of range: scoring plugin by plugin tells.
+            # A score does not count, or may be out of range: scoring plugin by plugin tells.
             totals = self._scoring.total(state, pod, plan, nodes)
             scored = Scored(found, _spread(totals, nodes), None)
         else:

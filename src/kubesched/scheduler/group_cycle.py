@@ -15,7 +15,6 @@ from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.transaction import Transaction
-from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import refused_by_chosen_node
 from kubesched.framework.group import Assignment, Assignments, GroupInfo, Placement, Progress
@@ -61,6 +60,7 @@ class GroupCycle:
         """Find nodes for the members of a tree; changes nothing."""
         results: GroupResults = {}
         with self._cluster.transaction() as tx:
+            withdraw(root, tx)
             everywhere = Placement("", self._cluster.table.valid[: self._cluster.table.size].copy())
             self._schedule(_Run(framework, results), root, state, everywhere, tx)
         result = results[root.key]
@@ -269,10 +269,11 @@ class GroupCycle:
         """Find a node for one member, and place it there."""
         state = CycleState()
         state.placement, state.group = mask, placement_state.group
+        state.unscored = placement_state.unscored
         decision = self._cycle.schedule_member(framework, state, pod)
         if not decision.node_name:
             return decision
-        rejection = _place(framework, Assignment(pod, decision.node_name, state), tx)
+        rejection = place_member(framework, Assignment(pod, decision.node_name, state), tx)
         return decision if rejection is None else Decision(rejection, state, nominated_node="")
 
     def _place_again(
@@ -281,55 +282,12 @@ class GroupCycle:
         """Place members where they were; return what went wrong, None if nothing did."""
         part = tx.part()
         for each in assigned:
-            problem = _place(run.framework, each, part)
+            problem = place_member(run.framework, each, part)
             if problem is not None:
                 part.undo()
                 return problem
         part.keep()
         return None
-
-
-class GroupTrialRun:
-    """Tries a group, and what was found for it, on the cluster as it is."""
-
-    def __init__(
-        self, cycle: GroupCycle, cluster: Cluster, framework: Framework, root: GroupInfo
-    ) -> None:
-        self._cycle = cycle
-        self._cluster = cluster
-        self._framework = framework
-        self._root = root
-
-    def schedule(self) -> tuple[Sequence[Assignment], Status]:
-        """Try the group on the cluster as it is now; changes nothing."""
-        results = self._cycle.run(self._framework, self._root, CycleState())
-        assigned = [each for result in results.values() for each in result.assigned()]
-        return assigned, results[self._root.key].status
-
-    def still_fits(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Tell whether all members still fit on their nodes, after some rows have changed.
-
-        Where only row-local filters have a say about a member, it still fits if its row is as it
-        was. If that goes for all of them, the others need not even be placed.
-        """
-        evaluator, table = self._framework.evaluator, self._cluster.table
-        are_local = [evaluator.is_row_local(each.state) for each in assigned]
-        all_local = all(are_local)
-        with self._cluster.transaction() as tx:
-            for each, is_local in zip(assigned, are_local, strict=True):
-                row = table.row_of(each.node_name)
-                is_same = is_local and row not in changed
-                if is_same and all_local:
-                    continue
-                try:
-                    if row is None or (
-                        not is_same and evaluator.number_on(each.state, each.pod, row)
-                    ):
-                        return False
-                except AttemptError:
-                    return False
-                _place(self._framework, each, tx, withdraw=False)
-        return True
 
 
 class _Run:
@@ -346,23 +304,26 @@ def _within(group_state: CycleState) -> CycleState:
     """Return a state for one placement of an attempt at a group."""
     state = CycleState()
     state.group, state.is_timed = group_state, group_state.is_timed
+    state.unscored = group_state.unscored
     return state
 
 
 def _of_parent(placement_state: CycleState) -> CycleState:
     """Return a state for the attempt at a group of a composite group."""
     state = CycleState()
-    state.is_timed = placement_state.is_timed
+    state.is_timed, state.unscored = placement_state.is_timed, placement_state.unscored
     return state
 
 
-def _place(
-    framework: Framework, assigned: Assignment, tx: Transaction, *, withdraw: bool = True
-) -> Status | None:
+def withdraw(root: GroupInfo, tx: Transaction) -> None:
+    """Let members keep no room free for each other: all of them are being placed."""
+    for pod in root.pods:
+        tx.withdraw(pod)
+
+
+def place_member(framework: Framework, assigned: Assignment, tx: Transaction) -> Status | None:
     """Count a member on its node, and reserve what it needs; return what went wrong."""
     part, (pod, node_name, state) = tx.part(), (assigned.pod, assigned.node_name, assigned.state)
-    if withdraw:
-        part.withdraw(pod)
     part.place(pod, node_name)
     part.on_undo(lambda: framework.unreserve(state, pod, node_name))
     status = framework.reserve(state, pod, node_name)

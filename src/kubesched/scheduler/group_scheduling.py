@@ -24,7 +24,7 @@ from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import PodToBind
 from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.group_checks import build_info, disagreement
-from kubesched.scheduler.group_cycle import GroupCycle, GroupTrialRun
+from kubesched.scheduler.group_cycle import GroupCycle
 from kubesched.scheduler.group_reports import GroupReports
 from kubesched.scheduler.group_results import (
     GroupResult,
@@ -34,6 +34,7 @@ from kubesched.scheduler.group_results import (
     outcomes,
     verdict,
 )
+from kubesched.scheduler.group_trial import GroupTrialRun
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.profiles import Profiles
 from kubesched.scheduler.state import SchedulerState
