@@ -116,6 +116,7 @@ _ROWS: Final = (
         redactions={
             core.ContainerImage: {"names": Redaction.NODE_IMAGE},
             core.Taint: {"value": _NODE_VALUE},
+            core.NodePodPreemptionPolicy: {"disable_resize_preemption": _NAME},
         },
     ),
     ObjectKind(

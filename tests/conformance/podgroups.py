@@ -266,7 +266,7 @@ class GroupCase:
             self.queue.add(info)
             if pod.status.nominated_node_name:
                 self.cluster.nominator.nominate(info, pod.status.nominated_node_name)
-            self.queue.move(Change(events.UNSCHEDULABLE_POD_ADD, new=pod))
+            self.queue.move(Change(events.UNSCHEDULED_POD_ADD, new=pod))
 
     def _show(self, pod: Pod) -> None:
         self.objects[pod.metadata.namespace, pod.metadata.name] = pod

@@ -173,7 +173,7 @@ def test_the_real_scheduler_binds_what_fits_and_explains_what_does_not(
     assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
     assert condition["message"] == note
     assert note == (
-        "0/3 nodes are available: 3 Insufficient cpu. no new claims to deallocate, "
+        "0/3 nodes are available: 3 Insufficient cpu. "
         "preemption: 0/3 nodes are available: 3 Preemption is not helpful for scheduling."
     )
 

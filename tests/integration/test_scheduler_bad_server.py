@@ -367,7 +367,7 @@ def test_a_node_that_has_more_than_can_be_counted_has_nothing(
         control_plane.request("POST", pods_path(namespace), pod("p", requests={"cpu": "1m"}))
         wanted = (
             "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
-            "no new claims to deallocate, preemption: 0/2 nodes are available: "
+            "preemption: 0/2 nodes are available: "
             "2 Preemption is not helpful for scheduling."
         )
         until(lambda: wait_until_refused(control_plane, namespace, "p") == wanted)

@@ -170,7 +170,7 @@ def test_a_pod_may_choose_not_to_preempt(control_plane: ControlPlane, namespace:
         control_plane.request("POST", pods_path(namespace), asking("polite", priority=POLITE))
         assert wait_until_refused(control_plane, namespace, "polite") == (
             "0/1 nodes are available: 1 Insufficient cpu. "
-            "no new claims to deallocate, preemption: not eligible due to preemptionPolicy=Never."
+            "preemption: not eligible due to preemptionPolicy=Never."
         )
         time.sleep(_SETTLING_SECONDS)
         assert victims_of(control_plane, namespace) == []

@@ -357,12 +357,12 @@ def test_a_pod_that_is_woken_in_vain_says_why_it_still_waits(
         counted = attempts(control_plane, namespace, "p")
     assert first == (
         "0/1 nodes are available: 1 Insufficient cpu. "
-        "no new claims to deallocate, preemption: 0/1 nodes are available: "
+        "preemption: 0/1 nodes are available: "
         "1 Preemption is not helpful for scheduling."
     )
     assert second == (
         "0/2 nodes are available: 1 Insufficient cpu, 1 node(s) were unschedulable. "
-        "no new claims to deallocate, preemption: 0/2 nodes are available: "
+        "preemption: 0/2 nodes are available: "
         "2 Preemption is not helpful for scheduling."
     )
     assert counted == 2

@@ -154,7 +154,7 @@ def test_state_and_queue_are_dumped_and_compared(
     for text in ("Node name: n1", "Node name: n2", "'cpu': 1500", "name: placed, "):
         assert text in nodes, text
     assert "name: waiting" not in nodes
-    assert "activeQ:0; backoffQ:0; unschedulablePods:2" in rest
+    assert "activeQ:0; backoffQ:0; unschedulableEntities:2" in rest
     assert "name: waiting, " in rest
     assert "name: gated, " in rest
     assert "name: others" not in rest

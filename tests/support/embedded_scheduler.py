@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -74,6 +74,7 @@ async def scheduler(
     profiles: Sequence[Json] = (),
     extenders: Sequence[Json] = (),
     observer: SchedulerObserver | None = None,
+    gates: Mapping[str, bool] | None = None,
 ) -> AsyncIterator[Harness]:
     """Run the default profile with more plugins, or `profiles`."""
     enabled = [{"name": each.name} for each in plugins]
@@ -81,21 +82,21 @@ async def scheduler(
         "schedulerName": "default-scheduler",
         "plugins": {"multiPoint": {"enabled": enabled}},
     }
-    gates = FeatureGates.of({})
+    feature_gates = FeatureGates.of(gates)
     document = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
         "profiles": list(profiles) or [default],
         "extenders": list(extenders),
     }
-    config = loading.decode(json.dumps(document), "test", gates=gates)
-    metrics = Metrics(gates)
+    config = loading.decode(json.dumps(document), "test", gates=feature_gates)
+    metrics = Metrics(feature_gates)
     unlimited = replace(config.client_connection, qps=0.0)
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(nodes)
         app = App(
             replace(config, client_connection=unlimited),
-            gates,
+            feature_gates,
             ClusterAccess.plain(cluster.url),
             registry=IN_TREE.with_plugins(plugins),
             metrics=metrics,

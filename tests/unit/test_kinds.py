@@ -14,7 +14,7 @@ from kubesched.queue.events import Resource
 
 DOCS = Path(__file__).parents[2] / "docs"
 #: Not kinds: pods in some state, and everything.
-SPECIAL = {Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD, Resource.ANY}
+SPECIAL = {Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TARGET_POD, Resource.ANY}
 
 
 def test_what_plugins_register_for_is_what_kinds_cause() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from kubesched.api.meta import ApiStruct, LabelSelector, ObjectMeta
 
@@ -44,6 +45,12 @@ class ContainerRestartRule(ApiStruct, frozen=True):
     action: str = ""
 
 
+class VolumeMount(ApiStruct, frozen=True):
+    """Where a container sees a volume, of which only special mount options matter here."""
+
+    bind_mount_options: tuple[str, ...] = ()
+
+
 class Container(ApiStruct, frozen=True):
     """A container, or an init container, which ``restartPolicy: Always`` makes a sidecar."""
 
@@ -53,6 +60,13 @@ class Container(ApiStruct, frozen=True):
     resources: ResourceRequirements | None = None
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
+    #: those with options: the others decide nothing, and every container has some
+    volume_mounts: tuple[VolumeMount, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.volume_mounts:
+            special = tuple(each for each in self.volume_mounts if each.bind_mount_options)
+            force_setattr(self, "volume_mounts", special)
 
 
 class NodeSelectorRequirement(ApiStruct, frozen=True):
@@ -288,6 +302,7 @@ class PodSpec(ApiStruct, frozen=True):
     resources: ResourceRequirements | None = None
     containers: tuple[Container, ...] = ()
     init_containers: tuple[Container, ...] = ()
+    ephemeral_containers: tuple[Container, ...] = ()
     volumes: tuple[Volume, ...] = ()
     resource_claims: tuple[PodResourceClaim, ...] = ()
     host_network: bool = False
@@ -350,11 +365,18 @@ class Taint(ApiStruct, frozen=True):
     effect: str = ""
 
 
+class NodePodPreemptionPolicy(ApiStruct, frozen=True):
+    """Who wants no pods preempted on a node for the sake of a resize."""
+
+    disable_resize_preemption: tuple[str, ...] = ()
+
+
 class NodeSpec(ApiStruct, frozen=True):
     """What an administrator set."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
+    pod_preemption_policy: NodePodPreemptionPolicy | None = None
 
 
 class ContainerImage(ApiStruct, frozen=True):

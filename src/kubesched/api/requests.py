@@ -51,6 +51,7 @@ _QUOTA_PREFIX: Final = "requests."
 _SIDECAR: Final = "Always"
 RESIZE_PENDING: Final = "PodResizePending"
 _INFEASIBLE: Final = "Infeasible"
+_DEFERRED: Final = "Deferred"
 
 #: Amounts of resources in billionths, exact.
 Nanos = dict[str, int]
@@ -292,11 +293,21 @@ def _pod_level_requests(pod: Pod, *, use_status: bool) -> Nanos:
     return {name: amount for name, amount in wanted.items() if is_pod_level_resource(name)}
 
 
+def is_resize_deferred(pod: Pod) -> bool:
+    """Tell whether the kubelet would resize the pod if there were room."""
+    return _pending_resize(pod) == _DEFERRED
+
+
 def _resize_is_infeasible(pod: Pod) -> bool:
+    return _pending_resize(pod) == _INFEASIBLE
+
+
+def _pending_resize(pod: Pod) -> str | None:
+    """Return why a resize is pending, None if there is none."""
     for condition in pod.status.conditions:
         if condition.type == RESIZE_PENDING:
-            return condition.reason == _INFEASIBLE
-    return False
+            return condition.reason
+    return None
 
 
 def _nanos(resources: ResourceList | None) -> Nanos:

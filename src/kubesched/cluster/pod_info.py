@@ -133,6 +133,11 @@ class PodCompiler:
         signature = self._signature(pod, pod.spec.node_name)
         return self._info(pod, signature, signature.requests)
 
+    def resizing(self, pod: Pod) -> PodInfo:
+        """Compile a pod that is to be tried again on its node, for a resize; raises ObjectError."""
+        signature = self._signature(pod, pod.spec.node_name, is_resize=True)
+        return self._info(pod, signature, signature.requests)
+
     def placed(self, pod: Pod) -> PodInfo:
         """Compile a pod that is on a node; raises ObjectError if it cannot be read."""
         signature = self._signature(pod, "")
@@ -145,8 +150,8 @@ class PodCompiler:
         labels, terms = self._label_sets.of(meta), signature.terms_in(meta.namespace)
         return PodInfo(pod, signature, requests=requests, labels=labels, terms=terms)
 
-    def _signature(self, pod: Pod, node_name: str) -> PodSignature:
-        key = signature_key(pod.spec, node_name)
+    def _signature(self, pod: Pod, node_name: str, *, is_resize: bool = False) -> PodSignature:
+        key = signature_key(pod.spec, node_name, is_resize=is_resize)
         signature = self._signatures.get(key)
         if signature is None:
             signature = self._signatures[key] = PodSignature(
@@ -154,14 +159,17 @@ class PodCompiler:
                 node_name=node_name,
                 requests=self._interned(pod, use_status=False),
                 scoring_requests=api_requests.scoring_requests(pod),
-                row_signature=self._row_signature(pod, node_name),
+                row_signature=self._row_signature(pod, node_name, is_resize=is_resize),
+                is_resize=is_resize,
             )
         return signature
 
-    def _row_signature(self, pod: Pod, node_name: str) -> PodSignature | None:
+    def _row_signature(self, pod: Pod, node_name: str, *, is_resize: bool) -> PodSignature | None:
         """Return the signature without wishes about other pods; None if there are none."""
         spec = spec_for_rows(pod.spec)
-        return None if spec is pod.spec else self._signature(replace(pod, spec=spec), node_name)
+        if spec is pod.spec:
+            return None
+        return self._signature(replace(pod, spec=spec), node_name, is_resize=is_resize)
 
     def _interned(self, pod: Pod, *, use_status: bool) -> Requests:
         gates = {

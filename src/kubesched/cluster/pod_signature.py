@@ -41,11 +41,14 @@ class PodSignature:
         requests: Requests,
         scoring_requests: dict[str, int],
         row_signature: PodSignature | None = None,
+        is_resize: bool = False,
     ) -> None:
         #: of the first pod that had this signature, of which its ``nodeName`` is not a part
         self.spec = spec
         #: the only node that the pod may go to, "" if it did not name one
         self.node_name = node_name
+        #: whether the pod is on that node and waits for room to be resized
+        self.is_resize = is_resize
         #: what the pod takes from a node
         self.requests = requests
         #: what scoring takes it to request, with a default where containers say nothing
@@ -85,6 +88,7 @@ class PodSignature:
             requests=self.requests,
             scoring_requests=self.scoring_requests,
             row_signature=self._row_signature,
+            is_resize=self.is_resize,
         )
 
     def terms_in(self, namespace: str) -> PodTerms:
@@ -99,11 +103,12 @@ class PodSignature:
         return any_tolerates(self.spec.tolerations, taint, comparisons=comparisons)
 
 
-def signature_key(spec: PodSpec, node_name: str) -> bytes:
+def signature_key(spec: PodSpec, node_name: str, *, is_resize: bool = False) -> bytes:
     """Return what two pods must have in common to be of one signature."""
     return _encode_key(
         (
             node_name,
+            is_resize,
             spec.node_selector,
             spec.affinity,
             spec.tolerations,
@@ -112,6 +117,7 @@ def signature_key(spec: PodSpec, node_name: str) -> bytes:
             spec.resources,
             spec.containers,
             spec.init_containers,
+            [each.volume_mounts for each in spec.ephemeral_containers if each.volume_mounts],
             [volume.image for volume in spec.volumes if volume.image],
             spec.host_network,
             spec.host_users,

@@ -124,17 +124,16 @@ class TermCounters:
     def namespaces_of(self, term: AffinityTerm) -> frozenset[str] | None:
         """Return the namespaces that a new pod's own term is about; None means all.
 
-        A selector that matches a namespace without labels is taken to match all namespaces. That
-        is how kube-scheduler evaluates it, for new pods' terms only.
+        Other than an empty selector, which is about all namespaces, one is about those that there
+        are: a namespace that is not known yet is not selected, not even by the lack of a label.
         """
-        if term.namespace_selector.matches({}):
-            return None
-        if term.namespace_selector.nothing:
+        selector = term.namespace_selector
+        if selector.nothing:
             return term.namespaces
+        if not selector.requirements:
+            return None
         return term.namespaces | {
-            name
-            for name, labels in self._namespace_labels.items()
-            if term.namespace_selector.matches(labels)
+            name for name, labels in self._namespace_labels.items() if selector.matches(labels)
         }
 
     def validate(self, size: int, carriers: list[tuple[int, PodTerms]]) -> None:

@@ -21,6 +21,7 @@ from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import (
+    NOTHING_TO_FILTER,
     Normalize,
     Plugin,
     PreFilterResult,
@@ -75,7 +76,7 @@ class Answers:
     def __init__(self, signature: PodSignature, plugins: RowLocalPlugins, columns: Columns) -> None:
         #: plugin → what PreFilter answered
         self.pre_filter: dict[str, PreFilterResult] = {
-            name: plugin.pre_filter(signature) for name, plugin in plugins.pre_filters.items()
+            name: _ask_pre_filter(plugin, signature) for name, plugin in plugins.pre_filters.items()
         }
         self.pre_score: dict[str, Status] = {
             name: plugin.pre_score(signature) for name, plugin in plugins.pre_scores.items()
@@ -110,6 +111,12 @@ class Answers:
         self.rejections.forget()
         for scores in self.scores.values():
             scores.column.forget()
+
+
+def _ask_pre_filter(plugin: SignaturePreFilter, signature: PodSignature) -> PreFilterResult:
+    if signature.is_resize and plugin.skips_resizes:
+        return NOTHING_TO_FILTER
+    return plugin.pre_filter(signature)
 
 
 class Columns:

@@ -211,7 +211,7 @@ class Evaluator:
         restriction, everywhere = UNRESTRICTED, self._everywhere()
         sampled = self._observer.sampled
         rejection: Status | None = None
-        idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NO_PLUGINS
+        idle = self._idle(pod)
         skipped: list[str] = []
         for name, plugin in self._steps_of(plan):
             if name in idle:
@@ -242,6 +242,11 @@ class Evaluator:
             return self._rejected(rejection, restriction.plugins)
         state.skip_filter = self._skipped.of(plan.filter_skips, skipped)
         return restriction
+
+    def _idle(self, pod: PodInfo) -> frozenset[str]:
+        """Return the plugins that have nothing to do with a pod."""
+        idle = self._plugins.only_with_volumes if pod.volumes is NO_VOLUMES else NO_PLUGINS
+        return idle | self._plugins.skip_resizes if pod.signature.is_resize else idle
 
     def _steps_of(self, plan: SignaturePlan) -> Iterable[tuple[str, PreFilter | None]]:
         """Return who has a say in PreFilter, in order; None for row-local plugins."""

@@ -321,8 +321,9 @@ class Plans:
                 node_name=signature.node_name,
                 requests=Requests({}, (0, 0)),
                 scoring_requests={},
+                is_resize=signature.is_resize,
             )
-        key = signature_key(asked.spec, asked.node_name)
+        key = signature_key(asked.spec, asked.node_name, is_resize=asked.is_resize)
         answers = self._shared.get(key)
         if answers is None:
             answers = self._shared[key] = Answers(asked, self._on_node, self._columns)

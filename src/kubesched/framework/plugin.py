@@ -53,6 +53,9 @@ class Plugin(ABC):
     #: whether it rejects no pod without volumes and has nothing to reserve or bind for it: it is
     #: not asked about such pods but for scores, if it is enabled at PreFilter; that counts as Skip
     only_with_volumes: ClassVar[bool] = False
+    #: whether it has no say when a pod on its node waits for room to be resized: that counts as
+    #: Skip at PreFilter
+    skips_resizes: ClassVar[bool] = False
 
     @classmethod
     def create(cls, context: PluginContext) -> Self:  # noqa: ARG003 (for those who need it)

@@ -10,8 +10,7 @@ from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.config.profiles import PluginRef
 from kubesched.framework import plugin as points
 from kubesched.framework.plugin import Plugin
-from kubesched.queue.events import Action, ClusterEvent, Resource
-from kubesched.queue.hints import Registration, Registrations
+from kubesched.queue.hints import Registrations
 
 P = TypeVar("P", bound=Plugin)
 
@@ -67,6 +66,8 @@ class ProfilePlugins:
         self.only_with_volumes = frozenset(
             each.name for each in self.pre_filter if each.only_with_volumes
         )
+        #: those that have no say about resizes
+        self.skip_resizes = frozenset(each.name for each in self.pre_filter if each.skips_resizes)
         self.filter: list[points.RowFilter | points.Filter] = at("filter")
         self.post_filter: list[points.PostFilter] = at("postFilter")
         self.pre_score: list[points.SignaturePreScore | points.PreScore] = at("preScore")
@@ -99,18 +100,4 @@ class ProfilePlugins:
             *self.reserve,
             *self.permit,
         )
-        return {plugin.name: _with_taints(plugin.events_to_register()) for plugin in rejecting}
-
-
-def _with_taints(registrations: Registrations) -> Registrations:
-    """Let who wants to hear of new nodes hear of taints that go, too: the node may be ready now."""
-    if registrations is None:
-        return None
-    events = [each.event for each in registrations]
-    actions = [event.action for event in events if event.resource == Resource.NODE]
-    hears_of_new = any(action & Action.ADD for action in actions)
-    hears_of_taints = any(action & Action.UPDATE_NODE_TAINT for action in actions)
-    if hears_of_new and not hears_of_taints:
-        taints = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_TAINT)
-        return [*registrations, Registration(taints)]
-    return registrations
+        return {plugin.name: plugin.events_to_register() for plugin in rejecting}

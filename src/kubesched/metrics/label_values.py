@@ -28,6 +28,10 @@ HINT_QUEUE: Final = "Queue"
 HINT_SKIP: Final = "QueueSkip"
 HINT_ERROR: Final = "Error"
 
+# result of pre_queueing_hint_evaluations
+ALL_PODS: Final = "all_pods"
+NARROWED: Final = "narrowed"
+
 # event of inflight_events that stands for a pod in its cycle
 POD_POPPED: Final = "PodPopped"
 

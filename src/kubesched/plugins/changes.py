@@ -10,7 +10,6 @@ from collections.abc import Callable
 from typing import Generic, TypeVar
 
 from kubesched.api.core import Pod
-from kubesched.cluster.pod_info import PodInfo
 from kubesched.queue.hints import Change
 
 T = TypeVar("T")
@@ -20,11 +19,6 @@ P = TypeVar("P")
 def has_place(pod: Pod) -> bool:
     """Tell whether a pod is on a node, or holds room on one that it is nominated to."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
-
-
-def is_about_itself(pod: PodInfo, change: Change[Pod]) -> bool:
-    """Tell whether it is the waiting pod itself that was added or updated."""
-    return change.new is not None and change.new.metadata.uid == pod.uid
 
 
 class Prepared(Generic[T, P]):

@@ -101,7 +101,7 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
 
     def events_to_register(self) -> Registrations:
         """A victim that is gone: the pod it made room for may then be let in again."""
-        gone = ClusterEvent(Resource.POD, Action.DELETE)
+        gone = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
         return [Registration(gone, signature_hint=_leave_it_to_others)]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:

@@ -43,6 +43,7 @@ class DynamicResources(PreFilter, PostFilter, PodGroupPostFilter, Score):
     """Turns pods away that claim devices."""
 
     name = "DynamicResources"
+    skips_resizes = True
     proven_range = True
 
     def __init__(self, *, topology_gate: bool = False) -> None:
@@ -67,11 +68,11 @@ class DynamicResources(PreFilter, PostFilter, PodGroupPostFilter, Score):
     def post_filter(
         self,
         state: CycleState,
-        pod: PodInfo,  # noqa: ARG002
+        pod: PodInfo,
         diagnosis: Diagnosis,  # noqa: ARG002
     ) -> PostFilterResult:
         """Say that no claim can be taken back."""
-        return NO_CLAIMS if state.get(SEEN) else NOT_SEEN
+        return NO_CLAIMS if state.get(SEEN) or pod.signature.is_resize else NOT_SEEN
 
     def pod_group_post_filter(
         self,

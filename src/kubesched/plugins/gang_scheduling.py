@@ -66,7 +66,7 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
 
     def events_to_register(self) -> Registrations:
         """A pod or a group that may make a gang complete, or a gang that needs fewer pods."""
-        pods = (Resource.UNSCHEDULABLE_POD, Resource.ASSIGNED_POD)
+        pods = (Resource.UNSCHEDULED_POD, Resource.ASSIGNED_POD)
         registrations = [
             *(Registration(ClusterEvent(each, Action.ADD), hint=self._after_pod) for each in pods),
             Registration(ClusterEvent(Resource.POD_GROUP, Action.ADD), hint=self._after_group),

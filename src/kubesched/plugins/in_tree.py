@@ -5,6 +5,7 @@ from __future__ import annotations
 from kubesched.framework.registry import Registry
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.gang_scheduling import GangScheduling
 from kubesched.plugins.image_locality import ImageLocality
@@ -31,11 +32,12 @@ IN_TREE = Registry(
     [
         SchedulingGates,
         PrioritySort,
-        NodeUnschedulable,
         NodeName,
+        NodeUnschedulable,
         TaintToleration,
         NodeAffinity,
         NodePorts,
+        DeferredPodScheduling,
         NodeResourcesFit,
         VolumeRestrictions,
         NodeVolumeLimits,

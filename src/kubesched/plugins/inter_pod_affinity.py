@@ -70,6 +70,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
     """Compares pods with pods, by domain."""
 
     name = "InterPodAffinity"
+    skips_resizes = True
     proven_range = True
 
     def __init__(self, args: InterPodAffinityArgs, cluster: Cluster) -> None:

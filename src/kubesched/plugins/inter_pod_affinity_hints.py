@@ -4,14 +4,15 @@ A pod that appears may be the one to be near to; a pod that goes, or changes its
 one to be away from. Which of a pod's terms are about the changed pod is found out once for each
 term, and not once for each of the waiting pods that have it.
 
-As in kube-scheduler, terms count only together: a pod that goes helps if *all* anti-affinity terms
-were about it. Unlike there, namespace selectors are looked up: kube-scheduler's hints compare them
-with no labels at all, and miss the pods of namespaces that only a selector names.
+As in kube-scheduler, a pod to be near to must be the one that *all* affinity terms are about, while
+one anti-affinity term suffices to keep a pod away. Unlike there, namespace selectors are looked up:
+kube-scheduler's hints compare them with no labels at all, and miss the pods of namespaces that only
+a selector names.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from weakref import WeakKeyDictionary
 
 from msgspec import Struct
@@ -21,7 +22,7 @@ from kubesched.cluster.affinity_terms import NO_TERMS, AffinityTerm, compile_ter
 from kubesched.cluster.label_sets import LabelSet
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
-from kubesched.plugins.changes import Prepared, has_place, is_about_itself
+from kubesched.plugins.changes import Prepared, has_place
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
 
@@ -46,13 +47,19 @@ class PodChange:
             meta = change.old.metadata
             self._terms_gone = compile_terms(change.old.spec.affinity, meta.namespace)
 
-    def was_about(self, terms: Iterable[AffinityTerm]) -> bool:
-        """Tell whether there are terms and all were about the pod as it was."""
-        return self._all_about(terms, 0)
+    def came_near(self, terms: Sequence[AffinityTerm]) -> bool:
+        """Tell whether there are terms and all are about the pod now, as they were not before."""
+        answers = [self._answer(term) for term in terms]
+        return (
+            bool(answers)
+            and all(now for _, now in answers)
+            and not all(before for before, _ in answers)
+        )
 
-    def is_about(self, terms: Iterable[AffinityTerm]) -> bool:
-        """Tell whether there are terms and all are about the pod as it is."""
-        return self._all_about(terms, 1)
+    def went_away(self, terms: Iterable[AffinityTerm]) -> bool:
+        """Tell whether one of some terms was about the pod, and none is now."""
+        answers = [self._answer(term) for term in terms]
+        return any(before for before, _ in answers) and not any(now for _, now in answers)
 
     def kept_away(self, labels: LabelSet) -> bool:
         """Tell whether the pod is gone and its anti-affinity was about pods with these labels."""
@@ -61,23 +68,18 @@ class PodChange:
             return bool(self._terms_gone.error)
         known = self._kept_away.get(labels)
         if known is None:
-            known = self._kept_away[labels] = all(
+            known = self._kept_away[labels] = any(
                 term.selector.matches(labels.labels) and self._covers(term, labels.namespace)
                 for term in terms
             )
         return known
 
-    def _all_about(self, terms: Iterable[AffinityTerm], which: int) -> bool:
-        there = False
-        for term in terms:
-            there = True
-            known = self._answers.get(term)
-            if known is None:
-                known = (self._is_about(term, self._old), self._is_about(term, self._new))
-                self._answers[term] = known
-            if not known[which]:
-                return False
-        return there
+    def _answer(self, term: AffinityTerm) -> tuple[bool, bool]:
+        known = self._answers.get(term)
+        if known is None:
+            known = (self._is_about(term, self._old), self._is_about(term, self._new))
+            self._answers[term] = known
+        return known
 
     def _is_about(self, term: AffinityTerm, pod: Pod | None) -> bool:
         if pod is None or not term.selector.matches(pod.metadata.labels or {}):
@@ -114,29 +116,29 @@ class AffinityHints:
 
     def registrations(self) -> list[Registration]:
         """Return what InterPodAffinity wants to hear of."""
-        pods = ClusterEvent(Resource.POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE)
+        pods = ClusterEvent(
+            Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        )
         nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return [
             Registration(pods, hint=self.after_pod_change),
+            # Others may keep away from other labels.
+            Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_LABEL)),
             Registration(nodes, signature_hint=self.after_node_change),
         ]
 
     def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
         """Ask whether a pod to be near to appeared, or one to be away from went."""
-        if change.old is not None and is_about_itself(pod, change):
-            return True  # others may keep away from other labels
         other, terms = self._prepared(change), pod.terms
         if not other.had_place:
             return False
         if terms.error:
             return True
-        if change.old is None:
-            return other.is_about(terms.required)
-        if change.new is None:
-            return other.was_about(terms.required_anti) or other.kept_away(pod.labels)
-        came_near = other.is_about(terms.required) and not other.was_about(terms.required)
-        anti = terms.required_anti
-        return came_near or (other.was_about(anti) and not other.is_about(anti))
+        return (
+            other.came_near(terms.required)
+            or other.went_away(terms.required_anti)
+            or other.kept_away(pod.labels)
+        )
 
     def after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
         """Ask whether a node came into a domain, or left one, that the pod's own terms look at."""

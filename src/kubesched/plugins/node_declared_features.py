@@ -22,7 +22,6 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import Verdict, reject
-from kubesched.plugins.changes import is_about_itself
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
 
@@ -30,12 +29,14 @@ UNSATISFIED = unresolvable("node(s) didn't match Pod's required features")
 
 RESTART_ALL_CONTAINERS = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES_ON_HOST_NETWORK = "UserNamespacesHostNetworkSupport"
+BIND_MOUNT_OPTIONS = "VolumeBindMountOptions"
 
 
 class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
     """Compares the features a pod needs with those its node declares."""
 
     name = "NodeDeclaredFeatures"
+    skips_resizes = True
     reads_pods = False
     reads_requests = False
 
@@ -59,7 +60,7 @@ class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE),
                 signature_hint=_after_node_change,
             ),
-            Registration(ClusterEvent(Resource.POD, Action.UPDATE), hint=_after_pod_update),
+            Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE), hint=_after_own_update),
         ]
 
     def pre_filter(self, signature: PodSignature) -> PreFilterResult:
@@ -90,6 +91,9 @@ def required_features(spec: PodSpec) -> frozenset[str]:
         needed.add(RESTART_ALL_CONTAINERS)
     if spec.host_network and spec.host_users is False:
         needed.add(USER_NAMESPACES_ON_HOST_NETWORK)
+    containers = (*spec.containers, *spec.init_containers, *spec.ephemeral_containers)
+    if any(each.volume_mounts for each in containers):
+        needed.add(BIND_MOUNT_OPTIONS)
     return frozenset(needed)
 
 
@@ -100,8 +104,8 @@ def _after_node_change(signature: PodSignature, change: Change[Node]) -> bool:  
     return change.old.status.declared_features != change.new.status.declared_features
 
 
-def _after_pod_update(pod: PodInfo, change: Change[Pod]) -> bool:
+def _after_own_update(pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG001 (it is the one that changed)
     """Ask whether the pod itself needs something else now."""
-    if not is_about_itself(pod, change) or change.old is None or change.new is None:
+    if change.old is None or change.new is None:
         return False
     return required_features(change.old.spec) != required_features(change.new.spec)

@@ -25,12 +25,15 @@ class NodePorts(SignaturePreFilter, RowFilter):
     """Checks that the host ports which a pod wants are free."""
 
     name = "NodePorts"
+    skips_resizes = True
     reads_pods = True
 
     def events_to_register(self) -> Registrations:
         """A pod that goes and had one of the ports, or a node that comes."""
         return [
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), signature_hint=_after_deletion),
+            Registration(
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), signature_hint=_after_deletion
+            ),
             Registration(ClusterEvent(Resource.NODE, Action.ADD)),
         ]
 

@@ -67,6 +67,7 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         cluster: Cluster,
         *,
         is_row_local: IsRowLocal = lambda _: True,
+        resizes: bool = False,
     ) -> None:
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
@@ -75,7 +76,11 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         self._strategy = args.scoring_strategy.type
         self._scorer = strategy_scorer(args.scoring_strategy)
         self._hints = FitHints(
-            rules, cluster, checked=self._checked_requests, is_row_local=is_row_local
+            rules,
+            cluster,
+            checked=self._checked_requests,
+            is_row_local=is_row_local,
+            resizes=resizes,
         )
 
     @classmethod
@@ -88,6 +93,7 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
             RequestRules.of(context.gates),
             context.cluster,
             is_row_local=lambda pod: context.evaluator.get().is_row_local_for(pod),
+            resizes=context.gates.enabled("InPlacePodVerticalScalingSchedulerPreemption"),
         )
 
     def events_to_register(self) -> Registrations:
@@ -111,7 +117,7 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
                 short = too_large = np.ones(len(nodes), dtype=np.bool_)
             else:
                 allocatable = nodes.allocatable(number)
-                short = amount > allocatable - nodes.requested(number)
+                short = _wanted(signature, amount) > allocatable - nodes.requested(number)
                 if not np.count_nonzero(short):
                     continue
                 too_large = short & (amount > allocatable)
@@ -133,7 +139,8 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
             for name, amount in checked:
                 number = table.resources.find(name)
                 allocatable = -1 if number is None else table.allocatable.item(number, row)
-                if number is None or amount > allocatable - table.requested.item(number, row):
+                wanted = _wanted(signature, amount)
+                if number is None or wanted > allocatable - table.requested.item(number, row):
                     lacking.append(f"Insufficient {name}")
                     if amount > allocatable:
                         code = Code.UNSCHEDULABLE_AND_UNRESOLVABLE
@@ -186,6 +193,11 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         return is_extended_resource(name) and (
             name in self._ignored or name.split("/", 1)[0] in self._ignored_groups
         )
+
+
+def _wanted(signature: PodSignature, amount: int) -> int:
+    """Return how much more a pod takes: one that waits for a resize is counted with it already."""
+    return 0 if signature.is_resize else amount
 
 
 BASIC_RESOURCES = (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE)

@@ -8,7 +8,7 @@ for nearly all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from msgspec import Struct
 
@@ -19,7 +19,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import ObjectError
-from kubesched.plugins.changes import Prepared, has_place, is_about_itself
+from kubesched.plugins.changes import Prepared, has_place
 from kubesched.plugins.freed_node import Checked, FreedNode, IsRowLocal
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
@@ -61,8 +61,11 @@ class FitHints:
         *,
         checked: Checked,
         is_row_local: IsRowLocal,
+        resizes: bool = False,
     ) -> None:
         self._rules = rules
+        #: whether pods on nodes may wait for room to be resized
+        self._resizes = resizes
         self._cluster = cluster
         self._checked = checked
         self._is_row_local = is_row_local
@@ -74,15 +77,28 @@ class FitHints:
         """Return what NodeResourcesFit wants to hear of."""
         grown = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return [
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), hint=self.after_deletion),
             Registration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_SCALE_DOWN), hint=self.after_scale_down
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), hint=self.after_deletion
             ),
             Registration(grown, signature_hint=self.after_node_change),
+            Registration(
+                ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE_POD_SCALE_DOWN),
+                hint=self.after_scale_down,
+            ),
+            Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN)),
+            *(self._of_resizes() if self._resizes else ()),
         ]
+
+    def _of_resizes(self) -> Iterator[Registration]:
+        """Return what else matters to pods that wait for room on their own node."""
+        for resource in (Resource.ASSIGNED_POD, Resource.TARGET_POD):
+            grown = ClusterEvent(resource, Action.UPDATE_POD_SCALE_UP)
+            yield Registration(grown, hint=self.after_scale_up)
 
     def after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
         """Ask whether the node of the pod that is gone has room now, or lets the pod preempt."""
+        if pod.signature.is_resize:
+            return _is_beside(pod, change.old)
         freed = self._freed(change)
         return freed is not None and freed.helps(pod)
 
@@ -98,17 +114,24 @@ class FitHints:
         return FreedNode(self._cluster, row, checked=self._checked, is_row_local=self._is_row_local)
 
     def after_scale_down(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether the pod itself, or another on a node, takes less of what it requests."""
-        if is_about_itself(pod, change):
-            return True
+        """Ask whether a pod on a node takes less of something that the waiting one requests."""
         # A nomination does not count here: what a pod takes is counted once it is on a node.
         if change.new is None or not change.new.spec.node_name:
+            return False
+        if pod.signature.is_resize and not _is_beside(pod, change.new):
             return False
         shrunk = self._shrunk(change)
         return shrunk is None or any(map(pod.signature.requests.amounts.get, shrunk))
 
+    def after_scale_up(self, pod: PodInfo, change: Change[Pod]) -> bool:
+        """Ask whether a pod on the same node, be it the waiting one, takes up room to be freed."""
+        return pod.signature.is_resize and _is_beside(pod, change.new)
+
     def after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
         """Ask whether a node could take the pod, and has more for it than before."""
+        node = change.newest
+        if signature.is_resize and node is not None and node.metadata.name != signature.node_name:
+            return False
         offer, requests = self._offer(change), signature.requests.amounts
         return offer is None or (offer.takes_empty(requests) and offer.has_more(requests))
 
@@ -129,6 +152,11 @@ class FitHints:
             pod_level=self._rules.pod_level,
             pod_level_status=self._rules.pod_level_status,
         )
+
+
+def _is_beside(pod: PodInfo, other: Pod | None) -> bool:
+    """Tell whether another pod is on the node that a pod is on."""
+    return other is not None and other.spec.node_name == pod.pod.spec.node_name
 
 
 def _offer_of(change: Change[Node]) -> NodeOffer | None:

@@ -16,7 +16,6 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
-from kubesched.plugins.changes import is_about_itself
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
 
@@ -27,6 +26,7 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
+    skips_resizes = True
     reads_pods = False
     reads_requests = False
 
@@ -46,7 +46,7 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
                 signature_hint=_after_node_change,
             ),
             Registration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION),
+                ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION),
                 hint=self._after_toleration,
             ),
         ]
@@ -61,14 +61,10 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
             return ALL_PASS
         return reject(nodes.unschedulable, UNSCHEDULABLE)
 
-    def _after_toleration(self, pod: PodInfo, change: Change[Pod]) -> bool:
+    def _after_toleration(self, pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG002 (as above)
         """Ask whether the pod tolerates cordons now: it did not, or nobody had turned it away."""
-        return (
-            change.new is not None
-            and is_about_itself(pod, change)
-            and any_tolerates(
-                change.new.spec.tolerations, UNSCHEDULABLE_TAINT, comparisons=self._comparisons
-            )
+        return change.new is not None and any_tolerates(
+            change.new.spec.tolerations, UNSCHEDULABLE_TAINT, comparisons=self._comparisons
         )
 
 

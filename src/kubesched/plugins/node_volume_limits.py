@@ -62,6 +62,7 @@ class NodeVolumeLimits(PreFilter, Filter):
     """Counts CSI volumes."""
 
     name = "NodeVolumeLimits"
+    skips_resizes = True
     only_with_volumes = True
 
     def __init__(self, cluster: Cluster, *, need_drivers: bool = False) -> None:
@@ -83,7 +84,9 @@ class NodeVolumeLimits(PreFilter, Filter):
         return [
             Registration(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
             Registration(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), hint=_after_limits),
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), hint=self._after_deletion),
+            Registration(
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), hint=self._after_deletion
+            ),
             Registration(
                 ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), hint=_after_claim
             ),

@@ -130,6 +130,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     """Counts pods of a kind by domain."""
 
     name = "PodTopologySpread"
+    skips_resizes = True
     proven_range = True
 
     def __init__(

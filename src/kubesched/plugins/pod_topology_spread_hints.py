@@ -36,7 +36,6 @@ class PodChange:
     def __init__(self, change: Change[Pod]) -> None:
         self._old, self._new = change.old, change.new
         versions = [each for each in (change.old, change.new) if each is not None]
-        self.uid = versions[-1].metadata.uid if versions else None
         #: the pods to which it may make a difference; None if it has no place on a node
         self.namespace = (
             versions[-1].metadata.namespace if versions and all(map(has_place, versions)) else None
@@ -85,24 +84,28 @@ class SpreadHints:
 
     def registrations(self) -> list[Registration]:
         """Return what PodTopologySpread wants to hear of."""
-        pods = ClusterEvent(
-            Resource.POD,
-            Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE,
+        others = ClusterEvent(
+            Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
+        )
+        own = ClusterEvent(
+            Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_LABEL
         )
         nodes = ClusterEvent(
             Resource.NODE,
             Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
         )
-        of_pods = Registration(pods, hint=self.after_pod_change)
+        of_nodes = Registration(nodes, signature_hint=self.after_node_change_for_signature)
         if self._hard_defaults:
-            return [of_pods, Registration(nodes, hint=self.after_node_change)]
-        return [of_pods, Registration(nodes, signature_hint=self.after_node_change_for_signature)]
+            of_nodes = Registration(nodes, hint=self.after_node_change)
+        return [
+            Registration(others, hint=self.after_pod_change),
+            Registration(own, hint=self.after_own_change),
+            of_nodes,
+        ]
 
     def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
         """Ask whether a pod that counts came, went, or counts differently now."""
         other = self._prepared(change)
-        if other.uid == pod.uid:
-            return other.is_itself_helped(self._constraints_of(pod))
         if other.namespace != pod.labels.namespace:
             return False
         known = other.by_signature.get(pod.signature)
@@ -111,6 +114,10 @@ class SpreadHints:
             if not self._depends_on_pod(pod.signature):
                 other.by_signature[pod.signature] = known
         return known
+
+    def after_own_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
+        """Ask whether the pod counts differently now, or tolerates taints that matter."""
+        return PodChange(change).is_itself_helped(self._constraints_of(pod))
 
     def after_node_change(self, pod: PodInfo, change: Change[Node]) -> bool:
         """Ask whether a node in the domains of all constraints came, went, or changed."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.plugin import PreEnqueue
 from kubesched.framework.status import SUCCESS, Status, unresolvable
-from kubesched.plugins.changes import is_about_itself
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Registration, Registrations
 
@@ -17,8 +16,8 @@ class SchedulingGates(PreEnqueue):
 
     def events_to_register(self) -> Registrations:
         """Only the removal of the pod's last gate helps."""
-        ungated = ClusterEvent(Resource.POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
-        return [Registration(ungated, hint=is_about_itself)]
+        ungated = ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED)
+        return [Registration(ungated)]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Refuse pods that have a gate."""

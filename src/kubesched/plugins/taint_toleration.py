@@ -32,7 +32,6 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Status, unresolvable
 from kubesched.framework.verdict import Verdict, reject
-from kubesched.plugins.changes import is_about_itself
 from kubesched.plugins.normalize import scale_to_worst
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
@@ -46,6 +45,7 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
     """Compares a node's taints with the pod's tolerations."""
 
     name = "TaintToleration"
+    skips_resizes = True
     reads_pods = False
     reads_requests = False
     proven_range = True
@@ -74,9 +74,7 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
                 signature_hint=self._after_node_change,
             ),
-            Registration(
-                ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), hint=is_about_itself
-            ),
+            Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION)),
         ]
 
     def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (any pod may be kept off)

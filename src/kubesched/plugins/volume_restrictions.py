@@ -54,6 +54,7 @@ class VolumeRestrictions(PreFilter, Filter):
     """Keeps pods from what other pods have for themselves."""
 
     name = "VolumeRestrictions"
+    skips_resizes = True
     only_with_volumes = True
 
     def __init__(self, cluster: Cluster) -> None:
@@ -69,7 +70,9 @@ class VolumeRestrictions(PreFilter, Filter):
     def events_to_register(self) -> Registrations:
         """A pod that goes and had what is wanted, a claim or a node that comes."""
         return [
-            Registration(ClusterEvent(Resource.POD, Action.DELETE), hint=self._after_deletion),
+            Registration(
+                ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), hint=self._after_deletion
+            ),
             Registration(ClusterEvent(Resource.NODE, Action.ADD)),
             Registration(
                 ClusterEvent(Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD), hint=after_claim

@@ -66,6 +66,7 @@ class VolumeZone(PreFilter, Filter):
     """Compares the zones of volumes with those of nodes."""
 
     name = "VolumeZone"
+    skips_resizes = True
     only_with_volumes = True
 
     def __init__(self, cluster: Cluster) -> None:

@@ -7,7 +7,7 @@ update amounts to no event on a node, and to a general one on a pod.
 from __future__ import annotations
 
 from kubesched.api.core import Node, Pod
-from kubesched.api.requests import RESIZE_PENDING, exact_requests, node_allocatable
+from kubesched.api.requests import RESIZE_PENDING, Nanos, exact_requests, node_allocatable
 from kubesched.errors import ObjectError
 from kubesched.queue.events import Action, ClusterEvent, Resource
 
@@ -20,6 +20,9 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
         Action.UPDATE_NODE_TAINT: old.spec.taints != new.spec.taints,
         Action.UPDATE_NODE_CONDITION: _conditions(old) != _conditions(new),
         Action.UPDATE_NODE_ANNOTATION: old.metadata.annotations != new.metadata.annotations,
+        Action.UPDATE_NODE_PREEMPTION_POLICY: (
+            old.spec.pod_preemption_policy != new.spec.pod_preemption_policy
+        ),
         Action.UPDATE_NODE_DECLARED_FEATURE: (
             old.status.declared_features != new.status.declared_features
         ),
@@ -30,14 +33,20 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
     return [ClusterEvent(Resource.NODE, action) for action in actions]
 
 
-def pod_events(old: Pod, new: Pod) -> list[ClusterEvent]:
-    """Return the events that an updated pod amounts to, a general update if nothing specific."""
-    resource = Resource.ASSIGNED_POD if new.spec.node_name else Resource.UNSCHEDULABLE_POD
+def pod_events(old: Pod, new: Pod, *, is_target: bool = False) -> list[ClusterEvent]:
+    """Return the events that an updated pod amounts to, a general update if nothing specific.
+
+    `is_target` is for what it means to the pod itself, as opposed to other pods that wait.
+    """
+    without_node = Resource.TARGET_POD if is_target else Resource.UNSCHEDULED_POD
+    resource = Resource.ASSIGNED_POD if new.spec.node_name else without_node
     gates_gone = bool(old.spec.scheduling_gates) and not new.spec.scheduling_gates
     tolerations = len(old.spec.tolerations), len(new.spec.tolerations)
+    shrunk, grown = _resized(old, new)
     changed = {
         Action.UPDATE_POD_LABEL: (old.metadata.labels or {}) != (new.metadata.labels or {}),
-        Action.UPDATE_POD_SCALE_DOWN: _shrunk(old, new),
+        Action.UPDATE_POD_SCALE_DOWN: shrunk,
+        Action.UPDATE_POD_SCALE_UP: grown,
         Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: gates_gone,
         Action.UPDATE_POD_TOLERATION: tolerations[0] != tolerations[1],
     }
@@ -58,14 +67,19 @@ def _conditions(node: Node) -> dict[str, str]:
     return {condition.type: condition.status for condition in node.status.conditions}
 
 
-def _shrunk(old: Pod, new: Pod) -> bool:
+def _resized(old: Pod, new: Pod) -> tuple[bool, bool]:
+    """Tell whether a pod requests less of something than before, and whether more."""
     if _resources(old) == _resources(new):
-        return False
+        return False, False
     try:
         before, after = exact_requests(old, use_status=True), exact_requests(new, use_status=True)
     except ObjectError:
-        return True  # nobody could tell before, or can now
-    return any(amount > after.get(name, -1) for name, amount in before.items())
+        return True, True  # the amounts of one of them cannot be read
+    return _has_more(before, after), _has_more(after, before)
+
+
+def _has_more(these: Nanos, than: Nanos) -> bool:
+    return any(amount > than.get(name, -1) for name, amount in these.items())
 
 
 def _resources(pod: Pod) -> tuple[object, ...]:

@@ -12,9 +12,13 @@ from msgspec import Struct
 class Resource(StrEnum):
     """Kinds of objects that in-tree plugins register for; values are part of metric labels."""
 
+    #: stands for the three below
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
-    UNSCHEDULABLE_POD = "UnschedulablePod"
+    #: a pod without a node, other than the one that waits
+    UNSCHEDULED_POD = "UnscheduledPod"
+    #: the waiting pod itself
+    TARGET_POD = "TargetPod"
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
     PERSISTENT_VOLUME_CLAIM = "PersistentVolumeClaim"
@@ -39,13 +43,15 @@ class Action(IntFlag):
     UPDATE_NODE_CONDITION = 1 << 5
     UPDATE_NODE_ANNOTATION = 1 << 6
     UPDATE_NODE_DECLARED_FEATURE = 1 << 7
-    UPDATE_POD_LABEL = 1 << 8
-    UPDATE_POD_SCALE_DOWN = 1 << 9
-    UPDATE_POD_TOLERATION = 1 << 10
-    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 11
-    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 12
-    UPDATE = (1 << 13) - (1 << 2)
-    ALL = (1 << 13) - 1
+    UPDATE_NODE_PREEMPTION_POLICY = 1 << 8
+    UPDATE_POD_LABEL = 1 << 9
+    UPDATE_POD_SCALE_DOWN = 1 << 10
+    UPDATE_POD_SCALE_UP = 1 << 11
+    UPDATE_POD_TOLERATION = 1 << 12
+    UPDATE_POD_SCHEDULING_GATES_ELIMINATED = 1 << 13
+    UPDATE_POD_GENERATED_RESOURCE_CLAIM = 1 << 14
+    UPDATE = (1 << 15) - (1 << 2)
+    ALL = (1 << 15) - 1
 
 
 class ClusterEvent(Struct, frozen=True):
@@ -87,7 +93,7 @@ def _label(event: ClusterEvent) -> str:
     return event.custom_label or f"{event.resource}{_ACTION_LABELS.get(event.action, '')}"
 
 
-_POD_RESOURCES: Final = (Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
+_POD_RESOURCES: Final = (Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD, Resource.TARGET_POD)
 _ACTION_LABELS: Final = {
     Action.ADD: "Add",
     Action.DELETE: "Delete",
@@ -97,8 +103,10 @@ _ACTION_LABELS: Final = {
     Action.UPDATE_NODE_CONDITION: "UpdateNodeCondition",
     Action.UPDATE_NODE_ANNOTATION: "UpdateNodeAnnotation",
     Action.UPDATE_NODE_DECLARED_FEATURE: "UpdateNodeDeclaredFeature",
+    Action.UPDATE_NODE_PREEMPTION_POLICY: "UpdateNodePreemptionPolicy",
     Action.UPDATE_POD_LABEL: "UpdatePodLabel",
     Action.UPDATE_POD_SCALE_DOWN: "UpdatePodScaleDown",
+    Action.UPDATE_POD_SCALE_UP: "UpdatePodScaleUp",
     Action.UPDATE_POD_TOLERATION: "UpdatePodToleration",
     Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: "UpdatePodSchedulingGatesEliminated",
     Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: "UpdatePodGeneratedResourceClaim",
@@ -123,5 +131,5 @@ NODE_ADD: Final = ClusterEvent(Resource.NODE, Action.ADD)
 NODE_DELETE: Final = ClusterEvent(Resource.NODE, Action.DELETE)
 ASSIGNED_POD_ADD: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.ADD)
 ASSIGNED_POD_DELETE: Final = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
-UNSCHEDULABLE_POD_ADD: Final = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.ADD)
-UNSCHEDULABLE_POD_UPDATE: Final = ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE)
+UNSCHEDULED_POD_ADD: Final = ClusterEvent(Resource.UNSCHEDULED_POD, Action.ADD)
+UNSCHEDULED_POD_UPDATE: Final = ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE)

@@ -10,23 +10,20 @@ members. So events matter to gated groups alone, and each of their members is as
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from kubesched.clock import Clock
 from kubesched.cluster.group_forest import GroupForest
 from kubesched.cluster.pod_groups import GroupKey, group_of
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
 from kubesched.queue import events
-from kubesched.queue.backoff import Backoff
 from kubesched.queue.events import ClusterEvent
-from kubesched.queue.heap import Key
-from kubesched.queue.hints import Registrations
 from kubesched.queue.queued_group import AttemptEnd, QueuedGroup
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
-from kubesched.queue.scheduling_queue import IsHeld, SchedulingQueue
+from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, POD, POD_GROUP, UNSCHEDULABLE
-from kubesched.queue.waking import HintObserver, Wake
+from kubesched.queue.waking import Wake
 
 INCOMPLETE = "incomplete"
 PENDING = "pending"
@@ -35,31 +32,9 @@ PENDING = "pending"
 class GroupSchedulingQueue(SchedulingQueue):
     """Pods and groups of pods that wait for nodes."""
 
-    def __init__(
-        self,
-        forest: GroupForest,
-        *,
-        clock: Clock,
-        sort_key: Callable[[QueuedEntity], Key],
-        gate: Callable[[QueuedPod], str],
-        registrations: Mapping[str, Mapping[str, Registrations]],
-        backoff: Backoff,
-        max_unschedulable_s: float = 300.0,
-        on_ready: Callable[[], None] = lambda: None,
-        observe_hint: HintObserver | None = None,
-        holding: Callable[[], IsHeld] = lambda: lambda _pod: False,
-    ) -> None:
-        super().__init__(
-            clock=clock,
-            sort_key=sort_key,
-            gate=gate,
-            registrations=registrations,
-            backoff=backoff,
-            max_unschedulable_s=max_unschedulable_s,
-            on_ready=on_ready,
-            observe_hint=observe_hint,
-            holding=holding,
-        )
+    def __init__(self, forest: GroupForest, **options: Any) -> None:  # noqa: ANN401 (the base's)
+        """`options` are those of a queue without groups."""
+        super().__init__(**options)
         self._forest = forest
         #: PodGroup → uid → member, where a group above it is not known
         self._incomplete: dict[GroupKey, dict[str, QueuedPod]] = {}
@@ -153,13 +128,13 @@ class GroupSchedulingQueue(SchedulingQueue):
 
     def requeue(self, pod: QueuedPod) -> None:
         """Take back a pod that could not be placed: a member goes to its group."""
-        if group_of(pod.info.pod) is None:
+        if _leaf_of(pod.info) is None:
             super().requeue(pod)
             return
         self._in_flight.end(pod.info.uid)
         if pod.info.uid not in self:
             self._note_failure(pod)
-            self._add_member(pod, events.UNSCHEDULABLE_POD_ADD)
+            self._add_member(pod, events.UNSCHEDULED_POD_ADD)
 
     def end_attempt(self, group: QueuedGroup, end: AttemptEnd) -> None:
         """Queue the members again that came back, or came, while their group was tried."""
@@ -194,7 +169,7 @@ class GroupSchedulingQueue(SchedulingQueue):
             return
         for leaf in self._forest.leaves(root):
             for pod in self._incomplete.pop(leaf, {}).values():
-                self._add_member(pod, events.UNSCHEDULABLE_POD_ADD)
+                self._add_member(pod, events.UNSCHEDULED_POD_ADD)
 
     def group_went(self, key: GroupKey) -> None:
         """Let the pods below a group, which is not known any more, wait for it."""
@@ -206,12 +181,12 @@ class GroupSchedulingQueue(SchedulingQueue):
             for pod in group.pods():
                 if self._root_of(pod) != group.group:
                     self._take_away(pod)
-                    self._add_member(pod, events.UNSCHEDULABLE_POD_UPDATE)
+                    self._add_member(pod, events.UNSCHEDULED_POD_UPDATE)
 
     # --- inside -----------------------------------------------------------------------------
 
     def _replace(self, info: PodInfo) -> bool:
-        if group_of(info.pod) is None:
+        if _leaf_of(info) is None:
             return super()._replace(info)
         pod = self._member(info.uid)
         if pod is not None:
@@ -219,14 +194,14 @@ class GroupSchedulingQueue(SchedulingQueue):
         return pod is not None
 
     def _add(self, info: PodInfo, event: ClusterEvent) -> None:
-        if group_of(info.pod) is None:
+        if _leaf_of(info) is None:
             super()._add(info, event)
         elif info.uid not in self._in_flight:
             self._add_member(QueuedPod(info, queued_at=self._clock.time()), event)
 
     def _add_member(self, pod: QueuedPod, event: ClusterEvent) -> None:
         """Put a member that is nowhere where it belongs."""
-        uid, leaf, root = pod.info.uid, group_of(pod.info.pod), self._root_of(pod)
+        uid, leaf, root = pod.info.uid, _leaf_of(pod.info), self._root_of(pod)
         if leaf is not None and root is None:
             self._incomplete.setdefault(leaf, {})[uid] = pod
         elif root is not None and root == self._attempted:
@@ -252,7 +227,7 @@ class GroupSchedulingQueue(SchedulingQueue):
 
     def _take_away(self, pod: QueuedPod) -> None:
         """Take a member from where it is; what is left of its group stays in the queue."""
-        uid, leaf = pod.info.uid, group_of(pod.info.pod)
+        uid, leaf = pod.info.uid, _leaf_of(pod.info)
         group = self._queued_in.pop(uid, None)
         if group is None:
             self._pending.pop(uid, None)
@@ -269,11 +244,11 @@ class GroupSchedulingQueue(SchedulingQueue):
             # One is asked for all: fewer members are a reason to gate all of them, or none.
             self._ask_gate(group.gatekeeper)
             group.gated_by = group.gatekeeper.gated_by
-            self._put(group, wake, events.UNSCHEDULABLE_POD_ADD)
+            self._put(group, wake, events.UNSCHEDULED_POD_ADD)
         elif pod.gated_by:
-            self._enqueue(group, Wake.AFTER_BACKOFF, events.UNSCHEDULABLE_POD_ADD)
+            self._enqueue(group, Wake.AFTER_BACKOFF, events.UNSCHEDULED_POD_ADD)
         else:
-            self._park(group, events.UNSCHEDULABLE_POD_ADD)
+            self._park(group, events.UNSCHEDULED_POD_ADD)
 
     def _root_of(self, pod: QueuedPod) -> GroupKey | None:
         return self._forest.root_of_pod(pod.info)
@@ -305,3 +280,8 @@ class GroupSchedulingQueue(SchedulingQueue):
             require(group.member(uid) is not None, f"{uid} is no member of {group}")
             require(self._find(group.group) is group, f"{group} is not in the queue")
             require(self._root_of(group.pods()[0]) == group.group, f"{group} is no root")
+
+
+def _leaf_of(pod: PodInfo) -> GroupKey | None:
+    """Return the group that a pod waits with; one that waits to be resized waits by itself."""
+    return None if pod.signature.is_resize else group_of(pod.pod)

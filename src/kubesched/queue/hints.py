@@ -2,12 +2,13 @@
 
 A *registration* names events and, where looking at the objects pays, a *hint*: a function that is
 shown the pod and the change. A hint that needs to know no more about the pod than its signature
-says so, and is asked once for all pods of the signature.
+says so, and is asked once for all pods of the signature. A *pre-hint* is shown the change alone,
+and names the pods that the hint need be asked about.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any, Generic, TypeVar
 
 from msgspec import Struct
@@ -44,6 +45,8 @@ class Registration(Struct, frozen=True):
     event: ClusterEvent
     hint: Callable[[PodInfo, Change[Any]], bool] | None = None
     signature_hint: Callable[[PodSignature, Change[Any]], bool] | None = None
+    #: names the only pods to be asked about, as namespace/name; None stands for all
+    pre_hint: Callable[[Change[Any]], Collection[str] | None] | None = None
 
 
 #: What a plugin registers; None means anything, which is right for plugins that cannot say.

@@ -40,7 +40,7 @@ from kubesched.queue.in_flight import InFlight
 from kubesched.queue.parked import ParkedPods
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, POD, UNSCHEDULABLE, QueueTally
-from kubesched.queue.waking import HintObserver, Listeners, Question, Wake
+from kubesched.queue.waking import HintObserver, Listeners, PreHintObserver, Question, Wake
 
 #: Tells of a gated pod whether it is kept out as before.
 IsHeld = Callable[[QueuedPod], bool]
@@ -60,6 +60,7 @@ class SchedulingQueue:
         max_unschedulable_s: float = 300.0,
         on_ready: Callable[[], None] = lambda: None,
         observe_hint: HintObserver | None = None,
+        observe_pre_hint: PreHintObserver | None = None,
         holding: Callable[[], IsHeld] = lambda: lambda _pod: False,
     ) -> None:
         self._clock = clock
@@ -68,6 +69,8 @@ class SchedulingQueue:
         #: returns, for one event, what tells whether a gated pod is kept out as before
         self._holding = holding
         self._observe_hint = observe_hint
+        #: None if pre-hints are not asked
+        self._observe_pre_hint = observe_pre_hint
         self._max_unschedulable_s = max_unschedulable_s
         #: called whenever there may be something to pop
         self._on_ready = on_ready
@@ -83,7 +86,12 @@ class SchedulingQueue:
         backoff: Backoff,
     ) -> None:
         timer = self._clock.monotonic
-        self._listeners = Listeners(registrations, timer=timer, observe=self._observe_hint)
+        self._listeners = Listeners(
+            registrations,
+            timer=timer,
+            observe=self._observe_hint,
+            observe_pre_hint=self._observe_pre_hint,
+        )
         self._backoff = backoff
         self._active = PodHeap(sort_key)
         self._backing_off = PodHeap(lambda pod: (backoff.expires_at(pod), *sort_key(pod)))
@@ -209,17 +217,18 @@ class SchedulingQueue:
     def add(self, info: PodInfo) -> None:
         """Add a pod; one that is in the queue already takes over the new version."""
         if not self._replace(info):
-            self._add(info, events.UNSCHEDULABLE_POD_ADD)
+            self._add(info, events.UNSCHEDULED_POD_ADD)
 
     def update(self, old: Pod, new: PodInfo) -> None:
         """Take over a new version of a pod, which may be what it waited for."""
-        changes = [Change(event, old, new.pod) for event in pod_events(old, new.pod)]
+        happened = pod_events(old, new.pod, is_target=True)
+        changes = [Change(event, old, new.pod) for event in happened]
         if new.uid in self._in_flight:
             for change in changes:
                 self._in_flight.record(change, only=new.uid)
             return
         if not self._replace(new):
-            self._add(new, events.UNSCHEDULABLE_POD_UPDATE)
+            self._add(new, events.UNSCHEDULED_POD_ADD)
             return
         for change in changes:
             parked = self._parked.get(self._key_of(new.uid))
@@ -302,10 +311,10 @@ class SchedulingQueue:
         parked = self._parked.of(listeners)
         if not parked:
             return
-        question = self._listeners.ask_about(change)
+        question = self._listeners.ask_pre_hints(change)
         is_held = None if change.event.is_wildcard else self._holding()
         for entity in parked:
-            if not any(only(pod.info) for pod in entity.pods()):
+            if not any(only(pod.info) and question.concerns(pod.info) for pod in entity.pods()):
                 continue
             # Whoever is kept out as before need not be told that something would help.
             if is_held is not None and entity.gated_by and is_held(entity.gatekeeper):

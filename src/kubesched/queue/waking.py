@@ -24,6 +24,8 @@ Subscriber = tuple[str, str]
 
 #: Told of each hint that was asked: plugin, event, what it said, and seconds it took.
 HintObserver = Callable[[str, str, str, float], None]
+#: Told of each pre-hint that was asked: plugin, and whether it named the pods in question.
+PreHintObserver = Callable[[str, bool], None]
 
 _ANYTHING = (Registration(ClusterEvent(Resource.ANY, Action.ALL)),)
 
@@ -47,11 +49,14 @@ class Listeners:
         *,
         timer: Callable[[], float],
         observe: HintObserver | None = None,
+        observe_pre_hint: PreHintObserver | None = None,
     ) -> None:
         #: scheduler name → plugin → what it wants to hear of
         self._registrations = registrations
         self._timer = timer
         self._observe = observe
+        #: None if pre-hints are not asked
+        self._observe_pre_hint = observe_pre_hint
         self._by_event: dict[ClusterEvent, dict[Subscriber, tuple[Registration, ...]]] = {}
 
     def of(self, event: ClusterEvent) -> Mapping[Subscriber, tuple[Registration, ...]]:
@@ -79,6 +84,13 @@ class Listeners:
         """Return a question about a change, to be asked for as many pods as there are."""
         return Question(change, self.of(change.event), timer=self._timer, observe=self._observe)
 
+    def ask_pre_hints(self, change: Change[Any]) -> Question:
+        """Return the same, for pods that plugins name if they can tell from the change alone."""
+        question = self.ask_about(change)
+        if self._observe_pre_hint is not None:
+            question.narrow(self._observe_pre_hint)
+        return question
+
 
 class Question:
     """Whether one change helps; what is learned for one pod is used for the next."""
@@ -98,6 +110,35 @@ class Question:
         self._by_signature: dict[tuple[int, PodSignature], bool] = {}
         self._is_wildcard = change.event.is_wildcard
         self._event_label = change.event.label
+        #: plugin → the only pods that it is to be asked about, as namespace/name
+        self._named: dict[Subscriber, set[str]] = {}
+
+    def narrow(self, observe: PreHintObserver) -> None:
+        """Leave it at the pods that pre-hints name, unless one of them names none or fails."""
+        if self._is_wildcard or self._change.newest is None:
+            return
+        named: dict[Subscriber, set[str]] = {}
+        for subscriber, registrations in self._listeners.items():
+            for each in registrations:
+                if each.pre_hint is None:
+                    continue
+                try:
+                    found = each.pre_hint(self._change)
+                except Exception:  # noqa: BLE001 (better to ask about all pods than to forget one)
+                    _log.exception(
+                        "PreQueueingHintFn failed, falling back to evaluate all pods: plugin=%s",
+                        subscriber[1],
+                    )
+                    return
+                observe(subscriber[1], found is not None)
+                if found is None:
+                    return
+                named.setdefault(subscriber, set()).update(found)
+        self._named = named
+
+    def concerns(self, pod: PodInfo) -> bool:
+        """Tell whether a pod is one that pre-hints named, or they named none."""
+        return not self._named or any(pod.full_name in each for each in self._named.values())
 
     def answer(self, pod: QueuedPod) -> Wake:
         """Say what the change means for a pod."""
@@ -113,6 +154,8 @@ class Question:
         return Wake.NO
 
     def _helps(self, subscriber: Subscriber, pod: PodInfo) -> bool:
+        if subscriber in self._named and pod.full_name not in self._named[subscriber]:
+            return False
         for each in self._listeners.get(subscriber, ()):
             if self._asked(each, subscriber[1], pod):
                 return True
@@ -126,7 +169,7 @@ class Question:
                 known = self._evaluate(registration, plugin, pod)
                 self._by_signature[key] = known
             return known
-        return registration.hint is None or self._evaluate(registration, plugin, pod)
+        return self._evaluate(registration, plugin, pod)
 
     def _evaluate(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
         started = self._timer()

@@ -25,7 +25,7 @@ from kubesched.scheduler.timestamps import rfc3339
 
 #: Pause between questions after a binding whose answer was lost.
 QUESTION_PAUSE_S = 0.5
-#: Pauses between the tries of a status patch.
+#: Pauses between the tries of a binding and of a status patch.
 RETRY_PAUSES_S = (0.01, 0.05, 0.25)
 
 
@@ -53,7 +53,11 @@ class ApiCalls:
         self._clock = clock
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        """Bind a pod to a node; the uid makes sure that it is this pod."""
+        """Bind a pod to a node; the uid makes sure that it is this pod.
+
+        An API server that fails, or cannot be reached, is asked a few times. If an answer is lost,
+        the binding may have been made: its room must not be given away before that is known.
+        """
         meta = pod.pod.metadata
         binding = Binding(
             kind="Binding",
@@ -62,13 +66,23 @@ class ApiCalls:
             target=BindingTarget(kind="Node", name=node_name),
         )
         path = resources.PODS.item(meta.name, namespace=meta.namespace, subresource="binding")
-        try:
-            await self._client.post(path, binding)
-        except (ConnectionFailedError, RequestTimeoutError) as lost:
-            # The answer is lost, but maybe not the binding: its room must not be given away before
-            # that is known.
-            if await self._node_of(pod) != node_name:
-                raise lost from None
+        is_repeated = False
+        for pause_s in (*RETRY_PAUSES_S, None):
+            try:
+                await self._client.post(path, binding)
+            except ClientError as failed:
+                # An earlier try may be what a later one is in conflict with.
+                in_doubt = _answer_is_lost(failed) or (
+                    is_repeated and isinstance(failed, ConflictError)
+                )
+                if in_doubt and await self._node_of(pod) == node_name:
+                    return
+                if pause_s is None or not _is_temporary(failed):
+                    raise
+                is_repeated = True
+                await asyncio.sleep(pause_s)
+            else:
+                return
 
     async def _node_of(self, pod: PodInfo) -> str:
         """Return the node that a pod is bound to; waits until the API server can tell."""
@@ -205,15 +219,20 @@ class ApiCalls:
                     path, body, content_type=STRATEGIC_MERGE_PATCH, still_wanted=still_wanted
                 )
             except ClientError as failed:
-                if pause_s is None or not _may_pass(failed):
+                may_pass = _is_temporary(failed) or isinstance(failed, ConflictError)
+                if pause_s is None or not may_pass:
                     raise
                 await asyncio.sleep(pause_s)
             else:
                 return
 
 
-def _may_pass(failed: ClientError) -> bool:
-    """Tell whether trying again soon may help."""
+def _is_temporary(failed: ClientError) -> bool:
+    """Tell whether the API server, and not the request, is what failed."""
     if isinstance(failed, ApiError):
-        return failed.code in (500, 503) or isinstance(failed, ConflictError)
+        return failed.code in (500, 503)
     return isinstance(failed, ConnectionFailedError)
+
+
+def _answer_is_lost(failed: ClientError) -> bool:
+    return isinstance(failed, (ConnectionFailedError, RequestTimeoutError))

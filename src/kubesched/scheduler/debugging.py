@@ -120,6 +120,5 @@ def _line(pod: Pod) -> str:
 
 def _summary(queue: SchedulingQueue) -> str:
     parked = queue.unschedulable_count + queue.gated_count
-    return (
-        f"activeQ:{queue.active_count}; backoffQ:{queue.backoff_count}; unschedulablePods:{parked}"
-    )
+    active, backing_off = queue.active_count, queue.backoff_count
+    return f"activeQ:{active}; backoffQ:{backing_off}; unschedulableEntities:{parked}"

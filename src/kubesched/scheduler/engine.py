@@ -168,6 +168,7 @@ class Engine:
         self, outside: Outside, options: EngineOptions, ready: asyncio.Event
     ) -> SchedulingQueue:
         profiles = self._profiles
+        asks_pre_hints = self.gates.enabled("SchedulerPreQueueingHints")
         make: Callable[..., SchedulingQueue] = SchedulingQueue
         if self.gates.enabled("GenericWorkload"):
             make = partial(GroupSchedulingQueue, self._forest())
@@ -180,6 +181,9 @@ class Engine:
             max_unschedulable_s=options.max_unschedulable_s,
             on_ready=ready.set,
             observe_hint=state_metrics.hint_observer(outside.metrics),
+            observe_pre_hint=(
+                state_metrics.pre_hint_observer(outside.metrics) if asks_pre_hints else None
+            ),
             holding=profiles.holding,
         )
 

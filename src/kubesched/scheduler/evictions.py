@@ -92,8 +92,7 @@ class Evictions:
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background; those that are terminating are left alone."""
         self._observer.evicting(victims)
-        if any(each.pod.metadata.deletion_timestamp is None for each in victims):
-            self._metrics.preemption_victims.observe(len(victims))
+        self._metrics.preemption_victims.observe(len(victims))
         self._start(Preemptor.of_pod(preemptor, node_name), victims)
 
     def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from kubesched import logs
 from kubesched.api.core import Pod
+from kubesched.api.requests import is_resize_deferred
 from kubesched.errors import ObjectError
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
@@ -68,8 +69,8 @@ class FailureHandler:
         if nominated_node is not None:
             pod.awaits_victims = bool(nominated_node)
         newest = self._requeue(pod)
-        if newest is None:
-            return
+        if newest is None or pod.info.signature.is_resize:
+            return  # a pod that waits for its resize has a node, and is told by the kubelet
         self._nominate(pod, nominated_node)
         note = status.message
         self._recorders.warning(newest, reason="FailedScheduling", action="Scheduling", note=note)
@@ -106,14 +107,15 @@ class FailureHandler:
 
     def _requeue(self, pod: QueuedPod) -> Pod | None:
         """Put the newest version of the pod back; None if it is gone, bound or another one."""
-        meta = pod.info.pod.metadata
+        meta, is_resize = pod.info.pod.metadata, pod.info.signature.is_resize
         newest = self._find_pod(meta.namespace, meta.name)
-        if newest is None or newest.spec.node_name or newest.metadata.uid != meta.uid:
+        if newest is None or newest.metadata.uid != meta.uid or not _waits(newest, is_resize):
             _log.info("Pod is gone or bound, not trying it again", pod=pod.info.full_name)
             self._queue.done(meta.uid)
             return None
+        compiler = self._cluster.compiler
         try:
-            pod.info = self._cluster.compiler.pending(newest)
+            pod.info = compiler.resizing(newest) if is_resize else compiler.pending(newest)
         except ObjectError as unreadable:
             _log.warning("Keeping the version of a pod that can be read", err=unreadable)
         self._queue.requeue(pod)
@@ -124,3 +126,8 @@ class FailureHandler:
             self._nominations.nominate(pod.info, nominated_node)
         elif nominated_node is not None:
             self._nominations.withdraw(pod.info.uid)
+
+
+def _waits(pod: Pod, is_resize: bool) -> bool:
+    """Tell whether a pod still waits for a node, or on its node for a resize."""
+    return is_resize_deferred(pod) if is_resize else not pod.spec.node_name

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.requests import is_resize_deferred
 from kubesched.api.scheduling import CompositePodGroup, PodGroup
 from kubesched.client.informer import Handler
 from kubesched.cluster.cluster import Cluster
@@ -114,7 +115,10 @@ class PodHandler:
         is_ours: Callable[[Pod], bool],
         on_unreadable: Callable[[Pod, ObjectError], None],
         unusable: UnusableObjects | None = None,
+        resizes: bool = False,
     ) -> None:
+        #: whether pods are queued that wait on their node for room to be resized
+        self._resizes = resizes
         self._cluster = cluster
         self._queue = queue
         self._nominations = nominations
@@ -129,6 +133,7 @@ class PodHandler:
         """A pod came."""
         if obj.spec.node_name:
             self._assigned(obj)
+            self._follow_resize(None, obj)
         elif self._is_ours(obj):
             self._enqueue(obj)
 
@@ -136,6 +141,7 @@ class PodHandler:
         """A pod changed."""
         if old.spec.node_name:
             self._put(new)
+            self._follow_resize(old, new)
             for event in pod_events(old, new):
                 self._queue.move(Change(event, old, new))
         elif new.spec.node_name:
@@ -166,6 +172,24 @@ class PodHandler:
         if is_known:
             self._queue.move(Change(events.ASSIGNED_POD_ADD, new=pod))
 
+    def _follow_resize(self, old: Pod | None, new: Pod) -> None:
+        """Queue a pod on a node while its resize is deferred: others may be preempted for it."""
+        if not self._resizes or not self._is_ours(new):
+            return
+        was, is_now = old is not None and is_resize_deferred(old), is_resize_deferred(new)
+        if not is_now:
+            if was:
+                self._queue.delete(new.metadata.uid)
+            return
+        try:
+            info = self._cluster.compiler.resizing(new)
+        except ObjectError:
+            return  # the state is kept as it was, too, and that is noted
+        if old is not None and was:
+            self._queue.update(old, info)
+        else:
+            self._queue.add(info)
+
     def _left(self, pod: Pod) -> None:
         """A pod is gone from its node."""
         self._queue.move(Change(events.ASSIGNED_POD_DELETE, old=pod))
@@ -189,13 +213,14 @@ class PodHandler:
             self._on_unreadable(pod, unreadable)
             return
         self._unusable.forget(pod)
-        self._cluster.groups.put_pending(info)
-        self._queue.add(info)
+        # First of all, as a nomination counts whether the pod is gated or not.
         if pod.status.nominated_node_name:
             self._nominations.nominate(info, pod.status.nominated_node_name)
+        self._cluster.groups.put_pending(info)
+        self._queue.add(info)
         if isinstance(self._queue, GroupSchedulingQueue):
             # It may be what its group waits for.
-            self._queue.move(Change(events.UNSCHEDULABLE_POD_ADD, new=pod))
+            self._queue.move(Change(events.UNSCHEDULED_POD_ADD, new=pod))
 
     def _update_pending(self, old: Pod, new: Pod) -> None:
         uid = new.metadata.uid

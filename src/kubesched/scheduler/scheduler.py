@@ -158,7 +158,11 @@ class Scheduler:
                 nominated_node=decision.nominated_node,
             )
             return
-        self.bind(PodToBind(framework, pod, decision))
+        placed = PodToBind(framework, pod, decision)
+        if pod.info.signature.is_resize:
+            self._leave_to_kubelet(placed)
+        else:
+            self.bind(placed)
 
     def bind(self, placed: PodToBind) -> bool:
         """Assume a pod on its node and start its binding; False if a plugin refused that."""
@@ -182,7 +186,8 @@ class Scheduler:
             )
             return True
         # It has a node already: one that we chose, or another scheduler.
-        return self._cluster.node_of(pod.info.uid) is not None
+        has_node = self._cluster.node_of(pod.info.uid) is not None
+        return has_node and not pod.info.signature.is_resize
 
     # --- the steps --------------------------------------------------------------------------
 
@@ -213,6 +218,13 @@ class Scheduler:
         info, node_name = placed.pod.info, placed.decision.node_name
         self._cluster.assume(info, node_name)
         self._nominations.withdraw(info.uid, placed_on=node_name)
+
+    def _leave_to_kubelet(self, placed: PodToBind) -> None:
+        """Let a pod wait that is on its node, now that its resize fits there."""
+        status, _ = self._permit(placed)
+        if status.ok:
+            status = error("pod is on its node already, and no plugin makes it wait for its resize")
+        self._failures.handle(placed.framework, placed.pod, as_rejection(status), nominated_node="")
 
     def _reserve(self, placed: PodToBind) -> Status:
         """Let Reserve plugins take what the pod needs on its node."""

@@ -5,10 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.cluster.cluster import Cluster
-from kubesched.metrics.label_values import ASSUMED_PODS, BINDING, NODES, PODS
+from kubesched.metrics.label_values import (
+    ALL_PODS,
+    ASSUMED_PODS,
+    BINDING,
+    NARROWED,
+    NODES,
+    PODS,
+)
 from kubesched.metrics.recorder import Metrics
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.queue.waking import HintObserver
+from kubesched.queue.waking import HintObserver, PreHintObserver
 from kubesched.scheduler.queue_check import QueueCheck
 
 
@@ -59,5 +66,15 @@ def hint_observer(metrics: Metrics) -> HintObserver:
         if known is None:
             known = observers[key] = durations.labels(*key).observe
         known(seconds)
+
+    return observe
+
+
+def pre_hint_observer(metrics: Metrics) -> PreHintObserver:
+    """Return what the queue is to tell of every pre-hint that it asks."""
+    evaluations = metrics.pre_queueing_hint_evaluations
+
+    def observe(plugin: str, narrowed: bool) -> None:
+        evaluations.labels(plugin, NARROWED if narrowed else ALL_PODS).inc()
 
     return observe

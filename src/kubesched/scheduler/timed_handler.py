@@ -23,7 +23,7 @@ from kubesched.queue.differences import node_events, pod_events
 T = TypeVar("T", bound=ApiObject)
 
 _ASSIGNED: Final = "AssignedPod"
-_UNSCHEDULED: Final = "UnschedulablePod"
+_UNSCHEDULED: Final = "UnscheduledPod"
 
 
 class TimedHandler(Generic[T]):

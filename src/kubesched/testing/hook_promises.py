@@ -142,7 +142,12 @@ def _changes(trial: Trial, wanted: ClusterEvent, asking: list[PodInfo]) -> Itera
 
 
 #: Resources of which an update is told by what changed.
-_BY_ASPECT: Final = (Resource.NODE, Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD)
+_BY_ASPECT: Final = (
+    Resource.NODE,
+    Resource.ASSIGNED_POD,
+    Resource.UNSCHEDULED_POD,
+    Resource.TARGET_POD,
+)
 
 
 def _objects(trial: Trial, asking: list[PodInfo]) -> Iterator[tuple[str, list[Any]]]:
@@ -150,6 +155,7 @@ def _objects(trial: Trial, asking: list[PodInfo]) -> Iterator[tuple[str, list[An
     waiting: list[Pod] = [each.pod for each in asking]
     yield Resource.NODE, [*world.nodes.values()]
     yield Resource.ASSIGNED_POD, [*world.placed.values()]
-    yield Resource.UNSCHEDULABLE_POD, waiting
+    yield Resource.UNSCHEDULED_POD, waiting
+    yield Resource.TARGET_POD, waiting
     for kind, store in stores(trial.cluster):
         yield kind.event_resource, [*store]

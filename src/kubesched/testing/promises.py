@@ -349,6 +349,7 @@ class _AskerWithoutRequests(Asker):
             node_name=signature.node_name,
             requests=Requests({}, (0, 0)),
             scoring_requests={},
+            is_resize=signature.is_resize,
         )
 
 

@@ -17,24 +17,27 @@ from tests.support.scheduling import Lab
 
 
 def added(new: Pod | Node) -> Change[Any]:
-    """An object came."""
+    """A node came, or a pod came to its node."""
     return Change(ClusterEvent(_resource(new), Action.ADD), new=new)
 
 
 def deleted(old: Pod | Node) -> Change[Any]:
-    """An object is gone."""
+    """A node is gone, or a pod from where it was or was nominated to."""
     return Change(ClusterEvent(_resource(old), Action.DELETE), old=old)
 
 
 def updated(action: Action, old: Pod | Node, new: Pod | Node) -> Change[Any]:
-    """An object changed in some respect."""
+    """A node or a pod that has one changed in some respect."""
     return Change(ClusterEvent(_resource(new), action), old=old, new=new)
 
 
+def changed_itself(action: Action, old: Pod, new: Pod) -> Change[Pod]:
+    """The waiting pod itself changed in some respect."""
+    return Change(ClusterEvent(Resource.TARGET_POD, action), old=old, new=new)
+
+
 def _resource(subject: Pod | Node) -> Resource:
-    if isinstance(subject, Node):
-        return Resource.NODE
-    return Resource.ASSIGNED_POD if subject.spec.node_name else Resource.UNSCHEDULABLE_POD
+    return Resource.NODE if isinstance(subject, Node) else Resource.ASSIGNED_POD
 
 
 def registration(lab: Lab, plugin: str, event: ClusterEvent) -> Registration:

@@ -4,43 +4,48 @@ from __future__ import annotations
 
 import pytest
 
+from kubesched.config.features import FeatureGates
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Registration, Registrations
 from tests.support.scheduling import Lab
 
-POD, NODE = Resource.POD, Resource.NODE
+ASSIGNED, TARGET, NODE = Resource.ASSIGNED_POD, Resource.TARGET_POD, Resource.NODE
 
 REGISTERED: dict[str, dict[Resource, Action]] = {
-    "SchedulingGates": {POD: Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED},
+    "SchedulingGates": {TARGET: Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED},
     "NodeUnschedulable": {
-        POD: Action.UPDATE_POD_TOLERATION,
+        TARGET: Action.UPDATE_POD_TOLERATION,
         NODE: Action.ADD | Action.UPDATE_NODE_TAINT,
     },
     "NodeName": {NODE: Action.ADD},
     "TaintToleration": {
-        POD: Action.UPDATE_POD_TOLERATION,
+        TARGET: Action.UPDATE_POD_TOLERATION,
         NODE: Action.ADD | Action.UPDATE_NODE_TAINT,
     },
     "NodeAffinity": {NODE: Action.ADD | Action.UPDATE_NODE_LABEL},
-    "NodePorts": {POD: Action.DELETE, NODE: Action.ADD},
+    "NodePorts": {ASSIGNED: Action.DELETE, NODE: Action.ADD},
+    "DeferredPodScheduling": {NODE: Action.ADD | Action.UPDATE_NODE_PREEMPTION_POLICY},
     "NodeResourcesFit": {
-        POD: Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
+        ASSIGNED: Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
+        TARGET: Action.UPDATE_POD_SCALE_DOWN,
         NODE: Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
     },
     "PodTopologySpread": {
-        POD: Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE,
+        ASSIGNED: Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
+        TARGET: Action.UPDATE_POD_TOLERATION | Action.UPDATE_POD_LABEL,
         NODE: Action.ADD | Action.DELETE | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_TAINT,
     },
     "InterPodAffinity": {
-        POD: Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
+        ASSIGNED: Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
+        TARGET: Action.UPDATE_POD_LABEL,
         NODE: Action.ADD | Action.UPDATE_NODE_LABEL,
     },
     "NodeDeclaredFeatures": {
-        POD: Action.UPDATE,
+        TARGET: Action.UPDATE,
         NODE: Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
     },
-    "DefaultPreemption": {POD: Action.DELETE},
+    "DefaultPreemption": {ASSIGNED: Action.DELETE},
 }
 
 #: They turn no pod away, so nobody asks them.
@@ -52,7 +57,14 @@ SILENT = {
 }
 
 #: Where the event alone says enough.
-WITHOUT_HINT = {("NodeName", NODE), ("NodePorts", NODE)}
+WITHOUT_HINT = {
+    ("NodeName", NODE),
+    ("NodePorts", NODE),
+    ("SchedulingGates", TARGET),
+    ("TaintToleration", TARGET),
+    ("NodeResourcesFit", TARGET),
+    ("InterPodAffinity", TARGET),
+}
 
 #: The plugins that look at volumes and claims say elsewhere what they register.
 ELSEWHERE = {
@@ -63,6 +75,14 @@ ELSEWHERE = {
     "DynamicResources",
     "GangScheduling",
 }
+
+
+RESIZES = FeatureGates.of({"InPlacePodVerticalScalingSchedulerPreemption": True})
+
+
+def lab_of(name: str) -> Lab:
+    """A framework that has the plugin, be it alpha."""
+    return Lab(gates=RESIZES) if name == "DeferredPodScheduling" else Lab()
 
 
 def by_resource(registrations: Registrations) -> dict[str, Action]:
@@ -82,7 +102,17 @@ def test_every_plugin_is_in_the_table() -> None:
 
 @pytest.mark.parametrize("name", REGISTERED)
 def test_what_a_plugin_registers(name: str) -> None:
-    assert by_resource(Lab().plugin(name).events_to_register()) == REGISTERED[name]
+    assert by_resource(lab_of(name).plugin(name).events_to_register()) == REGISTERED[name]
+
+
+def test_with_deferred_resizes_room_that_is_taken_up_matters_too() -> None:
+    found = by_resource(Lab(gates=RESIZES).plugin("NodeResourcesFit").events_to_register())
+    plain = REGISTERED["NodeResourcesFit"]
+    assert found == {
+        **plain,
+        ASSIGNED: plain[ASSIGNED] | Action.UPDATE_POD_SCALE_UP,
+        TARGET: plain[TARGET] | Action.UPDATE_POD_SCALE_UP,
+    }
 
 
 @pytest.mark.parametrize("name", sorted(SILENT))
@@ -94,7 +124,7 @@ def test_who_turns_no_pod_away_has_nothing_to_register(name: str) -> None:
 
 @pytest.mark.parametrize("name", REGISTERED)
 def test_hints_are_given_wherever_looking_at_the_objects_pays(name: str) -> None:
-    for each in Lab().plugin(name).events_to_register():
+    for each in lab_of(name).plugin(name).events_to_register():
         given = [each.hint is not None, each.signature_hint is not None]
         wanted = (name, each.event.resource) not in WITHOUT_HINT
         assert sum(given) == wanted, each.event
@@ -104,7 +134,7 @@ def test_hints_are_given_wherever_looking_at_the_objects_pays(name: str) -> None
 
 
 def _matching(plugin: str, event: ClusterEvent) -> list[Registration]:
-    """What a plugin has registered that an event matches, and what was added for it."""
+    """What a plugin has registered that an event matches."""
     registered = Lab().framework.plugins.registrations()[plugin]
     assert registered is not None
     return [each for each in registered if event.matches(each.event)]
@@ -113,22 +143,27 @@ def _matching(plugin: str, event: ClusterEvent) -> list[Registration]:
 @pytest.mark.parametrize(
     ("plugin", "event", "heard"),
     [
-        ("NodeResourcesFit", ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), True),
-        ("NodeResourcesFit", ClusterEvent(Resource.ASSIGNED_POD, Action.UPDATE), False),
+        ("NodeResourcesFit", ClusterEvent(ASSIGNED, Action.DELETE), True),
+        ("NodeResourcesFit", ClusterEvent(ASSIGNED, Action.UPDATE), False),
         ("NodeResourcesFit", ClusterEvent(NODE, Action.UPDATE_NODE_CONDITION), False),
         ("NodeAffinity", ClusterEvent(NODE, Action.UPDATE_NODE_LABEL), True),
-        ("NodeAffinity", ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), False),
+        ("NodeAffinity", ClusterEvent(ASSIGNED, Action.DELETE), False),
         ("TaintToleration", ClusterEvent(NODE, Action.UPDATE_NODE_TAINT), True),
         (
             "TaintToleration",
-            ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_TOLERATION),
+            ClusterEvent(TARGET, Action.UPDATE_POD_TOLERATION),
             True,
         ),
+        (
+            "TaintToleration",
+            ClusterEvent(Resource.UNSCHEDULED_POD, Action.UPDATE_POD_TOLERATION),
+            False,
+        ),
         ("SchedulingGates", ClusterEvent(NODE, Action.ADD), False),
-        ("NodeDeclaredFeatures", ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE), True),
+        ("NodeDeclaredFeatures", ClusterEvent(TARGET, Action.UPDATE), True),
         (
             "NodeDeclaredFeatures",
-            ClusterEvent(Resource.UNSCHEDULABLE_POD, Action.UPDATE_POD_LABEL),
+            ClusterEvent(TARGET, Action.UPDATE_POD_LABEL),
             True,
         ),
     ],
@@ -150,7 +185,5 @@ def test_what_a_pod_that_was_turned_away_hears_of(
         "NodeDeclaredFeatures",
     ],
 )
-def test_whoever_waits_for_a_node_hears_of_one_that_loses_its_taint(plugin: str) -> None:
-    """A new node is often tainted at first, and its addition then helps nobody."""
-    matching = _matching(plugin, ClusterEvent(NODE, Action.UPDATE_NODE_TAINT))
-    assert matching == [Registration(ClusterEvent(NODE, Action.UPDATE_NODE_TAINT))]
+def test_a_taint_that_goes_is_news_only_to_those_that_look_at_taints(plugin: str) -> None:
+    assert _matching(plugin, ClusterEvent(NODE, Action.UPDATE_NODE_TAINT)) == []

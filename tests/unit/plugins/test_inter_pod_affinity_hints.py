@@ -15,7 +15,7 @@ from kubesched.queue.hints import Change
 from tests.support.objects import must, node, pod, pod_term, should
 from tests.support.scheduling import Lab
 
-from .hinting import added, deleted, helps, updated
+from .hinting import added, changed_itself, deleted, helps, updated
 
 PLUGIN = "InterPodAffinity"
 POD_LABEL, NODE_LABEL = Action.UPDATE_POD_LABEL, Action.UPDATE_NODE_LABEL
@@ -98,17 +98,15 @@ def test_one_pod_must_be_what_all_terms_are_about(labels: dict[str, str], want: 
         pytest.param(
             AWAY_FROM_WEB, there(app="web"), there(app="web", v="2"), False, id="still away from it"
         ),
-        pytest.param(
-            pod("p", labels={"app": "web"}),
-            pod("p", labels={"app": "db"}),
-            pod("p", labels={"app": "web"}),
-            True,
-            id="the pod's own labels",
-        ),
     ],
 )
 def test_pods_that_change_labels(waiting: Pod, old: Pod, new: Pod, want: bool) -> None:
     assert helps(Lab(), PLUGIN, waiting, updated(POD_LABEL, old, new)) is want
+
+
+def test_its_own_labels_change() -> None:
+    old, new = pod("p", labels={"app": "db"}), pod("p", labels={"app": "web"})
+    assert helps(Lab(), PLUGIN, new, changed_itself(POD_LABEL, old, new))
 
 
 @pytest.mark.parametrize(
@@ -128,15 +126,14 @@ def test_near_to_several(old: dict[str, str], new: dict[str, str], want: bool) -
 @pytest.mark.parametrize(
     ("old", "new", "want"),
     [
-        ({"app": "web", "tier": "1"}, {"tier": "1"}, True),
+        ({"app": "web", "tier": "1"}, {"tier": "1"}, False),
         ({"app": "web", "tier": "1"}, {}, True),
-        ({"app": "web"}, {}, False),
+        ({"app": "web"}, {}, True),
+        ({"app": "web"}, {"tier": "1"}, False),
     ],
 )
-def test_away_from_several_counts_together(
-    old: dict[str, str], new: dict[str, str], want: bool
-) -> None:
-    """As in kube-scheduler: a pod that only one of two terms was about helps nobody."""
+def test_away_from_several(old: dict[str, str], new: dict[str, str], want: bool) -> None:
+    """One term suffices to keep a pod away, so none may be left."""
     waiting = pod("p", away_from=must(WEB, pod_term("host", tier="1")))
     change = updated(POD_LABEL, there(**old), there(**new))
     assert helps(Lab(), PLUGIN, waiting, change) is want
@@ -163,6 +160,12 @@ WEB_POD = pod("p", labels={"app": "web"})
             id="another kind, nominated",
         ),
         pytest.param(NEAR_WEB, there(app="web"), False, id="to be near to"),
+        pytest.param(
+            pod("p", away_from=must(DB, WEB)),
+            there(app="web"),
+            True,
+            id="to be away from by one of two terms",
+        ),
         pytest.param(
             WEB_POD, pod("o", node="n", away_from=must(WEB)), True, id="it kept such pods away"
         ),
@@ -196,8 +199,8 @@ WEB_POD = pod("p", labels={"app": "web"})
         pytest.param(
             WEB_POD,
             pod("o", node="n", away_from=must(WEB, DB)),
-            False,
-            id="only one of its two terms was about such pods",
+            True,
+            id="one of its two terms was about such pods",
         ),
     ],
 )
@@ -243,8 +246,9 @@ NAMESPACES = [
     pytest.param(web_in(selected=ALL), "blue", True, id="all"),
     pytest.param(web_in(selected=ALL), "unknown", True, id="all, one that nobody saw included"),
     pytest.param(web_in(selected=NOT_RED), "blue", True, id="all but some"),
+    pytest.param(web_in(selected=NOT_RED), "red", False, id="one of those"),
     pytest.param(
-        web_in(selected=NOT_RED), "red", True, id="all but some, which the filter takes for all"
+        web_in(selected=NOT_RED), "unknown", False, id="all but some, of a namespace nobody saw"
     ),
 ]
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
-from kubesched.api.core import Container, ContainerRestartRule, Pod
+from kubesched.api.core import Container, ContainerRestartRule, Pod, VolumeMount
 from kubesched.config.features import FeatureGates
 from kubesched.framework.status import Code, unresolvable
 from kubesched.plugins.node_declared_features import required_features
@@ -14,26 +15,25 @@ from tests.support.scheduling import Lab
 PLUGIN = "NodeDeclaredFeatures"
 RESTART = "RestartAllContainersOnContainerExits"
 USER_NAMESPACES = "UserNamespacesHostNetworkSupport"
+MOUNT_OPTIONS = "VolumeBindMountOptions"
 REJECTED = unresolvable("node(s) didn't match Pod's required features")
 
 
-#: The gate, and those that depend on it.
-OFF = FeatureGates.of(
-    dict.fromkeys(
-        (
-            PLUGIN,
-            "ExtendWebSocketsToKubelet",
-            "InPlacePodLevelResourcesVerticalScaling",
-            "InPlacePodVerticalScalingInitContainers",
-            RESTART,
-        ),
-        False,
-    )
-)
+#: When it was alpha; it can no longer be switched off.
+OFF = FeatureGates.of(emulated_version=(1, 35))
 
 
 def _restarting(action: str) -> Container:
     return Container(name="main", restart_policy_rules=(ContainerRestartRule(action=action),))
+
+
+def _mounting(*options: str) -> Container:
+    return Container(name="main", volume_mounts=(VolumeMount(bind_mount_options=options),))
+
+
+def _debugged(container: Container) -> Pod:
+    plain = pod()
+    return replace(plain, spec=replace(plain.spec, ephemeral_containers=(container,)))
 
 
 @pytest.mark.parametrize(
@@ -53,6 +53,10 @@ def _restarting(action: str) -> Container:
         pytest.param(pod(host_network=True, host_users=True), set(), id="host's users"),
         pytest.param(pod(host_network=True), set(), id="users not mentioned"),
         pytest.param(pod(host_users=False), set(), id="own network"),
+        pytest.param(pod(containers=[_mounting("noexec")]), {MOUNT_OPTIONS}, id="mount options"),
+        pytest.param(pod(init_containers=[_mounting("nodev")]), {MOUNT_OPTIONS}, id="of init"),
+        pytest.param(_debugged(_mounting("nosuid")), {MOUNT_OPTIONS}, id="of a debugger"),
+        pytest.param(pod(containers=[_mounting()]), set(), id="a plain mount"),
     ],
 )
 def test_what_a_pod_needs(asking: Pod, want: set[str]) -> None:
@@ -60,6 +64,15 @@ def test_what_a_pod_needs(asking: Pod, want: set[str]) -> None:
     lab = Lab(node())
     result = lab.plugin(PLUGIN).pre_filter(lab.pending(asking).signature)
     assert (result.status.code is Code.SKIP) is (not want)
+
+
+def test_mounts_without_options_make_no_difference() -> None:
+    lab = Lab()
+    plain, mounting = (
+        pod("a", containers=[Container(name="main")]),
+        pod("b", containers=[_mounting()]),
+    )
+    assert lab.pending(plain).signature is lab.pending(mounting).signature
 
 
 def test_nodes_must_declare_all_of_it() -> None:

@@ -12,7 +12,7 @@ from kubesched.queue.hints import Change
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
 
-from .hinting import added, helps, updated
+from .hinting import added, changed_itself, helps, updated
 
 PLUGIN = "NodeDeclaredFeatures"
 DECLARED = Action.UPDATE_NODE_DECLARED_FEATURE
@@ -54,9 +54,8 @@ def test_nodes(change: Change[Any], want: bool) -> None:
             isolated(containers=[RESTARTING]), isolated(), True, id="needs one of two things"
         ),
         pytest.param(isolated(), isolated(), False, id="needs the same"),
-        pytest.param(isolated("other"), pod("other"), False, id="another pod needs less"),
     ],
 )
 @pytest.mark.parametrize("action", [Action.UPDATE, Action.UPDATE_POD_LABEL])
-def test_pods(old: Pod, new: Pod, action: Action, want: bool) -> None:
-    assert helps(Lab(), PLUGIN, isolated(), updated(action, old, new)) is want
+def test_its_own_needs(old: Pod, new: Pod, action: Action, want: bool) -> None:
+    assert helps(Lab(), PLUGIN, isolated(), changed_itself(action, old, new)) is want

@@ -15,7 +15,7 @@ from kubesched.queue.hints import Change
 from tests.support.objects import container, node, pod, spread_over
 from tests.support.scheduling import Lab
 
-from .hinting import added, deleted, helps, updated
+from .hinting import added, changed_itself, deleted, helps, updated
 
 PLUGIN = "NodeResourcesFit"
 SCALE_DOWN, ALLOCATABLE = Action.UPDATE_POD_SCALE_DOWN, Action.UPDATE_NODE_ALLOCATABLE
@@ -209,7 +209,7 @@ def test_a_pod_that_is_only_nominated_takes_nothing_yet() -> None:
 
 
 def test_the_pod_itself_shrinks() -> None:
-    change = updated(SCALE_DOWN, pod("p", cpu="2"), pod("p", memory="1"))
+    change = changed_itself(SCALE_DOWN, pod("p", cpu="2"), pod("p", memory="1"))
     assert helps(Lab(), PLUGIN, pod("p", memory="1"), change)
 
 
@@ -246,6 +246,8 @@ def test_requests_of_a_pod_as_a_whole_stand_for_those_of_its_containers_where_th
             "PodLevelResources",
             "PodLevelResourceManagers",
             "InPlacePodLevelResourcesVerticalScaling",
+            "PodLevelResourcesFixDefaulting",
+            "PodLevelResourcesFixKubeletQOSClass",
         ),
         False,
     )

@@ -364,7 +364,7 @@ def test_what_is_registered() -> None:
     ] == [
         (Resource.CSI_NODE, Action.ADD, False),
         (Resource.CSI_NODE, Action.UPDATE, True),
-        (Resource.POD, Action.DELETE, True),
+        (Resource.ASSIGNED_POD, Action.DELETE, True),
         (Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD, True),
         (Resource.VOLUME_ATTACHMENT, Action.DELETE, True),
     ]

@@ -16,7 +16,7 @@ from kubesched.queue.hints import Change
 from tests.support.objects import node, pod, spread_over
 from tests.support.scheduling import Lab
 
-from .hinting import added, deleted, helps, registration, updated
+from .hinting import added, changed_itself, deleted, helps, registration, updated
 
 PLUGIN = "PodTopologySpread"
 POD_LABEL, TOLERATION = Action.UPDATE_POD_LABEL, Action.UPDATE_POD_TOLERATION
@@ -117,13 +117,6 @@ def test_labels_that_make_a_pod_of_the_same_kind(version: str, want: bool) -> No
             False,
             id="elsewhere",
         ),
-        pytest.param(pod("p"), pod("p", labels=WEB), True, id="the pod itself"),
-        pytest.param(
-            pod("p", labels=WEB),
-            pod("p", labels={**WEB, "v": "2"}),
-            False,
-            id="the pod itself, still of the kind",
-        ),
     ],
 )
 def test_pods_that_change_labels(old: Pod, new: Pod, want: bool) -> None:
@@ -132,33 +125,42 @@ def test_pods_that_change_labels(old: Pod, new: Pod, want: bool) -> None:
 
 
 @pytest.mark.parametrize(
-    ("policy", "name", "want"),
+    ("old", "new", "want"),
     [
-        pytest.param("Honor", "p", True, id="taints matter"),
-        pytest.param("Ignore", "p", False, id="taints do not matter"),
-        pytest.param(None, "p", False, id="nor by default"),
-        pytest.param("Honor", "o", False, id="another pod's tolerations"),
+        pytest.param(pod("p"), pod("p", labels=WEB), True, id="of the kind now"),
+        pytest.param(
+            pod("p", labels=WEB),
+            pod("p", labels={**WEB, "v": "2"}),
+            False,
+            id="still of the kind",
+        ),
     ],
 )
-def test_tolerations(policy: str | None, name: str, want: bool) -> None:
+def test_its_own_labels_change(old: Pod, new: Pod, want: bool) -> None:
+    waiting = spread(OVER_ZONES, OVER_HOSTS)
+    assert helps(Lab(), PLUGIN, waiting, changed_itself(POD_LABEL, old, new)) is want
+
+
+@pytest.mark.parametrize(
+    ("policy", "want"),
+    [
+        pytest.param("Honor", True, id="taints matter"),
+        pytest.param("Ignore", False, id="taints do not matter"),
+        pytest.param(None, False, id="nor by default"),
+    ],
+)
+def test_its_own_tolerations_change(policy: str | None, want: bool) -> None:
     waiting = spread(honouring(OVER_ZONES, policy), OVER_HOSTS)
     old, new = (
-        pod(name, node="" if name == "p" else "n", labels=WEB, tolerations=tolerations)
+        pod("p", labels=WEB, tolerations=tolerations)
         for tolerations in ((), (Toleration(operator="Exists"),))
     )
-    assert helps(Lab(), PLUGIN, waiting, updated(TOLERATION, old, new)) is want
-
-
-@pytest.mark.parametrize(("labels", "want"), [(WEB, True), ({"app": "db"}, False)])
-def test_the_pod_itself_comes_or_goes(labels: dict[str, str], want: bool) -> None:
-    waiting = pod("p", labels=labels, spread=[honouring(OVER_ZONES, "Honor")])
-    assert helps(Lab(), PLUGIN, waiting, added(waiting)) is want
-    assert helps(Lab(), PLUGIN, waiting, deleted(waiting)) is want
+    assert helps(Lab(), PLUGIN, waiting, changed_itself(TOLERATION, old, new)) is want
 
 
 def test_a_label_of_its_own_is_no_toleration() -> None:
     waiting = spread(honouring(OVER_ZONES, "Honor"))
-    change = updated(POD_LABEL, pod("p", labels=WEB), pod("p", labels={**WEB, "v": "2"}))
+    change = changed_itself(POD_LABEL, pod("p", labels=WEB), pod("p", labels={**WEB, "v": "2"}))
     assert not helps(Lab(), PLUGIN, waiting, change)
 
 

@@ -174,7 +174,7 @@ def test_what_is_registered() -> None:
     registered = StorageLab(PLUGIN).plugin(PLUGIN).events_to_register()
 
     assert [(each.event.resource, each.event.action) for each in registered] == [
-        (Resource.POD, Action.DELETE),
+        (Resource.ASSIGNED_POD, Action.DELETE),
         (Resource.NODE, Action.ADD),
         (Resource.PERSISTENT_VOLUME_CLAIM, Action.ADD),
     ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from kubesched.api.core import Node, Pod, PodCondition, Toleration
+from kubesched.api.core import Node, NodePodPreemptionPolicy, Pod, PodCondition, Toleration
 from kubesched.queue.differences import node_events, pod_events
 from kubesched.queue.events import Action, Resource
 from tests.support.objects import node, on_node, pod
@@ -50,6 +50,20 @@ def test_a_lifted_cordon_counts_as_a_change_of_taints_and_comes_first() -> None:
     assert _actions(cordoned, node(cpu="8")) == ["UPDATE_NODE_TAINT", "UPDATE_NODE_ALLOCATABLE"]
 
 
+def test_who_forbids_preemption_for_a_resize() -> None:
+    policy = NodePodPreemptionPolicy(disable_resize_preemption=("example.com/autoscaler",))
+    old = node()
+    new = msgspec.structs.replace(
+        node(features=["X"], annotations={"a": "b"}),
+        spec=msgspec.structs.replace(old.spec, pod_preemption_policy=policy),
+    )
+    assert _actions(old, new) == [
+        "UPDATE_NODE_ANNOTATION",
+        "UPDATE_NODE_PREEMPTION_POLICY",
+        "UPDATE_NODE_DECLARED_FEATURE",
+    ]
+
+
 def test_a_heartbeat_is_no_event() -> None:
     old = node(conditions={"Ready": "True", "DiskPressure": "False"})
     reordered = node(conditions={"DiskPressure": "False", "Ready": "True"})
@@ -88,10 +102,14 @@ _TOLERATION = Toleration(operator="Exists")
         pytest.param(pod(), pod(), ["UPDATE"], id="nothing specific"),
         pytest.param(pod(), pod(labels={"a": "b"}), ["UPDATE_POD_LABEL"], id="labels"),
         pytest.param(pod(cpu="2"), pod(cpu="1"), ["UPDATE_POD_SCALE_DOWN"], id="asks for less"),
-        pytest.param(pod(cpu="1"), pod(cpu="2"), ["UPDATE"], id="asks for more"),
+        pytest.param(pod(cpu="1"), pod(cpu="2"), ["UPDATE_POD_SCALE_UP"], id="asks for more"),
+        pytest.param(pod(), pod(cpu="0"), ["UPDATE_POD_SCALE_UP"], id="zero instead of nothing"),
         pytest.param(pod(cpu="1"), pod(cpu="1000m"), ["UPDATE"], id="asks in other words"),
         pytest.param(
-            pod(cpu="1", memory="1Gi"), pod(cpu="2"), ["UPDATE_POD_SCALE_DOWN"], id="one thing less"
+            pod(cpu="1", memory="1Gi"),
+            pod(cpu="2"),
+            ["UPDATE_POD_SCALE_DOWN", "UPDATE_POD_SCALE_UP"],
+            id="one thing less, another more",
         ),
         pytest.param(pod(cpu="0"), pod(), ["UPDATE_POD_SCALE_DOWN"], id="nothing instead of zero"),
         pytest.param(pod(cpu="1001u"), pod(cpu="1000u"), ["UPDATE_POD_SCALE_DOWN"], id="a hair"),
@@ -117,7 +135,9 @@ _TOLERATION = Toleration(operator="Exists")
 )
 def test_a_pod_that_changes(old: Pod, new: Pod, want: list[str]) -> None:
     assert _pod_actions(old, new) == want
-    assert {event.resource for event in pod_events(old, new)} == {Resource.UNSCHEDULABLE_POD}
+    assert {event.resource for event in pod_events(old, new)} == {Resource.UNSCHEDULED_POD}
+    itself = pod_events(old, new, is_target=True)
+    assert {event.resource for event in itself} == {Resource.TARGET_POD}
     placed = pod_events(on_node(old, "n"), on_node(new, "n"))
     assert {event.resource for event in placed} == {Resource.ASSIGNED_POD}
 
@@ -126,7 +146,7 @@ def test_a_pod_is_scaled_down_when_the_kubelet_has_done_it() -> None:
     asked = pod(node="n", cpu="1", resized_to={"cpu": "2"})
     done = pod(node="n", cpu="1", resized_to={"cpu": "1"})
     assert _pod_actions(asked, done) == ["UPDATE_POD_SCALE_DOWN"]
-    assert _pod_actions(done, asked) == ["UPDATE"]
+    assert _pod_actions(done, asked) == ["UPDATE_POD_SCALE_UP"]
 
 
 def test_a_resize_that_becomes_infeasible_frees_what_it_wanted() -> None:

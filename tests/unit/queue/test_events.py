@@ -8,7 +8,8 @@ from kubesched.queue import events
 from kubesched.queue.events import Action, ClusterEvent, Resource
 
 NODE, POD = Resource.NODE, Resource.POD
-ASSIGNED, UNSCHEDULABLE = Resource.ASSIGNED_POD, Resource.UNSCHEDULABLE_POD
+ASSIGNED, UNSCHEDULED = Resource.ASSIGNED_POD, Resource.UNSCHEDULED_POD
+TARGET = Resource.TARGET_POD
 ANY = Resource.ANY
 
 
@@ -22,8 +23,10 @@ def test_action_bits_are_in_kubernetes_order() -> None:
         "UPDATE_NODE_CONDITION",
         "UPDATE_NODE_ANNOTATION",
         "UPDATE_NODE_DECLARED_FEATURE",
+        "UPDATE_NODE_PREEMPTION_POLICY",
         "UPDATE_POD_LABEL",
         "UPDATE_POD_SCALE_DOWN",
+        "UPDATE_POD_SCALE_UP",
         "UPDATE_POD_TOLERATION",
         "UPDATE_POD_SCHEDULING_GATES_ELIMINATED",
         "UPDATE_POD_GENERATED_RESOURCE_CLAIM",
@@ -59,22 +62,26 @@ def test_a_general_update_is_all_updates_and_all_is_everything() -> None:
             id="a specific update matches a general registration",
         ),
         pytest.param(
-            (UNSCHEDULABLE, Action.UPDATE),
+            (UNSCHEDULED, Action.UPDATE),
             (POD, Action.UPDATE_POD_LABEL),
             False,
             id="never the other way round",
         ),
         pytest.param(
-            (UNSCHEDULABLE, Action.UPDATE), (POD, Action.UPDATE), True, id="general and general"
+            (UNSCHEDULED, Action.UPDATE), (POD, Action.UPDATE), True, id="general and general"
         ),
-        pytest.param((UNSCHEDULABLE, Action.UPDATE), (POD, Action.ALL), True, id="all actions"),
+        pytest.param((UNSCHEDULED, Action.UPDATE), (POD, Action.ALL), True, id="all actions"),
         pytest.param((ASSIGNED, Action.DELETE), (POD, Action.DELETE), True, id="placed pods are"),
-        pytest.param((UNSCHEDULABLE, Action.ADD), (POD, Action.ADD), True, id="waiting pods are"),
+        pytest.param((UNSCHEDULED, Action.ADD), (POD, Action.ADD), True, id="waiting pods are"),
         pytest.param(
             (POD, Action.ADD), (ASSIGNED, Action.ADD), False, id="pods need not be placed pods"
         ),
         pytest.param(
-            (UNSCHEDULABLE, Action.ADD), (ASSIGNED, Action.ADD), False, id="neither are these"
+            (UNSCHEDULED, Action.ADD), (ASSIGNED, Action.ADD), False, id="neither are these"
+        ),
+        pytest.param((TARGET, Action.UPDATE), (POD, Action.UPDATE), True, id="nor the pod itself"),
+        pytest.param(
+            (TARGET, Action.UPDATE), (UNSCHEDULED, Action.UPDATE), False, id="it is not another"
         ),
         pytest.param((NODE, Action.DELETE), (ANY, Action.DELETE), True, id="any resource"),
         pytest.param((NODE, Action.ADD), (ANY, Action.DELETE), False, id="but this action"),
@@ -95,9 +102,13 @@ def test_matching(
         (ClusterEvent(NODE, Action.UPDATE_NODE_LABEL), "NodeUpdateNodeLabel"),
         (events.ASSIGNED_POD_ADD, "AssignedPodAdd"),
         (events.ASSIGNED_POD_DELETE, "AssignedPodDelete"),
-        (events.UNSCHEDULABLE_POD_ADD, "UnschedulablePodAdd"),
-        (events.UNSCHEDULABLE_POD_UPDATE, "UnschedulablePodUpdate"),
-        (ClusterEvent(UNSCHEDULABLE, Action.UPDATE_POD_LABEL), "UnschedulablePodUpdatePodLabel"),
+        (events.UNSCHEDULED_POD_ADD, "UnscheduledPodAdd"),
+        (ClusterEvent(TARGET, Action.UPDATE), "TargetPodUpdate"),
+        (ClusterEvent(TARGET, Action.UPDATE_POD_SCALE_UP), "TargetPodUpdatePodScaleUp"),
+        (
+            ClusterEvent(NODE, Action.UPDATE_NODE_PREEMPTION_POLICY),
+            "NodeUpdateNodePreemptionPolicy",
+        ),
         (events.FORCE_ACTIVATE, "ForceActivate"),
         (events.UNSCHEDULABLE_TIMEOUT, "UnschedulableTimeout"),
         (events.SCHEDULE_ATTEMPT_FAILURE, "ScheduleAttemptFailure"),

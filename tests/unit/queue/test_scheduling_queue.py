@@ -484,7 +484,7 @@ def test_arrivals_are_counted_by_the_event_that_brought_the_pod() -> None:
     bench.failed("b", "Fit")
     bench.queue.activate(["b"])
     assert dict(bench.queue.tally.incoming) == {
-        ("active", "UnschedulablePodAdd"): 2,
+        ("active", "UnscheduledPodAdd"): 2,
         ("unschedulable", "ScheduleAttemptFailure"): 2,
         ("backoff", "NodeAdd"): 1,
         ("active", "PopFromBackoffQ"): 1,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Collection
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from kubesched.cluster.pod_signature import PodSignature
 from kubesched.queue.events import NODE_ADD, NODE_DELETE, UNSCHEDULABLE_TIMEOUT
 from kubesched.queue.hints import Change, Registration, Registrations
 from kubesched.queue.waking import Listeners, Wake
+from tests.support.objects import node
 from tests.support.queueing import queued
 
 LISTENERS = Listeners(
@@ -141,3 +143,83 @@ def test_hints_are_timed_and_counted() -> None:
     )
     assert listeners.ask_about(Change(NODE_ADD)).answer(each) is Wake.NO
     assert told == [("Fit", "NodeAdd", "QueueSkip", 1.0)]
+
+
+# --- pre-hints --------------------------------------------------------------------------------
+
+
+class Narrowed:
+    """What pre-hints of some plugins leave of pods that all of these plugins rejected."""
+
+    def __init__(self, asked: bool = True, **named: Collection[str] | Exception | None) -> None:
+        self.hints = {plugin: Hints("a", "b", "c") for plugin in (*named, "Plain")}
+        self.observed: list[tuple[str, bool]] = []
+        registrations: dict[str, Registrations] = {
+            plugin: [Registration(NODE_ADD, self.hints[plugin].by_pod, pre_hint=saying(found))]
+            for plugin, found in named.items()
+        }
+        registrations["Plain"] = [Registration(NODE_ADD, self.hints["Plain"].by_pod)]
+        self.pods = {name: queued(name) for name in "abc"}
+        scheduler_name = self.pods["a"].info.pod.spec.scheduler_name
+        self.listeners = Listeners(
+            {scheduler_name: registrations},
+            timer=lambda: 0.0,
+            observe_pre_hint=(lambda *said: self.observed.append(said)) if asked else None,
+        )
+        self.question = self.listeners.ask_pre_hints(Change(NODE_ADD, new=node("n")))
+
+    def concerned(self) -> str:
+        return "".join(
+            name for name, each in self.pods.items() if self.question.concerns(each.info)
+        )
+
+    def asked(self, *rejected_by: str) -> dict[str, str]:
+        """Return which pods each plugin's hint is asked about."""
+        for each in self.pods.values():
+            for plugin in rejected_by:
+                each.unschedulable_plugins = {plugin}
+                self.question.answer(each)
+        return {plugin: "".join(self.hints[plugin].asked) for plugin in rejected_by}
+
+
+def saying(found: Collection[str] | Exception | None) -> Callable[[Change[Any]], Any]:
+    def pre_hint(change: Change[Any]) -> Collection[str] | None:
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    return pre_hint
+
+
+A, B = ("default/a",), ("default/b",)
+
+
+def test_a_pre_hint_names_the_pods_that_hints_are_asked_about() -> None:
+    narrowed = Narrowed(One=A, Two=B)
+    assert narrowed.concerned() == "ab"
+    assert narrowed.asked("One", "Two", "Plain") == {"One": "a", "Two": "b", "Plain": "abc"}
+    assert narrowed.observed == [("One", True), ("Two", True)]
+
+
+@pytest.mark.parametrize("found", [None, RuntimeError("bug")], ids=["all pods", "a failure"])
+def test_one_that_cannot_tell_leaves_all_pods(found: Exception | None) -> None:
+    narrowed = Narrowed(One=A, Two=found)
+    assert narrowed.concerned() == "abc"
+    assert narrowed.asked("One", "Two") == {"One": "abc", "Two": "abc"}
+    assert narrowed.observed == [("One", True), *([("Two", False)] if found is None else [])]
+
+
+def test_it_may_name_no_pod_at_all() -> None:
+    assert Narrowed(One=()).concerned() == ""
+
+
+def test_without_pre_hints_all_pods_are_asked_about() -> None:
+    assert Narrowed().concerned() == "abc"
+    assert Narrowed(asked=False, One=A).concerned() == "abc"
+
+
+def test_events_without_an_object_are_for_all_pods() -> None:
+    narrowed = Narrowed(One=A)
+    for event in (NODE_ADD, UNSCHEDULABLE_TIMEOUT):
+        question = narrowed.listeners.ask_pre_hints(Change(event))
+        assert all(question.concerns(each.info) for each in narrowed.pods.values())

@@ -123,15 +123,54 @@ def test_a_lost_answer_is_asked_for_until_it_is_known(failure: Exception) -> Non
     assert bench.run(bench.calls.bind(INFO, "n1")) == ["POST", "GET", "GET", "GET"]
 
 
+def test_a_binding_that_did_not_arrive_is_tried_again() -> None:
+    bench = Bench(LOST, answers=(POD,))
+    assert bench.run(bench.calls.bind(INFO, "n1")) == ["POST", "GET", "POST"]
+
+
 @pytest.mark.parametrize(
     "found",
-    [POD, on_node(POD, "n2"), on_node(pod("p", uid="another"), "n1")],
-    ids=["not bound", "bound elsewhere", "another pod of that name"],
+    [on_node(POD, "n2"), on_node(pod("p", uid="another"), "n1")],
+    ids=["bound elsewhere", "another pod of that name"],
 )
-def test_a_binding_that_did_not_arrive_has_failed(found: Pod) -> None:
-    bench = Bench(LOST, answers=(found,))
-    with pytest.raises(ConnectionFailedError, match="connection lost"):
+def test_a_pod_that_is_not_ours_to_bind_any_more_is_refused(found: Pod) -> None:
+    taken = ConflictError("pod p is already assigned", code=409)
+    bench = Bench(LOST, None, taken, None, answers=(found, found))
+    with pytest.raises(ConflictError):
         bench.run(bench.calls.bind(INFO, "n1"))
+
+
+def test_a_binding_that_is_too_late_has_failed_unless_it_was_made() -> None:
+    bench = Bench(LATE, answers=(POD,))
+    with pytest.raises(RequestTimeoutError):
+        bench.run(bench.calls.bind(INFO, "n1"))
+
+
+@pytest.mark.parametrize("code", [500, 503])
+def test_a_binding_is_tried_four_times_if_the_api_server_fails(code: int) -> None:
+    failed = ApiError("busy", code=code)
+    bench = Bench(failed, failed)
+    assert bench.run(bench.calls.bind(INFO, "n1")) == ["POST"] * 3
+    bench = Bench(*[failed] * 4)
+    with pytest.raises(ApiError, match="busy"):
+        bench.run(bench.calls.bind(INFO, "n1"))
+    assert len(bench.client.calls) == 4
+
+
+def test_a_binding_may_have_been_made_although_the_answer_was_a_failure() -> None:
+    taken = ConflictError("pod p is already assigned", code=409)
+    bench = Bench(ApiError("etcd: timed out", code=500), taken, answers=(on_node(POD, "n1"),))
+    assert bench.run(bench.calls.bind(INFO, "n1")) == ["POST", "POST", "GET"]
+
+
+@pytest.mark.parametrize(
+    "lasting", [NotFoundError("gone", code=404), ForbiddenError("no", code=403)]
+)
+def test_a_binding_that_cannot_succeed_is_tried_once(lasting: Exception) -> None:
+    bench = Bench(lasting)
+    with pytest.raises(type(lasting)):
+        bench.run(bench.calls.bind(INFO, "n1"))
+    assert len(bench.client.calls) == 1
 
 
 def test_a_refused_binding_is_not_asked_about() -> None:

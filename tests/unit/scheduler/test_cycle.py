@@ -68,7 +68,10 @@ def test_a_pod_that_fits_nowhere_may_make_room() -> None:
     lab = Lab(node("n1", cpu="1"), pod("a", node="n1", cpu="1"))
     decision = schedule(lab, pod("p", cpu="1", priority=5))
     assert (decision.node_name, decision.nominated_node) == ("", "n1")
-    assert decision.status.message == "0/1 nodes are available: 1 Insufficient cpu."
+    assert decision.status.message == (
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for "
+        "pod on node n1, preempting 1 victims"
+    )
     assert decision.diagnosis is not None
     assert decision.diagnosis.unschedulable_plugins == {"NodeResourcesFit"}
     assert lab.evictor.evicted == [("p", "n1", ["a"])]

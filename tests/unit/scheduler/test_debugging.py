@@ -53,7 +53,7 @@ def test_state_and_queue(caplog: pytest.LogCaptureFixture) -> None:
     assert "'cpu': 1000" in with_pod.partition("Allocatable")[0]
     assert "Scheduled Pods(number: 1):\n" in with_pod
     (queue,) = found["Dump of scheduling queue"]
-    assert queue["summary"] == "activeQ:0; backoffQ:0; unschedulablePods:1"
+    assert queue["summary"] == "activeQ:0; backoffQ:0; unschedulableEntities:1"
     assert str(queue["pods"]).startswith("name: waits, namespace: default, uid: ")
 
 

@@ -104,7 +104,10 @@ def test_a_pod_of_high_priority_takes_the_place_of_another() -> None:
             preemptor = known(here, "preemptor")
             assert preemptor is not None
             assert preemptor.status.nominated_node_name == "node-0000"
-            assert here.message("preemptor") == "0/1 nodes are available: 1 Insufficient cpu."
+            assert here.message("preemptor") == (
+                "0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential "
+                "placement for pod on node node-0000, preempting 1 victims"
+            )
 
             (event,) = await preempted_events(here)
             uid = created["metadata"]["uid"]
@@ -130,8 +133,7 @@ def test_a_polite_pod_evicts_nobody() -> None:
             await eventually(lambda: here.message("polite"))
 
             assert here.message("polite").endswith(
-                "no new claims to deallocate, "
-                "preemption: not eligible due to preemptionPolicy=Never."
+                "Insufficient cpu. preemption: not eligible due to preemptionPolicy=Never."
             )
             await asyncio.sleep(0.05)  # an eviction would have reached the server by then
             assert not is_going(here, "stays")

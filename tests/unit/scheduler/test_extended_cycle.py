@@ -83,7 +83,7 @@ def test_a_pod_that_an_extender_refuses_everywhere_waits_for_any_event() -> None
                 await eventually(lambda: here.message("p"))
                 assert here.message("p") == (
                     "0/2 nodes are available: 1 licence in use, 1 no licence here. "
-                    "no new claims to deallocate, preemption: 0/2 nodes are available: "
+                    "preemption: 0/2 nodes are available: "
                     "1 No preemption victims found for incoming pod, "
                     "1 Preemption is not helpful for scheduling."
                 )
@@ -200,7 +200,7 @@ def test_an_extender_narrows_down_whom_to_evict() -> None:
                 )
                 await eventually(lambda: here.message("higher"))
                 assert here.message("higher").endswith(
-                    "no new claims to deallocate, preemption: no candidate node for preemption"
+                    "preemption: no candidate node for preemption"
                 )
 
     asyncio.run(run())

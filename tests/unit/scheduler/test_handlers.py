@@ -67,6 +67,7 @@ class Bench:
             is_ours=lambda each: each.spec.scheduler_name == names.DEFAULT_SCHEDULER,
             on_unreadable=lambda each, why: self.unreadable.append(each.metadata.name),
             unusable=self.unusable,
+            resizes=True,
         )
 
     def named(self, kind: str) -> list[str]:

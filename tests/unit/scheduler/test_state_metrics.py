@@ -45,7 +45,7 @@ def test_where_pods_wait() -> None:
     arrivals = exposed(metrics)
     name = "scheduler_queue_incoming_pods_total"
     assert arrivals.value(name, queue="backoff", event="NodeAdd") == 1
-    assert arrivals.value(name, queue="active", event="UnschedulablePodAdd") == 2
+    assert arrivals.value(name, queue="active", event="UnscheduledPodAdd") == 2
 
 
 def test_what_pods_in_flight_miss() -> None:

@@ -74,7 +74,7 @@ def test_everything_is_passed_on(bench: Bench) -> None:
 def test_pods_that_want_a_node(bench: Bench) -> None:
     bench.pods.on_add(pod("p"), False)
     bench.pods.on_delete(pod("p"))
-    assert bench.counted() == {"UnschedulablePodAdd": 1, "UnschedulablePodDelete": 1}
+    assert bench.counted() == {"UnscheduledPodAdd": 1, "UnscheduledPodDelete": 1}
 
 
 def test_pods_that_have_one(bench: Bench) -> None:
@@ -86,25 +86,25 @@ def test_pods_that_have_one(bench: Bench) -> None:
 def test_a_pod_that_gets_its_node_leaves_and_comes(bench: Bench) -> None:
     waiting = pod("p")
     bench.pods.on_update(waiting, on_node(waiting, "n"))
-    assert bench.counted() == {"UnschedulablePodDelete": 1, "AssignedPodAdd": 1}
+    assert bench.counted() == {"UnscheduledPodDelete": 1, "AssignedPodAdd": 1}
 
 
 @pytest.mark.parametrize(
     ("old", "new", "events"),
     [
-        (pod("p"), pod("p", nominated="n"), {"UnschedulablePodUpdate": 1}),
+        (pod("p"), pod("p", nominated="n"), {"UnscheduledPodUpdate": 1}),
         (
             pod("p", gates=["g"]),
             pod("p"),
             {
-                "UnschedulablePodUpdate": 1,
-                "UnschedulablePodUpdatePodSchedulingGatesEliminated": 1,
+                "UnscheduledPodUpdate": 1,
+                "UnscheduledPodUpdatePodSchedulingGatesEliminated": 1,
             },
         ),
         (
             pod("p"),
             pod("p", labels={"a": "b"}),
-            {"UnschedulablePodUpdate": 1, "UnschedulablePodUpdatePodLabel": 1},
+            {"UnscheduledPodUpdate": 1, "UnscheduledPodUpdatePodLabel": 1},
         ),
         # kube-scheduler counts a general update of a placed pod twice.
         (pod("p", node="n"), pod("p", node="n"), {"AssignedPodUpdate": 2}),

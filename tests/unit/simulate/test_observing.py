@@ -21,7 +21,7 @@ from kubesched.simulate.run_table import sparkline
         ),
         (
             (
-                "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+                "0/1 nodes are available: 1 Insufficient cpu. "
                 "preemption: 0/1 nodes are available: 1 No preemption victims found."
             ),
             ["Insufficient cpu"],

@@ -43,7 +43,7 @@ def test_a_gated_pod_names_its_gates() -> None:
 
 def test_what_preemption_says_names_nobody() -> None:
     message = (
-        "0/2 nodes are available: 2 node(s) were unschedulable. no new claims to deallocate, "
+        "0/2 nodes are available: 2 node(s) were unschedulable. "
         "preemption: 0/2 nodes are available: 1 Insufficient cpu."
     )
 
