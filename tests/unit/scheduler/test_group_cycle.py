@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from kubesched.api import names
 from kubesched.framework.status import Code
 from kubesched.scheduler.group_results import complete
@@ -107,15 +109,15 @@ class TestNominations:
 
 
 class TestPlacements:
-    def zones(self) -> list[object]:
+    def zones(self) -> list[Any]:
         return [
             node("n1", zone="a", cpu="1"),
             node("n2", zone="b", cpu="1"),
             node("n3", zone="b", cpu="1"),
         ]
 
-    def lab(self, *objects: object) -> GroupLab:
-        return GroupLab(*self.zones(), *objects, gates=TOPOLOGY)  # type: ignore[arg-type]
+    def lab(self, *objects: Any) -> GroupLab:
+        return GroupLab(*self.zones(), *objects, gates=TOPOLOGY)
 
     def test_a_group_goes_to_the_domain_that_it_fits_into(self) -> None:
         lab = self.lab(pod_group(gang=2, topology=ZONE))
@@ -166,7 +168,7 @@ class TestPlacements:
         assert sorted(nodes_of(result).values()) == ["n2", "n3"]
 
     def test_without_the_gate_there_are_no_placements(self) -> None:
-        lab = GroupLab(*self.zones(), pod_group(gang=3, topology=ZONE))  # type: ignore[arg-type]
+        lab = GroupLab(*self.zones(), pod_group(gang=3, topology=ZONE))
         assert lab.result(*(member(f"p{n}", cpu="1") for n in range(3))).status.ok
 
 
@@ -180,7 +182,7 @@ class TestCompositeGroups:
             gates=COMPOSITE,
         )
 
-    def pods(self) -> list[object]:
+    def pods(self) -> list[Any]:
         return [
             member("a", "one", cpu="1"),
             member("b", "two", cpu="1"),
@@ -189,20 +191,20 @@ class TestCompositeGroups:
 
     def test_all_groups_are_placed_if_there_is_room(self) -> None:
         lab = self.lab(minimum=2, cpu="3")
-        results = lab.run(*self.pods(), root=composite_key())  # type: ignore[arg-type]
+        results = lab.run(*self.pods(), root=composite_key())
         assert all(each.status.ok for each in results.values())
         assert nodes_of(results[key("two")]) == {"b": "n1", "c": "n1"}
 
     def test_a_group_that_fits_is_enough_if_one_is_needed(self) -> None:
         lab = self.lab(minimum=1)
-        results = lab.run(*self.pods(), root=composite_key())  # type: ignore[arg-type]
+        results = lab.run(*self.pods(), root=composite_key())
         assert results[composite_key()].status.ok
         assert results[key("one")].status.ok
         assert not results[key("two")].status.ok, "there is room for one of its two pods"
 
     def test_a_parent_that_fails_takes_its_groups_with_it(self) -> None:
         lab = self.lab(minimum=2)
-        root = lab.info(composite_key(), lab.pending(*self.pods()))  # type: ignore[arg-type]
+        root = lab.info(composite_key(), lab.pending(*self.pods()))
         results = complete(root, lab.cycle.run(lab.framework, root, lab.state))
         top = results[composite_key()].status
         assert top.message == (
