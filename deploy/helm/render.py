@@ -20,7 +20,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 CHART = HERE / "kubesched"
 RENDERED = HERE / "rendered"
-KUBE_VERSION = "1.36.4"
+KUBE_VERSION = "1.37.1"
 #: Rendering -> release and namespace; its values are beside it.
 RELEASES = {"default": ("kubesched", "kube-system"), "everything": ("team", "scheduling")}
 

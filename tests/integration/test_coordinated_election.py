@@ -103,8 +103,8 @@ def test_one_that_stands_alone_is_picked(plane: ControlPlane) -> None:
         holder = leads(plane, scheduler)
         assert candidates(plane)[holder] == {
             "leaseName": LEASE,
-            "binaryVersion": "1.36.4",
-            "emulationVersion": "1.36.0",
+            "binaryVersion": "1.37.1",
+            "emulationVersion": "1.37.0",
             "strategy": "OldestEmulationVersion",
             "renewTime": candidates(plane)[holder]["renewTime"],
         }

@@ -172,7 +172,7 @@ class TestManifests:
 
 
 def kubeadm_pod() -> JsonObject:
-    """The static pod as kubeadm v1.36 writes it for a cluster without settings of its own."""
+    """The static pod as kubeadm v1.37 writes it for a cluster without settings of its own."""
     conf = "/etc/kubernetes/scheduler.conf"
 
     def probe(path: str, **more: int) -> JsonObject:
@@ -181,7 +181,7 @@ def kubeadm_pod() -> JsonObject:
 
     container = {
         "name": "kube-scheduler",
-        "image": "registry.k8s.io/kube-scheduler:v1.36.4",
+        "image": "registry.k8s.io/kube-scheduler:v1.37.1",
         "imagePullPolicy": "IfNotPresent",
         "command": [
             "kube-scheduler",

@@ -387,7 +387,7 @@ def observed(
 def _told(value: JsonObject, uids: dict[str, str]) -> JsonObject:
     """Replace uids in notes by names, and blank when a victim has to be gone.
 
-    Events about victims name the preemptor as related. kube-scheduler 1.36 means to do the same,
+    Events about victims name the preemptor as related. kube-scheduler 1.37 means to do the same,
     but hands its recorder a wrapped pod, which that cannot refer to: so this is left out here.
     """
     text = json.dumps(value)

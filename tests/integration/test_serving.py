@@ -32,7 +32,7 @@ SOURCES = Sources(
     sli_metrics=MetricsPage(lambda: b"", lambda: None),
     configuration=lambda: b'{"kind":"KubeSchedulerConfiguration"}',
     flags=lambda: {"v": "0"},
-    status=StatusPage("1.36.4", "1.36"),
+    status=StatusPage("1.37.1", "1.37"),
     set_verbosity=lambda _level: None,
     profiling=True,
 )

@@ -39,7 +39,9 @@ def series_of(families: tuple[FamilySpec, ...]) -> Iterator[tuple[str, frozenset
             yield family.name, labels
 
 
-SERIES = {**SYNTHETIC, **dict(series_of((*FAMILIES, *HEALTH)))}
+#: What is shown by default.
+SHOWN = tuple(family for family in (*FAMILIES, *HEALTH) if not family.deprecated_since)
+SERIES = {**SYNTHETIC, **dict(series_of(SHOWN))}
 
 
 class TestSelectors:

@@ -164,12 +164,13 @@ def is_resized(pod: Pod) -> bool:
     status = pod.status
     if status.resources is not None or _resize_is_infeasible(pod):
         return True
-    wanted = {
-        each.name: _wanted(each) for each in (*pod.spec.containers, *pod.spec.init_containers)
-    }
+    statuses = status.container_statuses + status.init_container_statuses
+    if not statuses:
+        return False
+    wanted = {each.name: _wanted(each) for each in pod.spec.containers + pod.spec.init_containers}
     return any(
         said is not None and said != (wanted.get(each.name) or {})
-        for each in (*status.container_statuses, *status.init_container_statuses)
+        for each in statuses
         for said in (each.allocated_resources, _requests_of(each.resources))
     )
 

@@ -23,7 +23,6 @@ from kubesched.errors import ClientError, ConflictError, KubeschedError
 
 _log = logs.get_logger(__name__)
 
-_RELEASE_TRIES: Final = 3
 #: Whoever writes a Lease by itself, instead of being assigned it, leaves no word of assignment.
 _UNASSIGNED: Final[JsonObject] = {"strategy": None, "preferredHolder": None}
 
@@ -96,8 +95,12 @@ class LeaseHolding:
         return await self._read_and_write(may_take=False)
 
     async def give_back(self) -> None:
-        """Clear the Lease of our name; of no other."""
-        for tries_left in reversed(range(_RELEASE_TRIES)):
+        """Clear the Lease of our name; of no other.
+
+        A renewal whose answer we did not wait for may come in between: then read again. How
+        long, is for the caller to say.
+        """
+        while True:
             lease = await self.lock.get()
             if lease is None or lease.record.holder_identity != self._identity:
                 return
@@ -112,8 +115,7 @@ class LeaseHolding:
             try:
                 self._observe((await self.lock.update(lease, changes)).record)
             except ConflictError:
-                if not tries_left:
-                    raise
+                _log.v(4, "Conflict when releasing lease, retrying", lock=str(self.lock))
             else:
                 return
 

@@ -20,7 +20,7 @@ from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.skipped import SkippedPlugins
-from kubesched.framework.status import Code, Status, error
+from kubesched.framework.status import SUCCESS, Code, Status, error
 
 
 class PluginScores(Struct, frozen=True):
@@ -129,8 +129,13 @@ class Scoring:
         """Run PreScore; raise AttemptError if a plugin reports an error."""
         if plan.is_scorable:
             skipped: list[str] = []
+            sampled = self._observer.sampled
             for name, plugin in self._asked_pre_scores:
-                if _is_skip(name, self._ask(plugin, state, pod, nodes)):
+                if sampled:
+                    status = self._ask(plugin, state, pod, nodes)
+                else:
+                    status = plugin.pre_score(state, pod, nodes)
+                if status is not SUCCESS and _is_skip(name, status):
                     skipped.append(name)
             state.skip_score = self._skipped.of(plan.score_skips, skipped)
             return
@@ -145,11 +150,11 @@ class Scoring:
                 state.skip_score |= {each.name}
 
     def _ask(self, plugin: PreScore, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
-        observer = self._observer
-        started = observer.now() if observer.sampled else 0.0
+        if not self._observer.sampled:
+            return plugin.pre_score(state, pod, nodes)
+        started = self._observer.now()
         status = plugin.pre_score(state, pod, nodes)
-        if observer.sampled:
-            self._pre_score_lap(plugin.name, status.code, started)
+        self._pre_score_lap(plugin.name, status.code, started)
         return status
 
     def _score(

@@ -12,6 +12,7 @@ who records need not ask whether it will be shown.
 
 from __future__ import annotations
 
+import logging
 import math
 from typing import Final
 
@@ -27,6 +28,8 @@ from kubesched.metrics.series import Counter, Gauge, Histogram
 from kubesched.metrics.shared_table import PROCESS
 from kubesched.metrics.spec import FamilySpec, Kind
 from kubesched.metrics.table import FAMILIES
+
+_log = logging.getLogger(__name__)
 
 AnyFamily = CounterFamily | GaugeFamily | HistogramFamily
 
@@ -178,8 +181,6 @@ class Metrics:
         self._exported = self._register(
             gates, disabled, shows_hidden=bool(options.show_hidden_metrics_for_version)
         )
-        #: families that are shown although this release hides them
-        self.unhidden = [f.spec.name for f in self._exported if f.spec.deprecated_since]
         self._restrict(options)
         self._describe(gates)
 
@@ -211,6 +212,12 @@ class Metrics:
             if is_hidden or name in disabled:
                 self.hidden_metrics.inc()
                 continue
+            if spec.deprecated_since:
+                _log.warning(
+                    "Hidden metrics (%s) have been manually overridden, "
+                    "showing this very deprecated metric.",
+                    name,
+                )
             exported.append(family)
             if spec.stability.value:
                 labels = spec.stability.value, spec.deprecated_since

@@ -82,6 +82,8 @@ class AttachedVolumes(View):
         self.errors: set[int] = set()
         #: attachment → the node that it was to when it was last looked at
         self._attached_to: dict[str, str] = {}
+        #: row → its CSINode when it was last looked at: most changes are of the row's pods
+        self._csi_nodes: dict[int, CSINode | None] = {}
 
     def at(self, row: int) -> RowVolumes:
         """Work out the volumes of a row as it is now, be it in a trial."""
@@ -122,7 +124,7 @@ class AttachedVolumes(View):
         self.claims = ClaimVolumes(self._storage, prefix=self.claims.prefix)
         attachments = self._storage.attachments
         self._attached_to = {each.metadata.name: each.spec.node_name for each in attachments}
-        self.free, self.with_driver = {}, {}
+        self.free, self.with_driver, self._csi_nodes = {}, {}, {}
         self.rows, self.rows_with, self.errors = {}, {}, set()
         self.has_csi_node = np.zeros(size, dtype=np.bool_)
         self.has_limits = np.zeros(size, dtype=np.bool_)
@@ -184,11 +186,13 @@ class AttachedVolumes(View):
         (self.errors.add if new.error else self.errors.discard)(row)
         node = self._table.nodes[row]
         csi_node = None if node is None else self._storage.csi_nodes.get(node.metadata.name)
-        self.has_csi_node[row] = csi_node is not None
         self._set_limits(row, csi_node, new)
-        self._set_drivers(row, csi_node)
+        if csi_node is not self._csi_nodes.get(row):
+            self._csi_nodes[row] = csi_node
+            self._set_drivers(row, csi_node)
 
     def _set_drivers(self, row: int, csi_node: CSINode | None) -> None:
+        self.has_csi_node[row] = csi_node is not None
         drivers = {each.name for each in csi_node.spec.drivers} if csi_node else set()
         for driver in drivers - self.with_driver.keys():
             self.with_driver[driver] = np.zeros(len(self.has_limits), dtype=np.bool_)

@@ -136,9 +136,12 @@ class NodeVolumeLimits(PreFilter, Filter):
             if isinstance(volumes, Status):
                 rows = self.attached.has_csi_node[nodes.rows] == with_csi_node
                 verdicts.append(reject(rows, volumes))
-            elif self._need_drivers:
+                continue
+            for driver in self._needed_drivers(volumes):
                 rows = self.attached.has_csi_node[nodes.rows] == with_csi_node
-                verdicts += self._without_driver(volumes, rows, nodes)
+                installed = self.attached.with_driver.get(driver)
+                lacking = rows if installed is None else rows & ~installed[nodes.rows]
+                verdicts.append(reject(lacking, _not_installed(driver)))
         return verdicts
 
     def _too_many(self, new: frozenset[VolumeId], nodes: NodeRows) -> BoolArray:
@@ -172,17 +175,11 @@ class NodeVolumeLimits(PreFilter, Filter):
             if attached.has_limits[row]
         ]
 
-    def _without_driver(
-        self, new: frozenset[VolumeId], among: BoolArray, nodes: NodeRows
-    ) -> list[Verdict]:
-        """Turn nodes away that lack a driver which does not want that."""
-        verdicts = []
-        for driver in sorted({each.driver for each in new}):
-            if self._is_needed(driver):
-                column = self.attached.with_driver.get(driver)
-                lacking = among if column is None else among & ~column[nodes.rows]
-                verdicts.append(reject(lacking, _not_installed(driver)))
-        return verdicts
+    def _needed_drivers(self, new: frozenset[VolumeId]) -> list[str]:
+        """Return the drivers of some volumes that must be installed on the node."""
+        if not self._need_drivers:
+            return []
+        return sorted(filter(self._is_needed, {each.driver for each in new}))
 
     def _is_needed(self, driver: str) -> bool:
         found = self._storage.drivers.get(driver)

@@ -20,9 +20,9 @@ from kubesched.errors import require
 from kubesched.queue import events
 from kubesched.queue.events import ClusterEvent
 from kubesched.queue.queued_group import AttemptEnd, QueuedGroup
-from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
+from kubesched.queue.queued_pod import POD, POD_GROUP, QueuedEntity, QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
-from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, POD, POD_GROUP, UNSCHEDULABLE
+from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE
 from kubesched.queue.waking import Wake
 
 INCOMPLETE = "incomplete"
@@ -157,7 +157,7 @@ class GroupSchedulingQueue(SchedulingQueue):
         # What is left of a group that succeeded is tried next: it may have to preempt others.
         if end is not AttemptEnd.SUCCEEDED or not came_back:
             renewed.queued_at = self._clock.time()
-        wake = Wake.AT_ONCE if end is AttemptEnd.SUCCEEDED else Wake.AFTER_BACKOFF
+        wake = None if end is AttemptEnd.SUCCEEDED else Wake.AFTER_BACKOFF
         self._enqueue(renewed, wake, events.SCHEDULE_ATTEMPT_FAILURE)
 
     # --- groups come and go -----------------------------------------------------------------
@@ -215,7 +215,7 @@ class GroupSchedulingQueue(SchedulingQueue):
         if group is None:
             group = QueuedGroup(root, self._forest, queued_at=pod.queued_at)
             group.initial_attempt_at = pod.initial_attempt_at
-            wake = Wake.AT_ONCE
+            wake: Wake | None = None
         else:
             wake = self._take_out(group)
         group.add(pod)
@@ -248,7 +248,7 @@ class GroupSchedulingQueue(SchedulingQueue):
         elif pod.gated_by:
             self._enqueue(group, Wake.AFTER_BACKOFF, events.UNSCHEDULED_POD_ADD)
         else:
-            self._park(group, events.UNSCHEDULED_POD_ADD)
+            self._park(group, events.UNSCHEDULED_POD_ADD, wake)
 
     def _root_of(self, pod: QueuedPod) -> GroupKey | None:
         return self._forest.root_of_pod(pod.info)

@@ -7,7 +7,7 @@ from enum import Enum, auto
 
 from kubesched.cluster.group_forest import GroupForest
 from kubesched.cluster.pod_groups import GroupKey
-from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
+from kubesched.queue.queued_pod import POD_GROUP, QueuedEntity, QueuedPod
 
 
 class AttemptEnd(Enum):
@@ -22,6 +22,8 @@ class AttemptEnd(Enum):
 
 class QueuedGroup(QueuedEntity):
     """A PodGroup, or the root of a tree of them, with the members that wait for a node."""
+
+    kind = POD_GROUP
 
     __slots__ = ("_forest", "_members", "group")
 

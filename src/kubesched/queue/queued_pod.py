@@ -4,8 +4,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import ClassVar
 
 from kubesched.cluster.pod_info import PodInfo
+
+# The kinds of what waits; part of metric labels.
+POD = "pod"
+POD_GROUP = "podgroup"
 
 
 class QueuedEntity(ABC):
@@ -37,6 +42,9 @@ class QueuedEntity(ABC):
         #: whether the last wake-up was the timeout, which means that an event was missed; and when
         self.flushed = False
         self.flushed_at = 0.0
+
+    #: "pod" or "podgroup"
+    kind: ClassVar[str]
 
     @property
     @abstractmethod
@@ -80,6 +88,8 @@ class QueuedEntity(ABC):
 
 class QueuedPod(QueuedEntity):
     """A pod that waits, and what happened to it so far."""
+
+    kind = POD
 
     __slots__ = (
         "algorithm_s",

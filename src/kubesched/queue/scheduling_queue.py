@@ -24,7 +24,7 @@ twice a minute.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import Any
+from typing import Any, Final
 
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
@@ -38,12 +38,21 @@ from kubesched.queue.heap import Key, PodHeap
 from kubesched.queue.hints import Change, Registrations
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.parked import ParkedPods
-from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
-from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, POD, UNSCHEDULABLE, QueueTally
+from kubesched.queue.queued_pod import POD, QueuedEntity, QueuedPod
+from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueTally
 from kubesched.queue.waking import HintObserver, Listeners, PreHintObserver, Question, Wake
 
 #: Tells of a gated pod whether it is kept out as before.
 IsHeld = Callable[[QueuedPod], bool]
+
+
+#: Where hints send a pod; a gate may keep it out, and a backoff may be over.
+_SENT_TO: Final[Mapping[Wake | None, str]] = {
+    Wake.NO: UNSCHEDULABLE,
+    Wake.AFTER_BACKOFF: BACKOFF,
+    Wake.AT_ONCE: ACTIVE,
+    None: "",
+}
 
 
 class SchedulingQueue:
@@ -257,7 +266,7 @@ class SchedulingQueue:
             if entity is None or self._backoff.is_resting(entity, self._clock.time()):
                 return None
             self._backing_off.pop()
-            self.tally.arrived(ACTIVE, events.POP_FROM_BACKOFF.label)
+            self.tally.arrived(ACTIVE, events.POP_FROM_BACKOFF.label, entity)
         entity.attempts += 1
         for pod in entity.pods():
             if pod is not entity:
@@ -284,7 +293,7 @@ class SchedulingQueue:
         self._note_failure(pod)
         wake = self._what_was_missed(missed, pod) if pod.was_rejected else Wake.AFTER_BACKOFF
         if wake is Wake.NO:
-            self._park(pod, events.SCHEDULE_ATTEMPT_FAILURE)
+            self._park(pod, events.SCHEDULE_ATTEMPT_FAILURE, wake)
         else:
             self._enqueue(pod, wake, events.SCHEDULE_ATTEMPT_FAILURE)
 
@@ -334,7 +343,7 @@ class SchedulingQueue:
             key = self._key_of(uid)
             parked = self._parked.get(key)
             if parked is not None:
-                self._wake(parked, Wake.AT_ONCE, events.FORCE_ACTIVATE)
+                self._wake(parked, None, events.FORCE_ACTIVATE)
                 continue
             entity = self._backing_off.remove(key) or self._backing_off_errors.remove(key)
             if entity is not None:
@@ -395,7 +404,7 @@ class SchedulingQueue:
 
     def _add(self, info: PodInfo, event: ClusterEvent) -> None:
         if info.uid not in self._in_flight:
-            self._enqueue(QueuedPod(info, queued_at=self._clock.time()), Wake.AT_ONCE, event)
+            self._enqueue(QueuedPod(info, queued_at=self._clock.time()), None, event)
 
     def _what_was_missed(self, changes: Iterable[Change[Any]], pod: QueuedPod) -> Wake:
         """Return what changes that came while a pod was in flight mean for it."""
@@ -406,14 +415,17 @@ class SchedulingQueue:
                 break
         return wake
 
-    def _wake(self, entity: QueuedEntity, wake: Wake, event: ClusterEvent) -> None:
+    def _wake(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
         """Move a parked pod or group to where a change sends it."""
         if wake is not Wake.NO:
             self._parked.remove(entity.key)
             self._enqueue(entity, wake, event)
 
-    def _enqueue(self, entity: QueuedEntity, wake: Wake, event: ClusterEvent) -> None:
-        """Put a pod or a group that is nowhere where it belongs."""
+    def _enqueue(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
+        """Put a pod or a group that is nowhere where it belongs.
+
+        Without hints (None), it is tried at once.
+        """
         for pod in entity.pods():
             self._ask_gate(pod)
         entity.gated_by = entity.gatekeeper.gated_by
@@ -425,29 +437,31 @@ class SchedulingQueue:
             self.tally.gated(pod, gate)
             pod.unschedulable_plugins = {*pod.unschedulable_plugins, gate}
 
-    def _put(self, entity: QueuedEntity, wake: Wake, event: ClusterEvent) -> None:
+    def _put(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
         if entity.gated_by:
             entity.flushed = False
-            self._park(entity, event)
+            self._park(entity, event, wake)
         elif wake is Wake.AFTER_BACKOFF and self._backoff.is_waiting(entity, self._clock.time()):
             heap = self._backing_off if entity.was_rejected else self._backing_off_errors
             heap.push(entity)
-            self.tally.arrived(BACKOFF, event.label, entity.size)
+            self.tally.arrived(BACKOFF, event.label, entity, sent_to=BACKOFF)
             self._on_ready()
         else:
-            self._push_active(entity, event)
+            self._push_active(entity, event, wake)
 
-    def _park(self, entity: QueuedEntity, event: ClusterEvent) -> None:
+    def _park(self, entity: QueuedEntity, event: ClusterEvent, wake: Wake | None) -> None:
         self._parked.add(entity)
-        self.tally.arrived(UNSCHEDULABLE, event.label, entity.size)
+        self.tally.arrived(UNSCHEDULABLE, event.label, entity, sent_to=_SENT_TO[wake])
 
-    def _push_active(self, entity: QueuedEntity, event: ClusterEvent) -> None:
+    def _push_active(
+        self, entity: QueuedEntity, event: ClusterEvent, wake: Wake | None = None
+    ) -> None:
         now = self._clock.time()
         for each in (entity, *entity.pods()):
             if each.initial_attempt_at is None:
                 each.initial_attempt_at = now
         self._active.push(entity)
-        self.tally.arrived(ACTIVE, event.label, entity.size)
+        self.tally.arrived(ACTIVE, event.label, entity, sent_to=_SENT_TO[wake])
         self._on_ready()
 
     def validate(self) -> None:

@@ -120,5 +120,5 @@ def _line(pod: Pod) -> str:
 
 def _summary(queue: SchedulingQueue) -> str:
     parked = queue.unschedulable_count + queue.gated_count
-    active, backing_off = queue.active_count, queue.backoff_count
-    return f"activeQ:{active}; backoffQ:{backing_off}; unschedulableEntities:{parked}"
+    active, backoff = queue.active_count, queue.backoff_count
+    return f"activeQ:{active}; backoffQ:{backoff}; unschedulableEntities:{parked}"

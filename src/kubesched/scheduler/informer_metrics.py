@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from kubesched.client.informer import Informer
 from kubesched.client.resources import ResourcePath
+from kubesched.kinds import ObjectKind
 from kubesched.metrics.recorder import Metrics
 
 _NAME: Final = "kube-scheduler"
@@ -14,23 +15,26 @@ _NAME: Final = "kube-scheduler"
 _EXACT_DIGITS: Final = 15
 
 
-def processing_observer(metrics: Metrics, resource: ResourcePath) -> Callable[[float], None]:
+def processing_observer(metrics: Metrics, kind: ObjectKind) -> Callable[[float], None]:
     """Return what an informer is to tell how long it took to process a batch."""
-    return metrics.informer_processing_latency.labels(*_labels(resource)).observe
+    return metrics.informer_processing_latency.labels(*_labels(kind.path, kind.name)).observe
 
 
 def export_informers(metrics: Metrics, informers: Sequence[Informer[Any]]) -> None:
     """Show how many objects wait to be processed, and how far each informer has come."""
     metrics.informer_queued_items.set_function(
-        lambda: {_labels(each.resource): each.queued_count for each in informers}
+        lambda: {_labels(each.resource, each.kind): each.queued_count for each in informers}
     )
     metrics.informer_store_resource_version.set_function(
-        lambda: {_labels(each.resource): _version(each.resource_version) for each in informers}
+        lambda: {
+            _labels(each.resource, each.kind): _version(each.resource_version) for each in informers
+        }
     )
 
 
-def _labels(resource: ResourcePath) -> tuple[str, str, str, str]:
-    return _NAME, resource.group, resource.version, resource.plural
+def _labels(resource: ResourcePath, kind: str) -> tuple[str, str, str, str]:
+    # kube-scheduler's plural is the kind with an s behind it, such as "storageclasss".
+    return _NAME, resource.group, resource.version, f"{kind.lower()}s"
 
 
 def _version(text: str) -> int:

@@ -50,7 +50,7 @@ class Informers:
                 handler=handlers[kind.name],
                 field_selector=kind.field_selector,
                 optional=kind.optional,
-                on_processed=processing_observer(metrics, kind.path),
+                on_processed=processing_observer(metrics, kind),
             )
             for kind in watched(engine.gates)
         }

@@ -33,6 +33,8 @@ def export_queue(metrics: Metrics, queue: SchedulingQueue) -> None:
     )
     metrics.queued_entities.set_function(queue.entities)
     metrics.queue_incoming_pods.set_function(lambda: queue.tally.incoming)
+    # As in kube-scheduler, pods that go where hints sent them do not count as incoming entities.
+    metrics.queue_incoming_entities.set_function(lambda: queue.tally.incoming_entities)
     metrics.unschedulable_pods.set_function(lambda: queue.tally.rejected)
     metrics.inflight_events.set_function(
         lambda: {(label,): count for label, count in queue.in_flight_events.items()}

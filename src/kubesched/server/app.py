@@ -63,11 +63,13 @@ class App:
         except Exception:  # noqa: BLE001 (what has been sent cannot be taken back)
             _log.exception("%s %s failed half-way", request.method, quoted(request.path))
         _log.debug(
-            '"HTTP" verb="%s" URI=%s latency="%.3fms" userAgent=%s srcIP="%s" resp=%d',
+            '"HTTP" verb="%s" URI=%s latency="%.3fms" userAgent=%s contentType=%s '
+            'srcIP="%s" resp=%d',
             request.method,
             quoted(request.uri),
             (time.perf_counter() - began) * 1000,
             quoted(request.header("user-agent")),
+            quoted(request.header("content-type")),
             request.client,
             answer.code,
         )

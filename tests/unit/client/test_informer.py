@@ -29,6 +29,33 @@ from .objects import Thing, bookmark, gone, thing, thing_list
 from .running_informer import Api, Diary, _short, listed, running
 
 
+class TestMeasuring:
+    def test_batches_are_timed_and_what_waits_is_counted(self, run: Run) -> None:
+        api = Api()
+        # One more than what is processed before others may have the event loop.
+        api.lists = [listed(*(thing(f"t{each}", version=1) for each in range(501)), version=10)]
+        api.watches = [watch_answer(event_line("ADDED", thing("last", version=11)), hold=True)]
+        waiting: list[int] = []
+        seconds: list[float] = []
+
+        async def main() -> None:
+            async with running(api, on_processed=seconds.append) as fixture:
+
+                class Counting(Diary):
+                    def on_add(self, obj: Thing, initial: bool) -> None:
+                        super().on_add(obj, initial)
+                        if obj.metadata.name in {"t0", "t500"}:
+                            waiting.append(fixture.informer.queued_count)
+
+                fixture.informer.add_handler(Counting())
+                await eventually(lambda: len(fixture.entries) == 502)
+                await eventually(lambda: len(seconds) == 3)
+
+        run(main())
+        assert waiting == [1, 0]
+        assert all(each > 0 for each in seconds)
+
+
 class TestListAndWatch:
     def test_first_what_is_there_then_what_changes(self, run: Run) -> None:
         api = Api()

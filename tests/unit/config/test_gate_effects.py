@@ -23,11 +23,9 @@ OF_THE_SCHEDULER = {
     "CompositePodGroup",
     "DRADeviceTaintRules",
     "DRAFractionalCapacityRange",
-    "InPlacePodVerticalScalingSchedulerPreemption",
     "InterPodAffinityHostnameFastPath",
     "NativeHistograms",
     "PodGroupPreemptionPolicy",
-    "SchedulerPreQueueingHints",
     "VolumeBindMountOptions",
 }
 

@@ -475,6 +475,27 @@ def test_validate_finds_a_pod_that_nobody_turned_away() -> None:
 # --- counting -----------------------------------------------------------------------------------
 
 
+def test_pods_that_go_where_hints_send_them_are_no_incoming_entities() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")  # parked, as no hint has it tried again
+    bench.move(events.NODE_ADD)  # backs off, as the hint says
+    bench.pop()
+    bench.queue.done("a")
+    bench.failed("b", "Fit")
+    bench.queue.activate(["b"])
+    counted = {queue for queue, *_ in bench.queue.tally.incoming_entities}
+    assert counted == {"active"}
+    assert sum(bench.queue.tally.incoming_entities.values()) == 4  # two adds, a pop, one forced
+
+
+def test_pods_whose_backoff_is_over_are_incoming_entities() -> None:
+    bench = Bench()
+    bench.failed("a", "Fit")
+    bench.clock.advance(60)
+    bench.move(events.NODE_ADD)
+    assert bench.queue.tally.incoming_entities["active", "NodeAdd", "pod"] == 1
+
+
 def test_arrivals_are_counted_by_the_event_that_brought_the_pod() -> None:
     bench = Bench()
     bench.failed("a", "Fit")

@@ -30,6 +30,8 @@ def test_where_pods_wait() -> None:
         }
 
     assert pending() == {"active": 0, "backoff": 0, "unschedulable": 0, "gated": 0}
+    for queue in ("incomplete", "pending"):  # of pod groups
+        assert exposed(metrics).value("scheduler_pending_pods", queue=queue) == 0
     bench.queue.add(info("active"))
     bench.queue.add(info("parked", priority=1))
     popped = bench.queue.pop()
@@ -46,6 +48,10 @@ def test_where_pods_wait() -> None:
     name = "scheduler_queue_incoming_pods_total"
     assert arrivals.value(name, queue="backoff", event="NodeAdd") == 1
     assert arrivals.value(name, queue="active", event="UnscheduledPodAdd") == 2
+    name = "scheduler_queue_incoming_entities_total"
+    assert arrivals.value(name, queue="active", event="UnscheduledPodAdd", type="pod") == 2
+    assert arrivals.value(name, queue="backoff", event="NodeAdd", type="pod") is None
+    assert arrivals.value("scheduler_queued_entities", queue="backoff", type="pod") == 1
 
 
 def test_what_pods_in_flight_miss() -> None:
