@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 import trustme
 
+from kubesched.config.features import FeatureGates
 from kubesched.kinds import watched
 from tests.support.waiting import until
 
@@ -54,7 +55,7 @@ DONE = {
     "get configmaps",
     "create tokenreviews.authentication.k8s.io",
     "create subjectaccessreviews.authorization.k8s.io",
-    *(f"{verb} {kind.path}" for verb in ("list", "watch") for kind in watched()),
+    *(f"{verb} {kind.path}" for verb in ("list", "watch") for kind in watched(FeatureGates.of())),
 }
 
 

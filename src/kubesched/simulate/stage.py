@@ -18,6 +18,7 @@ from msgspec.structs import replace
 
 from kubesched.api import names
 from kubesched.api.core import Node, Pod, PodCondition
+from kubesched.api.scheduling import GroupCondition, PodGroup
 from kubesched.client.meta import ObjectReference
 from kubesched.clock import Clock
 from kubesched.cluster.cluster import Cluster
@@ -248,6 +249,9 @@ class Stage(ApiCalls):
             self._change(
                 old, replace(old, status=replace(old.status, nominated_node_name=node_name))
             )
+
+    async def report_group(self, group: PodGroup, condition: GroupCondition) -> None:
+        """Let a group be told nothing: its condition decides nothing."""
 
     async def mark_as_preempted(
         self,
