@@ -232,7 +232,12 @@ class App:
         deadline = loop.time() + DRAIN_TIMEOUT_S
         engine = self.engine
         with contextlib.suppress(asyncio.CancelledError):
-            for work in (engine.bindings, engine.evictions, engine.reports):
+            for work in (
+                engine.bindings,
+                engine.evictions,
+                engine.reports,
+                engine.group_reports,
+            ):
                 await work.drain(deadline - loop.time())
             for recorder in self._recorders.values():
                 await recorder.flush(max(deadline - loop.time(), 0.0))

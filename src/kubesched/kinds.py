@@ -20,7 +20,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from kubesched.api import core, meta, policy, resource, storage, workloads
+from kubesched.api import core, meta, policy, resource, scheduling, storage, workloads
 from kubesched.api.scheduling import PriorityClass
 from kubesched.client import resources
 from kubesched.client.resources import ResourcePath, grouped
@@ -290,6 +290,30 @@ _ROWS: Final = (
                 "share_id": _NAME,
                 "data": Redaction.DROP,
             },
+        },
+    ),
+    ObjectKind(
+        type=scheduling.CompositePodGroup,
+        path=grouped("scheduling.k8s.io/v1alpha3", "compositepodgroups"),
+        store=lambda cluster: cluster.groups.composites,
+        causes_events=True,
+        gate="CompositePodGroup",
+        optional=True,
+        redactions={
+            scheduling.CompositePodGroupSpec: {"parent_composite_pod_group_name": _NAME},
+            scheduling.GroupCondition: {"message": Redaction.DROP},
+        },
+    ),
+    ObjectKind(
+        type=scheduling.PodGroup,
+        path=resources.POD_GROUPS,
+        store=lambda cluster: cluster.groups.objects,
+        causes_events=True,
+        gate="GenericWorkload",
+        optional=True,
+        redactions={
+            scheduling.PodGroupSpec: {"parent_composite_pod_group_name": _NAME},
+            scheduling.GroupCondition: {"message": Redaction.DROP},
         },
     ),
     ObjectKind(

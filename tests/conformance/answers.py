@@ -21,6 +21,7 @@ from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, SignaturePreFilter
+from kubesched.framework.registry import Evictor, Registry
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
 from kubesched.kinds import stores
@@ -50,7 +51,13 @@ def all_candidates(profile: Profile, case: dict[str, Json]) -> Profile:
 class CaseCluster:
     """The cluster of a case, and the framework that the case configures."""
 
-    def __init__(self, case: dict[str, Json]) -> None:
+    def __init__(
+        self,
+        case: dict[str, Json],
+        *,
+        registry: Registry = IN_TREE,
+        evictor: Evictor | None = None,
+    ) -> None:
         gates = FeatureGates.of(case.get("featureGates") or {})
         profile = all_candidates(profile_from_fragment(case.get("config") or {}, gates), case)
         self.cluster = Cluster(RequestRules.of(gates))
@@ -72,9 +79,10 @@ class CaseCluster:
                 self.cluster.nominator.nominate(info, pod.status.nominated_node_name)
         self.framework: Framework = build_framework(
             profile,
-            registry=IN_TREE,
+            registry=registry,
             gates=gates,
             cluster=self.cluster,
+            evictor=evictor,
         )
 
     def names(self, rows: Any) -> list[str]:

@@ -100,6 +100,7 @@ COMPLETE: Final = (
     "edge",
     "images",
     "podaffinity",
+    "podgroups",
     "ports",
     "preemption",
     "resources",
@@ -107,23 +108,22 @@ COMPLETE: Final = (
     "taints",
     "volumes",
 )
-#: Themes of which every case without devices and pod groups must match.
-WITHOUT_DEVICES_AND_GROUPS: Final = ("config", "mixed", "sequence")
+#: Themes of which every case without devices must match.
+WITHOUT_DEVICES: Final = ("config", "mixed", "sequence")
 #: Themes that are about what is not built yet, with the reason.
 NOT_BUILT: Final = {
     "dra": "DynamicResources allocates no devices yet",
-    "podgroups": "there is no group cycle yet",
 }
 #: What only plugins read that are not built yet.
-DEVICES_AND_GROUPS: Final = frozenset(
-    {"deviceClasses", "deviceTaintRules", "podGroups", "resourceClaims", "resourceSlices"}
+DEVICES: Final = frozenset(
+    {"deviceClasses", "deviceTaintRules", "resourceClaims", "resourceSlices"}
 )
 
 
 def is_built(vector: Vector) -> bool:
-    """Tell whether a case has neither device claims nor pod groups."""
+    """Tell whether a case has no device claims."""
     objects = vector.case["objects"]
-    if any(objects.get(kind) for kind in DEVICES_AND_GROUPS):
+    if any(objects.get(kind) for kind in DEVICES):
         return False
     pods = json.dumps([vector.case.get("pod"), vector.case.get("pending"), objects.get("pods")])
     return '"resourceClaims"' not in pods

@@ -19,6 +19,7 @@ import pytest
 import yaml
 
 from kubesched.bench.processes import free_ports
+from kubesched.config.features import FeatureGates
 from kubesched.kinds import watched
 from tests.support.prometheus_queries import expressions, selectors
 from tests.support.waiting import until
@@ -342,7 +343,7 @@ NEEDED = {
     *(
         (verb, resource)
         for verb in ("list", "watch")
-        for resource in ("configmaps", *(kind.path.plural for kind in watched()))
+        for resource in ("configmaps", *(kind.path.plural for kind in watched(FeatureGates.of())))
     ),
 }
 

@@ -1,23 +1,18 @@
-"""Pods of groups, which this version cannot place together: they wait, and say why.
-
-Only with the gate by which kube-scheduler heeds groups, on an API server that has them.
-"""
+"""Pod groups on a real API server: a gang is bound as a whole, or not at all."""
 
 from __future__ import annotations
 
-import json
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support.waiting import until
+
 from .control_plane import ControlPlane, JsonObject
-from .replicas import free_port, page, serving
 from .scheduler_process import (
+    all_pods,
     condition_of,
-    environment,
     node,
     pod,
     pods_path,
@@ -26,71 +21,184 @@ from .scheduler_process import (
     wait_until_refused,
 )
 
-GATES = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
-UNSUPPORTED = (
-    'pod group "training": groups are not supported by this version of kubesched; without the '
-    "feature gate GenericWorkload, pods are scheduled one by one"
-)
-GROUPED: JsonObject = {"schedulingGroup": {"podGroupName": "training"}}
-NAMESPACE = "default"
+GATE = "--feature-gates=GenericWorkload=true"
+CONDITION = "PodGroupInitiallyScheduled"
+
+pytestmark = pytest.mark.usefixtures("clean_cluster")
 
 
 @pytest.fixture(scope="module")
-def plane(assets: Path) -> Iterator[ControlPlane]:
-    """An API server with pod groups."""
+def control_plane(assets: Path) -> Iterator[ControlPlane]:
+    """A control plane that serves pod groups."""
     with ControlPlane(
         assets,
         feature_gates="GenericWorkload=true",
         runtime_config="scheduling.k8s.io/v1beta1=true",
-    ) as started:
-        started.request("POST", "/api/v1/nodes", node("n1"))
-        yield started
+    ) as plane:
+        yield plane
 
 
-@pytest.fixture(autouse=True)
-def _fresh(plane: ControlPlane) -> Iterator[None]:
-    yield
-    plane.purge(pods_path(NAMESPACE))
+def test_a_gang_is_bound_once_all_its_pods_are_there(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.request("POST", "/api/v1/nodes", node("n1"))
+    with run_scheduler(control_plane, None, GATE):
+        create_group(control_plane, namespace, gang(3))
+        create_members(control_plane, namespace, "a", "b")
+        create_single(control_plane, namespace, "single")
+        # The single pod came last: when it is bound, the others have had their chance.
+        wait_until_bound(control_plane, namespace, "single")
+        assert nodes_of(control_plane, namespace) == {"a": "", "b": "", "single": "n1"}
+        assert condition_of(control_plane, namespace, "a") is None
+        assert group_condition(control_plane, namespace) is None
+
+        create_members(control_plane, namespace, "c")
+        bound = wait_until_bound(control_plane, namespace)
+
+        assert set(bound.values()) == {"n1"}
+        written = wait_for_group(control_plane, namespace, "True")
+        assert (written["reason"], written["message"]) == ("Scheduled", "")
 
 
-def create(plane: ControlPlane, name: str, spec: JsonObject) -> None:
-    made = pod(name)
-    plane.request("POST", pods_path(NAMESPACE), {**made, "spec": {**made["spec"], **spec}})
+def test_of_a_gang_without_enough_room_no_pod_is_bound(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.request("POST", "/api/v1/nodes", node("n1", allocatable={"cpu": "2"}))
+    create_group(control_plane, namespace, gang(3))
+    create_members(control_plane, namespace, "a", "b", "c", cpu="1")
+    with run_scheduler(control_plane, None, GATE):
+        written = wait_for_group(control_plane, namespace, "False")
 
-
-def test_with_the_gate_a_pod_of_a_group_waits_and_says_why(plane: ControlPlane) -> None:
-    port = free_port()
-    with run_scheduler(plane, None, *serving(plane, port), f"--feature-gates={GATES}") as scheduler:
-        create(plane, "member", GROUPED)
-        said = wait_until_refused(plane, NAMESPACE, "member")
-        create(plane, "alone", {})
-        assert wait_until_bound(plane, NAMESPACE, "alone") == {"alone": "n1"}
-
-        condition = condition_of(plane, NAMESPACE, "member")
-        assert condition is not None
-        assert (condition["status"], condition["reason"]) == ("False", "Unschedulable")
-        assert said.startswith(f"0/1 nodes are available: {UNSUPPORTED}.")
-        told = (
-            "feature gates that have no effect in kubesched: TopologyAwareWorkloadScheduling=true"
+        assert written["reason"] == "Unschedulable"
+        assert written["message"] == (
+            "minCount (3) cannot be satisfied: 2 scheduled, 0 remaining, "
+            "pod group preemption: No preemption victims found for incoming preemptor"
         )
-        assert sum(told in line for line in scheduler.log_lines()) == 1
-        assert "\n  TopologyAwareWorkloadScheduling=true\n" in page(plane, port, "/statusz").body
+        refused = wait_until_refused(control_plane, namespace, "c")
+        assert refused == "0/1 nodes are available: 1 Insufficient cpu."
+        assert wait_until_refused(control_plane, namespace, "a").startswith(
+            "pod group is unschedulable, minCount (3) cannot be satisfied"
+        )
+        assert set(nodes_of(control_plane, namespace).values()) == {""}
 
-    arguments = ["explain", "pod", f"{NAMESPACE}/member", f"--feature-gates={GATES}", "-o", "json"]
-    explained = subprocess.run(
-        [
-            *(sys.executable, "-m", "kubesched.cli.kubesched", *arguments),
-            f"--kubeconfig={plane.admin_kubeconfig}",
-        ],
-        capture_output=True,
-        text=True,
-        check=True,
-        env=environment(),
+        control_plane.request("POST", "/api/v1/nodes", node("n2", allocatable={"cpu": "1"}))
+        bound = wait_until_bound(control_plane, namespace)
+
+        assert sorted(bound.values()) == ["n1", "n1", "n2"]
+        wait_for_group(control_plane, namespace, "True")
+
+
+def test_pods_wait_for_their_group_to_be_created(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.request("POST", "/api/v1/nodes", node("n1"))
+    create_members(control_plane, namespace, "a", "b")
+    create_single(control_plane, namespace, "single")
+    with run_scheduler(control_plane, None, GATE):
+        wait_until_bound(control_plane, namespace, "single")
+        assert nodes_of(control_plane, namespace) == {"a": "", "b": "", "single": "n1"}
+
+        create_group(control_plane, namespace, {"basic": {}})
+
+        wait_until_bound(control_plane, namespace)
+
+
+def test_a_gang_evicts_what_it_needs_and_no_more(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.create_many(
+        "/api/v1/nodes", [node(name, allocatable={"cpu": "2"}) for name in ("n1", "n2")]
     )
-    assert UNSUPPORTED in json.loads(explained.stdout)["message"]
+    create_priority_class(control_plane, "important", 1000)
+    create_single(control_plane, namespace, "low-1", cpu="2")
+    create_single(control_plane, namespace, "low-2", cpu="1")
+    with run_scheduler(control_plane, None, GATE):
+        wait_until_bound(control_plane, namespace, "low-1", "low-2")
+
+        create_group(control_plane, namespace, gang(2), priorityClassName="important")
+        create_members(control_plane, namespace, "a", "b", cpu="1", priority_class="important")
+        bound = wait_until_bound(control_plane, namespace, "a", "b")
+
+        assert len(bound) == 2
+        (left,) = [name for name in nodes_of(control_plane, namespace) if name.startswith("low")]
+        assert left == "low-2"
 
 
-def test_without_the_gate_the_group_is_ignored_as_in_kube_scheduler(plane: ControlPlane) -> None:
-    with run_scheduler(plane):
-        create(plane, "member", GROUPED)
-        assert wait_until_bound(plane, NAMESPACE, "member") == {"member": "n1"}
+def test_without_the_gate_pods_of_groups_are_scheduled_one_by_one(
+    control_plane: ControlPlane, namespace: str
+) -> None:
+    control_plane.request("POST", "/api/v1/nodes", node("n1"))
+    create_group(control_plane, namespace, gang(3))
+    create_members(control_plane, namespace, "a")
+    with run_scheduler(control_plane):
+        assert wait_until_bound(control_plane, namespace) == {"a": "n1"}
+    assert group_condition(control_plane, namespace) is None
+
+
+# --- objects ------------------------------------------------------------------------------------
+
+
+def gang(min_count: int) -> JsonObject:
+    return {"gang": {"minCount": min_count}}
+
+
+def groups_path(namespace: str, name: str = "") -> str:
+    path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{namespace}/podgroups"
+    return f"{path}/{name}" if name else path
+
+
+def create_group(plane: ControlPlane, namespace: str, policy: JsonObject, **spec: object) -> None:
+    body = {
+        "apiVersion": "scheduling.k8s.io/v1beta1",
+        "kind": "PodGroup",
+        "metadata": {"name": "g"},
+        "spec": {"schedulingPolicy": policy, **spec},
+    }
+    plane.request("POST", groups_path(namespace), body)
+
+
+def create_members(
+    plane: ControlPlane,
+    namespace: str,
+    *names: str,
+    cpu: str = "100m",
+    priority_class: str | None = None,
+) -> None:
+    more: JsonObject = {} if priority_class is None else {"priorityClassName": priority_class}
+    for name in names:
+        made = pod(name, requests={"cpu": cpu}, schedulingGroup={"podGroupName": "g"}, **more)
+        plane.request("POST", pods_path(namespace), made)
+
+
+def create_single(plane: ControlPlane, namespace: str, name: str, *, cpu: str = "100m") -> None:
+    grace: JsonObject = {"terminationGracePeriodSeconds": 0}
+    plane.request("POST", pods_path(namespace), pod(name, requests={"cpu": cpu}, **grace))
+
+
+def create_priority_class(plane: ControlPlane, name: str, value: int) -> None:
+    body = {"metadata": {"name": name}, "value": value}
+    plane.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
+
+
+# --- how things stand ---------------------------------------------------------------------------
+
+
+def nodes_of(plane: ControlPlane, namespace: str) -> dict[str, str]:
+    return {
+        each["metadata"]["name"]: str(each["spec"].get("nodeName", ""))
+        for each in all_pods(plane, namespace)
+    }
+
+
+def group_condition(plane: ControlPlane, namespace: str) -> JsonObject | None:
+    status = plane.request("GET", groups_path(namespace, "g")).get("status") or {}
+    conditions: list[JsonObject] = status.get("conditions", [])
+    return next((each for each in conditions if each["type"] == CONDITION), None)
+
+
+def wait_for_group(plane: ControlPlane, namespace: str, status: str) -> JsonObject:
+    def written() -> JsonObject | None:
+        found = group_condition(plane, namespace)
+        return found if found is not None and found["status"] == status else None
+
+    return until(written)

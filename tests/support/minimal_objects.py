@@ -52,6 +52,13 @@ MINIMAL: dict[str, JsonObject] = {
         }
     },
     "ResourceClaim": {"spec": {}},
+    "CompositePodGroup": {
+        "spec": {
+            "schedulingPolicy": {"basic": {}},
+            "workloadRef": {"workloadName": "w", "templateName": "t"},
+        }
+    },
+    "PodGroup": {"spec": {"schedulingPolicy": {"basic": {}}}},
     "Pod": {"spec": {"containers": [CONTAINER]}},
 }
 assert MINIMAL.keys() == KINDS.keys(), "a new kind: say what an API server requires of one"

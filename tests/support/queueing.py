@@ -11,7 +11,7 @@ from kubesched.cluster.pod_info import PodCompiler, PodInfo
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from tests.support.objects import pod
 
@@ -45,9 +45,9 @@ def queued(name: str, *, priority: int = 0, at: float = 0.0) -> QueuedPod:
     return QueuedPod(info(name, priority=priority), queued_at=at)
 
 
-def sort_key(each: QueuedPod) -> tuple[float, ...]:
+def sort_key(each: QueuedEntity) -> tuple[float, ...]:
     """Order as PrioritySort does."""
-    return (-each.info.priority, each.queued_at)
+    return (-each.priority, each.queued_at)
 
 
 class Bench:

@@ -24,6 +24,7 @@ from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSe
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.group import GroupInfo
 from kubesched.framework.plugin import Filter, Plugin, RowFilter, RowScore
 from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import PluginScores
@@ -56,11 +57,17 @@ class RecordingEvictor(NoEvictor):
     def __init__(self) -> None:
         #: preemptor, node, victims
         self.evicted: list[tuple[str, str, list[str]]] = []
+        #: group, victims
+        self.evicted_for_groups: list[tuple[str, list[str]]] = []
         #: uids of pods for which evictions are still under way
         self.under_way: set[str] = set()
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         self.evicted.append((preemptor.uid, node_name, [victim.uid for victim in victims]))
+
+    def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:
+        uids = [victim.uid for victim in victims]
+        self.evicted_for_groups.append((group.group.metadata.uid, uids))
 
     def preemptors(self) -> set[str]:
         return self.under_way

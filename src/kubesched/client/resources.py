@@ -87,6 +87,7 @@ PERSISTENT_VOLUMES = core("persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIMS = core("persistentvolumeclaims")
 
 PRIORITY_CLASSES = grouped("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
+POD_GROUPS = grouped("scheduling.k8s.io/v1beta1", "podgroups")
 
 LEASES = grouped("coordination.k8s.io/v1", "leases")
 LEASE_CANDIDATES = grouped("coordination.k8s.io/v1beta1", "leasecandidates")

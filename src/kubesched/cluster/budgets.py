@@ -81,6 +81,11 @@ class Budgets(NamespacedStore[PodDisruptionBudget]):
             (overdrawing if self._overdraws(pod, drawn) else others).append(pod)
         return overdrawing, others
 
+    def violations(self, units: Iterable[Iterable[PodInfo]]) -> list[int]:
+        """Return how many pods of each unit would overdraw a budget, evicted in this order."""
+        drawn: dict[tuple[str, str], int] = {}
+        return [sum(self._overdraws(pod, drawn) for pod in pods) for pods in units]
+
     def _overdraws(self, pod: PodInfo, drawn: dict[tuple[str, str], int]) -> bool:
         """Draw on the budgets of a pod; `drawn` is what is left of those drawn on before."""
         namespace = pod.labels.namespace

@@ -27,6 +27,7 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.nominated_rows import NominatedRows
 from kubesched.cluster.nominator import Nominator
 from kubesched.cluster.plugin_objects import PluginObjects
+from kubesched.cluster.pod_groups import PodGroups
 from kubesched.cluster.pod_info import PodCompiler, PodInfo, RequestRules
 from kubesched.cluster.storage import Storage
 from kubesched.cluster.transaction import Transaction
@@ -47,6 +48,7 @@ class Cluster:
         self.storage = Storage()
         self.devices = Devices()
         self.plugin_objects = PluginObjects()
+        self.groups = PodGroups()
         self.compiler = PodCompiler(rules or RequestRules())
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}
@@ -85,6 +87,7 @@ class Cluster:
             *self.storage.version,
             *self.devices.version,
             *self.plugin_objects.version,
+            *self.groups.version,
         )
 
     # --- pods on nodes ----------------------------------------------------------------------
@@ -175,7 +178,7 @@ class Cluster:
     # --- both -------------------------------------------------------------------------------
 
     def _put_on(self, pod: PodInfo, node_name: str) -> None:
-        self._placed[pod.uid] = (pod, node_name)
+        self._note_placed(pod, node_name)
         self._priorities[pod.priority] += 1
         row = self.table.row_of(node_name)
         if row is None:
@@ -183,8 +186,13 @@ class Cluster:
         else:
             self.table.add_pod(row, pod)
 
-    def _swap(self, pod: PodInfo, node_name: str) -> None:
+    def _note_placed(self, pod: PodInfo, node_name: str) -> None:
         self._placed[pod.uid] = (pod, node_name)
+        if pod.pod.spec.scheduling_group is not None:
+            self.groups.put_placed(pod)
+
+    def _swap(self, pod: PodInfo, node_name: str) -> None:
+        self._note_placed(pod, node_name)
         row = self.table.row_of(node_name)
         if row is None:
             self._homeless[node_name][pod.uid] = pod
@@ -194,13 +202,15 @@ class Cluster:
     def _relabel(self, old: PodInfo, new: PodInfo, node_name: str) -> None:
         row = self.table.row_of(node_name)
         if row is not None:
-            self._placed[new.uid] = (new, node_name)
+            self._note_placed(new, node_name)
             self.table.relabel_pod(row, old, new)
         else:
             self._swap(new, node_name)
 
     def _take_off(self, uid: str) -> None:
         pod, node_name = self._placed.pop(uid)
+        if pod.pod.spec.scheduling_group is not None:
+            self.groups.remove_placed(pod)
         self._priorities[pod.priority] -= 1
         if not self._priorities[pod.priority]:
             del self._priorities[pod.priority]
@@ -238,6 +248,7 @@ class Cluster:
                 require(uid not in seen, f"pod {uid} is in two places")
                 seen[uid] = node_name
         placed = {uid: node_name for uid, (_, node_name) in self._placed.items()}
+        self.groups.validate(pod for pod, _ in self._placed.values())
         require(seen == placed, "pods in the table are the pods that are placed")
         require(self._assumed <= placed.keys(), "assumed pods are placed")
         counted = Counter(pod.priority for pod, _ in self._placed.values())

@@ -304,6 +304,8 @@ _ROWS: Final = (
         generation=True,
         unconditional_update=False,
     ),
+    _of("PodGroup", status=True, generation=True),
+    _of("CompositePodGroup", status=True, generation=True),
     _of("DeviceClass", generation=True, returns_deleted=True),
     _of("ResourceClaim", status=True, returns_deleted=True),
     Resource(

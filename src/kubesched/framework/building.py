@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
-from msgspec.structs import replace
-
 from kubesched.cluster.cluster import Cluster
 from kubesched.config import plugins as config_plugins
 from kubesched.config.features import FeatureGates
-from kubesched.config.profiles import PluginRef, Profile
+from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError
+from kubesched.framework.group_runtime import placement_feasible_plugins
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.registry import (
     EvaluatorReference,
@@ -50,8 +49,6 @@ def build_framework(
     expansion = config_plugins.expand(
         profile, registry.points_of, unbuilt=config_plugins.Unbuilt.LEAVE_OUT
     )
-    if gates.enabled("GenericWorkload"):
-        expansion = _asking_about_groups(expansion, registry)
     context = PluginContext(
         profile=profile,
         gates=gates,
@@ -79,22 +76,9 @@ def build_framework(
         observer=observer,
     )
     context.evaluator.set(framework.evaluator)
+    if gates.enabled("GenericWorkload"):
+        framework.groups.placement_feasible = placement_feasible_plugins(instances)
     return framework
-
-
-def _asking_about_groups(
-    expansion: config_plugins.Expansion, registry: Registry
-) -> config_plugins.Expansion:
-    """Ask GangScheduling first, even in a profile without it: it rejects pods of groups.
-
-    kube-scheduler places such pods by groups in every profile. As long as we cannot, none
-    of them may be placed alone.
-    """
-    guard = PluginRef(name="GangScheduling")
-    if guard.name not in registry:
-        return expansion
-    others = (ref for ref in expansion.points["preFilter"] if ref.name != guard.name)
-    return replace(expansion, points={**expansion.points, "preFilter": (guard, *others)})
 
 
 @cache

@@ -10,7 +10,7 @@ from collections import Counter
 
 import numpy as np
 
-from kubesched.cluster.arrays import IndexArray, Int32Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int32Array
 from kubesched.cluster.node_table import NodeTable
 from kubesched.framework.status import Code, Status, unresolvable
 
@@ -47,6 +47,8 @@ class Diagnosis:
         self._absent = absent or unresolvable()
         #: set if PreFilter turned the pod away before any node was looked at
         self.pre_filter = pre_filter
+        #: the only nodes that count, None for all: the placement of the pod's group
+        self.placement: BoolArray | None = None
         self.post_filter_message = ""
         #: who turned the pod away
         self.unschedulable_plugins: set[str] = set()
@@ -88,18 +90,26 @@ class Diagnosis:
         if self._counted_at != table.node_changes.position:
             self._counted_at = table.node_changes.position
             if numbers is None:
-                self._counts = {0: len(table)}
+                self._counts = {0: self._total()}
             else:
-                if not len(table) == table.size == len(numbers):
+                if self.placement is not None:
+                    numbers = numbers[self.placement]
+                elif not len(table) == table.size == len(numbers):
                     numbers = numbers[table.valid[: len(numbers)]]
                 how_many = np.bincount(numbers)
                 found = how_many.nonzero()[0].tolist()
                 self._counts = {number: int(how_many[number]) for number in found}
         return self._counts
 
+    def _total(self) -> int:
+        """Return how many nodes count."""
+        if self.placement is None:
+            return len(self._table)
+        return int(np.count_nonzero(self.placement))
+
     def message(self) -> str:
         """Return the text of the pod's condition and event."""
-        total = len(self._table)
+        total = self._total()
         if total == 0:
             return NO_NODES_AVAILABLE
         text = f"0/{total} nodes are available:"

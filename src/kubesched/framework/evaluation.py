@@ -3,7 +3,7 @@
     mask   = rows that pass the signature's row-local filters            PassingRows, cached
              ∧ ¬ rejected by a cluster-wide filter                       Filter, evaluated now
              ∧ ¬ rejected beside nominated pods                          BesideNominated, cached
-             ∧ the nodes that PreFilter, sampling or extenders leave
+             ∧ the nodes that PreFilter, sampling, extenders or a group's placement leave
     none   = Diagnosis: the first rejection of each node, in plugin order
     total  = the signature's row-local totals                            Totals, cached
              + scores of cluster-wide plugins                            Score, evaluated now
@@ -105,6 +105,10 @@ class Scored:
         #: what other scores add for each feasible node; None for nothing
         self._added = added
 
+    def rows(self) -> IndexArray:
+        """Return the row of each feasible node, in the order of `FeasibleNodes.nodes`."""
+        return self._found.nodes.row_numbers()
+
     def totals(self) -> Int64Array:
         """Return the total of each feasible node, in the order of `FeasibleNodes.nodes`."""
         totals = self._row_local[self._found.nodes.rows]
@@ -178,6 +182,7 @@ class Evaluator:
             plan = self.plans.plan(pod.signature.row_signature)
             restriction = self._pre_filter(state, pod, plan)
             if isinstance(restriction, Diagnosis):
+                restriction.placement = state.placement
                 rejection = restriction.pre_filter
                 code = Code.UNSCHEDULABLE if rejection is None else rejection.code
                 return restriction
@@ -269,9 +274,9 @@ class Evaluator:
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, restriction: Restriction
     ) -> FeasibleNodes | Diagnosis:
         # A node that the pod is nominated to is looked at first, and by itself.
-        nominated = self._nominated_row(pod)
+        nominated, placement = self._nominated_row(pod), state.placement
         rejected: dict[int, int] = {}
-        if nominated is not None:
+        if nominated is not None and (placement is None or placement[nominated]):
             number = self._rejection_on(state, pod, nominated)
             if number == 0:
                 return feasible_nodes(plan, NodeRows.one(self._table, nominated))
@@ -286,15 +291,17 @@ class Evaluator:
     ) -> FeasibleNodes | Diagnosis:
         plan.passing.refresh()
         passing, nodes = plan.passing.mask, self._everywhere()
+        if state.placement is not None:
+            passing = passing & state.placement
         mask, others = self._evaluate(state, pod, plan, nodes, passing)
-        if mask is passing:
+        if mask is plan.passing.mask:
             found = FeasibleNodes(plan, plan.passing.nodes, None)
         else:
             found = FeasibleNodes(plan, NodeRows.where(self._table, mask), mask)
         if found.count:
             return found
         numbers = self._first_rejections(state, pod, plan, nodes, others)
-        return self._diagnose(numbers, absent=None)
+        return self._diagnose(numbers, absent=None, placement=state.placement)
 
     def _filter_named(
         self,
@@ -313,6 +320,8 @@ class Evaluator:
         table = self._table
         names = restriction.node_names or ()
         wanted = [row for name in names if (row := table.row_of(name)) is not None]
+        if state.placement is not None:
+            wanted = [row for row in wanted if state.placement[row]]
         wanted.sort(key=table.order.positions().item)
         rows = np.array(wanted, dtype=np.intp)
         nodes = NodeRows(table, rows)
@@ -327,7 +336,7 @@ class Evaluator:
         numbers[rows] = self._first_rejections(state, pod, plan, nodes, others)
         plugins = " ".join(sorted(restricting))
         absent = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugins}]")
-        diagnosis = self._diagnose(numbers, absent=absent)
+        diagnosis = self._diagnose(numbers, absent=absent, placement=state.placement)
         diagnosis.unschedulable_plugins.update(restricting)
         return diagnosis
 
@@ -359,7 +368,10 @@ class Evaluator:
         if has_errors or self.book.errors:
             columns = self._columns(plan, nodes, others)
             if self.book.any_error(*columns, *(() if beside is None else (beside,))):
-                self._raise_error(self._first(nodes, columns, beside))
+                first = self._first(nodes, columns, beside)
+                if state.placement is not None:
+                    first[~state.placement[nodes.rows]] = 0
+                self._raise_error(first)
         return mask, others
 
     def _everywhere(self) -> NodeRows:
@@ -510,10 +522,16 @@ class Evaluator:
             raise AttemptError(error(text).by(status.plugin))
 
     def _diagnose(
-        self, numbers: Int32Array, *, absent: Status | None, statuses: list[Status] | None = None
+        self,
+        numbers: Int32Array,
+        *,
+        absent: Status | None,
+        statuses: list[Status] | None = None,
+        placement: BoolArray | None = None,
     ) -> Diagnosis:
         statuses = statuses or self.book.statuses
         diagnosis = Diagnosis(self._table, numbers=numbers, statuses=statuses, absent=absent)
+        diagnosis.placement = placement
         for number in diagnosis.counts():
             if number:
                 _blame(diagnosis, statuses[number])
@@ -570,9 +588,13 @@ class Evaluator:
         self._scoring.prepare(state, pod, plan, nodes)
         observer.asked("PreScore", state.skip_score)
         started = self._pre_scored(Code.SUCCESS, started)
-        row_local = self._row_local_totals(found)
+        if state.unscored:
+            state.skip_score |= state.unscored
+            row_local = None
+        else:
+            row_local = self._row_local_totals(found)
         if row_local is None:
-            # A score may be out of range: scoring plugin by plugin tells.
+            # A score does not count, or may be out of range: scoring plugin by plugin tells.
             totals = self._scoring.total(state, pod, plan, nodes)
             scored = Scored(found, _spread(totals, nodes), None)
         else:

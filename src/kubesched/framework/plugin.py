@@ -17,7 +17,7 @@ each with a test that it says the same as the method that it is short for (`test
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Hashable, Mapping
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
@@ -30,11 +30,19 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.domain_scores import DomainScores
+from kubesched.framework.group import (
+    Assignments,
+    GroupInfo,
+    GroupTrial,
+    Placement,
+    PodGroupPostFilterResult,
+    Progress,
+)
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.framework.verdict import Verdict
 from kubesched.kinds import Watched
 from kubesched.queue.hints import Registrations
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity
 
 if TYPE_CHECKING:
     from kubesched.framework.diagnosis import Diagnosis
@@ -124,8 +132,8 @@ class QueueSort(Plugin):
     """Orders the queue."""
 
     @abstractmethod
-    def sort_key(self, pod: QueuedPod) -> tuple[float, ...]:
-        """Return the pod's place: smaller keys are scheduled earlier."""
+    def sort_key(self, pod: QueuedEntity) -> tuple[float, ...]:
+        """Return the place of a pod, or of a group of pods: smaller keys are scheduled earlier."""
 
 
 class SignaturePreFilter(RowLocal):
@@ -325,6 +333,53 @@ class PostBind(Plugin):
         """Take note."""
 
 
+class PlacementGenerate(Plugin):
+    """Says on which sets of nodes a group is to be tried."""
+
+    @abstractmethod
+    def generate_placements(
+        self, state: CycleState, group: GroupInfo, within: Placement
+    ) -> tuple[Sequence[Placement], Status]:
+        """Return sets of nodes, each part of `within`."""
+
+
+class PlacementFeasible(Plugin):
+    """Says whether what was placed of a group is enough.
+
+    There is no configuration key: GangScheduling is asked wherever groups are scheduled.
+    """
+
+    @abstractmethod
+    def placement_feasible(self, state: CycleState, group: GroupInfo, progress: Progress) -> Status:
+        """Return Success, Wait if the rest may make it enough, or Unschedulable if it cannot."""
+
+
+class PlacementScore(Plugin):
+    """Scores placements that a group fits into."""
+
+    @abstractmethod
+    def score_placement(self, group: GroupInfo, placed: Assignments) -> tuple[int, Status]:
+        """Return a score."""
+
+    def normalize_placements(
+        self,
+        state: CycleState,  # noqa: ARG002 (for those who need it)
+        scores: Sequence[int],
+    ) -> tuple[Sequence[int], Status]:
+        """Bring the scores of all placements into the range 0 to 100."""
+        return scores, SUCCESS
+
+
+class PodGroupPostFilter(Plugin):
+    """Tries to make room for a group that could not be placed."""
+
+    @abstractmethod
+    def pod_group_post_filter(
+        self, state: CycleState, group: GroupInfo, trial: GroupTrial
+    ) -> PodGroupPostFilterResult:
+        """Make room, or say why that is not possible."""
+
+
 #: Configuration key of each extension point → the classes that implement it.
 EXTENSION_POINTS: Mapping[str, tuple[type[Plugin], ...]] = {
     "preEnqueue": (PreEnqueue,),
@@ -339,6 +394,9 @@ EXTENSION_POINTS: Mapping[str, tuple[type[Plugin], ...]] = {
     "preBind": (PreBind,),
     "bind": (Bind,),
     "postBind": (PostBind,),
+    "placementGenerate": (PlacementGenerate,),
+    "placementScore": (PlacementScore,),
+    "podGroupPostFilter": (PodGroupPostFilter,),
 }
 
 

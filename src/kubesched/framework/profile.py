@@ -80,6 +80,16 @@ class ProfilePlugins:
         self.pre_bind: list[points.PreBind] = at("preBind")
         self.bind: list[points.Bind] = at("bind")
         self.post_bind: list[points.PostBind] = at("postBind")
+        self.placement_generate: list[points.PlacementGenerate] = at("placementGenerate")
+        #: with the weight of each
+        self.placement_score: list[tuple[points.PlacementScore, int]] = list(
+            zip(
+                at("placementScore"),
+                (ref.weight for ref in enabled.get("placementScore", ())),
+                strict=True,
+            )
+        )
+        self.pod_group_post_filter: list[points.PodGroupPostFilter] = at("podGroupPostFilter")
 
     def registrations(self) -> dict[str, Registrations]:
         """Return what each plugin that can turn pods away wants to hear of; None is anything."""

@@ -17,6 +17,7 @@ from kubesched.cluster.storage import ClaimKey
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError, PluginError
+from kubesched.framework.group import GroupInfo
 from kubesched.framework.plugin import (
     Plugin,
     PreFilter,
@@ -51,11 +52,14 @@ class Evictor(Protocol):
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Evict pods, in the background."""
 
+    def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:
+        """Evict pods from any nodes to make room for a group, in the background."""
+
     def preemptors(self) -> Container[str]:
         """Return the uids of pods that others are still being evicted for."""
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether pods are still being evicted to make room for a pod."""
+        """Tell whether pods are still being evicted to make room for a pod or a group."""
 
 
 class VolumeWriter(Protocol):

@@ -16,6 +16,7 @@ from kubesched.config.profiles import Profile
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
+from kubesched.framework.group_runtime import GroupPoints
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plugin import Plugin, PostFilterResult, PreBind
 from kubesched.framework.profile import AskedAt, ProfilePlugins
@@ -82,6 +83,8 @@ class Framework:
         self._reserve_plugins = AskedAt(plugins.reserve, only_with_volumes)
         self._pre_bind_plugins = AskedAt(plugins.pre_bind, only_with_volumes)
         self.evaluator = Evaluator(self.plugins, cluster, self._observer)
+        #: the extension points of groups
+        self.groups = GroupPoints(self.plugins, self._observer)
 
     @property
     def scheduler_name(self) -> str:

@@ -8,6 +8,7 @@ from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.storage import ClaimKey
 from kubesched.errors import PluginError
+from kubesched.framework.group import GroupInfo
 
 
 class NoBinder:
@@ -25,6 +26,9 @@ class NoEvictor:
     """Evicts nobody."""
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
+        """Do nothing."""
+
+    def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:
         """Do nothing."""
 
     def preemptors(self) -> Container[str]:

@@ -25,6 +25,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.domain_scores import DomainScores
+from kubesched.framework.group import PodGroupPostFilterResult
 from kubesched.framework.plugin import NODE, Plugin, PostFilterResult, Reads, RowLocal
 from kubesched.framework.registry import PluginContext, Registry
 from kubesched.framework.status import Status, error
@@ -43,6 +44,10 @@ _INSTEAD: Final[dict[str, Callable[[str], object]]] = {
     "pre_bind_pre_flight": error,
     "permit": lambda text: (error(text), 0.0),
     "post_filter": lambda text: PostFilterResult(error(text)),
+    "generate_placements": lambda text: ([], error(text)),
+    "score_placement": lambda text: (0, error(text)),
+    "normalize_placements": lambda text: ([], error(text)),
+    "pod_group_post_filter": lambda text: PodGroupPostFilterResult(error(text)),
     # Anything may help: better to try a pod in vain than to forget it.
     "events_to_register": lambda _text: None,
     # Then each pod is asked about by itself.

@@ -2,35 +2,49 @@
 
 Called for a pod that fits nowhere. Of the nodes where evicting pods of lower priority would help,
 the one is taken where that hurts least; the pod is nominated to it and tried again when they are
-gone.
+gone. For a group of pods victims are searched on all nodes at once (`group_preemption`).
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Container, Mapping
+from collections.abc import Container, Mapping, Sequence
 
 import numpy as np
 
 from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.group_forest import GroupForest
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import DefaultPreemptionArgs
+from kubesched.config.features import FeatureGates
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.plugin import PostFilter, PostFilterResult, PreEnqueue
+from kubesched.framework.group import GroupInfo, GroupTrial, PodGroupPostFilterResult
+from kubesched.framework.plugin import (
+    PodGroupPostFilter,
+    PostFilter,
+    PostFilterResult,
+    PreEnqueue,
+)
 from kubesched.framework.registry import EvaluatorReference, Evictor, PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from kubesched.metrics.recorder import Metrics
+from kubesched.plugins.group_preemption import GroupVictimSearch
 from kubesched.plugins.verdicts import Found, choose
+from kubesched.plugins.victim_units import VictimUnits
 from kubesched.plugins.victims import VictimSearch
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
 
 NOT_HELPFUL = unresolvable("Preemption is not helpful for scheduling")
 STILL_EVICTING = unresolvable("waiting for the preemption for this pod to be finished")
+STILL_EVICTING_FOR_GROUP = unresolvable(
+    "waiting for the preemption for this pod group to be finished"
+)
+UNDER_WAY = "ongoing preemption on nominated nodes"
 NEVER = "not eligible due to preemptionPolicy=Never."
 NONE_LEFT = "no candidate node for preemption"
 ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node."
@@ -40,7 +54,7 @@ ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node.
 NARROWED = "DefaultPreemption/narrowed"
 
 
-class DefaultPreemption(PreEnqueue, PostFilter):
+class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
     """Finds victims, and has them evicted."""
 
     name = "DefaultPreemption"
@@ -53,13 +67,23 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         evictor: Evictor,
         evaluator: EvaluatorReference,
         metrics: Metrics,
+        gates: FeatureGates | None = None,
     ) -> None:
+        gates = gates or FeatureGates.of()
+        #: whether there are groups
+        self._with_groups = gates.enabled("GenericWorkload")
+        composite = gates.enabled("CompositePodGroup")
+        self._forest = forest = GroupForest(cluster.groups, composite=composite)
+        self._group_search = GroupVictimSearch(
+            cluster, forest, groups_have_policy=gates.enabled("PodGroupPreemptionPolicy")
+        )
+        self._metrics = metrics
         self._args = args
         self._cluster = cluster
         self._evictor = evictor
         self._evaluator = evaluator
         self._attempts = metrics.preemption_attempts
-        self._search = VictimSearch(cluster)
+        self._search = VictimSearch(cluster, VictimUnits(forest) if self._with_groups else None)
         #: where the search starts, so that not always the same nodes are asked
         self._rng = random.Random(0)  # noqa: S311 (spreads evictions, hides nothing)
 
@@ -72,6 +96,7 @@ class DefaultPreemption(PreEnqueue, PostFilter):
             evictor=context.evictor,
             evaluator=context.evaluator,
             metrics=context.metrics,
+            gates=context.gates,
         )
 
     def events_to_register(self) -> Registrations:
@@ -80,7 +105,13 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         return [Registration(gone, signature_hint=_leave_it_to_others)]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Keep a pod out while its victims are being evicted."""
+        """Keep a pod out while its victims are being evicted, or those of its group."""
+        if self._with_groups and pod.pod.spec.scheduling_group is not None:
+            root = self._forest.root_of_pod(pod)
+            group = None if root is None else self._forest.get(root)
+            if group is None or not self._evictor.is_evicting_for(group.metadata.uid):
+                return SUCCESS
+            return STILL_EVICTING_FOR_GROUP
         return STILL_EVICTING if self._evictor.is_evicting_for(pod.uid) else SUCCESS
 
     def kept_out(self) -> Container[str]:
@@ -99,19 +130,61 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         if isinstance(narrowed, list):
             if not narrowed:
                 return PostFilterResult(_prefixed(unschedulable(NONE_LEFT)))
-            best = choose(narrowed)
-            chosen = best[self._rng.randrange(len(best))]
+            best = {each.row: each for each in choose(narrowed)}
+            chosen = best[self.pick_row(list(best))]
         else:
             found = self.find(state, pod, diagnosis)
             if not found:
                 return self._not_helpful(found)
-            rows = found.best_rows()
-            chosen = found.candidate(int(rows[self._rng.randrange(len(rows))]))
+            chosen = found.candidate(self.pick_row(found.best_rows().tolist()))
         node_name = self._cluster.table.name_at(chosen.row)
         self._evictor.evict(pod, node_name, chosen.victims)
+        self._count_harm("pod", chosen.disrupted_groups, chosen.violations)
         return PostFilterResult(
             found_placement(node_name, len(chosen.victims)), nominated_node=node_name
         )
+
+    def pick_row(self, rows: Sequence[int]) -> int:
+        """Return the row of one of several candidates that nothing tells apart."""
+        return rows[self._rng.randrange(len(rows))]
+
+    def pod_group_post_filter(
+        self,
+        state: CycleState,  # noqa: ARG002
+        group: GroupInfo,
+        trial: GroupTrial,
+    ) -> PodGroupPostFilterResult:
+        """Find victims for a group and have them evicted, or say why that would not help."""
+        result = self._preempt_for(group, trial)
+        self._metrics.workload_preemption_attempts.labels(result.status.code.label).inc()
+        return result
+
+    def _preempt_for(self, group: GroupInfo, trial: GroupTrial) -> PodGroupPostFilterResult:
+        refusal = self._group_search.why_not_eligible(group)
+        if not refusal.ok:
+            return PodGroupPostFilterResult(_group_prefixed(refusal))
+        if self._group_search.is_under_way(group):
+            return PodGroupPostFilterResult(
+                _group_prefixed(Status(Code.SUCCESS, (UNDER_WAY,))),
+                {pod.uid: pod.pod.status.nominated_node_name for pod in group.pods},
+            )
+        found = self._group_search.search(group, trial)
+        if isinstance(found, Status):
+            return PodGroupPostFilterResult(_group_prefixed(found))
+        self._evictor.evict_for_group(group, found.victims)
+        self._metrics.workload_preemption_victims.observe(len(found.victims))
+        self._count_harm(group.key.kind, found.disrupted_groups, found.violations)
+        text = f"found a placement for podgroup, preempting {len(found.victims)} victims"
+        return PodGroupPostFilterResult(
+            _group_prefixed(Status(Code.SUCCESS, (text,))), found.nominations
+        )
+
+    def _count_harm(self, preemptor: str, disrupted_groups: int, violations: int) -> None:
+        if disrupted_groups:
+            disruptions = self._metrics.preemption_workload_disruptions.labels(preemptor)
+            disruptions.observe(disrupted_groups)
+        if violations:
+            self._metrics.preemption_pdb_violations.labels(preemptor).inc(violations)
 
     def _not_helpful(self, found: Found) -> PostFilterResult:
         refusals = found.refusals
@@ -145,9 +218,12 @@ class DefaultPreemption(PreEnqueue, PostFilter):
         if diagnosis.status_of(row).code is Code.UNSCHEDULABLE_AND_UNRESOLVABLE:
             return ""
         for other in self._cluster.table.pods[row].values():
-            if other.priority < pod.priority and other.is_being_preempted:
+            if self._priority_of(other) < pod.priority and other.is_being_preempted:
                 return ALREADY_EVICTING
         return ""
+
+    def _priority_of(self, pod: PodInfo) -> int:
+        return self._forest.priority_of(pod) if self._with_groups else pod.priority
 
 
 def _leave_it_to_others(signature: PodSignature, change: Change[Pod]) -> bool:  # noqa: ARG001 (never helps)
@@ -170,6 +246,12 @@ def found_placement(node_name: str, victims: int) -> Status:
     """Return what is said when evicting so many pods makes room on a node."""
     text = f"found a potential placement for pod on node {node_name}, preempting {victims} victims"
     return _prefixed(Status(Code.SUCCESS, (text,)))
+
+
+def _group_prefixed(status: Status) -> Status:
+    if not status.message:
+        return status
+    return Status(status.code, (f"pod group preemption: {status.message}",))
 
 
 def _prefixed(status: Status) -> Status:

@@ -11,14 +11,17 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.group import GroupInfo, GroupTrial, PodGroupPostFilterResult
 from kubesched.framework.plugin import (
     NOTHING_TO_FILTER,
+    PodGroupPostFilter,
     PostFilter,
     PostFilterResult,
     PreFilter,
     PreFilterResult,
     Score,
 )
+from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import error, unresolvable, unschedulable
 from kubesched.queue.hints import Registrations
 
@@ -30,16 +33,26 @@ NO_CLAIMS = PostFilterResult(unschedulable())
 #: An earlier plugin turned the pod away before this one saw it.
 NOT_SEEN = PostFilterResult(error("not found"))
 
+GROUP_CLAIMS_DONE = "deallocation and deletion of ResourceClaims completed"
+
 #: Under this key of the cycle state stands that PreFilter saw the pod.
 SEEN = "DynamicResources"
 
 
-class DynamicResources(PreFilter, PostFilter, Score):
+class DynamicResources(PreFilter, PostFilter, PodGroupPostFilter, Score):
     """Turns pods away that claim devices."""
 
     name = "DynamicResources"
     skips_resizes = True
     proven_range = True
+
+    def __init__(self, *, topology_gate: bool = False) -> None:
+        self._topology_gate = topology_gate
+
+    @classmethod
+    def create(cls, context: PluginContext) -> DynamicResources:
+        """Make the plugin."""
+        return cls(topology_gate=context.gates.enabled("TopologyAwareWorkloadScheduling"))
 
     def events_to_register(self) -> Registrations:
         """Nothing that happens helps."""
@@ -48,6 +61,8 @@ class DynamicResources(PreFilter, PostFilter, Score):
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
         """Turn the pod away if it claims devices."""
         state.write(SEEN, True)
+        if state.group is not None:
+            state.group.write(SEEN, True)
         return NOT_AVAILABLE if pod.pod.spec.resource_claims else NOTHING_TO_FILTER
 
     def post_filter(
@@ -58,6 +73,26 @@ class DynamicResources(PreFilter, PostFilter, Score):
     ) -> PostFilterResult:
         """Say that no claim can be taken back."""
         return NO_CLAIMS if state.get(SEEN) or pod.signature.is_resize else NOT_SEEN
+
+    def pod_group_post_filter(
+        self,
+        state: CycleState,
+        group: GroupInfo,
+        trial: GroupTrial,  # noqa: ARG002
+    ) -> PodGroupPostFilterResult:
+        """Say that all claims were taken back: there are none.
+
+        That is what kube-scheduler says even if it had nothing to do, unless the group is one of
+        groups, or is to be in one topology domain.
+        """
+        if group.is_composite or self._heeds_topology(group):
+            return PodGroupPostFilterResult(unschedulable())
+        if not state.get(SEEN):
+            return PodGroupPostFilterResult(error("not found"))
+        return PodGroupPostFilterResult(unschedulable(GROUP_CLAIMS_DONE))
+
+    def _heeds_topology(self, group: GroupInfo) -> bool:
+        return self._topology_gate and group.group.spec.scheduling_constraints is not None
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> None:  # noqa: ARG002
         """Prefer no node: without claims there is nothing that one of them would serve better."""

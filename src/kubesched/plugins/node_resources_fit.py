@@ -7,6 +7,7 @@ what the node could offer even when empty. Nodes are scored by one of three stra
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -21,8 +22,10 @@ from kubesched.cluster.pod_info import RequestRules
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from kubesched.config.validation_args import check_node_resources_fit_args
+from kubesched.framework.group import Assignments, GroupInfo
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
+    PlacementScore,
     PreFilterResult,
     RowFilter,
     RowScore,
@@ -34,7 +37,14 @@ from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins.freed_node import IsRowLocal
 from kubesched.plugins.node_resources_fit_hints import FitHints
-from kubesched.plugins.resource_scoring import strategy_scorer, usages, wanted_resources
+from kubesched.plugins.resource_scoring import (
+    Usage,
+    most_allocated,
+    strategy_scorer,
+    usages,
+    wanted_resources,
+    weighted_mean,
+)
 from kubesched.plugins.row_scoring import least_allocated_row
 from kubesched.queue.hints import Registrations
 
@@ -42,7 +52,7 @@ TOO_MANY_PODS = "Too many pods"
 INT64_BITS = 63
 
 
-class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore):
+class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, PlacementScore):
     """Compares requests with what is free."""
 
     name = "NodeResourcesFit"
@@ -61,6 +71,7 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         self._ignored = frozenset(args.ignored_resources)
         self._ignored_groups = frozenset(args.ignored_resource_groups)
         self._resources = args.scoring_strategy.resources
+        self._table = cluster.table
         self._strategy = args.scoring_strategy.type
         self._scorer = strategy_scorer(args.scoring_strategy)
         self._hints = FitHints(
@@ -153,6 +164,19 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         wanted = wanted_resources(self._resources, signature.scoring_requests, nodes.table)
         return self._scorer(usages(wanted, nodes, non_zero=True), len(nodes))
 
+    def score_placement(self, group: GroupInfo, placed: Assignments) -> tuple[int, Status]:  # noqa: ARG002
+        """Score the share of the placement's resources that would be used, whatever the strategy.
+
+        All nodes of the placement count as one, on which all pods of the group are.
+        """
+        requests: Counter[str] = Counter()
+        for each in placed.assigned:
+            requests.update(each.pod.signature.scoring_requests)
+        nodes = NodeRows.where(self._table, placed.placement.rows)
+        wanted = wanted_resources(self._resources, dict(requests), self._table)
+        used = [_in_all(each) for each in usages(wanted, nodes, non_zero=True)]
+        return int(weighted_mean(used, 1, most_allocated)[0]), SUCCESS
+
     def _checked_requests(self, signature: PodSignature) -> list[tuple[str, int]]:
         """Return what must fit: cpu, memory, ephemeral storage first, as in all messages."""
         amounts = signature.requests.amounts
@@ -176,6 +200,21 @@ def _wanted(signature: PodSignature, amount: int) -> int:
 
 
 BASIC_RESOURCES = (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE)
+
+
+def _in_all(used: Usage) -> Usage:
+    """Return one resource of all rows together; rows that offer none of it do not count."""
+    there = used.allocatable != 0
+    allocatable = np.array([used.allocatable.sum()], dtype=np.int64)
+    requested = np.array([used.requested[there].sum()], dtype=np.int64)
+    return Usage(
+        allocatable,
+        np.maximum(allocatable, 1),
+        requested,
+        bool(allocatable.all()),
+        used.request,
+        used.weight,
+    )
 
 
 def _combine(lacking: Sequence[tuple[str, BoolArray]], impossible: BoolArray | None) -> Verdict:

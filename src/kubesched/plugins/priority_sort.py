@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.framework.plugin import QueueSort
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity
 
 
 class PrioritySort(QueueSort):
@@ -11,6 +11,6 @@ class PrioritySort(QueueSort):
 
     name = "PrioritySort"
 
-    def sort_key(self, pod: QueuedPod) -> tuple[float, ...]:
-        """Return the pod's place."""
-        return (-pod.info.priority, pod.queued_at)
+    def sort_key(self, pod: QueuedEntity) -> tuple[float, ...]:
+        """Return the place of a pod or a group."""
+        return (-pod.priority, pod.queued_at)

@@ -132,9 +132,9 @@ def _fits_floats(floats: FloatResource, wanted: Wanted) -> bool:
 def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int], Int64Array]:
     """Return the scoring function of a strategy: (usages, number of rows) → scores."""
     if strategy.type == LEAST_ALLOCATED:
-        return lambda used, rows: _weighted_mean(used, rows, least_allocated)
+        return lambda used, rows: weighted_mean(used, rows, least_allocated)
     if strategy.type == MOST_ALLOCATED:
-        return lambda used, rows: _weighted_mean(used, rows, most_allocated)
+        return lambda used, rows: weighted_mean(used, rows, most_allocated)
     parameters = strategy.requested_to_capacity_ratio
     curve = _by_utilization(broken_linear(parameters.shape if parameters else ()))
     return lambda used, rows: _mean_of_positive(used, rows, curve)
@@ -200,7 +200,8 @@ def _interpolate(points: Sequence[tuple[int, int]], at: int) -> int:
     return points[-1][1] if points else 0
 
 
-def _weighted_mean(used: Sequence[Usage], rows: int, scorer: ResourceScorer) -> Int64Array:
+def weighted_mean(used: Sequence[Usage], rows: int, scorer: ResourceScorer) -> Int64Array:
+    """Return the mean score of the resources that a row offers, by weight."""
     total: Amounts | None = None
     weights: Int64Array | int = 0
     for each in used:

@@ -6,7 +6,8 @@ victims. Pods whose eviction would overdraw a disruption budget come back before
 
 Where only row-local filters have a say, all nodes are looked at together: everything is taken away
 from all of them in one subtraction, and the k-th pod comes back to all of them in one addition.
-Where pods on other nodes matter too, each node has a transaction of its own.
+Where pods on other nodes matter too, each node has a transaction of its own; so it has where there
+are pods of groups, which may have to go together with pods on other nodes (`victim_units`).
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.status import error, unresolvable
 from kubesched.plugins.verdicts import Candidate, Found, Verdict, Verdicts, importance
+from kubesched.plugins.victim_units import VictimUnit, VictimUnits
 
 NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 
@@ -37,8 +39,10 @@ NO_VICTIMS = unresolvable("No preemption victims found for incoming pod")
 class VictimSearch:
     """Searches for victims."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, units: VictimUnits | None = None) -> None:
+        """`units` are given where pods of groups may have to go together."""
         self._cluster = cluster
+        self._units = units
         self._preemptable_below: Recent[int, PreemptableRequests] = Recent(limit=16)
         #: of pods of one signature and priority
         self._verdicts: Recent[tuple[PodSignature, int], Verdicts] = Recent(limit=16)
@@ -54,6 +58,8 @@ class VictimSearch:
     ) -> Found:
         """Look at `rows` in order, until there are enough candidates, one of them harmless."""
         search = _Search(self._cluster, evaluator, state, pod, self._preemptable(pod.priority))
+        if self._units is not None and self._units.any_grouped:
+            search.units = self._units
         is_local = evaluator.is_row_local(state) and not pod.signature.host_ports
         # Where pods on other nodes matter, a verdict is good for this attempt only.
         verdicts = self._verdicts_for(pod) if is_local else Verdicts(self._cluster)
@@ -69,7 +75,8 @@ class VictimSearch:
             candidates = verdicts.candidates_among(looked_at)
             if len(candidates) >= enough and verdicts.any_harmless(candidates):
                 break
-        verdicts.known[own_row] = False
+        # What was found where there are pods of groups depends on other nodes.
+        verdicts.known[[*own_row, *search.grouped_rows]] = False
         return Found(verdicts, looked_at)
 
     def _preemptable(self, priority: int) -> PreemptableRequests:
@@ -116,9 +123,21 @@ class _Search:
         self._state = state
         self._pod = pod
         self._lower = lower
+        #: set if there are pods of groups on nodes
+        self.units: VictimUnits | None = None
+        #: the rows with such pods that were looked at
+        self.grouped_rows: list[int] = []
 
     def look_at(self, rows: IndexArray, *, together: bool) -> Iterator[tuple[int, Verdict]]:
         """Find out about rows; together only where pods on other rows make no difference."""
+        if self.units is not None:
+            grouped = [row for row in rows.tolist() if self._has_members(row)]
+            self.grouped_rows += grouped
+            for row in grouped:
+                with self._cluster.transaction() as tx:
+                    verdict = self._try_units(row, self.units, tx)
+                yield row, verdict
+            rows = rows[~np.isin(rows, grouped)]
         has_victims = self._lower.pod_count[rows] > 0
         yield from ((row, NO_VICTIMS) for row in rows[~has_victims].tolist())
         rows = rows[has_victims]
@@ -157,6 +176,42 @@ class _Search:
             row = rows.item(element)
             yield row, self._verdict(row, lost[element], splits[element][0])
 
+    # --- pods of groups -----------------------------------------------------------------------
+
+    def _has_members(self, row: int) -> bool:
+        pods = self._table.pods[row].values()
+        return any(each.pod.spec.scheduling_group is not None for each in pods)
+
+    def _try_units(self, row: int, units: VictimUnits, tx: Transaction) -> Verdict:
+        """Remove all units of lower priority; if the pod fits, let them come back in turn."""
+        lower = [
+            each
+            for each in units.of(self._table.pods[row].values())
+            if each.priority < self._pod.priority
+        ]
+        if not lower:
+            return NO_VICTIMS
+        rejection, places = self._rejection_on(row), UnitPlaces(self._cluster, tx)
+        for each in lower:
+            places.evict(each)
+        number = rejection()
+        if number:
+            return self._evaluator.book.statuses[number]
+        lost: list[VictimUnit] = []
+        violations = 0
+        for each, overdrawing in by_harm(self._cluster, lower):
+            places.reprieve(each)
+            if rejection():
+                places.evict(each)
+                lost.append(each)
+                violations += overdrawing
+        if not lost:
+            return self._verdict(row, [], [])
+        lost.sort(key=lambda unit: unit.importance)
+        victims = tuple(pod for unit in lost for pod in unit.pods)
+        disrupted = sum(unit.is_group for unit in lost)
+        return Candidate(row, victims, violations, disrupted)
+
     def _lower_pods(self, row: int) -> list[PodInfo]:
         """Return the pods of lower priority on a row, the most important first."""
         pods = self._table.pods[row].values()
@@ -170,6 +225,51 @@ class _Search:
         uids = {each.uid for each in overdrawing}
         violations = sum(victim.uid in uids for victim in lost)
         return Candidate(row, tuple(sorted(lost, key=importance)), violations)
+
+
+# --- units --------------------------------------------------------------------------------------
+
+
+class UnitPlaces:
+    """Takes units away, and puts them back where they were."""
+
+    def __init__(self, cluster: Cluster, tx: Transaction) -> None:
+        self._cluster = cluster
+        self._tx = tx
+        #: uid → node that a pod was on
+        self._nodes: dict[str, str] = {}
+
+    def evict(self, unit: VictimUnit) -> None:
+        """Take all pods of a unit off their nodes; those whose node is gone are on none."""
+        for pod in unit.pods:
+            node_name = self._cluster.node_of(pod.uid)
+            if node_name is not None and self._cluster.table.row_of(node_name) is not None:
+                self._nodes[pod.uid] = node_name
+                self._tx.evict(pod)
+
+    def reprieve(self, unit: VictimUnit) -> None:
+        """Put them back."""
+        for pod in unit.pods:
+            node_name = self._nodes.get(pod.uid)
+            if node_name is not None:
+                self._tx.reprieve(pod, node_name)
+
+    def rows_of(self, unit: VictimUnit) -> frozenset[int]:
+        """Return the rows that a unit is on, or was."""
+        names = (self._nodes.get(pod.uid) for pod in unit.pods)
+        rows = (None if name is None else self._cluster.table.row_of(name) for name in names)
+        return frozenset(row for row in rows if row is not None)
+
+
+def by_harm(cluster: Cluster, units: Sequence[VictimUnit]) -> list[tuple[VictimUnit, int]]:
+    """Return units in the order in which they may come back, with how many pods overdraw budgets.
+
+    Those that overdraw one come first, the most important of them and of the others first.
+    """
+    ordered = sorted(units, key=lambda unit: unit.importance)
+    violations = cluster.budgets.violations(unit.pods for unit in ordered)
+    pairs = list(zip(ordered, violations, strict=True))
+    return sorted(pairs, key=lambda pair: pair[1] == 0)
 
 
 # --- trials -------------------------------------------------------------------------------------

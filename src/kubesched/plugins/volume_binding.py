@@ -176,13 +176,6 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
             scores.append(node_score(self._scorer, volumes.bindings, volumes.provisions))
         return np.array(scores, dtype=np.int64)[which]
 
-    def weighted(
-        self, state: CycleState, pod: PodInfo, nodes: NodeRows, weight: int
-    ) -> Int64Array | None:
-        """Do the same: most pods have nothing to bind, and then there is nothing to add."""
-        scores = self.score(state, pod, nodes)
-        return None if scores is None else scores * weight
-
     # --- one node -------------------------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:

@@ -1,51 +1,55 @@
-"""A heap of pods from which any pod can be removed."""
+"""A heap of pods, or groups of pods, from which any of them can be removed."""
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterator
 from itertools import count
+from typing import Any
 
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 
 Key = tuple[float, ...]
 
 
 class PodHeap:
-    """Pods by ascending key, those with equal keys in order of arrival.
+    """Pods and groups by ascending key, those with equal keys in order of arrival.
 
     Removal leaves a hole that is skipped when it comes to the top, and the heap is rebuilt when
     most of it is holes; so removal costs nothing and memory stays in proportion.
     """
 
-    def __init__(self, key: Callable[[QueuedPod], Key]) -> None:
+    def __init__(self, key: Callable[[QueuedEntity], Key]) -> None:
         self._key = key
         self._arrivals = count()
-        #: uid → its entry, whose last place is None once it is a hole
-        self._entries: dict[str, list[object]] = {}
-        self._heap: list[list[object]] = []
+        #: how many pods there are, those of groups included
+        self.pod_count = 0
+        #: key → its entry, whose last place is None once it is a hole
+        self._entries: dict[str, list[Any]] = {}
+        self._heap: list[list[Any]] = []
 
     def __len__(self) -> int:
         return len(self._entries)
 
-    def __contains__(self, uid: object) -> bool:
-        return uid in self._entries
+    def __contains__(self, key: object) -> bool:
+        return key in self._entries
 
-    def __iter__(self) -> Iterator[QueuedPod]:
-        return (entry[2] for entry in self._entries.values() if isinstance(entry[2], QueuedPod))
+    def __iter__(self) -> Iterator[QueuedEntity]:
+        return (entry[2] for entry in self._entries.values())
 
-    def get(self, uid: str) -> QueuedPod | None:
-        """Return a pod without removing it."""
-        entry = self._entries.get(uid)
-        return entry[2] if entry and isinstance(entry[2], QueuedPod) else None
+    def get(self, key: str) -> QueuedEntity | None:
+        """Return a pod or a group without removing it."""
+        entry = self._entries.get(key)
+        return entry[2] if entry else None
 
-    def push(self, pod: QueuedPod) -> None:
-        """Add a pod, which must not be in the heap."""
-        require(pod.info.uid not in self._entries, f"{pod} is in the heap already")
-        entry: list[object] = [self._key(pod), next(self._arrivals), pod]
-        self._entries[pod.info.uid] = entry
+    def push(self, entity: QueuedEntity) -> None:
+        """Add a pod or a group, which must not be in the heap."""
+        require(entity.key not in self._entries, f"{entity} is in the heap already")
+        entry: list[Any] = [self._key(entity), next(self._arrivals), entity]
+        self._entries[entity.key] = entry
+        self.pod_count += entity.size
         heapq.heappush(self._heap, entry)
 
     def replace(self, pod: QueuedPod, info: PodInfo) -> None:
@@ -56,30 +60,37 @@ class PodHeap:
             self.remove(info.uid)
             self.push(pod)
 
-    def remove(self, uid: str) -> QueuedPod | None:
-        """Remove a pod and return it, or None if it is not there."""
-        entry = self._entries.pop(uid, None)
+    def remove(self, key: str) -> QueuedEntity | None:
+        """Remove a pod or a group and return it, or None if it is not there."""
+        entry = self._entries.pop(key, None)
         if entry is None:
             return None
-        pod, entry[2] = entry[2], None
+        entity: QueuedEntity = entry[2]
+        entry[2] = None
         if len(self._heap) > 2 * len(self._entries) + 64:
             self._heap = list(self._entries.values())
             heapq.heapify(self._heap)
-        return pod if isinstance(pod, QueuedPod) else None
+        self.pod_count -= entity.size
+        return entity
 
-    def peek(self) -> QueuedPod | None:
-        """Return the first pod without removing it, or None if there is none."""
+    def peek(self) -> QueuedEntity | None:
+        """Return the first pod or group without removing it, or None if there is none."""
         while self._heap:
-            pod = self._heap[0][2]
-            if isinstance(pod, QueuedPod):
-                return pod
+            entity: QueuedEntity | None = self._heap[0][2]
+            if entity is not None:
+                return entity
             heapq.heappop(self._heap)
         return None
 
-    def pop(self) -> QueuedPod | None:
-        """Remove and return the first pod, or None if there is none."""
-        pod = self.peek()
-        if pod is not None:
+    def pop(self) -> QueuedEntity | None:
+        """Remove and return the first pod or group, or None if there is none."""
+        entity = self.peek()
+        if entity is not None:
             heapq.heappop(self._heap)
-            del self._entries[pod.info.uid]
-        return pod
+            del self._entries[entity.key]
+            self.pod_count -= entity.size
+        return entity
+
+    def validate(self) -> None:
+        """Check the number of pods."""
+        require(self.pod_count == sum(each.size for each in self), "number of pods in the heap")

@@ -10,18 +10,20 @@ from collections.abc import Iterable, Iterator
 
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.queue.waking import Subscriber
 
 
 class ParkedPods:
-    """Parked pods by uid, in order of arrival, gated ones included."""
+    """Parked pods and groups by key, in order of arrival, gated ones included."""
 
     def __init__(self) -> None:
-        self._pods: dict[str, QueuedPod] = {}
-        #: plugin → uids of the pods it turned away; the inverse of `_subscribers_of`
+        self._pods: dict[str, QueuedEntity] = {}
+        #: plugin → keys of what it rejected; the inverse of `_subscribers_of`
         self._by_subscriber: dict[Subscriber, dict[str, None]] = {}
         self._subscribers_of: dict[str, tuple[Subscriber, ...]] = {}
+        #: how many pods there are, those of groups included; and how many of them are gated
+        self.pod_count = 0
         self.gated_count = 0
 
     def __len__(self) -> int:
@@ -30,29 +32,31 @@ class ParkedPods:
     def __contains__(self, uid: object) -> bool:
         return uid in self._pods
 
-    def __iter__(self) -> Iterator[QueuedPod]:
+    def __iter__(self) -> Iterator[QueuedEntity]:
         return iter(list(self._pods.values()))
 
-    def get(self, uid: str) -> QueuedPod | None:
+    def get(self, uid: str) -> QueuedEntity | None:
         """Return a pod without removing it."""
         return self._pods.get(uid)
 
-    def add(self, pod: QueuedPod) -> None:
-        """Park a pod under the plugins that turned it away, or that gates it."""
-        uid = pod.info.uid
-        require(uid not in self._pods, f"{pod} is parked already")
-        scheduler_name = pod.info.pod.spec.scheduler_name
-        self._pods[uid] = pod
-        self._subscribers_of[uid] = tuple((scheduler_name, each) for each in pod.waits_for)
-        for subscriber in self._subscribers_of[uid]:
-            self._by_subscriber.setdefault(subscriber, {})[uid] = None
-        self.gated_count += bool(pod.gated_by)
+    def add(self, entity: QueuedEntity) -> None:
+        """Park a pod or a group under the plugins that rejected it, or that gates it."""
+        key = entity.key
+        require(key not in self._pods, f"{entity} is parked already")
+        self._pods[key] = entity
+        self._subscribers_of[key] = tuple(
+            (entity.scheduler_name, each) for each in entity.waits_for
+        )
+        for subscriber in self._subscribers_of[key]:
+            self._by_subscriber.setdefault(subscriber, {})[key] = None
+        self.pod_count += entity.size
+        self.gated_count += entity.size if entity.gated_by else 0
 
     def replace(self, pod: QueuedPod, info: PodInfo) -> None:
         """Give a parked pod its new version."""
         pod.info = info
 
-    def remove(self, uid: str) -> QueuedPod | None:
+    def remove(self, uid: str) -> QueuedEntity | None:
         """Remove a pod and return it, or None if it is not parked."""
         pod = self._pods.pop(uid, None)
         if pod is None:
@@ -62,10 +66,11 @@ class ParkedPods:
             del uids[uid]
             if not uids:
                 del self._by_subscriber[subscriber]
-        self.gated_count -= bool(pod.gated_by)
+        self.pod_count -= pod.size
+        self.gated_count -= pod.size if pod.gated_by else 0
         return pod
 
-    def of(self, subscribers: Iterable[Subscriber]) -> list[QueuedPod]:
+    def of(self, subscribers: Iterable[Subscriber]) -> list[QueuedEntity]:
         """Return the pods that one of some plugins turned away, each once."""
         uids: dict[str, None] = {}
         for subscriber in subscribers:
@@ -80,5 +85,7 @@ class ParkedPods:
             require(named == pod.waits_for, f"{pod} is indexed by {named}")
         indexed = {uid for uids in self._by_subscriber.values() for uid in uids}
         require(indexed == self._pods.keys(), "pods in the index are the parked ones")
-        gated = sum(bool(pod.gated_by) for pod in self._pods.values())
+        gated = sum(pod.size for pod in self._pods.values() if pod.gated_by)
+        total = sum(pod.size for pod in self._pods.values())
+        require(total == self.pod_count, "number of pods")
         require(gated == self.gated_count, "number of gated pods")

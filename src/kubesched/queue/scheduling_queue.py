@@ -38,9 +38,9 @@ from kubesched.queue.heap import Key, PodHeap
 from kubesched.queue.hints import Change, Registrations
 from kubesched.queue.in_flight import InFlight
 from kubesched.queue.parked import ParkedPods
-from kubesched.queue.queued_pod import QueuedPod
-from kubesched.queue.tally import ACTIVE, BACKOFF, UNSCHEDULABLE, QueueTally
-from kubesched.queue.waking import HintObserver, Listeners, PreHintObserver, Wake
+from kubesched.queue.queued_pod import POD, QueuedEntity, QueuedPod
+from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueTally
+from kubesched.queue.waking import HintObserver, Listeners, PreHintObserver, Question, Wake
 
 #: Tells of a gated pod whether it is kept out as before.
 IsHeld = Callable[[QueuedPod], bool]
@@ -62,7 +62,7 @@ class SchedulingQueue:
         self,
         *,
         clock: Clock,
-        sort_key: Callable[[QueuedPod], Key],
+        sort_key: Callable[[QueuedEntity], Key],
         gate: Callable[[QueuedPod], str],
         registrations: Mapping[str, Mapping[str, Registrations]],
         backoff: Backoff,
@@ -90,7 +90,7 @@ class SchedulingQueue:
 
     def _configure(
         self,
-        sort_key: Callable[[QueuedPod], Key],
+        sort_key: Callable[[QueuedEntity], Key],
         registrations: Mapping[str, Mapping[str, Registrations]],
         backoff: Backoff,
     ) -> None:
@@ -109,7 +109,7 @@ class SchedulingQueue:
     def reconfigure(
         self,
         *,
-        sort_key: Callable[[QueuedPod], Key],
+        sort_key: Callable[[QueuedEntity], Key],
         registrations: Mapping[str, Mapping[str, Registrations]],
         backoff: Backoff,
     ) -> None:
@@ -124,7 +124,7 @@ class SchedulingQueue:
     # --- what is where ----------------------------------------------------------------------
 
     def __len__(self) -> int:
-        return len(self._active) + self.backoff_count + len(self._parked)
+        return self.active_count + self.backoff_count + self._parked.pod_count
 
     def __contains__(self, uid: object) -> bool:
         return any(uid in place for place in self._places())
@@ -132,12 +132,12 @@ class SchedulingQueue:
     @property
     def active_count(self) -> int:
         """The number of pods that can be tried now."""
-        return len(self._active)
+        return self._active.pod_count
 
     @property
     def backoff_count(self) -> int:
         """The number of pods that are backing off."""
-        return len(self._backing_off) + len(self._backing_off_errors)
+        return self._backing_off.pod_count + self._backing_off_errors.pod_count
 
     @property
     def gated_count(self) -> int:
@@ -147,7 +147,26 @@ class SchedulingQueue:
     @property
     def unschedulable_count(self) -> int:
         """The number of pods that were tried in vain and wait for an event."""
-        return len(self._parked) - self.gated_count
+        return self._parked.pod_count - self.gated_count
+
+    @property
+    def incomplete_count(self) -> int:
+        """The number of pods of groups that are not known: none without groups."""
+        return 0
+
+    @property
+    def pending_count(self) -> int:
+        """The number of pods whose group is being tried: none without groups."""
+        return 0
+
+    def entities(self) -> dict[tuple[str, str], int]:
+        """Return how many pods and groups there are, by part of the queue and kind."""
+        return {
+            (ACTIVE, POD): self.active_count,
+            (BACKOFF, POD): self.backoff_count,
+            (UNSCHEDULABLE, POD): self.unschedulable_count,
+            (GATED, POD): self.gated_count,
+        }
 
     @property
     def in_flight_count(self) -> int:
@@ -159,6 +178,10 @@ class SchedulingQueue:
         """The uids of the pods that were popped and are neither bound nor back."""
         return iter(self._in_flight)
 
+    def is_in_flight(self, uid: str) -> bool:
+        """Tell whether a pod was popped and is neither bound nor back."""
+        return uid in self._in_flight
+
     @property
     def in_flight_events(self) -> Mapping[str, int]:
         """The number of events of each kind that are kept for pods in flight."""
@@ -166,21 +189,21 @@ class SchedulingQueue:
 
     def pods(self) -> Iterable[QueuedPod]:
         """Return all pods in the queue."""
-        return [pod for place in self._places() for pod in place]
+        return [pod for place in self._places() for entity in place for pod in entity.pods()]
 
     def unschedulable_pods(self) -> Iterable[QueuedPod]:
         """Return the pods that were tried in vain and wait for an event."""
-        return (pod for pod in self._parked if not pod.gated_by)
+        return (pod for each in self._parked if not each.gated_by for pod in each.pods())
 
     def unschedulable_pod(self, uid: str) -> QueuedPod | None:
         """Return a pod if it was tried in vain and waits for an event."""
         pod = self._parked.get(uid)
-        return None if pod is None or pod.gated_by else pod
+        return pod if isinstance(pod, QueuedPod) and not pod.gated_by else None
 
     def is_gated(self, uid: str) -> bool:
-        """Tell whether a PreEnqueue plugin keeps a pod out."""
-        pod = self._parked.get(uid)
-        return pod is not None and bool(pod.gated_by)
+        """Tell whether a PreEnqueue plugin keeps a pod out, or the group it is part of."""
+        parked = self._parked.get(self._key_of(uid))
+        return parked is not None and bool(parked.gated_by)
 
     def parts(self) -> Iterator[tuple[str, QueuedPod]]:
         """Return each pod with the part of the queue it is in, first those tried in vain.
@@ -188,11 +211,15 @@ class SchedulingQueue:
         To be read at once: what comes or goes meanwhile would be in the way.
         """
         parked = list(self._parked)
-        yield from ((UNSCHEDULABLE, pod) for pod in parked if not pod.gated_by)
-        yield from ((BACKOFF, pod) for pod in self._backing_off)
-        yield from ((BACKOFF, pod) for pod in self._backing_off_errors)
-        yield from ((ACTIVE, pod) for pod in self._active)
-        yield from (("gated", pod) for pod in parked if pod.gated_by)
+        parts: tuple[tuple[str, Iterable[QueuedEntity]], ...] = (
+            (UNSCHEDULABLE, [each for each in parked if not each.gated_by]),
+            (BACKOFF, self._backing_off),
+            (BACKOFF, self._backing_off_errors),
+            (ACTIVE, self._active),
+            (GATED, [each for each in parked if each.gated_by]),
+        )
+        for part, entities in parts:
+            yield from ((part, pod) for entity in entities for pod in entity.pods())
 
     # --- pods come and go -------------------------------------------------------------------
 
@@ -213,30 +240,40 @@ class SchedulingQueue:
             self._add(new, events.UNSCHEDULED_POD_ADD)
             return
         for change in changes:
-            parked = self._parked.get(new.uid)
+            parked = self._parked.get(self._key_of(new.uid))
             if parked is not None:
-                self._wake(parked, self._listeners.ask_about(change).answer(parked), change.event)
+                wake = _strongest(self._listeners.ask_about(change), parked)
+                self._wake(parked, wake, change.event)
 
     def delete(self, uid: str) -> None:
         """Remove a pod, wherever it is."""
         for place in self._places():
             removed = place.remove(uid)
-            if removed is not None:
+            if isinstance(removed, QueuedPod):
                 self.tally.settled(removed)
 
     def pop(self) -> QueuedPod | None:
-        """Return the pod to try next, or None if there is none; it is then in flight."""
-        pod = self._active.pop()
-        if pod is None:
-            pod = self._backing_off.peek()
-            if pod is None or self._backoff.is_resting(pod, self._clock.time()):
+        """Return the pod to try next, or None if there is none; for queues without groups."""
+        popped = self.pop_entity()
+        require(popped is None or isinstance(popped, QueuedPod), f"{popped} is no pod")
+        return popped if isinstance(popped, QueuedPod) else None
+
+    def pop_entity(self) -> QueuedEntity | None:
+        """Return what to try next, or None if there is nothing; its pods are then in flight."""
+        entity = self._active.pop()
+        if entity is None:
+            entity = self._backing_off.peek()
+            if entity is None or self._backoff.is_resting(entity, self._clock.time()):
                 return None
             self._backing_off.pop()
-            self.tally.arrived(ACTIVE, events.POP_FROM_BACKOFF.label)
-        pod.attempts += 1
-        self.tally.settled(pod)
-        self._in_flight.begin(pod.info.uid)
-        return pod
+            self.tally.arrived(ACTIVE, events.POP_FROM_BACKOFF.label, entity)
+        entity.attempts += 1
+        for pod in entity.pods():
+            if pod is not entity:
+                pod.attempts += 1
+            self.tally.settled(pod)
+            self._in_flight.begin(pod.info.uid)
+        return entity
 
     def done(self, uid: str) -> None:
         """Note that a popped pod needs no more care: it is bound, or gone."""
@@ -253,6 +290,14 @@ class SchedulingQueue:
         self._in_flight.end(uid)
         if uid in self:
             return
+        self._note_failure(pod)
+        wake = self._what_was_missed(missed, pod) if pod.was_rejected else Wake.AFTER_BACKOFF
+        if wake is Wake.NO:
+            self._park(pod, events.SCHEDULE_ATTEMPT_FAILURE, wake)
+        else:
+            self._enqueue(pod, wake, events.SCHEDULE_ATTEMPT_FAILURE)
+
+    def _note_failure(self, pod: QueuedPod) -> None:
         pod.queued_at = self._clock.time()
         pod.flushed = False
         if pod.was_rejected:
@@ -261,11 +306,6 @@ class SchedulingQueue:
         else:
             pod.consecutive_errors += 1
         self.tally.turned_away(pod)
-        wake = self._what_was_missed(missed, pod) if pod.was_rejected else Wake.AFTER_BACKOFF
-        if wake is Wake.NO:
-            self._park(pod, events.SCHEDULE_ATTEMPT_FAILURE, wake)
-        else:
-            self._enqueue(pod, wake, events.SCHEDULE_ATTEMPT_FAILURE)
 
     # --- pods are woken ---------------------------------------------------------------------
 
@@ -282,13 +322,13 @@ class SchedulingQueue:
             return
         question = self._listeners.ask_pre_hints(change)
         is_held = None if change.event.is_wildcard else self._holding()
-        for pod in parked:
-            if not only(pod.info) or not question.concerns(pod.info):
+        for entity in parked:
+            if not any(only(pod.info) and question.concerns(pod.info) for pod in entity.pods()):
                 continue
             # Whoever is kept out as before need not be told that something would help.
-            if is_held is not None and pod.gated_by and is_held(pod):
+            if is_held is not None and entity.gated_by and is_held(entity.gatekeeper):
                 continue
-            self._wake(pod, question.answer(pod), change.event)
+            self._wake(entity, _strongest(question, entity), change.event)
 
     def hears_of(self, event: ClusterEvent) -> bool:
         """Tell whether some plugin wants to hear of an event."""
@@ -300,28 +340,33 @@ class SchedulingQueue:
             if uid in self._in_flight:
                 self._in_flight.record(Change(events.FORCE_ACTIVATE), only=uid)
                 continue
-            parked = self._parked.get(uid)
+            key = self._key_of(uid)
+            parked = self._parked.get(key)
             if parked is not None:
                 self._wake(parked, None, events.FORCE_ACTIVATE)
                 continue
-            pod = self._backing_off.remove(uid) or self._backing_off_errors.remove(uid)
-            if pod is not None:
-                self._push_active(pod, events.FORCE_ACTIVATE)
+            entity = self._backing_off.remove(key) or self._backing_off_errors.remove(key)
+            if entity is not None:
+                self._push_active(entity, events.FORCE_ACTIVATE)
 
     def try_again(self, uid: str, event: ClusterEvent) -> None:
         """Try a parked pod again after its backoff, without asking hints; a gate still holds."""
         if uid in self._in_flight:
             self._in_flight.record(Change(events.FORCE_ACTIVATE), only=uid)
-        elif (parked := self._parked.get(uid)) is not None:
+        elif (parked := self._parked.get(self._key_of(uid))) is not None:
             self._wake(parked, Wake.AFTER_BACKOFF, event)
 
     def waits_for(self, uid: str, event: ClusterEvent) -> bool:
         """Tell whether a plugin that rejected a parked pod has registered an event."""
-        parked = self._parked.get(uid)
+        parked = self._parked.get(self._key_of(uid))
         if parked is None:
             return False
-        scheduler_name, listeners = parked.info.pod.spec.scheduler_name, self._listeners.of(event)
-        return any((scheduler_name, plugin) in listeners for plugin in parked.rejectors)
+        listeners = self._listeners.of(event)
+        return any(
+            (parked.scheduler_name, plugin) in listeners
+            for pod in parked.pods()
+            for plugin in pod.rejectors
+        )
 
     def flush_backoff(self) -> None:
         """Let pods go whose backoff is over."""
@@ -344,11 +389,15 @@ class SchedulingQueue:
     def _places(self) -> tuple[PodHeap | ParkedPods, ...]:
         return self._active, self._backing_off, self._backing_off_errors, self._parked
 
+    def _key_of(self, uid: str) -> str:
+        """Return what a pod, or the group that it waits in, is known by in the queue."""
+        return uid
+
     def _replace(self, info: PodInfo) -> bool:
         """Give a queued pod its new version; False if it is not in the queue."""
         for place in self._places():
             pod = place.get(info.uid)
-            if pod is not None:
+            if isinstance(pod, QueuedPod):
                 place.replace(pod, info)
                 return True
         return False
@@ -366,38 +415,53 @@ class SchedulingQueue:
                 break
         return wake
 
-    def _wake(self, pod: QueuedPod, wake: Wake | None, event: ClusterEvent) -> None:
-        """Move a parked pod to where a change sends it."""
+    def _wake(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
+        """Move a parked pod or group to where a change sends it."""
         if wake is not Wake.NO:
-            self._parked.remove(pod.info.uid)
-            self._enqueue(pod, wake, event)
+            self._parked.remove(entity.key)
+            self._enqueue(entity, wake, event)
 
-    def _enqueue(self, pod: QueuedPod, wake: Wake | None, event: ClusterEvent) -> None:
-        """Put a pod that is nowhere where it belongs; without hints (None), it is tried at once."""
+    def _enqueue(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
+        """Put a pod or a group that is nowhere where it belongs.
+
+        Without hints (None), it is tried at once.
+        """
+        for pod in entity.pods():
+            self._ask_gate(pod)
+        entity.gated_by = entity.gatekeeper.gated_by
+        self._put(entity, wake, event)
+
+    def _ask_gate(self, pod: QueuedPod) -> None:
         gate = pod.gated_by = self._gate(pod)
-        if gate:
-            if gate not in pod.rejectors:
-                self.tally.gated(pod, gate)
-                pod.unschedulable_plugins = {*pod.unschedulable_plugins, gate}
-            pod.flushed = False
-            self._park(pod, event, wake)
-        elif wake is Wake.AFTER_BACKOFF and self._backoff.is_waiting(pod, self._clock.time()):
-            heap = self._backing_off if pod.was_rejected else self._backing_off_errors
-            heap.push(pod)
-            self.tally.arrived(BACKOFF, event.label, sent_to=BACKOFF)
+        if gate and gate not in pod.rejectors:
+            self.tally.gated(pod, gate)
+            pod.unschedulable_plugins = {*pod.unschedulable_plugins, gate}
+
+    def _put(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
+        if entity.gated_by:
+            entity.flushed = False
+            self._park(entity, event, wake)
+        elif wake is Wake.AFTER_BACKOFF and self._backoff.is_waiting(entity, self._clock.time()):
+            heap = self._backing_off if entity.was_rejected else self._backing_off_errors
+            heap.push(entity)
+            self.tally.arrived(BACKOFF, event.label, entity, sent_to=BACKOFF)
             self._on_ready()
         else:
-            self._push_active(pod, event, wake)
+            self._push_active(entity, event, wake)
 
-    def _park(self, pod: QueuedPod, event: ClusterEvent, wake: Wake | None) -> None:
-        self._parked.add(pod)
-        self.tally.arrived(UNSCHEDULABLE, event.label, sent_to=_SENT_TO[wake])
+    def _park(self, entity: QueuedEntity, event: ClusterEvent, wake: Wake | None) -> None:
+        self._parked.add(entity)
+        self.tally.arrived(UNSCHEDULABLE, event.label, entity, sent_to=_SENT_TO[wake])
 
-    def _push_active(self, pod: QueuedPod, event: ClusterEvent, wake: Wake | None = None) -> None:
-        if pod.initial_attempt_at is None:
-            pod.initial_attempt_at = self._clock.time()
-        self._active.push(pod)
-        self.tally.arrived(ACTIVE, event.label, sent_to=_SENT_TO[wake])
+    def _push_active(
+        self, entity: QueuedEntity, event: ClusterEvent, wake: Wake | None = None
+    ) -> None:
+        now = self._clock.time()
+        for each in (entity, *entity.pods()):
+            if each.initial_attempt_at is None:
+                each.initial_attempt_at = now
+        self._active.push(entity)
+        self.tally.arrived(ACTIVE, event.label, entity, sent_to=_SENT_TO[wake])
         self._on_ready()
 
     def validate(self) -> None:
@@ -408,3 +472,10 @@ class SchedulingQueue:
             require(pod.info.uid not in self._in_flight, f"{pod} is in the queue and in flight")
             seen.add(pod.info.uid)
         self._parked.validate()
+        for heap in (self._active, self._backing_off, self._backing_off_errors):
+            heap.validate()
+
+
+def _strongest(question: Question, entity: QueuedEntity) -> Wake:
+    """Return the most that a change means for one of the pods."""
+    return max(map(question.answer, entity.pods()))

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import Counter
 
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 
 ACTIVE = "active"
 BACKOFF = "backoff"
 UNSCHEDULABLE = "unschedulable"
+GATED = "gated"
 
 
 class QueueTally:
@@ -17,16 +18,21 @@ class QueueTally:
     def __init__(self) -> None:
         #: (part of the queue, label of the event that brought a pod there) → how often
         self.incoming: Counter[tuple[str, str]] = Counter()
-        #: the same, without pods that went where hints sent them
-        self.incoming_entities: Counter[tuple[str, str]] = Counter()
+        #: the same with the kind of what came, without what went where hints sent it
+        self.incoming_entities: Counter[tuple[str, str, str]] = Counter()
         #: (plugin, scheduler name) → pods it turned away that were not tried again since
         self.rejected: Counter[tuple[str, str]] = Counter()
 
-    def arrived(self, queue: str, event_label: str, *, sent_to: str = "") -> None:
-        """A pod came into a part of the queue; `sent_to` is where hints sent it, if they did."""
-        self.incoming[queue, event_label] += 1
+    def arrived(
+        self, queue: str, event_label: str, entity: QueuedEntity, *, sent_to: str = ""
+    ) -> None:
+        """A pod or a group came into a part of the queue.
+
+        `sent_to` is where hints sent it, if they did.
+        """
+        self.incoming[queue, event_label] += entity.size
         if queue != sent_to:
-            self.incoming_entities[queue, event_label] += 1
+            self.incoming_entities[queue, event_label, entity.kind] += 1
 
     def turned_away(self, pod: QueuedPod) -> None:
         """A pod comes back after plugins turned it away."""

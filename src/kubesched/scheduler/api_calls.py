@@ -8,6 +8,7 @@ from collections.abc import Callable
 from kubesched.api import names
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.meta import ApiStruct, ObjectMeta
+from kubesched.api.scheduling import GroupCondition, PodGroup
 from kubesched.client import resources
 from kubesched.client.rest import STRATEGIC_MERGE_PATCH, ApiClient
 from kubesched.clock import Clock
@@ -103,9 +104,16 @@ class ApiCalls:
             await self._patch_status(pod, {"nominatedNodeName": node_name or None})
 
     async def mark_as_preempted(
-        self, pod: Pod, *, by: str, still_wanted: Callable[[], bool] | None = None
+        self,
+        pod: Pod,
+        *,
+        by: str,
+        preemptor: str = "pod",
+        still_wanted: Callable[[], bool] | None = None,
     ) -> None:
         """Say in a pod's conditions that it must make room, on behalf of a scheduler.
+
+        `preemptor` is the kind of what takes the room.
 
         `still_wanted` is asked right before the request leaves; WithdrawnError if it says no.
         """
@@ -114,7 +122,7 @@ class ApiCalls:
             names.DISRUPTION_TARGET,
             status="True",
             reason=names.REASON_PREEMPTION_BY_SCHEDULER,
-            message=f"{by}: preempting to accommodate a higher priority pod",
+            message=f"{by}: preempting to accommodate a higher priority {preemptor}",
         )
         if condition is not None:
             await self._patch_status(pod, {"conditions": [condition]}, still_wanted)
@@ -142,6 +150,20 @@ class ApiCalls:
             status["nominatedNodeName"] = nominated_node or None
         if status:
             await self._patch_status(pod, status)
+
+    async def report_group(self, group: PodGroup, condition: GroupCondition) -> None:
+        """Write a condition of a group."""
+        meta = group.metadata
+        path = resources.POD_GROUPS.item(meta.name, namespace=meta.namespace, subresource="status")
+        written = {
+            "type": condition.type,
+            "status": condition.status,
+            "reason": condition.reason,
+            "message": condition.message,
+            "observedGeneration": condition.observed_generation,
+            "lastTransitionTime": condition.last_transition_time,
+        }
+        await self._patch(path, meta.uid, {"conditions": [written]}, None)
 
     def _changed_condition(
         self, pod: Pod, kind: str, *, status: str, reason: str, message: str
@@ -181,7 +203,16 @@ class ApiCalls:
     ) -> None:
         meta = pod.metadata
         path = resources.PODS.item(meta.name, namespace=meta.namespace, subresource="status")
-        body = {"metadata": {"uid": meta.uid}, "status": status}
+        await self._patch(path, meta.uid, status, still_wanted)
+
+    async def _patch(
+        self,
+        path: str,
+        uid: str,
+        status: dict[str, object],
+        still_wanted: Callable[[], bool] | None,
+    ) -> None:
+        body = {"metadata": {"uid": uid}, "status": status}
         for pause_s in (*RETRY_PAUSES_S, None):
             try:
                 await self._client.patch(

@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import random
 
+import numpy as np
 from msgspec import Struct
 
+from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
-from kubesched.framework.evaluation import FeasibleNodes
+from kubesched.framework.evaluation import FeasibleNodes, Scored
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import SUCCESS, Status, unresolvable, unschedulable
 from kubesched.scheduler.sampling import NodeSampler, enough_nodes
@@ -49,38 +51,70 @@ class SchedulingCycle:
     def schedule(self, framework: Framework, pod: PodInfo) -> Decision:
         """Choose a node for a pod, or say why there is none."""
         state = CycleState()
+        try:
+            chosen = self._choose(framework, state, pod)
+            if isinstance(chosen, Diagnosis):
+                return self.post_filter(framework, state, pod, chosen)
+        except AttemptError as failed:
+            return Decision(failed.status, state, nominated_node="")
+        return chosen
+
+    def schedule_member(self, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:
+        """Choose a node for a member of a group, within the placement that `state` names.
+
+        PostFilter does not run: it is for the group to make room, if it cannot be placed.
+        """
+        try:
+            chosen = self._choose(framework, state, pod)
+        except AttemptError as failed:
+            return Decision(failed.status, state, nominated_node="")
+        if isinstance(chosen, Diagnosis):
+            return Decision(unschedulable(chosen.message()), state, diagnosis=chosen)
+        return chosen
+
+    def _choose(
+        self, framework: Framework, state: CycleState, pod: PodInfo
+    ) -> Decision | Diagnosis:
         if len(self._cluster.table) == 0:
             return self.without_nodes(state)
         evaluator = framework.evaluator
-        try:
-            found = evaluator.filter(state, pod)
-            if isinstance(found, Diagnosis):
-                return self.post_filter(framework, state, pod, found)
-            found, evaluated = self.sample(framework, found)
-            if found.count == 1:
-                row = found.nodes.row_numbers().item()
-            else:
-                row = evaluator.score(state, pod, found).pick(self.rng)
-        except AttemptError as failed:
-            return Decision(failed.status, state, nominated_node="")
+        found = evaluator.filter(state, pod)
+        if isinstance(found, Diagnosis):
+            return found
+        found, evaluated = self.sample(framework, found, within=state.placement)
+        if found.count == 1:
+            row = found.nodes.row_numbers().item()
+        else:
+            row = self.pick(evaluator.score(state, pod, found))
         return self.chosen(state, row, evaluated=evaluated, feasible=found.count)
 
     # --- steps ------------------------------------------------------------------------------
+
+    def pick(self, scored: Scored) -> int:
+        """Return one of the best rows."""
+        return scored.pick(self.rng)
 
     def without_nodes(self, state: CycleState) -> Decision:
         """Return what to say when there are no nodes at all."""
         return Decision(unresolvable(NO_NODES_AVAILABLE), state, nominated_node="")
 
     def sample(
-        self, framework: Framework, found: FeasibleNodes, *, all_matter: bool = False
+        self,
+        framework: Framework,
+        found: FeasibleNodes,
+        *,
+        all_matter: bool = False,
+        within: BoolArray | None = None,
     ) -> tuple[FeasibleNodes, int]:
         """Return as many feasible nodes as are to be scored, and how many were looked at.
 
         One is enough if no plugin tells feasible nodes apart, unless the caller says `all_matter`.
+        `within` are the rows of a placement, if there is one.
         """
-        total, enough = len(self._cluster.table), 1
+        total = len(self._cluster.table) if within is None else int(np.count_nonzero(within))
         if framework.ranks_all_nodes:
             return found, total
+        enough = 1
         if framework.plugins.score or all_matter:
             enough = enough_nodes(total, framework.percentage_of_nodes_to_score)
         if found.count <= enough:

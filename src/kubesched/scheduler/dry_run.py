@@ -15,6 +15,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.building import build_framework
+from kubesched.framework.group import GroupInfo
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
 from kubesched.framework.stand_ins import NoEvictor
@@ -33,6 +34,10 @@ class DryRunEvictor(NoEvictor):
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:  # noqa: ARG002
         """Keep node and victims."""
         self._last = node_name, tuple(victims)
+
+    def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:  # noqa: ARG002
+        """Keep the victims, which are on any nodes."""
+        self._last = "", tuple(victims)
 
     def preemptors(self) -> Container[str]:
         """Return the uids of pods whose victims are still to go."""

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from msgspec import Struct
 
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.group_forest import GroupForest
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ObjectError
@@ -24,6 +26,7 @@ from kubesched.framework.registry import Registry
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
 from kubesched.progress import Progress
+from kubesched.queue.group_queue import GroupSchedulingQueue
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler import state_metrics
@@ -32,6 +35,9 @@ from kubesched.scheduler.binding import Bindings
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.evictions import Evictions
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.group_cycle import GroupCycle
+from kubesched.scheduler.group_reports import GroupReports
+from kubesched.scheduler.group_scheduling import GroupScheduling
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.profiles import Profiles
@@ -126,6 +132,28 @@ class Engine:
             ready=ready,
             progress=self.progress,
         )
+        self.group_reports = GroupReports(outside.api_calls, cluster.groups, outside.clock)
+        if isinstance(self.queue, GroupSchedulingQueue):
+            self.scheduler.groups = GroupScheduling(
+                outside,
+                state,
+                queue=self.queue,
+                forest=self._forest(),
+                profiles=self._profiles,
+                cycle=GroupCycle(
+                    cluster,
+                    cycle,
+                    with_placements=gates.enabled("TopologyAwareWorkloadScheduling"),
+                    with_composites=gates.enabled("CompositePodGroup"),
+                    metrics=outside.metrics,
+                ),
+                failures=self.failures,
+                attempts=attempts,
+                reports=self.group_reports,
+                groups_have_policy=gates.enabled("PodGroupPreemptionPolicy"),
+                skips=self.scheduler.skips,
+                bind=self.scheduler.bind,
+            )
         self.queue_check = QueueCheck(
             self.queue,
             cluster,
@@ -141,7 +169,10 @@ class Engine:
     ) -> SchedulingQueue:
         profiles = self._profiles
         asks_pre_hints = self.gates.enabled("SchedulerPreQueueingHints")
-        return SchedulingQueue(
+        make: Callable[..., SchedulingQueue] = SchedulingQueue
+        if self.gates.enabled("GenericWorkload"):
+            make = partial(GroupSchedulingQueue, self._forest())
+        return make(
             clock=outside.clock,
             sort_key=profiles.sort_key,
             gate=profiles.gate,
@@ -155,6 +186,10 @@ class Engine:
             ),
             holding=profiles.holding,
         )
+
+    def _forest(self) -> GroupForest:
+        composite = self.gates.enabled("CompositePodGroup")
+        return GroupForest(self.cluster.groups, composite=composite)
 
     def is_ours(self, pod: Pod) -> bool:
         """Tell whether one of the profiles is to schedule a pod."""
@@ -192,6 +227,7 @@ class Engine:
         uid = pod.metadata.uid
         if not self.is_ours(pod):
             self.unusable.forget(pod)
+            self.cluster.groups.remove_pending(pod)
             self.queue.delete(uid)
             self.nominations.withdraw(uid)
         elif uid not in self.queue and not self.cluster.is_assumed(uid):
@@ -201,6 +237,7 @@ class Engine:
                 self.unusable.note(pod, unreadable)
                 self.failures.refuse(pod, unreadable)
                 return
+            self.cluster.groups.put_pending(info)
             self.queue.add(info)
             if pod.status.nominated_node_name:
                 self.nominations.nominate(info, pod.status.nominated_node_name)

@@ -12,7 +12,7 @@ right before it leaves whether the victim is still there.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 from kubesched import logs
@@ -20,9 +20,11 @@ from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ClientError, ConflictError, NotFoundError, WithdrawnError
+from kubesched.framework.group import GroupInfo
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
-from kubesched.metrics.label_values import ERROR, POD, SUCCESS
+from kubesched.metrics.label_values import ERROR, SUCCESS
 from kubesched.scheduler.outside import Outside
+from kubesched.scheduler.preemptor import Preemptor
 from kubesched.scheduler.tasks import Tasks
 
 _log = logs.get_logger(__name__)
@@ -40,11 +42,12 @@ class Deletion(NamedTuple):
 class Eviction:
     """The eviction of one preemptor's victims."""
 
-    __slots__ = ("last_victim", "node_name", "preemptor")
+    __slots__ = ("last_victim", "nodes", "preemptor")
 
-    def __init__(self, preemptor: PodInfo, node_name: str) -> None:
+    def __init__(self, preemptor: Preemptor, nodes: Mapping[str, str]) -> None:
         self.preemptor = preemptor
-        self.node_name = node_name
+        #: victim's uid → its node
+        self.nodes = nodes
         #: the victim that is evicted alone, None while there are others
         self.last_victim: PodInfo | None = None
 
@@ -52,10 +55,10 @@ class Eviction:
 class EvictionEnded(NamedTuple):
     """The requests to evict one preemptor's victims have been answered, or given up."""
 
-    #: uid of the preemptor
-    preemptor: str
+    #: uids of the pods that waited for it
+    preemptors: tuple[str, ...]
     succeeded: bool
-    #: whether every victim has been seen to leave the node
+    #: whether every victim has been seen to leave its node
     all_left: bool
 
 
@@ -80,7 +83,7 @@ class Evictions:
         self._observer = outside.observer
         #: called at the end of each eviction
         self.on_ended: Callable[[EvictionEnded], None] = lambda _ended: None
-        #: preemptor's uid → its eviction
+        #: uid of a preemptor, or of a pod of one → its eviction
         self._under_way: dict[str, Eviction] = {}
         #: victim's uid → its deletion, until the victim is seen to leave
         self._deletions: dict[str, Deletion] = {}
@@ -90,6 +93,13 @@ class Evictions:
         """Evict pods, in the background; those that are terminating are left alone."""
         self._observer.evicting(victims)
         self._metrics.preemption_victims.observe(len(victims))
+        self._start(Preemptor.of_pod(preemptor, node_name), victims)
+
+    def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:
+        """Evict pods from any nodes to make room for a group, in the background."""
+        self._start(Preemptor.of_group(group), victims)
+
+    def _start(self, preemptor: Preemptor, victims: Sequence[PodInfo]) -> None:
         self._forget_what_was_seen()
         staying = [each for each in victims if each.pod.metadata.deletion_timestamp is None]
         if not staying:
@@ -98,15 +108,17 @@ class Evictions:
             2,
             "Start the preemption asynchronously",
             preemptor=preemptor.full_name,
-            node=node_name,
+            node=preemptor.target,
             numVictims=len(victims),
             numVictimsToDelete=len(staying),
         )
-        eviction = self._under_way[preemptor.uid] = Eviction(preemptor, node_name)
+        nodes = {each.uid: self._cluster.node_of(each.uid) or "" for each in staying}
+        eviction = Eviction(preemptor, nodes)
+        self._under_way.update(dict.fromkeys((preemptor.uid, *preemptor.pods), eviction))
         self._tasks.start(self._evict_all(eviction, staying))
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether pods are still being evicted for a preemptor."""
+        """Tell whether pods are still being evicted for a pod or a group."""
         eviction = self._under_way.get(uid)
         return eviction is not None and self._is_unfinished(eviction)
 
@@ -116,7 +128,7 @@ class Evictions:
 
     def _is_unfinished(self, eviction: Eviction) -> bool:
         last = eviction.last_victim
-        return last is None or self._staying(last, eviction.node_name) is not None
+        return last is None or self._staying(last, eviction.nodes[last.uid]) is not None
 
     def _staying(self, victim: PodInfo, node_name: str) -> Pod | None:
         """Return the newest version of a victim that is on the node, and not seen to leave it."""
@@ -158,7 +170,7 @@ class Evictions:
                 2,
                 "Async Preemption finished completely",
                 preemptor=eviction.preemptor.full_name,
-                node=eviction.node_name,
+                node=eviction.preemptor.target,
                 result="success" if cleared else "error",
             )
         except ClientError as failed:
@@ -168,17 +180,18 @@ class Evictions:
             self._ended(eviction, victims, succeeded=succeeded)
             result = SUCCESS if succeeded else ERROR
             self._metrics.preemption_goroutines_execution.labels(result).inc()
-            seconds = loop.time() - started
+            seconds, kind = loop.time() - started, eviction.preemptor.kind
             self._metrics.preemption_goroutines_duration.labels(result).observe(seconds)
-            self._metrics.preemption_execution_duration.labels(POD, result).observe(seconds)
+            self._metrics.preemption_execution_duration.labels(kind, result).observe(seconds)
 
     def _ended(self, eviction: Eviction, victims: list[PodInfo], *, succeeded: bool) -> None:
-        uid, node_name = eviction.preemptor.uid, eviction.node_name
-        # The pod may have preempted again meanwhile: that is not for this eviction to end.
-        if self._under_way.get(uid) is eviction:
-            del self._under_way[uid]
-        all_left = all(self._cluster.node_of(each.uid) != node_name for each in victims)
-        self.on_ended(EvictionEnded(uid, succeeded=succeeded, all_left=all_left))
+        preemptor, nodes = eviction.preemptor, eviction.nodes
+        # It may have preempted again meanwhile: that is not for this eviction to end.
+        for uid in {preemptor.uid, *preemptor.pods}:
+            if self._under_way.get(uid) is eviction:
+                del self._under_way[uid]
+        all_left = all(self._cluster.node_of(each.uid) != nodes[each.uid] for each in victims)
+        self.on_ended(EvictionEnded(preemptor.pods, succeeded=succeeded, all_left=all_left))
 
     async def _evict_together(self, eviction: Eviction, victims: list[PodInfo]) -> None:
         """Evict pods at once; all of them are through before a failure is raised."""
@@ -192,7 +205,7 @@ class Evictions:
     async def _clear_nominations(self, eviction: Eviction) -> bool:
         """Clear nominations of less important pods to the node; False if that failed."""
         cleared = True
-        for pod in self._cluster.nominator.pods_on(eviction.node_name):
+        for pod in self._cluster.nominator.pods_on(eviction.preemptor.target):
             if pod.priority < eviction.preemptor.priority and pod.pod.status.nominated_node_name:
                 try:
                     await self._api_calls.nominate(pod.pod, "")
@@ -211,7 +224,7 @@ class Evictions:
             self._record(eviction, victim, " (in kube-scheduler memory).")
             return
         done: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._deletions[victim.uid] = Deletion(victim, eviction.node_name, done)
+        self._deletions[victim.uid] = Deletion(victim, eviction.nodes[victim.uid], done)
         try:
             await self._delete(eviction, victim)
         except BaseException as failed:
@@ -225,7 +238,7 @@ class Evictions:
         done.set_result(None)
 
     async def _delete(self, eviction: Eviction, victim: PodInfo) -> None:
-        preemptor, node_name = eviction.preemptor, eviction.node_name
+        preemptor, node_name = eviction.preemptor, eviction.nodes[victim.uid]
 
         def still_wanted() -> bool:
             return self._staying(victim, node_name) is not None
@@ -233,9 +246,13 @@ class Evictions:
         newest = self._staying(victim, node_name)
         if newest is None:
             return
-        by = preemptor.pod.spec.scheduler_name
         try:
-            await self._api_calls.mark_as_preempted(newest, by=by, still_wanted=still_wanted)
+            await self._api_calls.mark_as_preempted(
+                newest,
+                by=preemptor.scheduler_name,
+                preemptor=preemptor.kind,
+                still_wanted=still_wanted,
+            )
             await self._api_calls.delete(newest, still_wanted=still_wanted)
         except (NotFoundError, WithdrawnError):
             return
@@ -254,8 +271,13 @@ class Evictions:
 
     def _record(self, eviction: Eviction, victim: PodInfo, more: str = "") -> None:
         preemptor = eviction.preemptor
-        note = f"Preempted by pod {preemptor.uid} on node {eviction.node_name}{more}"
-        self._recorders.preempted(victim.pod, by=preemptor.pod, note=note)
+        note = f"Preempted by {preemptor.kind} {preemptor.uid} on node {preemptor.target}{more}"
+        self._recorders.preempted(
+            victim.pod,
+            by=preemptor.reference,
+            scheduler_name=preemptor.scheduler_name,
+            note=note,
+        )
 
     def _turned_back(self, victim: PodInfo) -> bool:
         """Take its assumed place from a victim that is not bound yet."""

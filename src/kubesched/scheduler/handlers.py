@@ -11,15 +11,18 @@ from typing import Any
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.requests import is_resize_deferred
+from kubesched.api.scheduling import CompositePodGroup, PodGroup
 from kubesched.client.informer import Handler
 from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ObjectError
 from kubesched.framework.waiting import WaitingPods
-from kubesched.kinds import stores
+from kubesched.kinds import KINDS, stores
 from kubesched.queue import events
 from kubesched.queue.differences import node_events, pod_events
+from kubesched.queue.group_queue import GroupSchedulingQueue
 from kubesched.queue.hints import Change
 from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.group_handler import GroupHandler
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.store_handler import UNTIMED, Stopwatch, StoreHandler
 from kubesched.scheduler.unreadable import UnusableObjects
@@ -36,10 +39,16 @@ def state_handlers(
     watch: Stopwatch = UNTIMED,
 ) -> dict[str, Handler[Any]]:
     """Return the handlers of all kinds but pods, by kind."""
-    return {
+    handlers: dict[str, Handler[Any]] = {
         "Node": NodeHandler(cluster, queue, nominations, unusable),
         **{kind.name: StoreHandler(kind, store, queue, watch) for kind, store in stores(cluster)},
     }
+    if isinstance(queue, GroupSchedulingQueue):
+        for group in (PodGroup, CompositePodGroup):
+            kind = KINDS[group.__name__]
+            store: Any = kind.store and kind.store(cluster)
+            handlers[kind.name] = GroupHandler(kind, store, queue, watch)
+    return handlers
 
 
 class NodeHandler:
@@ -136,6 +145,7 @@ class PodHandler:
             for event in pod_events(old, new):
                 self._queue.move(Change(event, old, new))
         elif new.spec.node_name:
+            self._cluster.groups.remove_pending(new)
             self._queue.delete(new.metadata.uid)
             self._assigned(new)
         elif self._is_ours(new):
@@ -145,6 +155,7 @@ class PodHandler:
         """A pod went."""
         uid = obj.metadata.uid
         self._unusable.forget(obj)
+        self._cluster.groups.remove_pending(obj)
         self._queue.delete(uid)
         if obj.spec.node_name:
             self._cluster.remove_pod(uid)
@@ -205,7 +216,11 @@ class PodHandler:
         # First of all, as a nomination counts whether the pod is gated or not.
         if pod.status.nominated_node_name:
             self._nominations.nominate(info, pod.status.nominated_node_name)
+        self._cluster.groups.put_pending(info)
         self._queue.add(info)
+        if isinstance(self._queue, GroupSchedulingQueue):
+            # It may be what its group waits for.
+            self._queue.move(Change(events.UNSCHEDULED_POD_ADD, new=pod))
 
     def _update_pending(self, old: Pod, new: Pod) -> None:
         uid = new.metadata.uid
@@ -221,6 +236,7 @@ class PodHandler:
                 self._on_unreadable(new, unreadable)
             return
         self._unusable.forget(new)
+        self._cluster.groups.put_pending(info)
         self._queue.update(old, info)
         if new.status.nominated_node_name:
             self._nominations.nominate(info, new.status.nominated_node_name)

@@ -69,12 +69,13 @@ class Nominations:
 
     def after_eviction(self, ended: EvictionEnded) -> None:
         """Try a preemptor again, unless the departure of a victim is going to do that."""
-        uid = ended.preemptor
         if not ended.succeeded:
-            self._queue.activate([uid])
-        # If it is gated, an event that may help it came meanwhile: it may fit on another node.
-        elif ended.all_left or self._queue.is_gated(uid):
-            self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
+            self._queue.activate(ended.preemptors)
+            return
+        for uid in ended.preemptors:
+            # If it is gated, an event that may help it came meanwhile: it may fit on another node.
+            if ended.all_left or self._queue.is_gated(uid):
+                self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
 
     def _awaits_victims(self, pod: PodInfo, row: int) -> bool:
         return self._is_preempting(pod.uid) or any(

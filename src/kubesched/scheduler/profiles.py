@@ -21,7 +21,7 @@ from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
 from kubesched.queue.backoff import Backoff
 from kubesched.queue.hints import Registrations
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.queue.scheduling_queue import IsHeld
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.extended_cycle import EXTENDER, ExtendedCycle
@@ -111,7 +111,7 @@ class Profiles:
     # --- the rules of the queue -------------------------------------------------------------
 
     @property
-    def sort_key(self) -> Callable[[QueuedPod], tuple[float, ...]]:
+    def sort_key(self) -> Callable[[QueuedEntity], tuple[float, ...]]:
         """Returns what active pods are ordered by."""
         # All profiles have the same QueueSort plugin: there is one queue.
         first = next(iter(self.frameworks.values()))

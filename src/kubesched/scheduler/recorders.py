@@ -24,9 +24,11 @@ class Recorders:
         """Record that something is not as it should be."""
         self._record(pod, "Warning", reason=reason, action=action, note=note)
 
-    def preempted(self, victim: Pod, *, by: Pod, note: str) -> None:
+    def preempted(
+        self, victim: Pod, *, by: ObjectReference, scheduler_name: str, note: str
+    ) -> None:
         """Record that a pod had to make room for another, in the name of that one's scheduler."""
-        recorder = self._recorders.get(by.spec.scheduler_name)
+        recorder = self._recorders.get(scheduler_name)
         if recorder is not None:
             recorder.record(
                 reference(victim),
@@ -34,7 +36,7 @@ class Recorders:
                 type="Normal",
                 action="Preempting",
                 note=note,
-                related=reference(by),
+                related=by,
             )
 
     def _record(self, pod: Pod, kind: EventType, *, reason: str, action: str, note: str) -> None:

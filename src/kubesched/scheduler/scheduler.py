@@ -1,11 +1,11 @@
-"""The loop: one pod after the other, as long as there are any.
+"""The loop: one pod after the other, or one group of pods, as long as there are any.
 
     pop ──> decide ──> assume ──> reserve ──> permit ──> bind, as a task of its own (binding.py)
                │                     └──────────┴─ rejected ──> unreserve · forget ──┐
                └─ no node ───────────────────────────────────────────────────────────┴─> requeue
 
 Everything before the binding cycle is done before the next pod is popped, so each decision sees the
-ones before it.
+ones before it. What happens to groups of pods is in `group_scheduling`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,13 @@ from kubesched import logs
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
 from kubesched.progress import Progress
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_group import AttemptEnd, QueuedGroup
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import Bindings, PodToBind, as_rejection
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.group_scheduling import GroupScheduling
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.plugin_watches import PluginWatches
 from kubesched.scheduler.profiles import Profiles
@@ -69,6 +71,8 @@ class Scheduler:
         self._ready = ready
         #: told at every turn of the loop
         self._progress = progress
+        #: set if there are groups of pods
+        self.groups: GroupScheduling | None = None
         #: when informers and bindings get their turn
         self._turn_ends = 0.0
 
@@ -81,21 +85,34 @@ class Scheduler:
 
     async def _loop(self) -> None:
         while True:
-            pod = await self._next_pod()
+            entity = await self._next()
             self._progress.beat()
-            self._attempts.begin(pod)
+            for pod in entity.pods():
+                self._attempts.begin(pod)
             try:
-                await self._schedule_one(pod)
-            except Exception as bug:  # noqa: BLE001 (a bug costs this attempt at this pod only)
-                _bugs.exception("scheduling pod %s failed unexpectedly", pod.info.full_name)
-                self._observer.raised(pod, bug)
-                self._cluster.forget(pod.info.uid)
-                framework = self._profiles.get(pod.info.pod)
-                if framework is None:
-                    self._queue.done(pod.info.uid)
-                    continue
-                status = error(f"{type(bug).__name__}: {bug}")
-                self._failures.handle(framework, pod, status, nominated_node=None)
+                if isinstance(entity, QueuedPod):
+                    await self._schedule_one(entity)
+                elif isinstance(entity, QueuedGroup) and self.groups is not None:
+                    self.groups.schedule(entity)
+            except Exception as bug:  # noqa: BLE001 (a bug costs this attempt only)
+                self._failed(entity, bug)
+
+    def _failed(self, entity: QueuedEntity, bug: Exception) -> None:
+        """Try again later what raised."""
+        for pod in entity.pods():
+            _bugs.error("scheduling pod %s failed unexpectedly", pod.info.full_name, exc_info=bug)
+            if isinstance(entity, QueuedGroup) and not self._queue.is_in_flight(pod.info.uid):
+                continue  # it was through before that happened
+            self._observer.raised(pod, bug)
+            self._cluster.forget(pod.info.uid)
+            framework = self._profiles.get(pod.info.pod)
+            if framework is None:
+                self._queue.done(pod.info.uid)
+                continue
+            status = error(f"{type(bug).__name__}: {bug}")
+            self._failures.handle(framework, pod, status, nominated_node=None)
+        if isinstance(entity, QueuedGroup) and self.groups is not None:
+            self.groups.end(entity, AttemptEnd.FAILED)
 
     async def flush(self) -> None:
         """Let pods go whose time has come, for ever, at every full second of the wall clock.
@@ -116,19 +133,19 @@ class Scheduler:
             except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
                 _bugs.exception("letting pods go whose time has come failed unexpectedly")
 
-    async def _next_pod(self) -> QueuedPod:
+    async def _next(self) -> QueuedEntity:
         if self._clock.monotonic() >= self._turn_ends:
             await asyncio.sleep(0)
             self._turn_ends = self._clock.monotonic() + TURN_S
-        while self._bindings.has_backpressure or (pod := self._queue.pop()) is None:
+        while self._bindings.has_backpressure or (entity := self._queue.pop_entity()) is None:
             self._progress.beat()
             self._ready.clear()
             await self._ready.wait()
-        return pod
+        return entity
 
     async def _schedule_one(self, pod: QueuedPod) -> None:
         framework = self._profiles.get(pod.info.pod)
-        if framework is None or self._skips(pod):
+        if framework is None or self.skips(pod):
             self._queue.done(pod.info.uid)
             return
         decision = await self._decide(framework, pod)
@@ -144,7 +161,11 @@ class Scheduler:
         placed = PodToBind(framework, pod, decision)
         if pod.info.signature.is_resize:
             self._leave_to_kubelet(placed)
-            return
+        else:
+            self.bind(placed)
+
+    def bind(self, placed: PodToBind) -> bool:
+        """Assume a pod on its node and start its binding; False if a plugin refused that."""
         self._assume(placed)
         status = self._reserve(placed)
         waits_s: dict[str, float] = {}
@@ -154,8 +175,10 @@ class Scheduler:
             self._bindings.start(placed, waits_s)
         else:
             self._bindings.roll_back(placed, as_rejection(status))
+        return status.ok
 
-    def _skips(self, pod: QueuedPod) -> bool:
+    def skips(self, pod: QueuedPod) -> bool:
+        """Tell whether a pod needs no node any more."""
         if pod.info.pod.metadata.deletion_timestamp:
             note = f"skip schedule deleting pod: {pod.info.full_name}"
             self._recorders.warning(

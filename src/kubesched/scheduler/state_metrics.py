@@ -11,7 +11,6 @@ from kubesched.metrics.label_values import (
     BINDING,
     NARROWED,
     NODES,
-    POD,
     PODS,
 )
 from kubesched.metrics.recorder import Metrics
@@ -28,24 +27,14 @@ def export_queue(metrics: Metrics, queue: SchedulingQueue) -> None:
             ("backoff",): queue.backoff_count,
             ("unschedulable",): queue.unschedulable_count,
             ("gated",): queue.gated_count,
-            # Pods of groups wait here; without groups there are none.
-            ("incomplete",): 0,
-            ("pending",): 0,
+            ("incomplete",): queue.incomplete_count,
+            ("pending",): queue.pending_count,
         }
     )
-    metrics.queued_entities.set_function(
-        lambda: {
-            ("active", POD): queue.active_count,
-            ("backoff", POD): queue.backoff_count,
-            ("unschedulable", POD): queue.unschedulable_count,
-            ("gated", POD): queue.gated_count,
-        }
-    )
+    metrics.queued_entities.set_function(queue.entities)
     metrics.queue_incoming_pods.set_function(lambda: queue.tally.incoming)
     # As in kube-scheduler, pods that go where hints sent them do not count as incoming entities.
-    metrics.queue_incoming_entities.set_function(
-        lambda: {(*labels, POD): count for labels, count in queue.tally.incoming_entities.items()}
-    )
+    metrics.queue_incoming_entities.set_function(lambda: queue.tally.incoming_entities)
     metrics.unschedulable_pods.set_function(lambda: queue.tally.rejected)
     metrics.inflight_events.set_function(
         lambda: {(label,): count for label, count in queue.in_flight_events.items()}

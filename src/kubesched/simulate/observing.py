@@ -100,9 +100,9 @@ class Observations:
             self._refused_for.setdefault(reason, set()).add(pod.metadata.uid)
             self._refusal_counts[reason] += 1
 
-    def preempted(self, victim: Pod, by: Pod) -> None:
-        """A pod has to make room for another."""
-        at_s, preemptor = round(self.now_s, 3), _name(by)
+    def preempted(self, victim: Pod, preemptor: str) -> None:
+        """A pod has to make room for another, or for a group."""
+        at_s = round(self.now_s, 3)
         node = victim.spec.node_name
         last = self.preemptions[-1] if self.preemptions else None
         if last and (last.at_s, last.preemptor, last.node) == (at_s, preemptor, node):

@@ -18,6 +18,8 @@ from msgspec.structs import replace
 
 from kubesched.api import names
 from kubesched.api.core import Node, Pod, PodCondition
+from kubesched.api.scheduling import GroupCondition, PodGroup
+from kubesched.client.meta import ObjectReference
 from kubesched.clock import Clock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
@@ -248,11 +250,15 @@ class Stage(ApiCalls):
                 old, replace(old, status=replace(old.status, nominated_node_name=node_name))
             )
 
+    async def report_group(self, group: PodGroup, condition: GroupCondition) -> None:
+        """Let a group be told nothing: its condition decides nothing."""
+
     async def mark_as_preempted(
         self,
         pod: Pod,
         *,
         by: str,  # noqa: ARG002
+        preemptor: str = "pod",  # noqa: ARG002
         still_wanted: Callable[[], bool] | None = None,  # noqa: ARG002 (nothing waits here)
     ) -> None:
         """Take note that a pod must make room."""
@@ -366,9 +372,16 @@ class Audience(Recorders):
             self.stirred.set()
             self._stage.refused(pod, note)
 
-    def preempted(self, victim: Pod, *, by: Pod, note: str) -> None:  # noqa: ARG002
+    def preempted(
+        self,
+        victim: Pod,
+        *,
+        by: ObjectReference,
+        scheduler_name: str,  # noqa: ARG002
+        note: str,  # noqa: ARG002
+    ) -> None:
         """A pod had to make room."""
-        self._observations.preempted(victim, by)
+        self._observations.preempted(victim, f"{by.namespace}/{by.name}")
 
 
 def unplaced(pod: Pod) -> Pod:

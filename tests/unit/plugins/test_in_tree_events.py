@@ -66,7 +66,7 @@ WITHOUT_HINT = {
     ("InterPodAffinity", TARGET),
 }
 
-#: The plugins that look at volumes and claims say elsewhere what they register.
+#: The plugins that look at volumes, claims and groups say elsewhere what they register.
 ELSEWHERE = {
     "VolumeRestrictions",
     "NodeVolumeLimits",
@@ -74,6 +74,8 @@ ELSEWHERE = {
     "VolumeZone",
     "DynamicResources",
     "GangScheduling",
+    "TopologyPlacementGenerator",
+    "PodGroupPodsCount",
 }
 
 

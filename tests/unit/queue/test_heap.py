@@ -16,7 +16,7 @@ def _heap() -> PodHeap:
 
 
 def _drained(heap: PodHeap) -> list[str]:
-    return [pod.info.uid for pod in iter(heap.pop, None)]
+    return [pod.key for pod in iter(heap.pop, None)]
 
 
 def test_an_empty_heap() -> None:
@@ -61,7 +61,7 @@ def test_a_removed_pod_leaves_no_trace() -> None:
     heap.remove("a")
     assert "a" not in heap
     assert heap.get("a") is None
-    assert sorted(pod.info.uid for pod in heap) == ["b", "c"]
+    assert sorted(pod.key for pod in heap) == ["b", "c"]
     assert heap.peek() is heap.get("b")
     assert _drained(heap) == ["b", "c"]
 
@@ -99,14 +99,14 @@ def test_a_heap_is_a_sorted_list(steps: list[tuple[str, int, int, int]]) -> None
             model.sort()
         elif what == "remove":
             removed = heap.remove(name)
-            assert (removed and removed.info.uid) == (known and known[3])
+            assert (removed and removed.key) == (known and known[3])
             if known is not None:
                 model.remove(known)
         elif what in ("pop", "peek"):
             found = heap.pop() if what == "pop" else heap.peek()
-            assert (found and found.info.uid) == (model[0][3] if model else None)
+            assert (found and found.key) == (model[0][3] if model else None)
             if what == "pop" and model:
                 del model[0]
         assert len(heap) == len(model)
-        assert {pod.info.uid for pod in heap} == {entry[3] for entry in model}
+        assert {pod.key for pod in heap} == {entry[3] for entry in model}
     assert _drained(heap) == [entry[3] for entry in model]

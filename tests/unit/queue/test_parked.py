@@ -20,7 +20,7 @@ def _parked(name: str, *plugins: str, pending: str = "", gated_by: str = "") -> 
 
 
 def _found(parked: ParkedPods, *plugins: str, profile: str = DEFAULT_SCHEDULER) -> list[str]:
-    return [pod.info.uid for pod in parked.of([(profile, plugin) for plugin in plugins])]
+    return [pod.key for pod in parked.of([(profile, plugin) for plugin in plugins])]
 
 
 def test_a_pod_is_found_by_each_of_its_plugins_but_once() -> None:

@@ -483,7 +483,7 @@ def test_pods_that_go_where_hints_send_them_are_no_incoming_entities() -> None:
     bench.queue.done("a")
     bench.failed("b", "Fit")
     bench.queue.activate(["b"])
-    counted = {queue for queue, _ in bench.queue.tally.incoming_entities}
+    counted = {queue for queue, *_ in bench.queue.tally.incoming_entities}
     assert counted == {"active"}
     assert sum(bench.queue.tally.incoming_entities.values()) == 4  # two adds, a pop, one forced
 
@@ -493,7 +493,7 @@ def test_pods_whose_backoff_is_over_are_incoming_entities() -> None:
     bench.failed("a", "Fit")
     bench.clock.advance(60)
     bench.move(events.NODE_ADD)
-    assert bench.queue.tally.incoming_entities["active", "NodeAdd"] == 1
+    assert bench.queue.tally.incoming_entities["active", "NodeAdd", "pod"] == 1
 
 
 def test_arrivals_are_counted_by_the_event_that_brought_the_pod() -> None:

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
+from kubesched.client.meta import ObjectReference
 from kubesched.clock import RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
@@ -296,7 +297,7 @@ class SlowServer:
         await self._do(f"nominate {each.metadata.name} {node_name!r}")
 
     async def mark_as_preempted(
-        self, each: Pod, *, by: str, still_wanted: Callable[[], bool]
+        self, each: Pod, *, by: str, preemptor: str, still_wanted: Callable[[], bool]
     ) -> None:
         await self._do(f"mark {each.metadata.name}", still_wanted)
 
@@ -310,8 +311,10 @@ class Notes:
     def __init__(self) -> None:
         self.notes: list[tuple[str, str, str]] = []
 
-    def preempted(self, victim: Pod, *, by: Pod, note: str) -> None:
-        self.notes.append((victim.metadata.name, by.metadata.name, note))
+    def preempted(
+        self, victim: Pod, *, by: ObjectReference, scheduler_name: str, note: str
+    ) -> None:
+        self.notes.append((victim.metadata.name, by.name, note))
 
 
 class Bench:

@@ -177,7 +177,7 @@ class World:
             self._put(newest.metadata.name, replace(newest, status=status))
 
     async def mark_as_preempted(
-        self, each: Pod, *, by: str, still_wanted: Callable[[], bool]
+        self, each: Pod, *, by: str, preemptor: str, still_wanted: Callable[[], bool]
     ) -> None:
         newest = await self._answer(each, still_wanted)
         condition = PodCondition(

@@ -42,7 +42,8 @@ def test_each_pod_has_its_scheduler_s_recorder() -> None:
 
 def test_a_victim_hears_from_its_preemptor_s_scheduler() -> None:
     recorders, one, two = both()
-    recorders.preempted(of_scheduler("victim", "two"), by=of_scheduler("p", "one"), note="z")
+    preemptor = reference(of_scheduler("p", "one"))
+    recorders.preempted(of_scheduler("victim", "two"), by=preemptor, scheduler_name="one", note="z")
     assert one.events == [("victim", "Normal", "Preempted", "Preempting", "z")]
     assert two.events == []
 
@@ -52,7 +53,9 @@ def test_pods_of_other_schedulers_are_not_our_business() -> None:
     stranger = of_scheduler("a", "three")
     recorders.normal(stranger, reason="r", action="a", note="n")
     recorders.warning(stranger, reason="r", action="a", note="n")
-    recorders.preempted(of_scheduler("victim", "one"), by=stranger, note="n")
+    recorders.preempted(
+        of_scheduler("victim", "one"), by=reference(stranger), scheduler_name="nobody", note="n"
+    )
     assert one.events == two.events == []
 
 

@@ -1,0 +1,353 @@
+"""The scheduling cycle of a group: its members one after the other, on one placement at a time.
+
+    placements ──> for each: members in turn, enough of them? ──> the best that fits
+                   └─ a composite group: its groups in turn, each within its placement
+
+A placement is a mask over rows. Members are placed in a transaction, so each of them sees those
+before it, and all of it is undone in the end: what is left is the node of each member.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from kubesched.cluster.arrays import BoolArray
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.transaction import Transaction
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.diagnosis import refused_by_chosen_node
+from kubesched.framework.group import Assignment, Assignments, GroupInfo, Placement, Progress
+from kubesched.framework.group_runtime import PlacementScores
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Code, Status, error, unschedulable
+from kubesched.metrics.recorder import Metrics
+from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from kubesched.scheduler.group_results import (
+    UNSCHEDULABLE,
+    GroupResult,
+    GroupResults,
+    MemberResult,
+    TriedPlacement,
+    short_text,
+)
+
+#: Tries a group on one placement: (its state, the placement, where results go).
+Attempt = Callable[[CycleState, Placement, Transaction, GroupResults], GroupResult]
+
+
+class GroupCycle:
+    """Finds nodes for groups."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        cycle: SchedulingCycle,
+        *,
+        with_placements: bool = False,
+        with_composites: bool = False,
+        metrics: Metrics | None = None,
+    ) -> None:
+        self._cluster = cluster
+        self._cycle = cycle
+        #: whether groups have placements, which the gate TopologyAwareWorkloadScheduling says
+        self._with_placements = with_placements
+        #: whether groups may be part of others, which the gate CompositePodGroup says
+        self._with_composites = with_composites
+        self._metrics = metrics
+
+    def run(self, framework: Framework, root: GroupInfo, state: CycleState) -> GroupResults:
+        """Find nodes for the members of a tree; changes nothing."""
+        results: GroupResults = {}
+        with self._cluster.transaction() as tx:
+            withdraw(root, tx)
+            everywhere = Placement("", self._cluster.table.valid[: self._cluster.table.size].copy())
+            self._schedule(_Run(framework, results), root, state, everywhere, tx)
+        result = results[root.key]
+        if result.status.ok and not result.has_scheduled:
+            result.status = unschedulable(UNSCHEDULABLE)
+        return results
+
+    def _schedule(
+        self, run: _Run, group: GroupInfo, state: CycleState, within: Placement, tx: Transaction
+    ) -> GroupResult:
+        def attempt(
+            placement_state: CycleState, placement: Placement, part: Transaction, into: GroupResults
+        ) -> GroupResult:
+            here = _Run(run.framework, into)
+            if group.is_composite:
+                return self._children(here, group, placement_state, placement, part)
+            is_all = placement.count == len(self._cluster.table)
+            mask = None if is_all else placement.rows
+            return self._members(here, group, placement_state, mask, part)
+
+        if self._with_placements:
+            result = self._on_best(run, group, state, within=within, tx=tx, attempt=attempt)
+        else:
+            result = attempt(_within(state), within, tx, run.results)
+        run.results[group.key] = result
+        return result
+
+    # --- placements -------------------------------------------------------------------------
+
+    def _on_best(
+        self,
+        run: _Run,
+        group: GroupInfo,
+        state: CycleState,
+        *,
+        within: Placement,
+        tx: Transaction,
+        attempt: Attempt,
+    ) -> GroupResult:
+        """Try a group on each placement, and take the best on which it fits."""
+        # Placements are few: their plugins are always timed.
+        state.is_timed = True
+        placements, status = run.framework.groups.generate(state, group, within)
+        if not status.ok:
+            return GroupResult(group, status)
+        self._count_placements(run, group, placements)
+        fitting: list[tuple[Placement, GroupResults]] = []
+        first: GroupResults | None = None
+        tried: list[TriedPlacement] = []
+        for placement in placements:
+            found: GroupResults = {}
+            started = run.framework.now()
+            with tx.part() as part:
+                result = attempt(_within(state), placement, part, found)
+            found[group.key] = result
+            if result.status.code is Code.ERROR:
+                return result
+            first = first or found
+            tried.append(TriedPlacement(placement, result.status.ok))
+            if result.status.ok:
+                fitting.append((placement, found))
+            self._count_evaluation(run, group, started, feasible=result.status.ok)
+        if not fitting:
+            return self._none_fits(run, group, first or {}, tried)
+        return self._best(run, group, state, fitting=fitting, tried=tried, tx=tx)
+
+    def _none_fits(
+        self, run: _Run, group: GroupInfo, first: GroupResults, tried: list[TriedPlacement]
+    ) -> GroupResult:
+        result = first[group.key]
+        text = (
+            f"0/{len(tried)} placements are available, "
+            f"first placement status: {short_text(result.status)}"
+        )
+        result.status = unschedulable(UNSCHEDULABLE, text)
+        result.tried = tried
+        run.results.update(first)
+        return result
+
+    def _best(
+        self,
+        run: _Run,
+        group: GroupInfo,
+        state: CycleState,
+        *,
+        fitting: Sequence[tuple[Placement, GroupResults]],
+        tried: list[TriedPlacement],
+        tx: Transaction,
+    ) -> GroupResult:
+        placement, found = fitting[0]
+        scores: list[PlacementScores] = []
+        if len(fitting) > 1:
+            placed = [
+                Assignments(each, _assigned(group, of), of[group.key].state or CycleState())
+                for each, of in fitting
+            ]
+            scores, status = run.framework.groups.score(state, group, placed)
+            if not status.ok:
+                return GroupResult(group, status)
+            placement = self.pick_placement(scores)
+            found = next(of for each, of in fitting if each is placement)
+        result = found[group.key]
+        result.tried, result.scores, result.placement = tried, scores, placement
+        if self._with_composites:
+            # Groups that are tried after this one must see where its pods are.
+            problem = self._place_again(run, _assigned(group, found), tx)
+            if problem is not None:
+                text = f"failed to assume the subtree: {problem.message}"
+                return GroupResult(group, error(text))
+        run.results.update(found)
+        return result
+
+    def pick_placement(self, scores: Sequence[PlacementScores]) -> Placement:
+        """Return one of the best placements."""
+        most = max(each.total for each in scores)
+        best = [each.placement for each in scores if each.total == most]
+        return best[self._cycle.rng.randrange(len(best))]
+
+    def _count_placements(
+        self, run: _Run, group: GroupInfo, placements: Sequence[Placement]
+    ) -> None:
+        if self._metrics is not None and not group.is_composite:
+            profile = run.framework.scheduler_name
+            self._metrics.generated_placements.labels(profile).inc(len(placements))
+
+    def _count_evaluation(
+        self, run: _Run, group: GroupInfo, started: float, *, feasible: bool
+    ) -> None:
+        if self._metrics is not None and not group.is_composite:
+            labels = "feasible" if feasible else "infeasible", run.framework.scheduler_name
+            seconds = run.framework.now() - started
+            self._metrics.placement_evaluations.labels(*labels).inc()
+            self._metrics.placement_evaluation_duration.labels(*labels).observe(seconds)
+
+    # --- the groups of a composite group ----------------------------------------------------
+
+    def _children(
+        self, run: _Run, group: GroupInfo, state: CycleState, within: Placement, tx: Transaction
+    ) -> GroupResult:
+        """Try the groups of a composite group one after the other, as long as enough may fit."""
+        points, part = run.framework.groups, tx.part()
+        remaining, scheduled, has_scheduled = len(group.children), 0, False
+        status = points.feasible(state, group, Progress(remaining, scheduled))
+        for child in group.children:
+            if status.code in (Code.UNSCHEDULABLE, Code.ERROR):
+                break
+            result = self._schedule(run, child, _of_parent(state), within, part)
+            if result.status.code is Code.ERROR:
+                text = "composite pod group evaluation failed due to child error"
+                status = error(f"{text}: {result.status.message}")
+                break
+            has_scheduled |= result.has_scheduled
+            remaining, scheduled = remaining - 1, scheduled + result.status.ok
+            status = points.feasible(state, group, Progress(remaining, scheduled))
+        if status.code is Code.WAIT:
+            status = unschedulable(UNSCHEDULABLE, *status.reasons)
+        return _ended(GroupResult(group, status, has_scheduled=has_scheduled, state=state), part)
+
+    # --- the members of a PodGroup ----------------------------------------------------------
+
+    def _members(
+        self,
+        run: _Run,
+        group: GroupInfo,
+        state: CycleState,
+        mask: BoolArray | None,
+        tx: Transaction,
+    ) -> GroupResult:
+        """Try the members of a PodGroup one after the other, as long as enough may fit."""
+        points, part = run.framework.groups, tx.part()
+        scheduled = self._cluster.groups.members(group.key).placed_count
+        result = GroupResult(group, unschedulable(UNSCHEDULABLE), members=[], state=state)
+        status = points.feasible(state, group, Progress(len(group.pods), scheduled))
+        if status.code is Code.UNSCHEDULABLE:
+            result.status = unschedulable(UNSCHEDULABLE, *status.reasons).by(status.plugin)
+            return result
+        for number, pod in enumerate(group.pods, start=1):
+            if status.code in (Code.UNSCHEDULABLE, Code.ERROR):
+                break
+            decision = self._member(run.framework, state, pod, mask, part)
+            result.members.append(MemberResult(pod, decision))
+            if decision.status.code is Code.ERROR:
+                text = "failed to schedule other pod from a pod group"
+                result.status = error(f"{text}: {decision.status.message}")
+                return _ended(result, part)
+            scheduled += decision.status.ok
+            progress = Progress(len(group.pods) - number, scheduled)
+            status = points.feasible(state, group, progress)
+            result.has_scheduled |= decision.status.ok and status.code is not Code.UNSCHEDULABLE
+        if status.code is Code.ERROR:
+            text = f"failed to evaluate placement feasibility: {status.message}"
+            status = error(text).by(status.plugin)
+        elif status.code is Code.WAIT:
+            status = unschedulable(UNSCHEDULABLE, *status.reasons).by(status.plugin)
+        result.status = status
+        return _ended(result, part)
+
+    def _member(
+        self,
+        framework: Framework,
+        placement_state: CycleState,
+        pod: PodInfo,
+        mask: BoolArray | None,
+        tx: Transaction,
+    ) -> Decision:
+        """Find a node for one member, and place it there."""
+        state = CycleState()
+        state.placement, state.group = mask, placement_state.group
+        state.unscored = placement_state.unscored
+        decision = self._cycle.schedule_member(framework, state, pod)
+        if not decision.node_name:
+            return decision
+        rejection = place_member(framework, Assignment(pod, decision.node_name, state), tx)
+        return decision if rejection is None else Decision(rejection, state, nominated_node="")
+
+    def _place_again(
+        self, run: _Run, assigned: Sequence[Assignment], tx: Transaction
+    ) -> Status | None:
+        """Place members where they were; return what went wrong, None if nothing did."""
+        part = tx.part()
+        for each in assigned:
+            problem = place_member(run.framework, each, part)
+            if problem is not None:
+                part.undo()
+                return problem
+        part.keep()
+        return None
+
+
+class _Run:
+    """One run of the cycle: who decides, and where results go."""
+
+    __slots__ = ("framework", "results")
+
+    def __init__(self, framework: Framework, results: GroupResults) -> None:
+        self.framework = framework
+        self.results = results
+
+
+def _within(group_state: CycleState) -> CycleState:
+    """Return a state for one placement of an attempt at a group."""
+    state = CycleState()
+    state.group, state.is_timed = group_state, group_state.is_timed
+    state.unscored = group_state.unscored
+    return state
+
+
+def _of_parent(placement_state: CycleState) -> CycleState:
+    """Return a state for the attempt at a group of a composite group."""
+    state = CycleState()
+    state.is_timed, state.unscored = placement_state.is_timed, placement_state.unscored
+    return state
+
+
+def withdraw(root: GroupInfo, tx: Transaction) -> None:
+    """Let members keep no room free for each other: all of them are being placed."""
+    for pod in root.pods:
+        tx.withdraw(pod)
+
+
+def place_member(framework: Framework, assigned: Assignment, tx: Transaction) -> Status | None:
+    """Count a member on its node, and reserve what it needs; return what went wrong."""
+    part, (pod, node_name, state) = tx.part(), (assigned.pod, assigned.node_name, assigned.state)
+    part.place(pod, node_name)
+    part.on_undo(lambda: framework.unreserve(state, pod, node_name))
+    status = framework.reserve(state, pod, node_name)
+    if status.ok:
+        part.keep()
+        return None
+    part.undo()
+    return refused_by_chosen_node(status) if status.rejected else status
+
+
+def _ended(result: GroupResult, part: Transaction) -> GroupResult:
+    """Keep the pods of a group that succeeded where they are; take away those of another."""
+    if result.status.ok:
+        part.keep()
+    else:
+        part.undo()
+        result.has_scheduled = False
+    return result
+
+
+def _assigned(group: GroupInfo, results: GroupResults) -> list[Assignment]:
+    """Return the members with a node of a tree, of groups that succeeded with all above them."""
+    result = results.get(group.key)
+    if result is None or not result.status.ok:
+        return []
+    below = [each for child in group.children for each in _assigned(child, results)]
+    return [*below, *result.assigned()]

@@ -1,0 +1,223 @@
+"""One attempt at a group, from the queue to the binding of its pods.
+
+    check ──> GroupCycle ──> no room? PodGroupPostFilter ──> each member: bind, or report why not
+                                                         └─> condition of each PodGroup · requeue
+
+All of it is done before anything else is popped, and nothing of it waits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final
+
+from kubesched import logs
+from kubesched.cluster.group_forest import GroupForest
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.group import GroupInfo
+from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Code, Status, error
+from kubesched.queue.group_queue import GroupSchedulingQueue
+from kubesched.queue.queued_group import AttemptEnd, QueuedGroup
+from kubesched.queue.queued_pod import QueuedPod
+from kubesched.scheduler.attempts import Attempts
+from kubesched.scheduler.binding import PodToBind
+from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.group_checks import build_info, disagreement
+from kubesched.scheduler.group_cycle import GroupCycle
+from kubesched.scheduler.group_reports import GroupReports
+from kubesched.scheduler.group_results import (
+    GroupResult,
+    GroupResults,
+    add_post_filter,
+    complete,
+    outcomes,
+    verdict,
+)
+from kubesched.scheduler.group_trial import GroupTrialRun
+from kubesched.scheduler.outside import Outside
+from kubesched.scheduler.profiles import Profiles
+from kubesched.scheduler.state import SchedulerState
+
+_log = logs.get_logger(__name__)
+
+#: Extenders are asked over the network, while an attempt at a group must not wait.
+NO_EXTENDERS: Final = (
+    "pod groups cannot be scheduled by a configuration with extenders: remove the extenders, or "
+    "the schedulingGroup of the pods"
+)
+
+
+class GroupScheduling:
+    """Schedules groups that were taken from the queue."""
+
+    def __init__(
+        self,
+        outside: Outside,
+        state: SchedulerState,
+        *,
+        queue: GroupSchedulingQueue,
+        forest: GroupForest,
+        profiles: Profiles,
+        cycle: GroupCycle,
+        failures: FailureHandler,
+        attempts: Attempts,
+        reports: GroupReports,
+        groups_have_policy: bool,
+        skips: Callable[[QueuedPod], bool],
+        bind: Callable[[PodToBind], bool],
+    ) -> None:
+        self._metrics = outside.metrics
+        self._clock = outside.clock
+        self._cluster = state.cluster
+        self._queue = queue
+        self._forest = forest
+        self._profiles = profiles
+        self._cycle = cycle
+        self._failures = failures
+        self._attempts = attempts
+        self._reports = reports
+        self._groups_have_policy = groups_have_policy
+        #: tells whether a pod needs no node any more
+        self._skips = skips
+        #: assumes a pod on its node and starts its binding; False if that was refused
+        self._bind = bind
+
+    def schedule(self, group: QueuedGroup) -> None:
+        """Try a group."""
+        started = self._clock.monotonic()
+        root = build_info(self._forest, group)
+        if root is None:
+            text = f"pod group object not found for pod group {group.group}"
+            self._fail_all(group, text, None)
+            return
+        problem = self._problem(root)
+        if problem:
+            self._fail_all(group, problem, root)
+            return
+        skipped = {pod.info.uid for pod in group.pods() if self._skips(pod)}
+        for uid in skipped:
+            self._queue.done(uid)
+        if len(skipped) == group.size:
+            self.end(group, AttemptEnd.SUCCEEDED)
+            return
+        if skipped:
+            root = build_info(self._forest, group, leaving_out=skipped) or root
+        self._try(group, root, started)
+
+    def end(self, group: QueuedGroup, how: AttemptEnd) -> None:
+        """Let the members that have no node wait for the next attempt."""
+        self._queue.end_attempt(group, how)
+
+    def _problem(self, root: GroupInfo) -> str:
+        placed = [pod.pod for pod in self._forest.placed(root.key)]
+        problem = disagreement(root, placed, groups_have_policy=self._groups_have_policy)
+        scheduler_name = root.pods[0].pod.spec.scheduler_name
+        if not problem and scheduler_name not in self._profiles.frameworks:
+            problem = f'profile not found for scheduler name "{scheduler_name}"'
+        if not problem and self._profiles.extended_cycle is not None:
+            problem = NO_EXTENDERS
+        return problem
+
+    def _try(self, group: QueuedGroup, root: GroupInfo, started: float) -> None:
+        _log.v(
+            3,
+            "Attempting to schedule pod group",
+            podGroupType=root.key.kind,
+            podGroup=root.key.full_name,
+        )
+        framework = self._profiles.frameworks[root.pods[0].pod.spec.scheduler_name]
+        state = CycleState()
+        results = complete(root, self._cycle.run(framework, root, state))
+        ended = results[root.key].status
+        self._metrics.podgroup_scheduling_algorithm_duration.observe(
+            self._clock.monotonic() - started
+        )
+        if ended.code is Code.UNSCHEDULABLE:
+            trial = GroupTrialRun(self._cycle, self._cluster, framework, root)
+            add_post_filter(results, framework.groups.post_filter(state, root, trial))
+        self._submit(framework, group, results)
+        self._count(framework, results[root.key], started)
+        self.end(group, _end(ended))
+
+    # --- what follows -----------------------------------------------------------------------
+
+    def _submit(self, framework: Framework, group: QueuedGroup, results: GroupResults) -> None:
+        for key, result in results.items():
+            if result.info.is_composite:
+                continue
+            bound = sum(self._submit_members(framework, group, result))
+            self._reports.submit(key, result.info.group.metadata.uid, verdict(result.status))
+            self._tell(result, bound)
+
+    def _submit_members(
+        self, framework: Framework, group: QueuedGroup, result: GroupResult
+    ) -> list[bool]:
+        """Bind members, or report why they have no node; return which of them are bound."""
+        bound = []
+        for outcome in outcomes(result):
+            pod = group.member(outcome.pod.uid)
+            if pod is None:
+                continue
+            self._attempts.decided(pod)
+            if outcome.binds:
+                # From here on the pod is one by itself.
+                outcome.decision.state.group = outcome.decision.state.placement = None
+                bound.append(self._bind(PodToBind(framework, pod, outcome.decision)))
+                continue
+            self._failures.handle(
+                framework,
+                pod,
+                outcome.status,
+                diagnosis=outcome.diagnosis,
+                nominated_node=outcome.nominated_node,
+            )
+            bound.append(False)
+        return bound
+
+    def _fail_all(self, group: QueuedGroup, problem: str, root: GroupInfo | None) -> None:
+        """Report to all members why their group cannot even be tried."""
+        status = error(problem)
+        for pod in group.pods():
+            framework = self._profiles.get(pod.info.pod)
+            if framework is None:
+                self._queue.done(pod.info.uid)
+            else:
+                self._failures.handle(framework, pod, status, nominated_node="")
+        for leaf in self._forest.leaves(group.group) if root is not None else ():
+            known = self._forest.get(leaf)
+            if known is not None:
+                self._reports.submit(leaf, known.metadata.uid, verdict(status))
+        self.end(group, AttemptEnd.FAILED)
+
+    def _tell(self, result: GroupResult, bound: int) -> None:
+        name, others = result.info.key.full_name, len(result.members) - bound
+        message = result.status.message
+        if result.status.ok:
+            text = "Successfully scheduled a pod group"
+            _log.v(2, text, podGroup=name, scheduledPods=bound, unschedulablePods=others)
+        elif result.status.rejected:
+            text = "Unable to schedule a pod group"
+            if result.awaits_victims:
+                text = "Pod group is waiting for preemption"
+            _log.v(2, text, podGroup=name, unschedulablePods=others, err=message)
+        else:
+            _log.error("Error scheduling pod group", message, podGroup=name, errorPods=others)
+
+    def _count(self, framework: Framework, root: GroupResult, started: float) -> None:
+        if root.status.ok:
+            result = "scheduled"
+        elif not root.status.rejected:
+            result = "error"
+        else:
+            result = "waiting_on_preemption" if root.awaits_victims else "unschedulable"
+        labels = result, framework.scheduler_name
+        seconds = self._clock.monotonic() - started
+        self._metrics.podgroup_schedule_attempts.labels(*labels).inc()
+        self._metrics.podgroup_scheduling_attempt_duration.labels(*labels).observe(seconds)
+
+
+def _end(status: Status) -> AttemptEnd:
+    if status.ok:
+        return AttemptEnd.SUCCEEDED
+    return AttemptEnd.REJECTED if status.rejected else AttemptEnd.FAILED
