@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from kubesched.cel import types
+from kubesched.cel.answers import as_bool
 from kubesched.cel.checker import check
 from kubesched.cel.costs import COST_LIMIT
 from kubesched.cel.device import Device
@@ -14,7 +15,7 @@ from kubesched.cel.source import Source
 from kubesched.cel.syntax import Expr
 from kubesched.cel.types import Type
 from kubesched.cel.validators import validate
-from kubesched.cel.values import CostLimitExceeded, Err, Value
+from kubesched.cel.values import Aborted, Err, Value
 from kubesched.errors import CelError, CelRuntimeError
 
 
@@ -36,14 +37,10 @@ class Program:
         frame = Frame(device, self._slots, self.cost_limit)
         try:
             value = self._evaluate(frame)
-        except CostLimitExceeded:
-            return _LIMIT_EXCEEDED, frame.cost
-        if frame.cost > frame.limit:
-            return _LIMIT_EXCEEDED, frame.cost
+            frame.charge(0)
+        except Aborted as reason:
+            return Err(str(reason)), frame.cost
         return value, frame.cost
-
-
-_LIMIT_EXCEEDED = Err("operation cancelled: actual cost limit exceeded")
 
 
 def _checked(expression: str) -> tuple[Expr, Type]:
@@ -67,22 +64,16 @@ class Selector(Program):
         if self.type not in (types.BOOL, types.DYN):
             raise CelError(f"must evaluate to bool or the unknown type, not {self.type.declared}")
 
+    def answer(self, device: Device) -> bool | Err:
+        """Return whether the device is wanted, or why that cannot be said."""
+        return as_bool(self.evaluate(device)[0])
+
     def matches(self, device: Device) -> bool:
         """Whether the device is wanted; raises CelRuntimeError with upstream's text."""
-        value, _ = self.evaluate(device)
-        if value is True or value is False:
-            return bool(value)
-        raise CelRuntimeError(self.error_text(value))
-
-    def error_text(self, value: Value) -> str:
-        """Return the text of an evaluation that gave no bool."""
-        if isinstance(value, Err):
-            return value.message
-        return _not_a_bool(value)
-
-
-def _not_a_bool(value: Value) -> str:
-    return f"CEL result of type {value} could not be converted to bool"
+        answer = self.answer(device)
+        if isinstance(answer, Err):
+            raise CelRuntimeError(answer.message)
+        return answer
 
 
 def compile_selector(expression: str) -> Selector:

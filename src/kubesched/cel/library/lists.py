@@ -9,6 +9,7 @@ from typing import Final
 from kubesched.cel.arithmetic import add
 from kubesched.cel.equality import compare, contains, equals, is_comparable
 from kubesched.cel.functions import Function, Overload, member
+from kubesched.cel.go_types import displayed
 from kubesched.cel.limits import checked_length
 from kubesched.cel.types import (
     BOOL,
@@ -203,7 +204,7 @@ def _insert(target: Map, key: Value, value: Value) -> Value:
         result: Map | None = target if target.insert(key, value) else None
     else:
         result = target.inserted(key, value)
-    return Err(f"insert failed: key {_shown(key)} already exists") if result is None else result
+    return Err(f"insert failed: key {displayed(key)} already exists") if result is None else result
 
 
 def _insert_all(target: Map, update: Map) -> Value:
@@ -213,12 +214,6 @@ def _insert_all(target: Map, update: Map) -> Value:
             return result
         target = result
     return target
-
-
-def _shown(key: Value) -> str:
-    if type(key) is bool:
-        return "true" if key else "false"
-    return str(key)
 
 
 def _for_each(

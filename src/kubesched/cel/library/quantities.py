@@ -130,15 +130,20 @@ def compare(left: Quantity, right: Quantity) -> int:
     return (one > other) - (one < other)
 
 
-def _add(left: Quantity, right: Quantity, sign: int = 1) -> Quantity:
-    if left.is_small and right.is_small:
-        if right.unscaled == 0:
-            return Quantity(left.unscaled, left.scale, is_pointer=True)
-        if left.unscaled == 0:
-            return Quantity(sign * right.unscaled, right.scale, is_pointer=True)
+def _subtract(left: Quantity, right: Quantity) -> Quantity:
+    # The lowest int64 has no counterpart, and stays what it is.
+    wraps = left.is_small and right.is_small and right.unscaled == INT_MIN
+    negated = right.unscaled if wraps else -right.unscaled
+    return _add(left, Quantity(negated, right.scale, is_small=right.is_small))
+
+
+def _add(left: Quantity, right: Quantity) -> Quantity:
+    if left.is_small and right.is_small and 0 in (left.unscaled, right.unscaled):
+        same = right if left.unscaled == 0 and right.unscaled else left
+        return Quantity(same.unscaled, same.scale, is_pointer=True)
     scale = min(left.scale, right.scale)
     one = left.unscaled * 10 ** (left.scale - scale)
-    other = sign * right.unscaled * 10 ** (right.scale - scale)
+    other = right.unscaled * 10 ** (right.scale - scale)
     total = one + other
     is_small = left.is_small and right.is_small
     is_small = is_small and all(INT_MIN <= part <= INT_MAX for part in (one, other, total))
@@ -208,10 +213,10 @@ FUNCTIONS: Final = [
     Function(
         "sub",
         (
-            member("quantity_sub", _PAIR, QUANTITY, lambda a, b: _add(a, b, -1)),
+            member("quantity_sub", _PAIR, QUANTITY, _subtract),
             member(
                 "quantity_sub_int", (QUANTITY, INT), QUANTITY,
-                lambda a, b: _add(a, Quantity(b), -1),
+                lambda a, b: _subtract(a, Quantity(b)),
             ),
         ),
     ),

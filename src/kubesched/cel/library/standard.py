@@ -84,14 +84,20 @@ def _relation(name: str, word: str, holds: Callable[[int], bool]) -> Function:
         order = compare(left, right)
         return order if type(order) is Err else holds(order)
 
+    # The order matters where a type is not known yet: the first that fits determines it.
+    numbers = {INT: (INT, DOUBLE, UINT), UINT: (UINT, DOUBLE, INT), DOUBLE: (DOUBLE, INT, UINT)}
+    pairs = [
+        (BOOL, BOOL),
+        *((left, right) for left, others in numbers.items() for right in others),
+        *((type_, type_) for type_ in (STRING, BYTES, TIMESTAMP, DURATION)),
+    ]
     overloads = [
-        Overload(f"{word}_{_name(type_)}", (type_, type_), BOOL)
-        for type_ in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, TIMESTAMP, DURATION)
-    ] + [
-        Overload(f"{word}_{_name(left)}_{_name(right)}", (left, right), BOOL)
-        for left in (INT, UINT, DOUBLE)
-        for right in (INT, UINT, DOUBLE)
-        if left != right
+        Overload(
+            f"{word}_{_name(left)}" if left == right else f"{word}_{_name(left)}_{_name(right)}",
+            (left, right),
+            BOOL,
+        )
+        for left, right in pairs
     ]
     accepts = _has_kind(*_ORDERED)
     return Function(name, tuple(overloads), operator=call, accepts=accepts)
@@ -113,7 +119,7 @@ def _not_strictly_false(value: Value) -> Value:
     return value if type(value) is bool else True
 
 
-_SAME: Final = [(type_, type_, type_) for type_ in (INT, UINT, DOUBLE)]
+_SAME: Final = [(type_, type_, type_) for type_ in (DOUBLE, INT, UINT)]
 
 _OPERATORS: Final = [
     Function("_?_:_", (Overload("conditional", (BOOL, _A, _A), _A),)),
@@ -146,7 +152,7 @@ _OPERATORS: Final = [
     ),
     _arithmetic("_*_", "multiply", _SAME, arithmetic.multiply),
     _arithmetic("_/_", "divide", _SAME, arithmetic.divide),
-    _arithmetic("_%_", "modulo", _SAME[:2], arithmetic.modulo),
+    _arithmetic("_%_", "modulo", _SAME[1:], arithmetic.modulo),
     Function(
         "-_",
         (Overload("negate_double", (DOUBLE,), DOUBLE), Overload("negate_int64", (INT,), INT)),
