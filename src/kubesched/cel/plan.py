@@ -71,6 +71,10 @@ _PRIMITIVE: Final = frozenset(
 )
 
 
+#: Calls of constants that cost more are left to the evaluation, which has a limit.
+_MAX_MADE_NOW: Final = 1000
+
+
 class PlanError(Exception):
     """A constant part of the expression is an error."""
 
@@ -236,6 +240,10 @@ class _Planner:
         if expr.function in CONSTANT_PATTERN and type(pattern) is str:
             binding = _with_pattern(expr.function, pattern)
         cost = costs.call_cost(expr.function, overload)
+        if args and all(arg.is_constant for arg in args):
+            made = _made_now(binding, [arg.constant for arg in args], cost)
+            if made is not None:
+                return Plan(made)
         return Plan(_call([arg.evaluator() for arg in args], binding, cost))
 
     # -- aggregates -----------------------------------------------------------------------------
@@ -436,6 +444,25 @@ def _call(args: list[Evaluate], binding: Binding, cost: costs.Cost) -> Evaluate:
     if len(args) == 1:
         return _unary_call(args[0], call, cost)
     return _binary_call(args[0], args[1], call, cost)
+
+
+def _made_now(binding: Binding, args: list[Value], cost: costs.Cost) -> Evaluate | None:
+    """Make a call of constants once; its cost is charged each time all the same."""
+    if cost.of_result is not None or any(type(arg) is Err for arg in args):
+        return None
+    try:
+        amount = cost.fixed if cost.of_args is None else cost.of_args(*args)
+        if amount is None or amount > _MAX_MADE_NOW:
+            return None
+        result = binding.call(*args)
+    except Aborted:
+        return None
+
+    def evaluate(frame: Frame) -> Value:
+        frame.cost += amount
+        return result
+
+    return evaluate
 
 
 def _constant_call(call: Callable[[], Value], cost: costs.Cost) -> Evaluate:

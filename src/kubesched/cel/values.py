@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from kubesched.cel import types
-from kubesched.cel.types import Type
+from kubesched.cel.types import Kind, Type
 
 INT_MAX: Final = 2**63 - 1
 INT_MIN: Final = -(2**63)
@@ -365,4 +365,10 @@ _TYPES: Final[dict[type, Type]] = {
     Optional: types.OPTIONAL,
     Type: types.TYPE,
     Err: types.ERROR,
+}
+
+#: The classes that values of each kind of type have; kinds of libraries' objects are not among them.
+CLASSES: Final[dict[Kind, frozenset[type]]] = {
+    kind: frozenset(class_ for class_, type_ in _TYPES.items() if type_.kind is kind)
+    for kind in {type_.kind for type_ in _TYPES.values()} - {Kind.OPAQUE}
 }

@@ -28,6 +28,7 @@ from kubesched.cel.types import (
     param,
 )
 from kubesched.cel.values import (
+    CLASSES,
     NO_SUCH_OVERLOAD,
     AccumulatorMap,
     Duration,
@@ -222,10 +223,6 @@ def _for_each(
     return tuple(overload(name, type_) for name, type_ in types.items())
 
 
-def _is_a_list(value: Value) -> bool:
-    return type_of(value).kind is Kind.LIST
-
-
 _SUMMABLE: Final = {name: _COMPARABLE[name] for name in _ZEROS}
 
 FUNCTIONS: Final = [
@@ -245,7 +242,7 @@ FUNCTIONS: Final = [
             for type_ in _COMPARABLE.values()
         ),
         operator=_sort,
-        accepts=_is_a_list,
+        accepts=CLASSES[Kind.LIST],
     ),
     Function(
         "@sortByAssociatedKeys",
@@ -257,7 +254,7 @@ FUNCTIONS: Final = [
             for type_ in _COMPARABLE.values()
         ),
         operator=_sort_by_keys,
-        accepts=_is_a_list,
+        accepts=CLASSES[Kind.LIST],
     ),
     Function("lists.range", (Overload("lists_range", (INT,), list_of(INT), _range),)),
     Function("reverse", (member("list_reverse", (_LIST,), _LIST, _reverse),)),

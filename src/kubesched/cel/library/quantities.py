@@ -8,6 +8,7 @@ decimal, and an expression can tell: only those in an int64 without decimal plac
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from kubesched.cel.functions import Function, Overload, member
@@ -57,6 +58,7 @@ class Quantity(Object):
         return compare(self, other) == 0
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Quantity | Err:
     """Return the quantity that a text spells, or upstream's error."""
     match = _SHAPE.fullmatch(text)
@@ -124,6 +126,8 @@ def _rounded(unscaled: int, scale: int, *, negative: bool) -> Quantity:
 
 def compare(left: Quantity, right: Quantity) -> int:
     """Return -1, 0 or 1."""
+    if left.scale == right.scale:
+        return (left.unscaled > right.unscaled) - (left.unscaled < right.unscaled)
     scale = min(left.scale, right.scale)
     one = left.unscaled * 10 ** (left.scale - scale)
     other = right.unscaled * 10 ** (right.scale - scale)
