@@ -4,8 +4,8 @@
                                                         └─ columns ─▶ arrays: all devices at once
 
 ``compile_selector`` gives a ``Selector``, which is asked about one ``Device`` (``matches``);
-``columns`` asks about all devices of a table. Answers, errors and costs are those of Kubernetes 1.37.
-The package knows nothing of claims, slices or scheduling.
+``columns`` asks about all devices of a table. Answers, errors and costs are those of Kubernetes
+1.37. The package knows nothing of claims, slices or scheduling.
 """
 
 from kubesched.cel.device import Device

@@ -48,7 +48,7 @@ def _checked_timestamp(nanos: int, offset: int) -> Value:
     return Timestamp(nanos, offset) if _MIN_NANOS <= nanos <= _MAX_NANOS else TIMESTAMP_OVERFLOW
 
 
-def add(left: Value, right: Value) -> Value:
+def add(left: Value, right: Value) -> Value:  # noqa: PLR0911 - one line a type
     """``left + right``."""
     kind, other = type(left), type(right)
     if kind is other:

@@ -1,8 +1,9 @@
-"""Attributes: a value and the steps from it, as in ``device.attributes["d"].model`` or ``f(x)[0]``.
+"""Attributes: a value and the steps from it, as in ``device.attributes["d"].model`` or
+``f(x)[0]``.
 
-Upstream takes such a chain as one thing, with consequences that can be seen: an optional step makes
-all that follow optional, a presence test is a step that says whether it could be taken, and costs are
-counted by step.
+Upstream takes such a chain as one thing, with consequences that can be seen: an optional step
+makes all that follow optional, a presence test is a step that says whether it could be taken, and
+costs are counted by step.
 """
 
 from __future__ import annotations
@@ -80,7 +81,7 @@ def invalid_key(key: Value) -> Err | None:
     return Err(f"invalid qualifier type: {go_type(key)}")
 
 
-def _look_up(value: Value, key: Value, *, may_be_absent: bool) -> Value:
+def _look_up(value: Value, key: Value, *, may_be_absent: bool) -> Value:  # noqa: PLR0911 - one line a type
     if isinstance(value, Map):
         found, is_there = value.find(key)
         if is_there:
@@ -109,8 +110,6 @@ def _index(key: Value) -> Value:
     if kind is Uint or kind is float:
         return Err(f"unsupported index value {to_string(key)} in list")
     return Err(f"unsupported index type '{type_of(key).name}' in list")
-
-
 
 
 # -- attributes ---------------------------------------------------------------------------------

@@ -1,7 +1,8 @@
 """The static type of each node, and the overloads that each call may mean.
 
-Names are resolved on the way: ``a.b.c`` is a field selection unless ``a.b.c`` is a declared name, and
-``a.b.c()`` is a method unless ``a.b.c`` is a declared function. All errors are reported, in one go.
+Names are resolved on the way: ``a.b.c`` is a field selection unless ``a.b.c`` is a declared name,
+and ``a.b.c()`` is a method unless ``a.b.c`` is a declared function. All errors are reported, in
+one go.
 """
 
 from __future__ import annotations
@@ -303,9 +304,7 @@ class _Checker:
 
     def _check_struct(self, expr: StructExpr) -> None:
         # No message can be built here: those of this environment are the scheduler's to make.
-        expr.type = self._error(
-            expr, f"undeclared reference to '{expr.type_name}' {_CONTAINER}"
-        )
+        expr.type = self._error(expr, f"undeclared reference to '{expr.type_name}' {_CONTAINER}")
         for entry in expr.fields:
             entry.key.type = types.STRING
             self.check(entry.value)

@@ -6,19 +6,19 @@
     answers.matches                               # bool, one a row
     answers.error(row)                            # the error's text, or None
 
-A table keeps a column for each attribute and capacity that any of its devices has: the number of the
-device's value among the distinct values of the column, 0 if it has none. There are few distinct
-values, so an expression is evaluated once for each, by the same closures as for a single device, and
-devices get the answer by one gather. Answers are kept: a device that is added later costs nothing
-unless its values are new.
+A table keeps a column for each attribute and capacity that any of its devices has: the number of
+the device's value among the distinct values of the column, 0 if it has none. There are few
+distinct values, so an expression is evaluated once for each, by the same closures as for a single
+device, and devices get the answer by one gather. Answers are kept: a device that is added later
+costs nothing unless its values are new.
 
-``&&``, ``||``, ``!`` and ``?:`` are taken apart, so that each part reads as few columns as possible:
-mostly one. A part that reads several is evaluated once for each combination that occurs. Errors
-follow the rules of CEL: an error counts unless another term decides.
+``&&``, ``||``, ``!`` and ``?:`` are taken apart, so that each part reads as few columns as
+possible: mostly one. A part that reads several is evaluated once for each combination that occurs.
+Errors follow the rules of CEL: an error counts unless another term decides.
 
-Three things are left to the scalar evaluation of the whole expression: parts of which it is not known
-what they read, evaluations that end for good (see ``values.Aborted``), and expressions that might
-cost too much, because only it knows what is not evaluated.
+Three things are left to the scalar evaluation of the whole expression: parts of which it is not
+known what they read, evaluations that end for good (see ``values.Aborted``), and expressions that
+might cost too much, because only it knows what is not evaluated.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Conversions between types, as ``int("1")`` and its like do them, and numbers as Go spells them."""
+"""Conversions between types, as ``int("1")`` does them, and numbers as Go spells them."""
 
 from __future__ import annotations
 

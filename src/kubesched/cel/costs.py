@@ -1,8 +1,9 @@
 """What calls cost.
 
 Cost stands for the work that a call may do: mostly 1, else a tenth of the characters that it looks
-at, or the elements. The formulas are upstream's, chosen by the overload if the checker found a single
-one, and by the name of the function else. An argument may be an error, which counts as of size 1.
+at, or the elements. The formulas are upstream's, chosen by the overload if the checker found a
+single one, and by the name of the function else. An argument may be an error, which counts as of
+size 1.
 
 Almost all costs depend on arguments alone, so they are charged before the call is made, and a call
 that costs too much is not made at all.
@@ -57,11 +58,7 @@ class Cost(NamedTuple):
 
 def call_cost(function: str, overload: str) -> Cost:
     """Return the cost of a call; ``overload`` is empty unless the checker found a single one."""
-    return (
-        _OF_LIST_OVERLOADS.get(overload)
-        or _OF_FUNCTIONS.get(function)
-        or _of_overload(overload)
-    )
+    return _OF_LIST_OVERLOADS.get(overload) or _OF_FUNCTIONS.get(function) or _of_overload(overload)
 
 
 def _of_overload(overload: str) -> Cost:
@@ -209,37 +206,46 @@ _OF_LIST_OVERLOADS: Final = {
 _OF_FUNCTIONS: Final = {
     "check": Cost(350_000),
     **dict.fromkeys(
-        "serviceAccount path group resource subresource namespace name allowed reason error "
-        "errored".split(),
+        [
+            "serviceAccount", "path", "group", "resource", "subresource", "namespace", "name",
+            "allowed", "reason", "error", "errored",
+        ],
         _ONE,
     ),
     "fieldSelector": Cost(of_args=_selector),
     "labelSelector": Cost(of_args=_selector),
-    **dict.fromkeys("isSorted sum max min indexOf lastIndexOf includes".split(), _TRAVERSAL),
-    **dict.fromkeys("url lowerAscii upperAscii substring trim".split(), _FIRST),
-    **dict.fromkeys("replace split".split(), _FIRST_TWICE),
+    **dict.fromkeys([
+        "isSorted", "sum", "max", "min", "indexOf", "lastIndexOf", "includes",
+    ], _TRAVERSAL),
+    **dict.fromkeys(["url", "lowerAscii", "upperAscii", "substring", "trim"], _FIRST),
+    **dict.fromkeys(["replace", "split"], _FIRST_TWICE),
     "join": Cost(of_result=lambda result: _scan(_own_size(result), 2 * _PER_CHARACTER)),
     "find": _REGEX,
     "findAll": _REGEX,
-    **dict.fromkeys("cidr isIP isCIDR".split(), _FIRST),
+    **dict.fromkeys(["cidr", "isIP", "isCIDR"], _FIRST),
     "ip": _FIRST,
     "ip.isCanonical": _FIRST_TWICE,
     **dict.fromkeys(
-        "masked prefixLength family isUnspecified isLoopback isLinkLocalMulticast "
-        "isLinkLocalUnicast isGlobalUnicast".split(),
+        [
+            "masked", "prefixLength", "family", "isUnspecified", "isLoopback",
+            "isLinkLocalMulticast", "isLinkLocalUnicast", "isGlobalUnicast",
+        ],
         _ONE,
     ),
     "containsIP": Cost(of_args=lambda a, b: _contains_ip(a, b, is_text=isinstance(b, str))),
     "containsCIDR": Cost(of_args=lambda a, b: _contains_cidr(a, b, is_text=isinstance(b, str))),
-    **dict.fromkeys("quantity isQuantity semver isSemver".split(), _FIRST),
+    **dict.fromkeys(["quantity", "isQuantity", "semver", "isSemver"], _FIRST),
     "validate": Cost(of_args=_validation),
     "format.named": _ONE,
     **dict.fromkeys(
-        "sign asInteger isInteger asApproximateFloat isGreaterThan isLessThan compareTo add sub "
-        "major minor patch getScheme getHostname getHost getPort getEscapedPath getQuery".split(),
+        [
+            "sign", "asInteger", "isInteger", "asApproximateFloat", "isGreaterThan",
+            "isLessThan", "compareTo", "add", "sub", "major", "minor", "patch", "getScheme",
+            "getHostname", "getHost", "getPort", "getEscapedPath", "getQuery",
+        ],
         _ONE,
     ),
-}
+}  # fmt: skip
 
 _COMPARED: Final = frozenset(
     f"{word}_{type_}"

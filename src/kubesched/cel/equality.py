@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from typing import Final
 
+from kubesched.cel.types import Type
 from kubesched.cel.values import (
     NO_SUCH_OVERLOAD,
     CostLimitExceeded,
@@ -28,7 +29,6 @@ from kubesched.cel.values import (
     Value,
     is_list,
 )
-from kubesched.cel.types import Type
 
 #: Comparisons of elements within one comparison of two values.
 _MAX_STEPS: Final = 1_000_000
@@ -51,7 +51,7 @@ class _Comparison:
     def __init__(self) -> None:
         self._steps = 0
 
-    def equals(self, left: Value, right: Value) -> Value:
+    def equals(self, left: Value, right: Value) -> Value:  # noqa: PLR0911 - one line a type
         if left is None or right is None:
             return left is right
         kind = type(left)
@@ -115,7 +115,7 @@ def contains(values: Value, wanted: Value) -> bool:
     return any(compare(wanted, value) is True for value in values)
 
 
-def compare(left: Value, right: Value) -> Value:
+def compare(left: Value, right: Value) -> Value:  # noqa: PLR0911 - one line a type
     """Return -1, 0 or 1, or an error if the values have no order."""
     kind, other = type(left), type(right)
     if kind in _NUMBERS:

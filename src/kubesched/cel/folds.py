@@ -28,7 +28,6 @@ class _Pending:
         self.init = init
 
 
-
 def reader(slot: int) -> Evaluate:
     """Return a function that reads a local variable."""
 
@@ -79,7 +78,7 @@ def fold(
         elif is_list(elements):
             pairs = ((element, None) for element in elements)
         elif isinstance(elements, Map):
-            pairs = ((key, None) for key in elements.keys())
+            pairs = ((key, None) for key in iter(elements))
         else:
             return Err(f"got '{go_type(elements)}', expected iterable type")
         for slots[first], slots[second] in pairs:
@@ -101,4 +100,3 @@ def _finished(value: Value) -> Value:
     if type(value) is AccumulatorMap:
         return Map(value.items())
     return value
-

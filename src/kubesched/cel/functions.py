@@ -128,7 +128,8 @@ def guard(type_: Type) -> _Guard:
 
 
 def _fits_first_entry(value: Map, key: _Guard, item: _Guard) -> bool:
-    return all(key(first) and item(second) for first, second in list(value.items())[:1])
+    first = next(iter(value.items()), None)
+    return first is None or (key(first[0]) and item(first[1]))
 
 
 def _operator(function: Function) -> Implementation:
@@ -191,8 +192,7 @@ def _dispatcher(function: Function, overloads: list[Overload]) -> Implementation
     def dispatched(*args: Value) -> Value:
         for guards, call in candidates:
             if len(guards) == len(args) and (
-                checks_itself
-                or all(test(arg) for test, arg in zip(guards, args, strict=True))
+                checks_itself or all(test(arg) for test, arg in zip(guards, args, strict=True))
             ):
                 return call(*args)
         return no_such_overload(name, args)

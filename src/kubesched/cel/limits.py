@@ -1,8 +1,8 @@
 """Bounds on what an expression may build.
 
-Upstream counts the cost of a call after it was made, and lets a few functions make results that are
-far larger than what they cost. A result of this size could not be used for anything: to read it
-once costs more than the limit. So making it counts as exceeding the limit.
+Upstream counts the cost of a call after it was made, and lets a few functions make results that
+are far larger than what they cost. Results of this size could not be used for anything: to read
+them once costs more than the limit. So making them counts as exceeding the limit.
 """
 
 from __future__ import annotations
@@ -11,10 +11,17 @@ from typing import Final
 
 from kubesched.cel.values import CostLimitExceeded
 
-MAX_LENGTH: Final = 10_000_000
+_MAX_CHARACTERS: Final = 10_000_000
+_MAX_ELEMENTS: Final = 1_000_000
 
 
-def checked_length(length: int) -> None:
-    """Refuse to build a string or a list of this length if it is too long."""
-    if length > MAX_LENGTH:
+def check_characters(count: int) -> None:
+    """Refuse to build a string of this length if it is too long."""
+    if count > _MAX_CHARACTERS:
+        raise CostLimitExceeded
+
+
+def check_elements(count: int) -> None:
+    """Refuse to build, or to go through, a list of this length if it is too long."""
+    if count > _MAX_ELEMENTS:
         raise CostLimitExceeded

@@ -20,12 +20,15 @@ from kubesched.cel.syntax import (
     MapExpr,
     Select,
     copied,
+    size,
 )
 
 #: The accumulator of earlier versions; still no name for a variable.
 _FORMER_ACCUMULATOR: Final = "__result__"
 _UNUSED: Final = "#unused"
 _SORT_INPUT: Final = "@__sortBy_input__"
+#: A macro that copies its target doubles it, and one behind the other they would do so endlessly.
+_MAX_COPIED: Final = 10_000
 
 
 class MacroError(Exception):
@@ -178,6 +181,8 @@ def _if_present(
 ) -> Expr:
     if not isinstance(args[0], Ident):
         raise MacroError(args[0], f"{macro}() variable name must be a simple identifier")
+    if size(target) > _MAX_COPIED:
+        raise MacroError(target, f"{macro}() doubles an expression that is too large")
     has_value = Call(offset, "hasValue", [], target)
     value = Call(offset, "value", [], copied(target))
     mapped = wrap(_bind(offset, args[0].name, value, args[1]))

@@ -34,9 +34,12 @@ MAX_CHARACTERS: Final = 100_000
 MAX_DEPTH: Final = 250
 
 _RESERVED: Final = frozenset(
-    "as break const continue else false for function if import in let loop package namespace null "
-    "return true var void while".split()
-)
+    [
+        "as", "break", "const", "continue", "else", "false", "for", "function", "if", "import",
+        "in", "let", "loop", "package", "namespace", "null", "return", "true", "var", "void",
+        "while",
+    ]
+)  # fmt: skip
 _RELATIONS: Final = {
     "<": "_<_", "<=": "_<=_", ">=": "_>=_", ">": "_>_", "==": "_==_", "!=": "_!=_", "in": "@in",
 }  # fmt: skip
@@ -222,9 +225,7 @@ class _Parser:
             args = self._arguments()
             depth = self._deeper(max(arg.depth for arg in [operand, *args]))
             return self._call(parenthesis.offset, name.text, args, operand, depth)
-        return Select(
-            dot.offset, operand, _unescaped(name), depth=self._deeper(operand.depth)
-        )
+        return Select(dot.offset, operand, _unescaped(name), depth=self._deeper(operand.depth))
 
     def _field(self) -> Token:
         if self._next.kind in (IDENTIFIER, lexer.ESC_IDENTIFIER):
@@ -276,7 +277,9 @@ class _Parser:
         return self._literal()
 
     def _list(self) -> Expr:
-        bracket, elements, optional = self._take(), [], set()
+        bracket = self._take()
+        elements: list[Expr] = []
+        optional: set[int] = set()
         while self._next.kind not in ("]", ",") or (self._next.kind == "," and not elements):
             if self._accept(","):
                 break
@@ -290,7 +293,8 @@ class _Parser:
         return ListExpr(bracket.offset, elements, frozenset(optional), depth=depth)
 
     def _map(self) -> Expr:
-        brace, entries = self._take(), []
+        brace = self._take()
+        entries: list[Entry] = []
         while self._next.kind not in ("}", ",") or (self._next.kind == "," and not entries):
             if self._accept(","):
                 break
@@ -340,7 +344,8 @@ class _Parser:
     def _message(self, name: str) -> Expr:
         while self._accept("."):
             name += "." + self._take().text
-        brace, fields = self._take(), []
+        brace = self._take()
+        fields: list[Entry] = []
         while self._next.kind not in ("}", ",") or (self._next.kind == "," and not fields):
             if self._accept(","):
                 break

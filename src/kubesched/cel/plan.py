@@ -1,14 +1,14 @@
 """From a checked tree to closures that evaluate it.
 
-Each node becomes a function of a frame, which returns a value (an ``Err`` among them) and adds to the
-frame's cost what upstream's interpreter would count:
+Each node becomes a function of a frame, which returns a value (an ``Err`` among them) and adds to
+the frame's cost what upstream's interpreter would count:
 
-- Names with selections and indexes behind them are one *attribute*: ``device.attributes["d"].model``
-  costs 1 for each step and 1 for the attribute.
+- Names with selections and indexes behind them are one *attribute*:
+  ``device.attributes["d"].model`` costs 1 for each step and 1 for the attribute.
 - A conditional ``c ? a : b`` of attributes is an attribute itself: steps that follow it are taken
   within the branch, and the branch does not count as an attribute of its own.
-- Constants, and lists and maps of constants, cost nothing. Conversions of constants are done now, and
-  their errors are errors of compilation.
+- Constants, and lists and maps of constants, cost nothing. Conversions of constants are done now,
+  and their errors are errors of compilation.
 - ``x in [constants]`` is a lookup in a set, which costs nothing.
 - ``&&`` and ``||`` evaluate a term only if those before have not decided.
 
@@ -18,10 +18,9 @@ three or more arguments, or one that picks its overload at run time, stops at th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Final
 
-from kubesched.cel import costs, folds
+from kubesched.cel import costs, evaluators, folds
 from kubesched.cel.attributes import (
     AbsoluteAttribute,
     Attribute,
@@ -32,10 +31,8 @@ from kubesched.cel.attributes import (
 )
 from kubesched.cel.device import Device
 from kubesched.cel.environment import DEVICE, FUNCTIONS, TYPE_NAMES
-from kubesched.cel.equality import equals
 from kubesched.cel.frames import Evaluate, Frame
 from kubesched.cel.functions import Binding, bind
-from kubesched.cel.go_types import displayed
 from kubesched.cel.library.regex import CONSTANT_PATTERN
 from kubesched.cel.regex import RegexError, compile_regex
 from kubesched.cel.syntax import (
@@ -55,8 +52,6 @@ from kubesched.cel.values import (
     UNHASHABLE,
     Aborted,
     Err,
-    Map,
-    Optional,
     Uint,
     Value,
     is_list,
@@ -69,10 +64,6 @@ _CONVERSIONS: Final = frozenset(
 _PRIMITIVE: Final = frozenset(
     {Kind.BOOL, Kind.BYTES, Kind.DOUBLE, Kind.INT, Kind.STRING, Kind.UINT}
 )
-
-
-#: Calls of constants that cost more are left to the evaluation, which has a limit.
-_MAX_MADE_NOW: Final = 1000
 
 
 class PlanError(Exception):
@@ -126,7 +117,7 @@ class _Planner:
         self._depth = 0
         self.slots = 0
 
-    def plan(self, expr: Expr) -> Plan:
+    def plan(self, expr: Expr) -> Plan:  # noqa: PLR0911 - one line a node
         match expr:
             case Literal():
                 return constant(expr.value)
@@ -201,12 +192,12 @@ class _Planner:
 
     # -- calls ----------------------------------------------------------------------------------
 
-    def _plan_call(self, expr: Call) -> Plan:
+    def _plan_call(self, expr: Call) -> Plan:  # noqa: PLR0911 - one line a form
         match expr.function:
             case "_&&_":
-                return Plan(_all_of([self.plan(arg).evaluator() for arg in expr.args]))
+                return Plan(evaluators.all_of([self.plan(arg).evaluator() for arg in expr.args]))
             case "_||_":
-                return Plan(_any_of([self.plan(arg).evaluator() for arg in expr.args]))
+                return Plan(evaluators.any_of([self.plan(arg).evaluator() for arg in expr.args]))
             case "_?_:_":
                 return self._plan_conditional(expr)
             case "_[_]":
@@ -216,12 +207,14 @@ class _Planner:
         args = [self.plan(operand) for operand in expr.operands]
         match expr.function:
             case "_==_":
-                return Plan(_equal(args[0].evaluator(), args[1].evaluator()))
+                return Plan(evaluators.equal(args[0].evaluator(), args[1].evaluator()))
             case "_!=_":
-                return Plan(_not_equal(args[0].evaluator(), args[1].evaluator()))
+                return Plan(evaluators.not_equal(args[0].evaluator(), args[1].evaluator()))
             case "or" | "orValue" if expr.target is not None:
                 unwraps = expr.function == "orValue"
-                return Plan(_or(args[0].evaluator(), args[1].evaluator(), unwraps=unwraps))
+                return Plan(
+                    evaluators.or_else(args[0].evaluator(), args[1].evaluator(), unwraps=unwraps)
+                )
             case "@in" if expr.overloads == ("in_list",) and is_list(args[1].constant):
                 membership = _membership(args[0], args[1].constant)
                 if membership is not None:
@@ -241,23 +234,23 @@ class _Planner:
             binding = _with_pattern(expr.function, pattern)
         cost = costs.call_cost(expr.function, overload)
         if args and all(arg.is_constant for arg in args):
-            made = _made_now(binding, [arg.constant for arg in args], cost)
+            made = evaluators.made_now(binding, [arg.constant for arg in args], cost)
             if made is not None:
                 return Plan(made)
-        return Plan(_call([arg.evaluator() for arg in args], binding, cost))
+        return Plan(evaluators.called([arg.evaluator() for arg in args], binding, cost))
 
     # -- aggregates -----------------------------------------------------------------------------
 
     def _plan_list(self, expr: ListExpr) -> Plan:
         parts = [self.plan(element) for element in expr.elements]
-        evaluate = _list([part.evaluator() for part in parts], expr.optional)
+        evaluate = evaluators.list_of([part.evaluator() for part in parts], expr.optional)
         if all(part.is_constant for part in parts):
             return constant(evaluate(_no_frame()))
         return Plan(evaluate)
 
     def _plan_map(self, expr: MapExpr) -> Plan:
         entries = [(self.plan(entry.key), self.plan(entry.value)) for entry in expr.entries]
-        evaluate = _map(
+        evaluate = evaluators.map_of(
             [
                 (key.evaluator(), value.evaluator(), entry.optional)
                 for (key, value), entry in zip(entries, expr.entries, strict=True)
@@ -299,75 +292,6 @@ class _Planner:
 def _no_frame() -> Frame:
     """Return a frame for constants, which look at no device."""
     return Frame(Device(""), 0, 0)
-
-
-# -- evaluators ---------------------------------------------------------------------------------
-
-
-def _all_of(terms: list[Evaluate]) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        error: Value = None
-        for term in terms:
-            value = term(frame)
-            if value is False:
-                return False
-            if value is not True and error is None:
-                error = value if type(value) is Err else NO_SUCH_OVERLOAD
-        return True if error is None else error
-
-    return evaluate
-
-
-def _any_of(terms: list[Evaluate]) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        error: Value = None
-        for term in terms:
-            value = term(frame)
-            if value is True:
-                return True
-            if value is not False and error is None:
-                error = value if type(value) is Err else NO_SUCH_OVERLOAD
-        return False if error is None else error
-
-    return evaluate
-
-
-def _equal(left: Evaluate, right: Evaluate) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        one, other = left(frame), right(frame)
-        if type(one) is str and type(other) is str:
-            # The common case, without a call.
-            frame.cost += -(-min(len(one), len(other)) // 10)
-            return one == other
-        frame.charge(costs.equality(one, other))
-        if type(one) is Err:
-            return one
-        return other if type(other) is Err else equals(one, other)
-
-    return evaluate
-
-
-def _not_equal(left: Evaluate, right: Evaluate) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        one, other = left(frame), right(frame)
-        frame.charge(costs.comparison(one, other))
-        if type(one) is Err:
-            return one
-        return other if type(other) is Err else equals(one, other) is not True
-
-    return evaluate
-
-
-def _or(left: Evaluate, right: Evaluate, *, unwraps: bool) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        value = left(frame)
-        if isinstance(value, Optional):
-            if not value.has_value:
-                return right(frame)
-            return value.value if unwraps else value
-        return value if type(value) is Err else NO_SUCH_OVERLOAD
-
-    return evaluate
 
 
 def _membership(element: Plan, values: list[Value]) -> Plan | None:
@@ -431,181 +355,3 @@ def _with_pattern(function: str, pattern: str) -> Binding:
         return use(regex, text, *rest)
 
     return Binding(call, stops_at_error=True)
-
-
-def _call(args: list[Evaluate], binding: Binding, cost: costs.Cost) -> Evaluate:
-    call = binding.call
-    if binding.takes_errors:
-        return _unguarded_call(args[0], call)
-    if not args:
-        return _constant_call(call, cost)
-    if binding.stops_at_error and len(args) > 1:
-        return _lazy_call(args, call, cost)
-    if len(args) == 1:
-        return _unary_call(args[0], call, cost)
-    return _binary_call(args[0], args[1], call, cost)
-
-
-def _made_now(binding: Binding, args: list[Value], cost: costs.Cost) -> Evaluate | None:
-    """Make a call of constants once; its cost is charged each time all the same."""
-    if cost.of_result is not None or any(type(arg) is Err for arg in args):
-        return None
-    try:
-        amount = cost.fixed if cost.of_args is None else cost.of_args(*args)
-        if amount is None or amount > _MAX_MADE_NOW:
-            return None
-        result = binding.call(*args)
-    except Aborted:
-        return None
-
-    def evaluate(frame: Frame) -> Value:
-        frame.cost += amount
-        return result
-
-    return evaluate
-
-
-def _constant_call(call: Callable[[], Value], cost: costs.Cost) -> Evaluate:
-    fixed = cost.fixed or 0
-
-    def evaluate(frame: Frame) -> Value:
-        frame.cost += fixed
-        return call()
-
-    return evaluate
-
-
-def _unguarded_call(arg: Evaluate, call: Callable[[Value], Value]) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        frame.cost += 1
-        return call(arg(frame))
-
-    return evaluate
-
-
-def _unary_call(arg: Evaluate, call: Callable[[Value], Value], cost: costs.Cost) -> Evaluate:
-    fixed, of_args, of_result = cost
-
-    def evaluate(frame: Frame) -> Value:
-        value = arg(frame)
-        if fixed is not None:
-            frame.cost += fixed
-        elif of_args is not None:
-            frame.charge(of_args(value))
-        result = value if type(value) is Err else call(value)
-        if of_result is not None:
-            frame.charge(of_result(result))
-        return result
-
-    return evaluate
-
-
-def _binary_call(
-    left: Evaluate, right: Evaluate, call: Callable[[Value, Value], Value], cost: costs.Cost
-) -> Evaluate:
-    fixed, of_args, of_result = cost
-
-    def evaluate(frame: Frame) -> Value:
-        one, other = left(frame), right(frame)
-        if fixed is not None:
-            frame.cost += fixed
-        elif of_args is not None:
-            frame.charge(of_args(one, other))
-        if type(one) is Err:
-            result = one
-        elif type(other) is Err:
-            result = other
-        else:
-            result = call(one, other)
-        if of_result is not None:
-            frame.charge(of_result(result))
-        return result
-
-    return evaluate
-
-
-def _lazy_call(args: list[Evaluate], call: Callable[..., Value], cost: costs.Cost) -> Evaluate:
-    last = len(args) - 1
-    fixed, of_args, of_result = cost
-
-    def evaluate(frame: Frame) -> Value:
-        values = []
-        error: Value = None
-        for index, arg in enumerate(args):
-            value = arg(frame)
-            values.append(value)
-            if type(value) is Err:
-                if index < last:
-                    # Upstream finds no arguments to count, as not all were evaluated.
-                    return value
-                error = value
-        if fixed is not None:
-            frame.cost += fixed
-        elif of_args is not None:
-            frame.charge(of_args(*values))
-        result = call(*values) if error is None else error
-        if of_result is not None:
-            frame.charge(of_result(result))
-        return result
-
-    return evaluate
-
-
-def _list(parts: list[Evaluate], optional: frozenset[int]) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        values = []
-        try:
-            for index, part in enumerate(parts):
-                value = part(frame)
-                if type(value) is Err:
-                    return value
-                if index in optional:
-                    if not isinstance(value, Optional):
-                        return _not_optional(value)
-                    if not value.has_value:
-                        continue
-                    value = value.value
-                values.append(value)
-        finally:
-            frame.cost += costs.LIST
-        return values
-
-    return evaluate
-
-
-def _map(entries: list[tuple[Evaluate, Evaluate, bool]]) -> Evaluate:
-    def evaluate(frame: Frame) -> Value:
-        pairs: list[tuple[Value, Value]] = []
-        try:
-            for evaluate_key, evaluate_value, is_optional in entries:
-                key = evaluate_key(frame)
-                if type(key) is Err:
-                    return key
-                value = evaluate_value(frame)
-                if type(value) is Err:
-                    return value
-                if is_optional:
-                    if not isinstance(value, Optional):
-                        return Err(
-                            f"cannot initialize optional entry '{displayed(key)}' from "
-                            f"non-optional value {displayed(value)}"
-                        )
-                    if not value.has_value:
-                        pairs = [pair for pair in pairs if not _is_same_key(pair[0], key)]
-                        continue
-                    value = value.value
-                pairs.append((key, value))
-        finally:
-            frame.cost += costs.MAP
-        return Map(pairs)
-
-    return evaluate
-
-
-def _is_same_key(one: Value, other: Value) -> bool:
-    return type(one) is type(other) and equals(one, other) is True
-
-
-def _not_optional(value: Value) -> Err:
-    text = "cannot initialize optional list element from non-optional value"
-    return Err(f"{text} {displayed(value)}")

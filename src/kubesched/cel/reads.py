@@ -1,8 +1,8 @@
 """Which parts of a device an expression looks at.
 
-A column is the driver, whether the device can be shared, or one attribute or capacity. Most selectors
-name the few columns that they read. Some look at a device in ways that depend on its values, as a
-comprehension over its attributes does: what those read is not known.
+A column is the driver, whether the device can be shared, or one attribute or capacity. Most
+selectors name the few columns that they read. Some look at a device in ways that depend on its
+values, as a comprehension over its attributes does: what those read is not known.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def columns_read(expr: Expr) -> frozenset[Column] | None:
 
 
 def _collect(expr: Expr, names: dict[str, _Path | None], found: set[Column]) -> None:
-    """Add what is read; ``names`` are local variables, with the path that they stand for, if any."""
+    """Add what is read; ``names`` are local variables, with the path they stand for, if any."""
     path = _path(expr, names)
     if path is not None:
         found |= _column(path)
@@ -67,7 +67,7 @@ def _collect_comprehension(
     expr: Comprehension, names: dict[str, _Path | None], found: set[Column]
 ) -> None:
     _collect(expr.range, names, found)
-    # cel.bind(gpu, device.attributes["gpu.example.com"], gpu.model == "a100")
+    # What cel.bind binds may be a domain, whose attributes are then read by another name.
     alias = _path(expr.init, names)
     if alias is None or len(alias) != 2:
         alias = None

@@ -20,7 +20,6 @@ from kubesched.cel.validators import validate
 from kubesched.cel.values import Aborted, CostLimitExceeded, Err, Value
 from kubesched.errors import CelError, CelRuntimeError
 
-
 #: Trees of this depth are evaluated well within Python's default recursion limit.
 _SHALLOW: Final = 60
 

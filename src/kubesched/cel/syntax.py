@@ -116,7 +116,7 @@ class Comprehension(Expr):
     result: Expr
 
 
-def children(expr: Expr) -> list[Expr]:
+def children(expr: Expr) -> list[Expr]:  # noqa: PLR0911 - one line a node
     """Return the direct sub-expressions, in the order in which upstream visits them."""
     match expr:
         case Select():
@@ -146,7 +146,17 @@ def depth(expr: Expr) -> int:
     return deepest
 
 
-def copied(expr: Expr) -> Expr:
+def size(expr: Expr) -> int:
+    """Return the number of nodes."""
+    count, pending = 0, [expr]
+    while pending:
+        node = pending.pop()
+        count += 1
+        pending += children(node)
+    return count
+
+
+def copied(expr: Expr) -> Expr:  # noqa: PLR0911 - one line a node
     """Return a deep copy, for macros that use an argument twice."""
     match expr:
         case Literal():

@@ -1,8 +1,8 @@
 """Whether one type can stand for another, and what type variables must be for that.
 
-Each question that is answered with yes may bind type variables; one that is answered with no leaves
-no trace. The rules are upstream's: an unbound variable takes the first type that is offered, the more
-general type wins when it is bound again, and ``dyn`` goes with everything.
+Each question that is answered with yes may bind type variables; one that is answered with no
+leaves no trace. The rules are upstream's: an unbound variable takes the first type that is
+offered, the more general type wins when it is bound again, and ``dyn`` goes with everything.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ class Bindings:
             self._is_assignable(one, other) for one, other in zip(left, right, strict=True)
         )
 
-    def _is_assignable(self, left: Type, right: Type) -> bool:
+    def _is_assignable(self, left: Type, right: Type) -> bool:  # noqa: PLR0911 - one line a rule
         if right.kind is Kind.PARAM:
             valid, is_bound = self._substitutes(left, right)
             if valid or is_bound:

@@ -44,9 +44,10 @@ def _validate_call(call: Call, source: Source) -> None:
     if isinstance(literal, Literal) and call.function in _LITERAL_CHECKS:
         if not _LITERAL_CHECKS[call.function](literal.value):
             source.report(literal.offset, f"invalid {call.function} argument")
-    elif call.function == "format" and isinstance(call.target, Literal) and literal is not None:
-        if isinstance(literal, ListExpr) and isinstance(call.target.value, str):
-            _validate_format(call, call.target.value, literal.elements, source)
+    elif call.function == "format" and isinstance(literal, ListExpr):
+        template = call.target.value if isinstance(call.target, Literal) else None
+        if isinstance(template, str):
+            _validate_format(call, template, literal.elements, source)
 
 
 def _is_duration(value: object) -> bool:
@@ -91,10 +92,7 @@ def _validate_format(call: Call, template: str, args: list[Expr], source: Source
             source.report(wrong.offset, text)
             return
     if len(args) > used:
-        text = (
-            "too many arguments supplied to string.format "
-            f"(expected {used}, got {len(args)})"
-        )
+        text = f"too many arguments supplied to string.format (expected {used}, got {len(args)})"
         source.report(call.offset, text)
 
 

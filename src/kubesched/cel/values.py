@@ -125,11 +125,11 @@ class Accumulator(list[Value]):
 class Rope:
     """A long list that ``+`` made, which shares its parts: doubling a list must stay cheap."""
 
-    __slots__ = ("_left", "_right", "_size", "_split")
+    __slots__ = ("_size", "left", "right", "split")
 
     def __init__(self, left: ListValue, right: ListValue) -> None:
-        self._left, self._right = left, right
-        self._split = len(left)
+        self.left, self.right = left, right
+        self.split = len(left)
         self._size = len(left) + len(right)
 
     def __len__(self) -> int:
@@ -138,11 +138,11 @@ class Rope:
     def __getitem__(self, index: int) -> Value:
         part: ListValue = self
         while isinstance(part, Rope):
-            if index < part._split:
-                part = part._left
+            if index < part.split:
+                part = part.left
             else:
-                index -= part._split
-                part = part._right
+                index -= part.split
+                part = part.right
         return part[index]
 
     def __iter__(self) -> Iterator[Value]:
@@ -150,7 +150,7 @@ class Rope:
         while pending:
             part = pending.pop()
             if isinstance(part, Rope):
-                pending += (part._right, part._left)
+                pending += (part.right, part.left)
             else:
                 yield from part
 
@@ -183,8 +183,7 @@ class Map:
     def __len__(self) -> int:
         return len(self._entries)
 
-    def keys(self) -> Iterator[Value]:
-        """Iterate over the keys."""
+    def __iter__(self) -> Iterator[Value]:
         return (key for key, _ in self._entries.values())
 
     def items(self) -> Iterator[tuple[Value, Value]]:
@@ -240,8 +239,7 @@ class StringMap(Map):
     def __len__(self) -> int:
         return len(self.strings)
 
-    def keys(self) -> Iterator[Value]:
-        """Iterate over the keys."""
+    def __iter__(self) -> Iterator[Value]:
         return iter(self.strings)
 
     def items(self) -> Iterator[tuple[Value, Value]]:
@@ -367,7 +365,7 @@ _TYPES: Final[dict[type, Type]] = {
     Err: types.ERROR,
 }
 
-#: The classes that values of each kind of type have; kinds of libraries' objects are not among them.
+#: The classes that values of each kind of type have; libraries' objects are not among them.
 CLASSES: Final[dict[Kind, frozenset[type]]] = {
     kind: frozenset(class_ for class_, type_ in _TYPES.items() if type_.kind is kind)
     for kind in {type_.kind for type_ in _TYPES.values()} - {Kind.OPAQUE}

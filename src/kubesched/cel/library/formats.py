@@ -23,9 +23,7 @@ _UUID: Final = re.compile(
 _BASE64: Final = re.compile(
     r"(?:[A-Za-z0-9+/]{4})*(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=|[A-Za-z0-9+/]{4})"
 )
-_TIME: Final = re.compile(
-    r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))"
-)
+_TIME: Final = re.compile(r"([0-9]{2}):([0-9]{2}):([0-9]{2})(.[0-9]+)?(z|([+-][0-9]{2}:[0-9]{2}))")
 _KEY_TEXT: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an "
     "alphanumeric character"
@@ -96,10 +94,9 @@ def _qualified_name(text: str) -> list[str]:
     parts = text.split("/")
     examples = ("MyName", "my.name", "123-abc")
     if len(parts) > 2:
-        return [
-            f"a valid label key {_wrong(_KEY_TEXT, _KEY, *examples)} with an optional DNS "
-            "subdomain prefix and '/' (e.g. 'example.com/MyName')"
-        ]
+        wrong = _wrong(_KEY_TEXT, _KEY, *examples)
+        suffix = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
+        return [f"a valid label key {wrong} {suffix}"]
     problems: list[str] = []
     if len(parts) == 2:
         if not parts[0]:
@@ -210,9 +207,7 @@ FUNCTIONS: Final = [
         "validate",
         (member("format-validate", (FORMAT, STRING), optional_of(list_of(STRING)), _validated),),
     ),
-    Function(
-        "format.named", (Overload("format-named", (STRING,), optional_of(FORMAT), _named),)
-    ),
+    Function("format.named", (Overload("format-named", (STRING,), optional_of(FORMAT), _named),)),
     *(
         Function(f"format.{name}", (Overload(f"format.{name}", (), FORMAT, _constant(format_)),))
         for name, format_ in _FORMATS.items()

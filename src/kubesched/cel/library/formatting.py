@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 from kubesched.cel import conversions
 from kubesched.cel.go_text import quoted, quoted_bytes
-from kubesched.cel.limits import checked_length
+from kubesched.cel.limits import check_characters, check_elements
 from kubesched.cel.types import Kind, Type
-from kubesched.cel.values import Err, Map, Uint, Value, type_of
+from kubesched.cel.values import Err, Map, Value, type_of
 
 _DEFAULT_PRECISION: Final = 6
 _MAX_GO_PRECISION: Final = 1_000_000
@@ -64,7 +64,7 @@ def format_string(template: str, args: Value) -> Value:
         for part in clauses(template):
             text = part if isinstance(part, str) else _applied(part, args)
             length += len(text)
-            checked_length(length)
+            check_characters(length)
             parts.append(text)
     except FormatError as error:
         return Err(str(error))
@@ -138,7 +138,7 @@ def _applied(part: tuple[int, Clause | FormatError, int], args: Value) -> str:
 def _text(value: Value, _precision: int = 0) -> str:
     kind = type_of(value).kind
     if kind is Kind.LIST:
-        return "[" + ", ".join(map(_nested, value)) + "]"
+        return f"[{_joined(map(_nested, value))}]"
     if kind is Kind.MAP:
         return _map_text(value)
     if kind is Kind.NULL:
@@ -180,7 +180,18 @@ def _map_text(value: Map) -> str:
         if kind not in (Kind.STRING, Kind.BOOL, Kind.INT, Kind.UINT):
             raise FormatError(f"no formatting function for map key of type {type_of(key).name}")
         entries.append((_nested(key), _nested(item)))
-    return "{" + ", ".join(f"{key}:{item}" for key, item in sorted(entries)) + "}"
+    return "{" + _joined(f"{key}:{item}" for key, item in sorted(entries)) + "}"
+
+
+def _joined(texts: Iterable[str]) -> str:
+    """Join the texts of elements, unless they are too many or too long."""
+    parts, length = [], 0
+    for text in texts:
+        parts.append(text)
+        length += len(text)
+        check_elements(len(parts))
+        check_characters(length)
+    return ", ".join(parts)
 
 
 def _decimal(value: Value, _precision: int) -> str:
@@ -197,7 +208,7 @@ def _fixed(value: Value, precision: int) -> str:
 
 
 def _scientific(value: Value, precision: int) -> str:
-    """Spell a number as Go's printer of localized text does: 1.5 × 10³.
+    """Spell a number as Go's printer of localized text does: with a power of ten.
 
     Upstream passes the precision as a width, so that the digits are always six.
     """
@@ -206,7 +217,7 @@ def _scientific(value: Value, precision: int) -> str:
         return _special(number).rjust(precision)
     mantissa, _, exponent = f"{number:.6e}".partition("e")
     power = f"{int(exponent):03d}" if int(exponent) < 0 else f"{int(exponent):02d}"
-    return f"{mantissa}\u202f×\u202f10{power.translate(_SUPERSCRIPTS)}".rjust(
+    return f"{mantissa}\u202f\u00d7\u202f10{power.translate(_SUPERSCRIPTS)}".rjust(
         min(precision, _MAX_GO_PRECISION)
     )
 

@@ -10,7 +10,7 @@ from kubesched.cel.arithmetic import add
 from kubesched.cel.equality import compare, contains, equals, is_comparable
 from kubesched.cel.functions import Function, Overload, member
 from kubesched.cel.go_types import displayed
-from kubesched.cel.limits import checked_length
+from kubesched.cel.limits import check_elements
 from kubesched.cel.types import (
     BOOL,
     BYTES,
@@ -64,7 +64,7 @@ def _slice(values: Value, start: int, end: int) -> Value:
         )
     if len(values) < end:
         return Err(f"cannot slice({start}, {end}), list is length {len(values)}")
-    checked_length(end - start)
+    check_elements(end - start)
     return [values[index] for index in range(start, end)]
 
 
@@ -84,7 +84,7 @@ def _flatten(values: Value, depth: Value = 1) -> Value:
                 pending.append((iter(element), level - 1))
                 break
             result.append(element)
-            checked_length(len(result))
+            check_elements(len(result))
         else:
             pending.pop()
     return result
@@ -99,7 +99,7 @@ def _range(size: int) -> Value:
 
 
 def _reverse(values: Value) -> Value:
-    checked_length(len(values))
+    check_elements(len(values))
     return list(values)[::-1]
 
 
@@ -263,7 +263,9 @@ FUNCTIONS: Final = [
         "isSorted",
         _for_each(
             _COMPARABLE,
-            lambda name, it: member(f"list_{name}_is_sorted_bool", (list_of(it),), BOOL, _is_sorted),
+            lambda name, it: member(
+                f"list_{name}_is_sorted_bool", (list_of(it),), BOOL, _is_sorted
+            ),
         ),
     ),
     Function(

@@ -102,7 +102,7 @@ def parse_cidr(text: str) -> Network | Err:
     return Network(parse_address(address)[0], int(bits))
 
 
-def _cidr_problem(text: str) -> str | None:
+def _cidr_problem(text: str) -> str | None:  # noqa: PLR0911 - one line a problem
     address_text, slash, bits = text.rpartition("/")
     head = (
         "network address parse error during conversion from string: "
@@ -186,9 +186,7 @@ def _parse_ipv6(text: str) -> tuple[_Address, str]:  # noqa: PLR0912 - one gramm
                 problem = "embedded IPv4 address must replace the final 2 fields of the address"
                 raise AddressError(text, problem, rest)
             if len(found) > 12:
-                problem = (
-                    "too many hex fields to fit an embedded IPv4 at the end of the address"
-                )
+                problem = "too many hex fields to fit an embedded IPv4 at the end of the address"
                 raise AddressError(text, problem, rest)
             found += bytes(_ipv4_fields(text, rest))
             rest = ""

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from kubesched.cel.functions import Function, Overload, member
-from kubesched.cel.types import BOOL, DYN, INT, STRING, list_of, map_of, optional_of, param
+from kubesched.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, optional_of, param
 from kubesched.cel.values import (
     NONE,
     Duration,
@@ -16,7 +16,6 @@ from kubesched.cel.values import (
     Map,
     Optional,
     Timestamp,
-    Type,
     Value,
     is_list,
 )
@@ -70,9 +69,7 @@ FUNCTIONS: Final = [
         "or",
         (Overload("optional_or_optional", (_OPTIONAL, _OPTIONAL), _OPTIONAL, is_member=True),),
     ),
-    Function(
-        "orValue", (Overload("optional_orValue_value", (_OPTIONAL, _V), _V, is_member=True),)
-    ),
+    Function("orValue", (Overload("optional_orValue_value", (_OPTIONAL, _V), _V, is_member=True),)),
     Function("_?._", (Overload("select_optional_field", (DYN, STRING), _OPTIONAL),)),
     Function(
         "_[?_]",
@@ -92,11 +89,22 @@ FUNCTIONS: Final = [
     ),
     Function(
         "last",
-        (member("list_last", (_LIST,), _OPTIONAL, lambda it: Optional(it[-1 + len(it)]) if len(it) else NONE),),
+        (
+            member(
+                "list_last",
+                (_LIST,),
+                _OPTIONAL,
+                lambda it: Optional(it[-1 + len(it)]) if len(it) else NONE,
+            ),
+        ),
     ),
     Function(
         "first",
-        (member("list_first", (_LIST,), _OPTIONAL, lambda it: Optional(it[0]) if len(it) else NONE),),
+        (
+            member(
+                "list_first", (_LIST,), _OPTIONAL, lambda it: Optional(it[0]) if len(it) else NONE
+            ),
+        ),
     ),
     Function(
         "optional.unwrap", (Overload("optional_unwrap", (list_of(_OPTIONAL),), _LIST, _unwrap),)

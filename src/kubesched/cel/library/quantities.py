@@ -25,8 +25,7 @@ _SHAPE: Final = re.compile(
     r"(?P<suffix>[eEinumkKMGTP]*[-+]?[0-9]*)"
 )
 _MALFORMED: Final = Err(
-    "quantities must match the regular expression "
-    "'^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
+    "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )
 _BAD_SUFFIX: Final = Err("unable to parse quantity's suffix")
 _BAD_NUMBER: Final = Err("unable to parse numeric part of quantity")
@@ -35,10 +34,11 @@ _NANO: Final = -9
 _MAX_INT64_DIGITS: Final = 18
 #: Upstream computes with exponents of any size; more than this cannot be meant, and takes forever.
 _MAX_EXPONENT: Final = 5000
+_CHUNK: Final = 1000
 
 
 class Quantity(Object):
-    """A quantity; ``is_pointer`` marks results of arithmetic, which upstream represents otherwise."""
+    """A quantity; ``is_pointer`` marks results of arithmetic, which upstream keeps otherwise."""
 
     __slots__ = ("is_pointer", "is_small", "scale", "unscaled")
     type: ClassVar[Type] = QUANTITY
@@ -81,7 +81,7 @@ def parse(text: str) -> Quantity | Err:
         return Quantity(-value if negative else value, scale)
     if not _is_number(match):
         return _BAD_NUMBER
-    return _rounded(int(digits), scale, negative=negative)
+    return _rounded(_big_int(digits), scale, negative=negative)
 
 
 def _decimal_exponent(suffix: str) -> int | None:
@@ -105,10 +105,19 @@ def _parse_binary(
             return Quantity(-value if negative else value)
     if not _is_number(match):
         return _BAD_NUMBER
-    unscaled, scale = int(whole + fraction) << exponent, -len(fraction)
+    unscaled, scale = _big_int(whole + fraction) << exponent, -len(fraction)
     if unscaled > INT_MAX * 10**-scale:
         return Quantity(-INT_MAX if negative else INT_MAX, is_small=False)
     return _rounded(unscaled, scale, negative=negative)
+
+
+def _big_int(digits: str) -> int:
+    """Read a number of any length, which Python refuses to do at once."""
+    value = 0
+    for start in range(0, len(digits), _CHUNK):
+        chunk = digits[start : start + _CHUNK]
+        value = value * 10 ** len(chunk) + int(chunk)
+    return value
 
 
 def _is_number(match: re.Match[str]) -> bool:
@@ -135,10 +144,12 @@ def compare(left: Quantity, right: Quantity) -> int:
 
 
 def _subtract(left: Quantity, right: Quantity) -> Quantity:
-    # The lowest int64 has no counterpart, and stays what it is.
-    wraps = left.is_small and right.is_small and right.unscaled == INT_MIN
-    negated = right.unscaled if wraps else -right.unscaled
-    return _add(left, Quantity(negated, right.scale, is_small=right.is_small))
+    if left.is_small and right.is_small and right.unscaled == INT_MIN:
+        # The lowest int64 has no counterpart: where int64 does, it stays what it is.
+        wrapped = _add(left, right)
+        if wrapped.is_small:
+            return wrapped
+    return _add(left, Quantity(-right.unscaled, right.scale, is_small=right.is_small))
 
 
 def _add(left: Quantity, right: Quantity) -> Quantity:
@@ -211,7 +222,9 @@ FUNCTIONS: Final = [
         "add",
         (
             member("quantity_add", _PAIR, QUANTITY, _add),
-            member("quantity_add_int", (QUANTITY, INT), QUANTITY, lambda a, b: _add(a, Quantity(b))),
+            member(
+                "quantity_add_int", (QUANTITY, INT), QUANTITY, lambda a, b: _add(a, Quantity(b))
+            ),
         ),
     ),
     Function(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final
 
 from kubesched.cel.functions import Function, member
@@ -44,10 +45,10 @@ def _with_regex(pattern: str, use: Value) -> Value:
 
 
 #: How functions are called whose pattern is a constant, so that it is compiled once: by name.
-CONSTANT_PATTERN: Final = {
-    "matches": lambda regex, text: regex.matches(text),
+CONSTANT_PATTERN: Final[dict[str, Callable[..., Value]]] = {
+    "matches": Regex.matches,
     "find": found,
-    "findAll": lambda regex, text, limit=-1: regex.find_all(text, limit),
+    "findAll": Regex.find_all,
 }
 
 FUNCTIONS: Final = [

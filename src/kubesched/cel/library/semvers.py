@@ -80,9 +80,7 @@ def _prerelease_problem(text: str) -> Err | None:
         return Err("Prerelease is empty")
     if _NUMBER.fullmatch(text):
         if len(text) > 1 and text[0] == "0":
-            return Err(
-                f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}"
-            )
+            return Err(f"Numeric PreRelease version must not contain leading zeroes {quoted(text)}")
         number = _go_uint(text)
         return number if isinstance(number, Err) else None
     if not _IDENTIFIER.fullmatch(text):
@@ -98,7 +96,7 @@ def _build_problem(text: str) -> Err | None:
     return None
 
 
-def _parse_normalized(text: str, normalize: bool = False) -> Semver | Err:  # noqa: FBT001, FBT002
+def _parse_normalized(text: str, normalize: bool = False) -> Semver | Err:
     """Parse a version; if asked to, without a leading v, leading zeros, and with parts left out."""
     if not normalize:
         return parse(text)
@@ -116,7 +114,7 @@ def _parse_normalized(text: str, normalize: bool = False) -> Semver | Err:  # no
     return parse(".".join(parts))
 
 
-def _is_semver(text: str, normalize: bool = False) -> bool:  # noqa: FBT001, FBT002
+def _is_semver(text: str, normalize: bool = False) -> bool:
     return isinstance(_parse_normalized(text, normalize), Semver)
 
 

@@ -178,7 +178,8 @@ _OPERATORS: Final = [
     Function(
         "size",
         tuple(
-            Overload(f"size_{_name(type_)}", (type_,), INT) for type_ in (BYTES, _LIST, _MAP, STRING)
+            Overload(f"size_{_name(type_)}", (type_,), INT)
+            for type_ in (BYTES, _LIST, _MAP, STRING)
         )
         + tuple(
             Overload(f"{_name(type_)}_size", (type_,), INT, is_member=True)

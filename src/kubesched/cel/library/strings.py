@@ -9,7 +9,7 @@ from kubesched.cel.functions import Function, Overload, member
 from kubesched.cel.go_text import SPACE
 from kubesched.cel.go_types import displayed
 from kubesched.cel.library.formatting import format_string
-from kubesched.cel.limits import checked_length
+from kubesched.cel.limits import check_characters, check_elements
 from kubesched.cel.types import DYN, INT, STRING, list_of
 from kubesched.cel.values import Err, Value
 
@@ -53,7 +53,7 @@ def _last_index_of(text: str, part: str, offset: int | None = None) -> Value:
 def _replace(text: str, old: str, new: str, count: int = -1) -> Value:
     found = len(text) + 1 if not old else text.count(old)
     replaced = found if count < 0 else min(found, count)
-    checked_length(len(text) + replaced * (len(new) - len(old)))
+    check_characters(len(text) + replaced * (len(new) - len(old)))
     return text.replace(old, new, replaced)
 
 
@@ -78,10 +78,11 @@ def _substring(text: str, start: int, end: int | None = None) -> Value:
 
 
 def _join(parts: Value, separator: str = "") -> Value:
+    check_elements(len(parts))
     for part in parts:
         if type(part) is not str:
             return Err(f"join: invalid input: {displayed(part)}")
-    checked_length(sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0))
+    check_characters(sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0))
     return separator.join(parts)
 
 

@@ -85,9 +85,7 @@ def _orbits() -> dict[int, tuple[int, ...]]:
             groups[member] = group
     # Dotless and dotted i have a case of their own in Turkish only.
     for code in (0x130, 0x131):
-        for group in [groups.pop(code, None)]:
-            if group is not None:
-                group.discard(code)
+        groups.pop(code, set()).discard(code)
     return {code: tuple(group - {code}) for code, group in groups.items()}
 
 
@@ -122,7 +120,12 @@ def _by_category() -> dict[str, Ranges]:
                 ranges[-1] = (ranges[-1][0], code)
             else:
                 ranges.append((code, code))
-    table["Cn"] += [(0x40000, 0xDFFFF), (0xE1000, 0xEFFFF), (0xFFFFE, 0xFFFFF), (0x10FFFE, MAX_CODE)]
+    table["Cn"] += [
+        (0x40000, 0xDFFFF),
+        (0xE1000, 0xEFFFF),
+        (0xFFFFE, 0xFFFFF),
+        (0x10FFFE, MAX_CODE),
+    ]
     table["Co"] += [(0xF0000, 0xFFFFD), (0x100000, 0x10FFFD)]
     return table
 
@@ -131,22 +134,27 @@ def _by_category() -> dict[str, Ranges]:
 _ASSIGNED: Final = ((0, 0x3FFFF), (0xE0000, 0xE0FFF))
 
 _CATEGORIES: Final = frozenset(
-    "C Cc Cf Cn Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So "
-    "Z Zl Zp Zs".split()
-)
+    [
+        "C", "Cc", "Cf", "Cn", "Co", "Cs", "L", "Ll", "Lm", "Lo", "Lt", "Lu", "M", "Mc", "Me",
+        "Mn", "N", "Nd", "Nl", "No", "P", "Pc", "Pd", "Pe", "Pf", "Pi", "Po", "Ps", "S", "Sc",
+        "Sk", "Sm", "So", "Z", "Zl", "Zp", "Zs",
+    ]
+)  # fmt: skip
 _ALIASES: Final = dict(
     pair.split("=")
-    for pair in (
-        "Casedletter=Lc Closepunctuation=Pe Combiningmark=M Connectorpunctuation=Pc Control=Cc "
-        "Currencysymbol=Sc Dashpunctuation=Pd Decimalnumber=Nd Enclosingmark=Me "
-        "Finalpunctuation=Pf Format=Cf Initialpunctuation=Pi Letter=L Letternumber=Nl "
-        "Lineseparator=Zl Lowercaseletter=Ll Mark=M Mathsymbol=Sm Modifierletter=Lm "
-        "Modifiersymbol=Sk Nonspacingmark=Mn Number=N Openpunctuation=Ps Other=C Otherletter=Lo "
-        "Othernumber=No Otherpunctuation=Po Othersymbol=So Paragraphseparator=Zp Privateuse=Co "
-        "Punctuation=P Separator=Z Spaceseparator=Zs Spacingmark=Mc Surrogate=Cs Symbol=S "
-        "Titlecaseletter=Lt Unassigned=Cn Uppercaseletter=Lu Cntrl=Cc Digit=Nd Punct=P"
-    ).split()
-)
+    for pair in [
+        "Casedletter=Lc", "Closepunctuation=Pe", "Combiningmark=M", "Connectorpunctuation=Pc",
+        "Control=Cc", "Currencysymbol=Sc", "Dashpunctuation=Pd", "Decimalnumber=Nd",
+        "Enclosingmark=Me", "Finalpunctuation=Pf", "Format=Cf", "Initialpunctuation=Pi",
+        "Letter=L", "Letternumber=Nl", "Lineseparator=Zl", "Lowercaseletter=Ll", "Mark=M",
+        "Mathsymbol=Sm", "Modifierletter=Lm", "Modifiersymbol=Sk", "Nonspacingmark=Mn",
+        "Number=N", "Openpunctuation=Ps", "Other=C", "Otherletter=Lo", "Othernumber=No",
+        "Otherpunctuation=Po", "Othersymbol=So", "Paragraphseparator=Zp", "Privateuse=Co",
+        "Punctuation=P", "Separator=Z", "Spaceseparator=Zs", "Spacingmark=Mc", "Surrogate=Cs",
+        "Symbol=S", "Titlecaseletter=Lt", "Unassigned=Cn", "Uppercaseletter=Lu", "Cntrl=Cc",
+        "Digit=Nd", "Punct=P",
+    ]
+)  # fmt: skip
 
 DIGIT: Final = [(0x30, 0x39)]
 SPACE: Final = [(0x09, 0x0A), (0x0C, 0x0D), (0x20, 0x20)]

@@ -68,7 +68,7 @@ class Regex:
             advanced: list[tuple[int, int]] = []
             seen: set[int] = set()
             for pc, begin in threads:
-                matched = self._follow(pc, begin, before, after, seen, advanced)
+                matched = self._follow(pc, begin, before, after, seen=seen, advanced=advanced)
                 if matched:
                     # What is less preferred than a match is out.
                     found = (begin, at)
@@ -152,6 +152,7 @@ class Regex:
         begin: int,
         before: str,
         after: str,
+        *,
         seen: set[int],
         advanced: list[tuple[int, int]],
     ) -> bool:
