@@ -44,7 +44,7 @@ class Cluster:
         self.workloads = Workloads()
         self.budgets = Budgets()
         self.storage = Storage()
-        self.devices = Devices()
+        self.devices = Devices(self.table)
         self.compiler = PodCompiler(rules or RequestRules())
         #: uid → (pod, name of its node), for pods that are on a node or assumed to be
         self._placed: dict[str, tuple[PodInfo, str]] = {}

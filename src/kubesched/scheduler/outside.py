@@ -9,7 +9,7 @@ from msgspec import Struct
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.framework.registry import VolumeWriter
+from kubesched.framework.registry import ClaimWriter, VolumeWriter
 from kubesched.metrics.recorder import Metrics
 from kubesched.observer import SchedulerObserver
 from kubesched.scheduler.api_calls import ApiCalls
@@ -22,6 +22,7 @@ class Outside(Struct, frozen=True):
 
     api_calls: ApiCalls
     volume_writer: VolumeWriter
+    claim_writer: ClaimWriter
     recorders: Recorders
     #: returns the newest version of a pod, by namespace and name
     find_pod: Callable[[str, str], Pod | None]
