@@ -3,4 +3,4 @@
 __version__ = "0.1.0"
 
 #: The Kubernetes release whose kube-scheduler is reproduced.
-KUBERNETES_VERSION = "v1.36.4"
+KUBERNETES_VERSION = "v1.37.1"

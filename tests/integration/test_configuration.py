@@ -84,7 +84,7 @@ def connected(config: str) -> str:
 
 @pytest.mark.parametrize("row", rows("undecodable") + rows("invalid"))
 def test_refused(row: dict[str, str], kube_scheduler: KubeScheduler) -> None:
-    kube_scheduler.run(row["config"])
+    kube_scheduler.run(row["config"], row.get("gates", ""))
 
     assert kube_scheduler.error == row["error"]
 

@@ -6,20 +6,14 @@ Both are run with the same flags, as far as they get without an API server.
 from __future__ import annotations
 
 import json
-import logging
 import re
 import socket
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from msgspec import Struct
 
-from kubesched import logs
-from kubesched.cli import kube_scheduler, running
-
-from .configurations.asking import KUBECONFIG, failure
+from .command_lines import Both, side_by_side
 
 OWN_GROUP = "Kubesched"
 OWN_FLAGS = {
@@ -34,57 +28,6 @@ OWN_FLAGS = {
 }
 
 
-class Said(Struct, frozen=True):
-    """What a run printed, and its exit code."""
-
-    code: int
-    out: str
-    err: str
-
-
-class Both:
-    """Runs both commands in the same folder."""
-
-    def __init__(self, binary: Path, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self._binary = binary
-        self._folder = folder
-        self._capsys = capsys
-        (folder / "kubeconfig.yaml").write_text(KUBECONFIG)
-
-    def real(self, *flags: str) -> Said:
-        """Run kube-scheduler."""
-        done = subprocess.run(
-            [str(self._binary), *flags],
-            cwd=self._folder,
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=False,
-        )
-        return Said(done.returncode, done.stdout, done.stderr)
-
-    def ours(self, *flags: str) -> Said:
-        """Run kubesched, in this process."""
-        self._capsys.readouterr()
-        code = kube_scheduler.main(flags)
-        said = self._capsys.readouterr()
-        return Said(code, said.out, said.err)
-
-    def real_complaint(self, *flags: str) -> str:
-        """Return why kube-scheduler refuses these flags, on one line."""
-        said = self.real(*flags)
-        assert said.code == 1
-        if found := re.search(r"^Error: (.*)\Z", said.err, re.MULTILINE | re.DOTALL):
-            return found[1].strip()
-        return failure(said.err) or said.err.strip()
-
-    def our_complaint(self, *flags: str) -> str:
-        """Return why kubesched refuses these flags."""
-        said = self.ours(*flags)
-        assert (said.code, said.out) == (1, "")
-        return said.err.strip().rpartition("\n")[2].removeprefix("Error: ")
-
-
 @pytest.fixture
 def both(
     assets: Path,
@@ -93,14 +36,8 @@ def both(
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Both]:
     """Both commands; ours does not get as far as to schedule."""
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(running, "run", lambda _main: pytest.fail("the flags were not refused"))
-    root = logging.getLogger()
-    handlers, level = root.handlers, root.level
-    yield Both(assets / "kube-scheduler", tmp_path, capsys)
-    logs.shutdown()
-    root.handlers = handlers
-    root.setLevel(level)
+    with side_by_side(assets / "kube-scheduler", tmp_path, capsys, monkeypatch) as commands:
+        yield commands
 
 
 # --- help -------------------------------------------------------------------------------------
@@ -159,8 +96,8 @@ def test_help_comes_before_anything_else(both: Both, flags: list[str]) -> None:
         ["--version=true"],
         ["--version", "--config=absent"],
         ["--version", "--logging-format=absent"],
-        ["--version=v1.36.4-mine", "--version"],
-        ["--version=v1.36.4-mine", "--version=v1.36.4+yours", "--version"],
+        ["--version=v1.37.1-mine", "--version"],
+        ["--version=v1.37.1-mine", "--version=v1.37.1+yours", "--version"],
     ],
     ids=" ".join,
 )
@@ -210,9 +147,9 @@ UNREADABLE = [
     ["--leader-elect=yes"],
     ["--version=maybe"],
     ["--version=v9.9.9"],
-    ["--version=v1.36"],
-    ["--version=v1.36.4-01"],
-    ["--version=v1.36.4-a_b"],
+    ["--version=v1.37"],
+    ["--version=v1.37.1-01"],
+    ["--version=v1.37.1-a_b"],
     ["--version=vx"],
     ["--help=2"],
     ["--kube-api-burst=many"],
@@ -293,7 +230,7 @@ def test_what_is_no_flag(both: Both, flags: list[str]) -> None:
 REFUSED = [
     ["--secure-port=70000"],
     ["--secure-port=-1"],
-    ["--secure-port=-1", "--show-hidden-metrics-for-version=1.34"],
+    ["--secure-port=-1", "--show-hidden-metrics-for-version=1.35"],
     ["--logging-format=xml"],
     ["--logging-format="],
     ["--logging-format=json", "--vmodule=a=1"],
@@ -314,36 +251,39 @@ REFUSED = [
     ["--requestheader-uid-headers=x-remote-uid", "--feature-gates=RemoteRequestHeaderUID=false"],
     ["--disabled-metrics=a-b,c"],
     ["--disabled-metrics=,a"],
-    ["--show-hidden-metrics-for-version=1.36"],
+    ["--show-hidden-metrics-for-version=1.37"],
     ["--show-hidden-metrics-for-version=x"],
     ["--allow-metric-labels=foo=a"],
     ["--allow-metric-labels=a,b=<&>", "--allow-metric-labels=x=y"],
     ["--allow-metric-labels=a,b=c", "--allow-metric-labels-manifest=labels.yaml"],
     ["--allow-metric-labels-manifest=absent.yaml"],
     ["--allow-metric-labels-manifest=wrong-labels.yaml"],
-    ["--emulated-version=1.32"],
-    ["--emulated-version=1.37"],
-    ["--emulated-version=1.36,1.35"],
+    ["--emulated-version=1.33"],
+    ["--emulated-version=1.38"],
+    ["--emulated-version=1.37,1.36"],
     ["--emulated-version=kube=1.36", "--emulated-version=kube=1.35"],
     ["--emulated-version=foo=1.35"],
     ["--emulated-version=1.35.1"],
     ["--emulated-version=x"],
     ["--emulated-version=1"],
     ["--emulated-version=01.35"],
-    ["--emulated-version=1.32", "--secure-port=-1"],
-    ["--min-compatibility-version=1.37"],
-    ["--min-compatibility-version=1.32"],
+    ["--emulated-version=1.33", "--secure-port=-1"],
+    ["--min-compatibility-version=1.38"],
+    ["--min-compatibility-version=1.33"],
+    ["--min-compatibility-version=1.37", "--emulated-version=1.36"],
     ["--min-compatibility-version=x"],
     ["--emulated-version=1.34", "--min-compatibility-version=1.35"],
     ["--feature-gates=Foo=true"],
     ["--feature-gates=Foo"],
-    ["--feature-gates=SchedulerQueueingHints=maybe"],
-    ["--feature-gates=SchedulerQueueingHints=false"],
+    ["--feature-gates=NodeDeclaredFeatures=maybe"],
+    ["--feature-gates=NodeDeclaredFeatures=false"],
+    ["--feature-gates=SchedulerQueueingHints=true"],
     ["--feature-gates=foo:A=true"],
-    ["--feature-gates=kube:AllAlpha=true,AllBeta=true"],
+    ["--feature-gates=kube:LoggingAlphaOptions=true,AllBeta=true"],
     ["--feature-gates=GangScheduling=true"],
-    ["--feature-gates=GangScheduling=true", "--emulated-version=1.30"],
-    ["--feature-gates=NodeDeclaredFeatures=true", "--emulated-version=1.33"],
+    ["--feature-gates=GenericWorkload=true", "--emulated-version=1.30"],
+    ["--feature-gates=NodeDeclaredFeatures=true", "--emulated-version=1.34"],
+    ["--feature-gates=CompositePodGroup=true"],
     ["--feature-gates=Foo=true", "--logging-format=xml"],
     ["--feature-gates=Foo=true", "--version"],
     ["--logging-format=xml", "--secure-port=-1"],
@@ -429,12 +369,12 @@ RIGHT = [
     ["--tls-sni-cert-key=a,b", "--tls-sni-cert-key= c , d : *.x.y , z "],
     ["--allow-metric-labels=a,b=c,d"],
     ['--allow-metric-labels="b,c=1,2","a,b=3"', "--allow-metric-labels=c,d=4"],
-    ["--feature-gates=NodeDeclaredFeatures=true", "--feature-gates= GangScheduling = false ,"],
+    ["--feature-gates=NodeDeclaredFeatures=true", "--feature-gates= GenericWorkload = false ,"],
     ["--feature-gates=kube:NodeDeclaredFeatures=true", "--emulated-version=1.36"],
     ["--vmodule=a=1,b*=2,", "--vmodule=c=0"],
     ["--min-compatibility-version=kube=1.34", "--emulated-version=kube=1.35"],
     ["--feature-gates=LoggingAlphaOptions=true", "--log-text-info-buffer-size=64Ki"],
-    ["--version=v1.36.4-mine+x.1", "--master=http://a"],
+    ["--version=v1.37.1-mine+x.1", "--master=http://a"],
     ["--logging-format", "text", "--cert-dir=/x", "--client-ca-file=é\u200b\t\"\\"],
 ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""Tables of configurations with what kube-scheduler v1.36.4 itself answered for each of them."""
+"""Tables of configurations with what kube-scheduler v1.37.1 itself answered for each of them."""
 
 from __future__ import annotations
 
@@ -21,26 +21,28 @@ kind: KubeSchedulerConfiguration
 #: The extension points that kube-scheduler's own plugins implement.
 IN_TREE_POINTS: Final = {
     "DefaultBinder": {"bind"},
-    "DefaultPreemption": {"postFilter", "preEnqueue"},
+    "DefaultPreemption": {"podGroupPostFilter", "postFilter", "preEnqueue"},
+    "DeferredPodScheduling": {"filter", "permit", "preFilter"},
     "DynamicResources": {
-        "filter", "postFilter", "preBind", "preEnqueue", "preFilter", "reserve", "score",
+        "filter", "podGroupPostFilter", "postFilter", "preBind", "preEnqueue", "preFilter",
+        "reserve", "score",
     },
     "GangScheduling": {"permit", "preEnqueue"},
     "ImageLocality": {"score"},
     "InterPodAffinity": {"filter", "preFilter", "preScore", "score"},
     "NodeAffinity": {"filter", "preFilter", "preScore", "score"},
     "NodeDeclaredFeatures": {"filter", "preFilter"},
-    "NodeName": {"filter"},
+    "NodeName": {"filter", "preFilter"},
     "NodePorts": {"filter", "preFilter"},
     "NodeResourcesBalancedAllocation": {"preScore", "score"},
     "NodeResourcesFit": {"filter", "placementScore", "preFilter", "preScore", "score"},
-    "NodeUnschedulable": {"filter"},
+    "NodeUnschedulable": {"filter", "preFilter"},
     "NodeVolumeLimits": {"filter", "preFilter"},
     "PodGroupPodsCount": {"placementScore"},
     "PodTopologySpread": {"filter", "preFilter", "preScore", "score"},
     "PrioritySort": {"queueSort"},
     "SchedulingGates": {"preEnqueue"},
-    "TaintToleration": {"filter", "preScore", "score"},
+    "TaintToleration": {"filter", "preFilter", "preScore", "score"},
     "TopologyPlacementGenerator": {"placementGenerate"},
     "VolumeBinding": {"filter", "preBind", "preFilter", "preScore", "reserve", "score"},
     "VolumeRestrictions": {"filter", "preFilter"},

@@ -247,11 +247,8 @@ class SchedulerProcess:
 
 
 def gate_arguments(gates: Mapping[str, bool]) -> list[str]:
-    """The flags for feature gates; without queueing hints a scheduler must pretend to be older."""
-    if not gates:
-        return []
-    old = ["--emulated-version=1.33"] if gates.get("SchedulerQueueingHints") is False else []
-    return [f"--feature-gates={gates_flag(gates)}", *old]
+    """The flags for feature gates."""
+    return [f"--feature-gates={gates_flag(gates)}"] if gates else []
 
 
 @cache

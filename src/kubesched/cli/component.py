@@ -46,6 +46,11 @@ class Component:
         self._options = options
         self._clock = RealClock()
         self._metrics = Metrics(options.gates, options.metrics)
+        for name in self._metrics.unhidden:
+            _log.warning(
+                f"Hidden metrics ({name}) have been manually overridden, "
+                "showing this very deprecated metric."
+            )
         #: the task that `run` runs in
         self._task: asyncio.Task[object] | None = None
         config = options.config

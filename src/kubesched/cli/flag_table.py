@@ -34,7 +34,12 @@ from kubesched.cli.flag_kinds import (
 from kubesched.cli.flag_tls import CIPHERS, INSECURE_CIPHERS, TLS_VERSIONS
 from kubesched.cli.flags import Flag, FlagSet, Group
 from kubesched.config.durations import Duration
-from kubesched.config.features import FeatureGates
+from kubesched.config.features import (
+    BINARY_VERSION,
+    OLDEST_EMULATED_VERSION,
+    FeatureGates,
+    dotted,
+)
 
 _WITHOUT_CONFIG: Final = "Does not count if --config is given."
 _NO_HTTP2: Final = "HTTP/2 is not served, so this changes nothing."
@@ -328,27 +333,32 @@ _LEADER_ELECTION: Final = (
     ),
 )
 
+_DEFAULT_GATES: Final = FeatureGates.of()
+_VERSIONS: Final = f"kube={dotted(OLDEST_EMULATED_VERSION)}..{dotted(BINARY_VERSION)}"
+_EMULATED: Final = f"{_VERSIONS}(default:{dotted(_DEFAULT_GATES.emulated_version)})"
+_COMPATIBLE: Final = f"{_VERSIONS}(default:{dotted(_DEFAULT_GATES.min_compatibility_version)})"
+
 _FEATURE_GATES: Final = (
     Flag(
         "emulated-version",
         STRINGS,
         (),
         "Behave as this version, major.minor or kube=major.minor: features have the stage that "
-        "they had then.\nOptions are: kube=1.33..1.36(default:1.36)",
+        f"they had then.\nOptions are: {_EMULATED}",
     ),
     Flag(
         "feature-gates",
         GATES,
         (),
         "Switch features on and off: Name=true or kube:Name=false, several with commas or in "
-        "several flags.\nOptions are:\n" + "\n".join(FeatureGates.of().help_lines()),
+        "several flags.\nOptions are:\n" + "\n".join(_DEFAULT_GATES.help_lines()),
     ),
     Flag(
         "min-compatibility-version",
         STRINGS,
         (),
         "Oldest version of other components to get on with, not newer than --emulated-version.\n"
-        "Options are: kube=1.33..1.36(default:1.35)",
+        f"Options are: {_COMPATIBLE}",
     ),
 )
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing
 from typing import Generic, Protocol, TypeVar
 
@@ -85,6 +85,7 @@ class Informer(Generic[T]):
         optional: bool = False,
         page_size: int = 500,
         on_bad_object: Callable[[BadObject], None] | None = None,
+        on_processed: Callable[[float], None] | None = None,
         stall_timeout_s: float | None = None,
         clock: Clock | None = None,
         sleep: Sleep = asyncio.sleep,
@@ -101,6 +102,8 @@ class Informer(Generic[T]):
         self._is_served = True
         self._page_size = page_size
         self._on_bad_object = on_bad_object or self._log_bad_object
+        #: told how many seconds the store and the handlers took for a batch of objects
+        self._on_processed = on_processed or (lambda _seconds: None)
         self._stall_timeout_s = stall_timeout_s
         self._clock = clock or RealClock()
         self._sleep = sleep
@@ -116,6 +119,8 @@ class Informer(Generic[T]):
         self._trouble = ""
         #: since when it can neither list nor watch, in seconds since the epoch; None while it can
         self.failing_since: float | None = None
+        #: objects that were received, and wait for those before them to be processed
+        self.queued_count = 0
         #: set after the first complete list was handed to the handlers
         self.synced = asyncio.Event()
 
@@ -133,6 +138,11 @@ class Informer(Generic[T]):
     def objects(self) -> Mapping[Key, T]:
         """The copy, by (namespace, name); a view that changes with the cluster."""
         return self._store.objects
+
+    @property
+    def resource(self) -> ResourcePath:
+        """The resource that is listed and watched."""
+        return self._resource
 
     @property
     def kind(self) -> str:
@@ -202,13 +212,11 @@ class Informer(Generic[T]):
             async for page in pages:
                 if page.first:
                     seen.clear()
-                for count, obj in enumerate(page.items, start=1):
-                    key = key_of(obj)
-                    seen.add(key)
-                    self._unreadable.pop(key, None)
-                    self._deliver(self._store.apply(obj), initial=initial)
-                    if count % _BREATH_AFTER == 0:
-                        await asyncio.sleep(0)
+                for end in range(_BREATH_AFTER, len(page.items) + _BREATH_AFTER, _BREATH_AFTER):
+                    batch = page.items[end - _BREATH_AFTER : end]
+                    self.queued_count = max(len(page.items) - end, 0)
+                    self._take_listed(batch, seen, initial=initial)
+                    await asyncio.sleep(0)
                 for bad in page.bad:  # it exists, so what we knew of it stays
                     seen.add((bad.namespace, bad.name))
                     self._report(bad)
@@ -221,6 +229,15 @@ class Informer(Generic[T]):
             self._is_served = True
             _log.info("the API server serves %s now", self._resource)
         self.synced.set()
+
+    def _take_listed(self, batch: Sequence[T], seen: set[Key], *, initial: bool) -> None:
+        started = self._clock.monotonic()
+        for obj in batch:
+            key = key_of(obj)
+            seen.add(key)
+            self._unreadable.pop(key, None)
+            self._deliver(self._store.apply(obj), initial=initial)
+        self._on_processed(self._clock.monotonic() - started)
 
     async def _watch(self) -> None:
         timeout_s = self._rng.randint(*_WATCH_TIMEOUT_S)
@@ -240,12 +257,14 @@ class Informer(Generic[T]):
         ) as stream:
             self.failing_since = None
             async for batch in stream:
+                batch_started = self._clock.monotonic()
                 for event in batch:
                     self._take(event)
                     self._resource_version = stream.resource_version
                     if not heard:
                         heard = True
                         self._note_success()
+                self._on_processed(self._clock.monotonic() - batch_started)
         if not heard and self._clock.monotonic() - started < _SHORT_WATCH_S:
             raise ClientError("the watch ended at once, without an event")
         self._note_success()

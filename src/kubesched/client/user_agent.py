@@ -1,6 +1,6 @@
 """What we call ourselves in requests: as kube-scheduler does, with our version where its commit is.
 
-    kube-scheduler/v1.36.4 (linux/amd64) kubesched/0.1.0/leader-election
+    kube-scheduler/v1.37.1 (linux/amd64) kubesched/0.1.0/leader-election
 
 The API server takes the part before the slash for the manager of fields, and puts the whole into
 its audit log, where people look for the component.

@@ -37,11 +37,13 @@ JsonObject = dict[str, Any]
 DEFAULT_PLUGINS: Final = (
     PluginRef(name="SchedulingGates"),
     PluginRef(name="PrioritySort"),
-    PluginRef(name="NodeUnschedulable"),
     PluginRef(name="NodeName"),
+    PluginRef(name="NodeUnschedulable"),
     PluginRef(name="TaintToleration", weight=3),
     PluginRef(name="NodeAffinity", weight=2),
     PluginRef(name="NodePorts"),
+    # Before NodeResourcesFit: a node that forbids preemption for a resize is not taken for full.
+    PluginRef(name="DeferredPodScheduling"),
     PluginRef(name="NodeResourcesFit", weight=1),
     PluginRef(name="VolumeRestrictions"),
     PluginRef(name="NodeVolumeLimits"),
@@ -66,9 +68,10 @@ IN_TREE_PLUGINS: Final = frozenset(ref.name for ref in DEFAULT_PLUGINS)
 
 #: Default plugins that are there only if their gate is on.
 PLUGIN_GATES: Final = {
+    "DeferredPodScheduling": "InPlacePodVerticalScalingSchedulerPreemption",
     "DynamicResources": "DynamicResourceAllocation",
     "NodeDeclaredFeatures": "NodeDeclaredFeatures",
-    "GangScheduling": "GangScheduling",
+    "GangScheduling": "GenericWorkload",
     "TopologyPlacementGenerator": "TopologyAwareWorkloadScheduling",
     "PodGroupPodsCount": "TopologyAwareWorkloadScheduling",
 }

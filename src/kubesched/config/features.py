@@ -2,7 +2,8 @@
 
 ``--feature-gates`` and ``--emulated-version`` go in, an immutable value comes out that everything
 else asks: ``gates.enabled("NodeDeclaredFeatures")``. The table of gates, with their stages since
-they exist, is in ``config.gate_table``; the stage that counts is the one at the emulated version.
+they exist, is in ``config.gate_table``; the stage that counts is the one at the emulated version,
+as far as ``--min-compatibility-version`` allows it.
 """
 
 from __future__ import annotations
@@ -22,11 +23,13 @@ from kubesched.errors import ConfigError
 #: major and minor
 Version = tuple[int, int]
 
-BINARY_VERSION: Final[Version] = (1, 36)
-#: the oldest version that can be emulated: three minor versions back
-OLDEST_EMULATED_VERSION: Final[Version] = (1, 33)
+_MAJOR, _MINOR = (int(number) for number in KUBERNETES_VERSION.removeprefix("v").split(".")[:2])
 
-_DEFAULT_MIN_COMPATIBILITY: Final[Version] = (1, 35)
+BINARY_VERSION: Final[Version] = (_MAJOR, _MINOR)
+#: the oldest version that can be emulated: three minor versions back
+OLDEST_EMULATED_VERSION: Final[Version] = (_MAJOR, _MINOR - 3)
+
+_DEFAULT_MIN_COMPATIBILITY: Final[Version] = (_MAJOR, _MINOR - 1)
 
 ALL_ALPHA: Final = "AllAlpha"
 ALL_BETA: Final = "AllBeta"
@@ -58,6 +61,8 @@ class GateSpec(NamedTuple):
     stage: Stage
     default: bool
     locked: bool = False
+    #: counts only if all components are at least of this version
+    min_compatibility: Version = (0, 0)
 
 
 class GateState(NamedTuple):
@@ -123,7 +128,7 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Self:
         emulated = emulated or BINARY_VERSION
         oldest_peer = oldest_peer or _previous(emulated)
-        specs = {name: spec_at(name, emulated) for name in _known_gates()}
+        specs = {name: _spec_at(name, emulated, oldest_peer) for name in _known_gates()}
         _check_settable(asked, specs, versions=(emulated, oldest_peer))
         values = _resolve(asked, specs)
         if asked:
@@ -147,6 +152,10 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
             if state.name in self.explicit and retires:
                 yield state
 
+    def spec(self, name: str) -> GateSpec:
+        """Find what a gate is at the versions that count."""
+        return _spec_at(name, self.emulated_version, self.min_compatibility_version)
+
     def enabled(self, name: str) -> bool:
         """Tell whether a gate is on; a name that does not exist is a mistake in the program."""
         return self.values[name]
@@ -162,25 +171,36 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
     def states(self) -> Iterator[GateState]:
         """Give name, stage and value of every gate that exists at the emulated version."""
         for name, value in self.values.items():
-            stage = spec_at(name, self.emulated_version).stage
+            stage = self.spec(name).stage
             if stage is not Stage.PRE_ALPHA:
                 yield GateState(name, stage, value)
 
     def help_lines(self) -> list[str]:
         """Describe the gates worth setting, as ``--help`` lists them."""
         lines = []
-        for name, stage, _ in self.states():
-            if stage in {Stage.ALPHA, Stage.BETA}:
-                default = _go_bool(spec_at(name, self.emulated_version).default)
-                lines.append(f"{_COMPONENT}:{name}=true|false ({stage.value} - default={default})")
+        for name in self.values:
+            now = self.spec(name)
+            with_new_peers = _spec_at(name, self.emulated_version, self.emulated_version)
+            texts = [_settable_text(name, now)]
+            if with_new_peers != now:
+                oldest_peer = dotted(with_new_peers.min_compatibility)
+                texts.append(
+                    f"{_settable_text(name, with_new_peers)} "
+                    f"if --min-compatibility-version>={oldest_peer}"
+                )
+            if now.stage in {Stage.ALPHA, Stage.BETA}:
+                lines.append(f"{_COMPONENT}:{', or '.join(texts)}")
         return sorted(lines)
 
 
-def spec_at(name: str, version: Version) -> GateSpec:
-    """Find what a gate is at a version."""
+def _settable_text(name: str, spec: GateSpec) -> str:
+    return f"{name}=true|false ({spec.stage.value} - default={_go_bool(spec.default)})"
+
+
+def _spec_at(name: str, emulated: Version, oldest_peer: Version) -> GateSpec:
     current = _UNBORN
     for spec in _known_gates()[name]:
-        if spec.since <= version:
+        if spec.since <= emulated and spec.min_compatibility <= oldest_peer:
             current = spec
     return current
 
@@ -199,9 +219,20 @@ def _known_gates() -> Mapping[str, tuple[GateSpec, ...]]:
 
 
 def _parse_spec(text: str) -> GateSpec:
-    version, stage, default, *locked = text.split()
-    major, minor = version.split(".")
-    return GateSpec((int(major), int(minor)), Stage[stage.upper()], default == "on", bool(locked))
+    since, stage, default, *more = text.split()
+    oldest_peer = [word.partition("=")[2] for word in more if "=" in word]
+    return GateSpec(
+        since=_numbers(since),
+        stage=Stage[stage.upper()],
+        default=default == "on",
+        locked="locked" in more,
+        min_compatibility=_numbers(oldest_peer[0]) if oldest_peer else (0, 0),
+    )
+
+
+def _numbers(dotted: str) -> Version:
+    major, minor = dotted.split(".")
+    return int(major), int(minor)
 
 
 def _parse_pairs(text: str) -> dict[str, bool]:
@@ -271,8 +302,8 @@ def _parse_versions(text: str) -> Version | None:
         version = int(numbers[0]), int(numbers[1])
         if component in versions:
             raise ConfigError(
-                f"duplicate version flag, {component}={_dotted(versions[component])} "
-                f"and {component}={_dotted(version)}"
+                f"duplicate version flag, {component}={dotted(versions[component])} "
+                f"and {component}={dotted(version)}"
             )
         versions[component] = version
     for component in versions:
@@ -302,17 +333,17 @@ def _refuse_zero_prefix(number: str, text: str) -> None:
 
 
 def _version_problems(emulated: Version, oldest_peer: Version) -> list[str]:
-    floor = _dotted(OLDEST_EMULATED_VERSION)
+    floor = dotted(OLDEST_EMULATED_VERSION)
     errors = []
     if not OLDEST_EMULATED_VERSION <= emulated <= BINARY_VERSION:
         errors.append(
-            f"emulation version {_dotted(emulated)} is not between "
-            f"[{floor}, {_dotted(BINARY_VERSION)}.0]"
+            f"emulation version {dotted(emulated)} is not between "
+            f"[{floor}, {dotted(BINARY_VERSION)}.0]"
         )
     if not OLDEST_EMULATED_VERSION <= oldest_peer <= emulated:
         errors.append(
-            f"minCompatibilityVersion version {_dotted(oldest_peer)} is not between "
-            f"[{floor}, {_dotted(emulated)}]"
+            f"minCompatibilityVersion version {dotted(oldest_peer)} is not between "
+            f"[{floor}, {dotted(emulated)}]"
         )
     return errors
 
@@ -330,7 +361,7 @@ def _check_settable(
         if spec.locked and spec.default != value:
             errors.append(f"{refusal}locked to {_go_bool(spec.default)}")
         elif spec.stage is Stage.PRE_ALPHA:
-            emulated, oldest_peer = (_dotted(version) for version in versions)
+            emulated, oldest_peer = (dotted(version) for version in versions)
             errors.append(
                 f"{refusal}PreAlpha at emulated version {emulated}, "
                 f"min compatibility version {oldest_peer}"
@@ -376,7 +407,8 @@ def _previous(version: Version) -> Version:
     return max((version[0], version[1] - 1), OLDEST_EMULATED_VERSION)
 
 
-def _dotted(version: Version) -> str:
+def dotted(version: Version) -> str:
+    """Write a version as flags and messages do."""
     return f"{version[0]}.{version[1]}"
 
 

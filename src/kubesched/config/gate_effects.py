@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from kubesched.config.features import ALL_ALPHA, ALL_BETA, FeatureGates, spec_at
+from kubesched.config.features import ALL_ALPHA, ALL_BETA, FeatureGates
 
 #: Gates that change what is decided, served or logged.
 EFFECTIVE: Final = frozenset(
@@ -44,5 +44,5 @@ def without_effect(gates: FeatureGates) -> list[str]:
         f"{state.name}={str(state.enabled).lower()}"
         for state in gates.states()
         if state.name not in EFFECTIVE | _SPECIAL
-        and state.enabled is not spec_at(state.name, gates.emulated_version).default
+        and state.enabled is not gates.spec(state.name).default
     ]

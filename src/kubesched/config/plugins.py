@@ -45,6 +45,7 @@ _FILL_ORDER: Final = (
     "queueSort",
     "placementGenerate",
     "placementScore",
+    "podGroupPostFilter",
 )
 _WEIGHTED_POINTS: Final = {"score": "score plugins", "placementScore": "placement score plugins"}
 _MAX_SCORE: Final = 100

@@ -34,6 +34,7 @@ EXTENSION_POINTS: Final = (
     "postBind",
     "placementGenerate",
     "placementScore",
+    "podGroupPostFilter",
 )
 MULTI_POINT: Final = "multiPoint"
 
@@ -73,6 +74,7 @@ class Plugins(ApiStruct, frozen=True):
     multi_point: PluginSet = PluginSet()
     placement_generate: PluginSet = PluginSet()
     placement_score: PluginSet = PluginSet()
+    pod_group_post_filter: PluginSet = PluginSet()
 
     def at(self, point: str) -> PluginSet:
         """Give the set of one point, named as in the configuration (``preFilter``)."""

@@ -278,6 +278,7 @@ _PLUGINS: Final = Message(
             "multiPoint",
             "placementGenerate",
             "placementScore",
+            "podGroupPostFilter",
         )
     ),
 )

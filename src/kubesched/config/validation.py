@@ -27,7 +27,7 @@ _REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimi
 _REMOVED: Final = (
     f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
 )
-#: The placement points came after those plugins had gone, so nobody looks for them there.
+#: kube-scheduler does not look for them at the placement points.
 _POINTS_WITH_REMOVED_PLUGINS: Final = tuple(
     point for point in EXTENSION_POINTS if not point.startswith("placement")
 )

@@ -9,11 +9,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from kubesched import KUBERNETES_VERSION
 from kubesched.api import names
 
 JsonObject = dict[str, Any]
 
-_VERSION: Final = "v1.36.4"
 _REGION: Final = "region-1"
 
 
@@ -78,7 +78,7 @@ class NodeTemplate:
                 {"type": "Hostname", "address": name},
             ],
             "nodeInfo": {
-                "kubeletVersion": _VERSION,
+                "kubeletVersion": KUBERNETES_VERSION,
                 "osImage": "kubesched",
                 "operatingSystem": "linux",
                 "architecture": "amd64",

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
+from kubesched import KUBERNETES_VERSION
 from kubesched.embedded.resources import RESOURCES, Resource
 
 JsonObject = dict[str, Any]
@@ -40,7 +41,7 @@ def document(prefix: str) -> JsonObject | None:
         }
     return {
         "openapi": "3.0.0",
-        "info": {"title": _TITLE, "version": "v1.36.4"},
+        "info": {"title": _TITLE, "version": KUBERNETES_VERSION},
         "paths": paths,
         "components": {"schemas": {_schema_name(r): _schema(r) for r in members}},
     }

@@ -7,12 +7,7 @@ import sys
 from typing import Final
 
 from kubesched import KUBERNETES_VERSION, __version__
-from kubesched.config.features import (
-    BINARY_VERSION,
-    OLDEST_EMULATED_VERSION,
-    FeatureGates,
-    Version,
-)
+from kubesched.config.features import BINARY_VERSION, FeatureGates, dotted
 
 _COMPONENT: Final = "kube"
 _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
@@ -38,11 +33,6 @@ def build_labels() -> tuple[str, ...]:
 
 def version_labels(gates: FeatureGates) -> tuple[str, ...]:
     """Give the label values of ``version_info``."""
-    emulated = gates.emulated_version
-    compatible = max((emulated[0], emulated[1] - 1), OLDEST_EMULATED_VERSION)
     binary = KUBERNETES_VERSION.removeprefix("v")
-    return _COMPONENT, binary, _dotted(emulated), _dotted(compatible)
-
-
-def _dotted(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
+    emulated, oldest_peer = gates.emulated_version, gates.min_compatibility_version
+    return _COMPONENT, binary, dotted(emulated), dotted(oldest_peer)

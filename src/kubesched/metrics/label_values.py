@@ -14,10 +14,14 @@ WAITING_ON_PREEMPTION: Final = "waiting_on_preemption"
 BINDING: Final = "binding"
 PRIORITIZING_EXTENDER: Final = "prioritizing_extender"
 
-# result of preemption_goroutines_*, status of resourceclaim_creates and dra_bindingconditions_*
+# result of preemption_goroutines_* and preemption_execution_duration,
+# status of dynamic_resource_allocation_resourceclaim_creates and dra_bindingconditions_*
 SUCCESS: Final = "success"
 FAILURE: Final = "failure"
 TIMEOUT: Final = "timeout"
+
+# preemptor of preemption_*, type of queued_entities and queue_incoming_entities
+POD: Final = "pod"
 
 # hint of queueing_hint_execution_duration
 HINT_QUEUE: Final = "Queue"
@@ -31,21 +35,6 @@ POD_POPPED: Final = "PodPopped"
 ASSUMED_PODS: Final = "assumed_pods"
 PODS: Final = "pods"
 NODES: Final = "nodes"
-
-# result of batch_attempts
-BATCH_NO_HINT: Final = "no_hint"
-BATCH_HINT_USED: Final = "hint_used"
-BATCH_HINT_NOT_USED: Final = "hint_not_used"
-
-# reason of batch_cache_flushed
-FLUSH_POD_FAILED: Final = "pod_failed"
-FLUSH_POD_SKIPPED: Final = "pod_skipped"
-FLUSH_NODE_MISSING: Final = "node_missing"
-FLUSH_NODE_NOT_FULL: Final = "node_not_full"
-FLUSH_EMPTY_LIST: Final = "empty_list"
-FLUSH_EXPIRED: Final = "expired"
-FLUSH_POD_INCOMPATIBLE: Final = "pod_incompatible"
-FLUSH_POD_NOT_BATCHABLE: Final = "pod_not_batchable"
 
 # operation of volume_scheduling_stage_error
 VOLUME_PREDICATE: Final = "predicate"

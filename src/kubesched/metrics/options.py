@@ -34,7 +34,7 @@ class MetricsOptions(Struct, frozen=True, kw_only=True):
     allow_metric_labels: Mapping[str, str] | None = None
     #: ``--allow-metric-labels-manifest``: a YAML file that says the same
     allow_metric_labels_manifest: str = ""
-    #: ``--show-hidden-metrics-for-version``: no family is hidden in this version
+    #: ``--show-hidden-metrics-for-version``: if given, families that are hidden are shown
     show_hidden_metrics_for_version: str = ""
 
     def check(self) -> None:

@@ -63,10 +63,13 @@ class Metrics:
     goroutines: GaugeFamily
     # queue and cache
     pending_pods: GaugeFamily
+    queued_entities: GaugeFamily
     queue_incoming_pods: CounterFamily
+    queue_incoming_entities: CounterFamily
     unschedulable_pods: GaugeFamily
     inflight_events: GaugeFamily
     queueing_hint_execution_duration: HistogramFamily
+    pre_queueing_hint_evaluations: CounterFamily
     event_handling_duration: HistogramFamily
     cache_size: GaugeFamily
     unreadable_objects: GaugeFamily
@@ -81,9 +84,17 @@ class Metrics:
     preemption_victims: Histogram
     preemption_goroutines_duration: HistogramFamily
     preemption_goroutines_execution: CounterFamily
+    preemption_evaluation_duration: HistogramFamily
+    preemption_execution_duration: HistogramFamily
+    preemption_pdb_violations: CounterFamily
+    preemption_workload_disruptions: HistogramFamily
+    workload_preemption_attempts: CounterFamily
+    workload_preemption_victims: Histogram
     # batching
     batch_attempts: CounterFamily
     batch_cache_flushed: CounterFamily
+    batch_rescore_attempts: CounterFamily
+    batch_rescore_duration: HistogramFamily
     get_node_hint_duration: HistogramFamily
     store_schedule_results_duration: HistogramFamily
     # calls to the API server that nobody waits for
@@ -91,7 +102,7 @@ class Metrics:
     async_api_call_execution_duration: HistogramFamily
     pending_async_api_calls: GaugeFamily
     # devices, volumes, pod groups
-    resourceclaim_creates: CounterFamily
+    dynamic_resource_allocation_resourceclaim_creates: CounterFamily
     dra_bindingconditions_allocations: CounterFamily
     dra_bindingconditions_wait_duration: HistogramFamily
     volume_binder_cache_requests: CounterFamily
@@ -99,6 +110,9 @@ class Metrics:
     podgroup_schedule_attempts: CounterFamily
     podgroup_scheduling_attempt_duration: HistogramFamily
     podgroup_scheduling_algorithm_duration: Histogram
+    generated_placements: CounterFamily
+    placement_evaluations: CounterFamily
+    placement_evaluation_duration: HistogramFamily
     # the API client
     rest_client_requests: CounterFamily
     rest_client_request_retries: CounterFamily
@@ -110,6 +124,10 @@ class Metrics:
     rest_client_exec_plugin_certificate_rotation_age: Histogram
     rest_client_exec_plugin_call: CounterFamily
     rest_client_transport_ca_reload: CounterFamily
+    # informers
+    informer_queued_items: GaugeFamily
+    informer_processing_latency: HistogramFamily
+    informer_store_resource_version: GaugeFamily
     # leader election
     leader_election_master_status: GaugeFamily
     leader_election_slowpath: CounterFamily
@@ -157,7 +175,11 @@ class Metrics:
         disabled = frozenset(options.disabled_metrics)
         self._plugin_metrics = PluginMetrics(taken=self._families.keys(), disabled=disabled)
         #: what is shown, in the order in which it is
-        self._exported = self._register(gates, disabled)
+        self._exported = self._register(
+            gates, disabled, shows_hidden=bool(options.show_hidden_metrics_for_version)
+        )
+        #: families that are shown although this release hides them
+        self.unhidden = [f.spec.name for f in self._exported if f.spec.deprecated_since]
         self._restrict(options)
         self._describe(gates)
 
@@ -176,19 +198,23 @@ class Metrics:
         """Export a plugin's own collector too; make it with ``registry=None``."""
         self._plugin_metrics.register(collector)
 
-    def _register(self, gates: FeatureGates, disabled: frozenset[str]) -> list[AnyFamily]:
+    def _register(
+        self, gates: FeatureGates, disabled: frozenset[str], *, shows_hidden: bool
+    ) -> list[AnyFamily]:
         readable = process_readings()
         exported = []
         for name, family in sorted(self._families.items()):
             spec = family.spec
             if not _is_available(spec, gates, readable):
                 continue
-            if name in disabled:
+            is_hidden = spec.deprecated_since and not shows_hidden
+            if is_hidden or name in disabled:
                 self.hidden_metrics.inc()
                 continue
             exported.append(family)
             if spec.stability.value:
-                self.registered_metrics.labels(spec.stability.value, "").inc()
+                labels = spec.stability.value, spec.deprecated_since
+                self.registered_metrics.labels(*labels).inc()
         self.disabled_metrics.inc(len(disabled))
         return exported
 

@@ -25,6 +25,7 @@ _SIZE: Final = (
 )
 _DELEGATED: Final = (0.25, 0.5, 0.7, 1.0, 1.5, 3.0, 5.0, 10.0)
 _TOKEN_CACHE: Final = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
+_PROCESSING: Final = (0.001, *_TOKEN_CACHE)
 _ROTATION: Final = (
     *(10 * _MINUTE, 30 * _MINUTE, _HOUR, 4 * _HOUR, _DAY, 7 * _DAY),
     *(30 * _DAY, 90 * _DAY, 180 * _DAY, 360 * _DAY, 1440 * _DAY),
@@ -33,6 +34,8 @@ _EXPIRATION: Final = (
     *(0.0, 30 * _MINUTE, _HOUR, 2 * _HOUR, 6 * _HOUR, 12 * _HOUR, _DAY, 2 * _DAY, 4 * _DAY),
     *(7 * _DAY, 30 * _DAY, 90 * _DAY, 180 * _DAY, 360 * _DAY),
 )
+
+_INFORMER_LABELS: Final = "name group version resource"
 
 SHARED: Final = (
     # --- the API client -------------------------------------------------------------------------
@@ -107,6 +110,26 @@ SHARED: Final = (
         "Number of times a CA reload is attempted, partitioned by the result and reason for "
         "the reload attempt",
         labels="result reason",
+    ),
+    # --- informers ------------------------------------------------------------------------------
+    gauge(
+        ALPHA,
+        "informer_queued_items",
+        "Number of items currently queued in the FIFO.",
+        labels=_INFORMER_LABELS,
+    ),
+    histogram(
+        ALPHA,
+        "informer_processing_latency_seconds",
+        "Time taken to process events after popping from the queue.",
+        labels=_INFORMER_LABELS,
+        buckets=_PROCESSING,
+    ),
+    gauge(
+        ALPHA,
+        "informer_store_resource_version",
+        "The 15 least significant digits of the resource version of the store.",
+        labels=_INFORMER_LABELS,
     ),
     # --- leader election ------------------------------------------------------------------------
     gauge(

@@ -37,11 +37,15 @@ class FamilySpec(NamedTuple):
     buckets: tuple[float, ...] = ()
     #: exported only if this feature gate is on; "" is always
     gate: str = ""
+    #: the release that deprecates it; an ALPHA family is hidden from then on
+    deprecated_since: str = ""
 
     @property
     def help(self) -> str:
         """The help text as it is exposed."""
-        return f"[{self.stability.value}] {self.summary}" if self.stability.value else self.summary
+        deprecated = self.deprecated_since and f"(Deprecated since {self.deprecated_since}) "
+        stability = self.stability.value and f"[{self.stability.value}] "
+        return f"{stability}{deprecated}{self.summary}"
 
 
 def counter(
@@ -66,10 +70,13 @@ def histogram(
     buckets: tuple[float, ...],
     labels: str = "",
     gate: str = "",
+    deprecated_since: str = "",
 ) -> FamilySpec:
     """Describe a distribution; labels are given as words."""
     words = tuple(labels.split())
-    return FamilySpec(Kind.HISTOGRAM, stability, name, summary, words, buckets, gate)
+    return FamilySpec(
+        Kind.HISTOGRAM, stability, name, summary, words, buckets, gate, deprecated_since
+    )
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:

@@ -1,6 +1,6 @@
 """Every family of series that the scheduler exports: a table, and nothing else.
 
-Names, labels, buckets and help texts are those of kube-scheduler v1.36, because dashboards and
+Names, labels, buckets and help texts are those of kube-scheduler v1.37, because dashboards and
 alerts are written for them; what starts with ``kubesched_`` is our own. ``metrics.recorder`` makes
 an attribute of each. What every Kubernetes component exports is in ``metrics.shared_table``.
 """
@@ -16,12 +16,12 @@ STABLE: Final = Stability.STABLE
 BETA: Final = Stability.BETA
 ALPHA: Final = Stability.ALPHA
 
-_QUEUEING_HINTS: Final = "SchedulerQueueingHints"
 _ASYNC_PREEMPTION: Final = "SchedulerAsyncPreemption"
 _ASYNC_API_CALLS: Final = "SchedulerAsyncAPICalls"
 _EXTENDED_RESOURCE: Final = "DRAExtendedResource"
 _BINDING_CONDITIONS: Final = "DRADeviceBindingConditions"
 _WORKLOAD: Final = "GenericWorkload"
+_TOPOLOGY: Final = "TopologyAwareWorkloadScheduling"
 
 #: from 1 ms to 16 s
 _ATTEMPT: Final = exponential(0.001, 2, 15)
@@ -33,6 +33,10 @@ _PLUGIN: Final = exponential(0.00001, 1.5, 20)
 _BATCHING: Final = exponential(0.00001, 2, 12)
 #: from 10 ms to 87 minutes
 _LONG: Final = exponential(0.01, 2, 20)
+#: from 1 ms to 33 s
+_PREEMPTION: Final = exponential(0.001, 2, 16)
+#: from 1 to 1024
+_DISRUPTIONS: Final = exponential(1.0, 2, 11)
 
 SCHEDULING: Final = (
     # --- attempts -------------------------------------------------------------------------------
@@ -51,7 +55,7 @@ SCHEDULING: Final = (
         buckets=_ATTEMPT,
     ),
     histogram(
-        ALPHA,
+        BETA,
         "scheduler_scheduling_algorithm_duration_seconds",
         "Scheduling algorithm latency in seconds",
         buckets=_ATTEMPT,
@@ -74,7 +78,7 @@ SCHEDULING: Final = (
         ALPHA,
         "scheduler_pod_scheduled_after_flush_total",
         "Number of pods that were successfully scheduled after being flushed from "
-        "unschedulablePods due to timeout. This metric helps detect potential queueing hint "
+        "unschedulableEntities due to timeout. This metric helps detect potential queueing hint "
         "misconfigurations or event handling issues.",
     ),
     # --- plugins --------------------------------------------------------------------------------
@@ -86,7 +90,7 @@ SCHEDULING: Final = (
         buckets=_EXTENSION_POINT,
     ),
     histogram(
-        ALPHA,
+        BETA,
         "scheduler_plugin_execution_duration_seconds",
         "Duration for running a plugin at a specific extension point.",
         labels="plugin extension_point status",
@@ -118,16 +122,36 @@ SCHEDULING: Final = (
         "scheduler_pending_pods",
         "Number of pending pods, by the queue type. 'active' means number of pods in activeQ; "
         "'backoff' means number of pods in backoffQ; 'unschedulable' means number of pods in "
-        "unschedulablePods that the scheduler attempted to schedule and failed; 'gated' is the "
+        "unschedulableEntities that the scheduler attempted to schedule and failed; 'gated' is the "
         "number of unschedulable pods that the scheduler never attempted to schedule because "
-        "they are gated.",
+        "they are gated; 'incomplete' means number of pods in incompletePodGroupPods; 'pending' "
+        "means number of pods in pendingPodGroupPods.",
         labels="queue",
+    ),
+    gauge(
+        ALPHA,
+        "scheduler_queued_entities",
+        "Number of queued scheduling entities ('pod' or 'podgroup'; 'pod' stands for individual "
+        "pods that are not members of any podgroup) by the queue type. 'active' means number of "
+        "entities in activeQ; 'backoff' means number of entities in backoffQ; 'unschedulable' "
+        "means number of entities in unschedulableEntities that the scheduler attempted to "
+        "schedule and failed; 'gated' is the number of unschedulable entities that the scheduler "
+        "never attempted to schedule because they are gated.",
+        labels="queue type",
     ),
     counter(
         STABLE,
         "scheduler_queue_incoming_pods_total",
         "Number of pods added to scheduling queues by event and queue type.",
         labels="queue event",
+    ),
+    counter(
+        ALPHA,
+        "scheduler_queue_incoming_entities_total",
+        "Number of scheduling entities added to scheduling queues by event, queue type, and "
+        "entity type. Entity types are either 'pod' (for individual pods that are not members of "
+        "any podgroup) or 'podgroup'.",
+        labels="queue event type",
     ),
     gauge(
         BETA,
@@ -142,7 +166,6 @@ SCHEDULING: Final = (
         "scheduler_inflight_events",
         "Number of events currently tracked in the scheduling queue.",
         labels="event",
-        gate=_QUEUEING_HINTS,
     ),
     histogram(
         ALPHA,
@@ -150,7 +173,13 @@ SCHEDULING: Final = (
         "Duration for running a queueing hint function of a plugin.",
         labels="plugin event hint",
         buckets=_PLUGIN,
-        gate=_QUEUEING_HINTS,
+    ),
+    counter(
+        ALPHA,
+        "scheduler_pre_queueing_hint_evaluations_total",
+        "Number of PreQueueingHint evaluations, labeled by plugin and result (all_pods or "
+        "narrowed).",
+        labels="plugin result",
     ),
     histogram(
         ALPHA,
@@ -217,7 +246,7 @@ SCHEDULING: Final = (
     histogram(
         STABLE,
         "scheduler_preemption_victims",
-        "Number of selected preemption victims",
+        "Number of selected preemption victims for preemption initiated by a single pod",
         buckets=exponential(1.0, 2, 7),
     ),
     histogram(
@@ -227,6 +256,7 @@ SCHEDULING: Final = (
         labels="result",
         buckets=_LONG,
         gate=_ASYNC_PREEMPTION,
+        deprecated_since="1.37.0",
     ),
     counter(
         ALPHA,
@@ -234,6 +264,55 @@ SCHEDULING: Final = (
         "Number of preemption goroutines executed.",
         labels="result",
         gate=_ASYNC_PREEMPTION,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_preemption_evaluation_duration_seconds",
+        "Duration in seconds for identifying the target preemption victims.",
+        labels="preemptor result",
+        buckets=_PREEMPTION,
+        gate=_WORKLOAD,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_preemption_execution_duration_seconds",
+        "Duration in seconds for preempting the target preemption victims. With async preemption "
+        "enabled, preemption execution does not block the scheduling of other pods.",
+        labels="preemptor result",
+        buckets=_PREEMPTION,
+        gate=_WORKLOAD,
+    ),
+    counter(
+        ALPHA,
+        "scheduler_preemption_pdb_violations_total",
+        "Total number of pod disruption budget violations caused by preemption.",
+        labels="preemptor",
+        gate=_WORKLOAD,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_preemption_workload_disruptions",
+        "Number of workload preemption units being preempted. A single preemption unit can be all "
+        "pods in a pod group (in case of DisruptionMode=all), or a single pod (in case of "
+        "DisruptionMode=single).",
+        labels="preemptor",
+        buckets=_DISRUPTIONS,
+        gate=_WORKLOAD,
+    ),
+    counter(
+        ALPHA,
+        "scheduler_workload_preemption_attempts_total",
+        "Total preemption attempts initiated by workload (including pod groups) in the cluster "
+        "till now.",
+        labels="result",
+        gate=_WORKLOAD,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_workload_preemption_victims",
+        "Number of pod preemption victims caused by workload preemption.",
+        buckets=_DISRUPTIONS,
+        gate=_WORKLOAD,
     ),
     # --- batching -------------------------------------------------------------------------------
     counter(
@@ -248,6 +327,19 @@ SCHEDULING: Final = (
         "Counts of cache flushes by reason.",
         labels="profile reason",
     ),
+    counter(
+        ALPHA,
+        "scheduler_batch_rescore_attempts_total",
+        "Counts of rescore attempts during opportunistic batching.",
+        labels="profile",
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_batch_rescore_duration_seconds",
+        "Latency for rescoring a node during opportunistic batching.",
+        labels="profile",
+        buckets=_BATCHING,
+    ),
     histogram(
         ALPHA,
         "scheduler_get_node_hint_duration_seconds",
@@ -258,7 +350,7 @@ SCHEDULING: Final = (
     histogram(
         ALPHA,
         "scheduler_store_schedule_results_duration_seconds",
-        "Latency for getting a no.",
+        "Latency for storing scheduling results.",
         labels="profile",
         buckets=_BATCHING,
     ),
@@ -288,9 +380,10 @@ SCHEDULING: Final = (
     # --- devices, volumes, pod groups -----------------------------------------------------------
     counter(
         ALPHA,
-        "scheduler_resourceclaim_creates_total",
-        "Number of ResourceClaims creation requests within scheduler",
-        labels="status",
+        "dynamic_resource_allocation_resourceclaim_creates_total",
+        "Number of ResourceClaims creation requests, categorized by creation status, admin "
+        "access, and owning API group and kind (either Pod or scheduling.k8s.io/PodGroup)",
+        labels="status admin_access owner_api_group owner_api_kind",
         gate=_EXTENDED_RESOURCE,
     ),
     counter(
@@ -332,7 +425,7 @@ SCHEDULING: Final = (
     histogram(
         ALPHA,
         "scheduler_podgroup_scheduling_attempt_duration_seconds",
-        "Pod group scheduling attempt latency in seconds (scheduling algorithm + binding)",
+        "Pod group scheduling attempt latency in seconds",
         labels="result profile",
         buckets=_ATTEMPT,
         gate=_WORKLOAD,
@@ -343,6 +436,32 @@ SCHEDULING: Final = (
         "Pod group scheduling algorithm latency in seconds",
         buckets=_ATTEMPT,
         gate=_WORKLOAD,
+    ),
+    counter(
+        ALPHA,
+        "scheduler_generated_placements_total",
+        "Number of candidate placements generated when scheduling pod groups.",
+        labels="profile",
+        gate=_TOPOLOGY,
+    ),
+    counter(
+        ALPHA,
+        "scheduler_placement_evaluations_total",
+        "Number of candidate placements evaluated when scheduling pod groups, by result. "
+        "'feasible' means the pod group fit into the placement, while 'infeasible' means it did "
+        "not.",
+        labels="result profile",
+        gate=_TOPOLOGY,
+    ),
+    histogram(
+        ALPHA,
+        "scheduler_placement_evaluation_duration_seconds",
+        "Latency in seconds of evaluating a single candidate placement when scheduling pod "
+        "groups, by result. 'feasible' means the pod group fit into the placement, while "
+        "'infeasible' means it did not.",
+        labels="result profile",
+        buckets=_ATTEMPT,
+        gate=_TOPOLOGY,
     ),
 )
 

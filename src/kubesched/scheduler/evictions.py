@@ -21,7 +21,7 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ClientError, ConflictError, NotFoundError, WithdrawnError
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
-from kubesched.metrics.label_values import ERROR, SUCCESS
+from kubesched.metrics.label_values import ERROR, POD, SUCCESS
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.tasks import Tasks
 
@@ -170,6 +170,7 @@ class Evictions:
             self._metrics.preemption_goroutines_execution.labels(result).inc()
             seconds = loop.time() - started
             self._metrics.preemption_goroutines_duration.labels(result).observe(seconds)
+            self._metrics.preemption_execution_duration.labels(POD, result).observe(seconds)
 
     def _ended(self, eviction: Eviction, victims: list[PodInfo], *, succeeded: bool) -> None:
         uid, node_name = eviction.preemptor.uid, eviction.node_name

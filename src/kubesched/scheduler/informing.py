@@ -13,6 +13,7 @@ from kubesched.kinds import watched
 from kubesched.metrics.recorder import Metrics
 from kubesched.scheduler.engine import Engine
 from kubesched.scheduler.handlers import PodHandler, state_handlers
+from kubesched.scheduler.informer_metrics import export_informers, processing_observer
 from kubesched.scheduler.observed_pods import ObservedPodHandler
 from kubesched.scheduler.store_handler import Stopwatch
 from kubesched.scheduler.timed_handler import TimedHandler, pod_kind
@@ -49,12 +50,14 @@ class Informers:
                 handler=handlers[kind.name],
                 field_selector=kind.field_selector,
                 optional=kind.optional,
+                on_processed=processing_observer(metrics, kind.path),
             )
             for kind in watched(engine.gates)
         }
         self.pods: Informer[Pod] = informers["Pod"]
         #: pods last: what they refer to is known before they come
         self.all = list(informers.values())
+        export_informers(metrics, self.all)
         self._unusable = engine.unusable
         metrics.unreadable_objects.set_function(
             lambda: {(kind,): len(objects) for kind, objects in self.unreadable().items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from kubesched.cluster.cluster import Cluster
-from kubesched.metrics.label_values import ASSUMED_PODS, BINDING, NODES, PODS
+from kubesched.metrics.label_values import ASSUMED_PODS, BINDING, NODES, POD, PODS
 from kubesched.metrics.recorder import Metrics
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.queue.waking import HintObserver
@@ -20,6 +20,17 @@ def export_queue(metrics: Metrics, queue: SchedulingQueue) -> None:
             ("backoff",): queue.backoff_count,
             ("unschedulable",): queue.unschedulable_count,
             ("gated",): queue.gated_count,
+            # Pods of groups wait here; without groups there are none.
+            ("incomplete",): 0,
+            ("pending",): 0,
+        }
+    )
+    metrics.queued_entities.set_function(
+        lambda: {
+            ("active", POD): queue.active_count,
+            ("backoff", POD): queue.backoff_count,
+            ("unschedulable", POD): queue.unschedulable_count,
+            ("gated", POD): queue.gated_count,
         }
     )
     metrics.queue_incoming_pods.set_function(lambda: queue.tally.incoming)

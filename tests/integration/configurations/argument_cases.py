@@ -175,7 +175,7 @@ _SPREAD_CASES: dict[str, Case] = {
     "spread with policies that are none": _spread(_constraint(minDomains=0, nodeTaintsPolicy="X")),
 }
 
-_ON = gates("StorageCapacityScoring=true")
+_OFF = gates("StorageCapacityScoring=false")
 _NO_TIMEOUT = gates("DRASchedulerFilterTimeout=false")
 _NO_CONDITIONS = gates("DRADeviceBindingConditions=false")
 
@@ -184,16 +184,22 @@ _VOLUMES_AND_DEVICES: dict[str, Case] = {
     "bind timeout 0": args("VolumeBinding", bindTimeoutSeconds=0),
     "bind timeout below": args("VolumeBinding", bindTimeoutSeconds=-1),
     "bind timeout beyond": args("VolumeBinding", bindTimeoutSeconds=2**63),
-    "a shape without its gate": args("VolumeBinding", shape=[{"utilization": 0, "score": 0}]),
-    "an empty shape without its gate": args("VolumeBinding", shape=[]),
-    "no shape with its gate": case(_ON),
-    "a shape with its gate": args(
-        "VolumeBinding", _ON, shape=[{"utilization": 0, "score": 0}, {"utilization": 9, "score": 9}]
+    "a shape without its gate": args("VolumeBinding", _OFF, shape=[{"utilization": 0, "score": 0}]),
+    "an empty shape without its gate": args("VolumeBinding", _OFF, shape=[]),
+    "no shape without its gate": case(_OFF),
+    "no shape in 1.36": case("--emulated-version=1.36"),
+    "a shape in 1.36": args(
+        "VolumeBinding", "--emulated-version=1.36", shape=[{"utilization": 0, "score": 0}]
     ),
-    "an empty shape with its gate": args("VolumeBinding", _ON, shape=[]),
-    "a wrong shape with its gate": args(
-        "VolumeBinding", _ON, shape=[{"utilization": -1, "score": 11}]
+    "a shape": args(
+        "VolumeBinding", shape=[{"utilization": 0, "score": 0}, {"utilization": 9, "score": 9}]
     ),
+    "an empty shape": args("VolumeBinding", shape=[]),
+    "no shape at all": args("VolumeBinding", shape=None),
+    "a shape that falls back": args(
+        "VolumeBinding", shape=[{"utilization": 5, "score": 1}, {"utilization": 5, "score": 2}]
+    ),
+    "a wrong shape": args("VolumeBinding", shape=[{"utilization": -1, "score": 11}]),
     "device timeouts": args("DynamicResources", filterTimeout="3s", bindingTimeout="1s"),
     "device timeouts of 0": args("DynamicResources", filterTimeout="0s", bindingTimeout="0s"),
     "device timeouts below": args("DynamicResources", filterTimeout="-1s", bindingTimeout="-1s"),

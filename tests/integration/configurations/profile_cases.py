@@ -20,6 +20,7 @@ _POINTS = (
     "multiPoint",
     "placementGenerate",
     "placementScore",
+    "podGroupPostFilter",
 )
 _REMOVED = ("AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits")
 
@@ -75,6 +76,9 @@ _POINT_CASES: dict[str, Case] = {
         profiles=[{"plugins": {each: enabled("NodeName", "EBSLimits") for each in _POINTS}}],
     ),
 }
+
+_TOPOLOGY = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+_RESIZES = "InPlacePodVerticalScalingSchedulerPreemption=true"
 
 _MERGED: dict[str, Case] = {
     "a default weighed anew in multiPoint": plugins(multiPoint=enabled(("NodeAffinity", 9))),
@@ -142,26 +146,50 @@ _MERGED: dict[str, Case] = {
     "score reordered": plugins(
         score=enabled(("ImageLocality", 5), "NodeAffinity", ("TaintToleration", 9))
     ),
-    "gang scheduling": plugins(gates("GenericWorkload=true,GangScheduling=true")),
-    "topology-aware workloads": plugins(
-        gates("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true")
+    "workloads": plugins(gates("GenericWorkload=true")),
+    "workloads in 1.36": plugins(gates("GenericWorkload=true"), "--emulated-version=1.36"),
+    "workloads without gang scheduling": plugins(
+        gates("GenericWorkload=true"), multiPoint=disabled("GangScheduling")
     ),
+    "topology-aware workloads": plugins(gates(_TOPOLOGY)),
     "two placement generators": plugins(
-        gates("GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"),
+        gates(_TOPOLOGY),
         placementGenerate=enabled("TopologyPlacementGenerator", "TopologyPlacementGenerator"),
     ),
-    "without declared features": plugins(
+    "what comes after a group did not fit": plugins(
+        podGroupPostFilter=enabled("DefaultPreemption", "DynamicResources")
+    ),
+    "what comes after a group did not fit, but one": plugins(
+        podGroupPostFilter=disabled("DynamicResources")
+    ),
+    "what comes after a group did not fit, alone": plugins(
+        podGroupPostFilter={**disabled("*"), **enabled("DefaultPreemption")}
+    ),
+    "what comes after a group did not fit, twice": plugins(
+        podGroupPostFilter=enabled("DefaultPreemption", "DefaultPreemption")
+    ),
+    "preemption for resizes": plugins(gates(_RESIZES)),
+    "preemption for resizes without fit": plugins(
+        gates(_RESIZES), multiPoint=disabled("NodeResourcesFit")
+    ),
+    "preemption for resizes without its gate": plugins(multiPoint=enabled("DeferredPodScheduling")),
+    "preemption for resizes at a point": plugins(permit=enabled("DeferredPodScheduling")),
+    "the defaults of 1.36": case("--emulated-version=1.36"),
+    "the defaults of 1.34": case("--emulated-version=1.34"),
+    "without declared features": plugins(gates("NodeDeclaredFeatures=false")),
+    "without declared features in 1.36": plugins(
+        "--emulated-version=1.36",
         gates(
             "NodeDeclaredFeatures=false,ExtendWebSocketsToKubelet=false,"
             "InPlacePodLevelResourcesVerticalScaling=false,"
             "InPlacePodVerticalScalingInitContainers=false,"
             "RestartAllContainersOnContainerExits=false"
-        )
+        ),
     ),
     "without declared features, which others need": case(
-        gates("NodeDeclaredFeatures=false"), words=Words.ANY_ORDER
+        gates("NodeDeclaredFeatures=false"), "--emulated-version=1.36", words=Words.ANY_ORDER
     ),
-    "an alpha plugin without its gate": plugins(multiPoint=enabled("GangScheduling")),
+    "a plugin without its gate": plugins(multiPoint=enabled("GangScheduling")),
     "a second profile that cannot be built": profiles(
         _named("a"), _named("b", plugins={"filter": enabled("Nobody")})
     ),

@@ -42,7 +42,7 @@ def make_report(*found: Run, threshold: float = 0.0, precreated: bool = False) -
     return Report(
         started="2026-01-02T03:04:05+00:00",
         machine=Machine(system="Linux", processor="X", cpus=2, memory_mib=1, python="3.11"),
-        kubernetes="v1.36.4",
+        kubernetes="v1.37.1",
         kubesched="0.1",
         apiserver="real",
         qps=5000,

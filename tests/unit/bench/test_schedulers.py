@@ -101,11 +101,6 @@ def test_a_configuration_that_is_none_is_refused(tmp_path: Path) -> None:
     [
         ({}, []),
         ({"A": True, "B": False}, ["--feature-gates=A=true,B=false"]),
-        (
-            {"SchedulerQueueingHints": False},
-            ["--feature-gates=SchedulerQueueingHints=false", "--emulated-version=1.33"],
-        ),
-        ({"SchedulerQueueingHints": True}, ["--feature-gates=SchedulerQueueingHints=true"]),
     ],
 )
 def test_gates(gates: dict[str, bool], arguments: list[str]) -> None:
@@ -130,5 +125,5 @@ def test_the_folder_of_the_binaries_can_be_given() -> None:
 
     assert given == Path("/given")
     assert cached.parent == Path("/cache/envtest")
-    assert cached.name.startswith("v1.36.4-")
+    assert cached.name.startswith("v1.37.1-")
     assert usual.parent == Path("/xdg/kubesched/envtest")

@@ -82,7 +82,7 @@ def read(kind: Kind, *texts: str) -> Any:
         ),
         (kinds.VERSION, ["true"], VersionFlag("true"), "true"),
         (kinds.VERSION, ["raw"], VersionFlag("raw"), "raw"),
-        (kinds.VERSION, ["v1.36.4-x", "1"], VersionFlag("true", "v1.36.4-x"), "true"),
+        (kinds.VERSION, ["v1.37.1-x", "1"], VersionFlag("true", "v1.37.1-x"), "true"),
     ],
 )
 def test_values(kind: Kind, texts: list[str], value: object, shown: str | None) -> None:
@@ -132,7 +132,7 @@ def test_values(kind: Kind, texts: list[str], value: object, shown: str | None) 
         (
             kinds.VERSION,
             "v1.35.0",
-            'version "v1.35.0" must match major/minor/patch of default version "v1.36.4"',
+            'version "v1.35.0" must match major/minor/patch of default version "v1.37.1"',
         ),
     ],
 )

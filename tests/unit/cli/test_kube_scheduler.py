@@ -176,14 +176,14 @@ def test_the_raw_version(capsys: pytest.CaptureFixture[str]) -> None:
     assert kube_scheduler.main(["--version=raw"]) == 0
     said = capsys.readouterr().out
 
-    assert said.startswith('version.Info{Major:"1", Minor:"36", ')
+    assert said.startswith('version.Info{Major:"1", Minor:"37", ')
     assert f'GitVersion:"{KUBERNETES_VERSION}"' in said
     assert said.endswith('"}\n')
 
 
 def test_another_version_can_be_reported(served: Served) -> None:
-    assert kube_scheduler.main(["--version=v1.36.4-mine"]) == 0
-    assert served[0].reported_version == "v1.36.4-mine"
+    assert kube_scheduler.main(["--version=v1.37.1-mine"]) == 0
+    assert served[0].reported_version == "v1.37.1-mine"
 
 
 # --- logs -------------------------------------------------------------------------------------
@@ -213,12 +213,12 @@ def test_nothing_is_logged_that_nobody_asked_for(
 def test_what_people_should_know_is_logged_once(
     capsys: pytest.CaptureFixture[str], served: Served
 ) -> None:
-    arguments = ["--disable-http2-serving", "--feature-gates=SchedulerQueueingHints=true"]
+    arguments = ["--disable-http2-serving", "--feature-gates=NodeDeclaredFeatures=true"]
 
     assert kube_scheduler.main(arguments) == 0
     gate, http2 = capsys.readouterr().err.splitlines()
     assert gate.startswith("I")
-    assert gate.endswith('release." featureGate="SchedulerQueueingHints" value=true')
+    assert gate.endswith('release." featureGate="NodeDeclaredFeatures" value=true')
     assert http2.startswith("W")
     assert "--disable-http2-serving is accepted, but has no effect" in http2
 

@@ -55,9 +55,9 @@ def test_nothing_said_means_the_defaults() -> None:
     assert options.config.leader_election == LeaderElection()
     assert (options.master, options.write_config_to, options.seed) == ("", "", None)
     assert (options.max_unschedulable_s, options.queue_check_budget) == (300.0, 0.01)
-    assert options.emulated_version == (1, 36)
-    assert options.min_compatibility_version == (1, 35)
-    assert options.reported_version == "v1.36.4"
+    assert options.emulated_version == (1, 37)
+    assert options.min_compatibility_version == (1, 36)
+    assert options.reported_version == "v1.37.1"
     assert options.notes == ()
 
 
@@ -166,7 +166,7 @@ def test_metrics() -> None:
     options = make_options(
         [
             "--disabled-metrics=a,b",
-            "--show-hidden-metrics-for-version=1.35",
+            "--show-hidden-metrics-for-version=1.36",
             "--allow-metric-labels=m,l=x,y",
             "--allow-metric-labels=m,k=z",
             "--allow-metric-labels=n,l=",
@@ -176,7 +176,7 @@ def test_metrics() -> None:
     assert options.metrics == MetricsOptions(
         disabled_metrics=("a", "b"),
         allow_metric_labels={"m,l": "x,y", "m,k": "z", "n,l": ""},
-        show_hidden_metrics_for_version="1.35",
+        show_hidden_metrics_for_version="1.36",
     )
 
 
@@ -316,20 +316,20 @@ def test_flags_without_effect_say_so(flag: str) -> None:
 
 
 def test_gates_about_to_go_are_mentioned() -> None:
-    (note,) = make_options(["--feature-gates=SchedulerQueueingHints=true"]).notes
+    (note,) = make_options(["--feature-gates=NodeDeclaredFeatures=true"]).notes
 
     assert note == Note(
         "Warning: setting GA feature gate. It will be removed in a future release.",
-        {"featureGate": "SchedulerQueueingHints", "value": True},
+        {"featureGate": "NodeDeclaredFeatures", "value": True},
     )
 
 
 def test_alpha_features_are_mentioned() -> None:
-    (note,) = messages(make_options(["--feature-gates=StorageCapacityScoring=true"]))
+    (note,) = messages(make_options(["--feature-gates=TaintTolerationComparisonOperators=true"]))
 
     assert note == (
         "component has alpha features enabled in emulated version, this is unsupported: "
-        "features=[StorageCapacityScoring]"
+        "features=[TaintTolerationComparisonOperators]"
     )
 
 
@@ -358,7 +358,7 @@ def test_what_is_wrong_with_flags_is_said_at_once() -> None:
     )
 
     for part in (
-        "[emulation version 1.32 is not between [1.33, 1.36.0]",
+        "[emulation version 1.32 is not between [1.34, 1.37.0]",
         "--secure-port -1 must be between 0 and 65535",
         'empty value in "requestheader-allowed-names"',
         'metrics.disabledMetrics: Invalid value: ["a-b"]',

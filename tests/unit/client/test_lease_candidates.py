@@ -89,8 +89,8 @@ class Lab:
             client,
             identity="host_1",
             lease_name="kube-scheduler",
-            binary_version="1.36.4",
-            emulation_version="1.36.0",
+            binary_version="1.37.1",
+            emulation_version="1.37.0",
             clock=self.clock,
             sleep=self.sleep,
         )
@@ -142,8 +142,8 @@ def test_it_makes_itself_known(run: Run) -> None:
                     "metadata": {"name": "host_1", "namespace": "kube-system"},
                     "spec": {
                         "leaseName": "kube-scheduler",
-                        "binaryVersion": "1.36.4",
-                        "emulationVersion": "1.36.0",
+                        "binaryVersion": "1.37.1",
+                        "emulationVersion": "1.37.0",
                         "strategy": "OldestEmulationVersion",
                         "renewTime": START_TEXT,
                     },
@@ -167,7 +167,7 @@ def test_it_answers_pings(run_once: Run) -> None:
             assert method == "PUT"
             assert body["spec"]["renewTime"] == "2023-11-14T22:13:27.000000Z"
             assert body["spec"]["pingTime"] == "2023-11-14T22:13:25.000000Z"
-            assert body["spec"]["binaryVersion"] == "1.36.4"
+            assert body["spec"]["binaryVersion"] == "1.37.1"
             # A ping that was answered is none.
             await registry.ping("2023-11-14T22:13:26.000000Z")
             await asyncio.sleep(0.05)  # an answer would have come by then
@@ -221,10 +221,10 @@ def test_one_that_is_known_already_is_renewed(run_once: Run) -> None:
 @pytest.mark.parametrize(
     ("version", "want"),
     [
-        ("v1.36.4", "1.36.4"),
-        ("1.36", "1.36.0"),
-        ("v1.36.4-alpha.1+abc", "1.36.4"),
-        ("1.36.0+k3s1", "1.36.0"),
+        ("v1.37.1", "1.37.1"),
+        ("1.37", "1.37.0"),
+        ("v1.37.1-alpha.1+abc", "1.37.1"),
+        ("1.37.0+k3s1", "1.37.0"),
     ],
 )
 def test_versions(version: str, want: Any) -> None:

@@ -8,5 +8,5 @@ from kubesched.client.user_agent import user_agent
 
 
 def test_it_reads_as_kube_schedulers() -> None:
-    form = r"kube-scheduler/v1\.36\.\d+ \([a-z0-9]+/[a-z0-9_]+\) kubesched/[0-9a-z.+]+/scheduler"
+    form = r"kube-scheduler/v1\.37\.\d+ \([a-z0-9]+/[a-z0-9_]+\) kubesched/[0-9a-z.+]+/scheduler"
     assert re.fullmatch(form, user_agent("scheduler"))

@@ -31,8 +31,8 @@ from tests.support.configuration_tables import GATES, IN_TREE_POINTS
 DEFAULT_ORDER = [
     ("SchedulingGates", 0),
     ("PrioritySort", 0),
-    ("NodeUnschedulable", 0),
     ("NodeName", 0),
+    ("NodeUnschedulable", 0),
     ("TaintToleration", 3),
     ("NodeAffinity", 2),
     ("NodePorts", 0),
@@ -50,7 +50,9 @@ DEFAULT_ORDER = [
     ("DefaultBinder", 0),
     ("NodeDeclaredFeatures", 0),
 ]
-WORKLOADS = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadScheduling=true"
+WORKLOADS = "GenericWorkload=true,TopologyAwareWorkloadScheduling=true"
+RESIZES = "InPlacePodVerticalScalingSchedulerPreemption=true"
+BEFORE_FIT = DEFAULT_ORDER.index(("NodeResourcesFit", 1))
 
 
 @pytest.mark.parametrize(
@@ -66,14 +68,28 @@ WORKLOADS = "GenericWorkload=true,GangScheduling=true,TopologyAwareWorkloadSched
                 ("PodGroupPodsCount", 1),
             ],
         ),
-        ("AllBeta=false", DEFAULT_ORDER[:-1]),
+        (
+            RESIZES,
+            [
+                *DEFAULT_ORDER[:BEFORE_FIT],
+                ("DeferredPodScheduling", 0),
+                *DEFAULT_ORDER[BEFORE_FIT:],
+            ],
+        ),
     ],
-    ids=["by default", "with workloads", "without declared features"],
+    ids=["by default", "with workloads", "with preemption for resizes"],
 )
 def test_default_plugins(gates: str, want: list[tuple[str, int]]) -> None:
     enabled = default_plugins(FeatureGates.parse(gates)).multi_point.enabled
 
     assert [(ref.name, ref.weight) for ref in enabled] == want
+
+
+def test_declared_features_can_be_off_as_in_1_36() -> None:
+    gates = FeatureGates.parse("AllBeta=false", emulated_version="1.36")
+    enabled = default_plugins(gates).multi_point.enabled
+
+    assert [(ref.name, ref.weight) for ref in enabled] == DEFAULT_ORDER[:-1]
 
 
 def test_all_in_tree_plugins_are_known() -> None:
@@ -160,16 +176,24 @@ def test_scoring_strategy(
     assert args.scoring_strategy.resources == want_resources
 
 
+#: The default shape: the less of the capacity is used, the better.
+FULLEST_LAST = (
+    UtilizationShapePoint(utilization=0, score=10),
+    UtilizationShapePoint(utilization=100, score=0),
+)
+
+
 @pytest.mark.parametrize(
     ("plugin", "given", "gates", "want"),
     [
-        ("VolumeBinding", {}, "", VolumeBindingArgs(bind_timeout_seconds=600, shape=None)),
+        ("VolumeBinding", {}, "", VolumeBindingArgs(bind_timeout_seconds=600, shape=FULLEST_LAST)),
         ("VolumeBinding", {"bindTimeoutSeconds": 0}, "",
-         VolumeBindingArgs(bind_timeout_seconds=0)),
-        ("VolumeBinding", {"shape": []}, "", VolumeBindingArgs(shape=())),
-        ("VolumeBinding", {}, "StorageCapacityScoring=true",
-         VolumeBindingArgs(shape=(UtilizationShapePoint(utilization=0, score=10),
-                                  UtilizationShapePoint(utilization=100, score=0)))),
+         VolumeBindingArgs(bind_timeout_seconds=0, shape=FULLEST_LAST)),
+        ("VolumeBinding", {"shape": []}, "", VolumeBindingArgs(shape=FULLEST_LAST)),
+        ("VolumeBinding", {}, "StorageCapacityScoring=false",
+         VolumeBindingArgs(bind_timeout_seconds=600, shape=None)),
+        ("VolumeBinding", {"shape": []}, "StorageCapacityScoring=false",
+         VolumeBindingArgs(shape=())),
         ("DynamicResources", {}, "",
          DynamicResourcesArgs(filter_timeout=Duration.of_seconds(10),
                               binding_timeout=Duration.of_seconds(600))),

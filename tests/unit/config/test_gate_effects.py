@@ -18,8 +18,18 @@ ONLY_ARGUMENTS = {
     "DRAResourceClaimDeviceStatus",
     "DRASchedulerFilterTimeout",
 }
-#: Enables a plugin that does what GenericWorkload makes it do anyway.
-COVERED = {"GangScheduling"}
+#: kube-scheduler asks about these; the documentation says that kubesched does not.
+OF_THE_SCHEDULER = {
+    "CompositePodGroup",
+    "DRADeviceTaintRules",
+    "DRAFractionalCapacityRange",
+    "InPlacePodVerticalScalingSchedulerPreemption",
+    "InterPodAffinityHostnameFastPath",
+    "NativeHistograms",
+    "PodGroupPreemptionPolicy",
+    "SchedulerPreQueueingHints",
+    "VolumeBindMountOptions",
+}
 
 
 def asked_in_the_code() -> set[str]:
@@ -30,7 +40,7 @@ def asked_in_the_code() -> set[str]:
 
 def test_gates_with_an_effect_are_those_that_the_code_asks_about() -> None:
     of_plugins = {gate for plugin, gate in PLUGIN_GATES.items() if plugin in IN_TREE}
-    assert asked_in_the_code() | of_plugins == EFFECTIVE | ONLY_ARGUMENTS | COVERED
+    assert asked_in_the_code() | of_plugins == EFFECTIVE | ONLY_ARGUMENTS
 
 
 def test_gates_at_their_default_are_not_worth_a_word() -> None:
@@ -41,17 +51,20 @@ def test_gates_at_their_default_are_not_worth_a_word() -> None:
 def test_gates_that_were_switched_and_change_nothing_are_named() -> None:
     gates = FeatureGates.of(
         {
-            "GangScheduling": True,
             "GenericWorkload": True,
             "OpportunisticBatching": False,
-            "StorageCapacityScoring": True,
+            "StorageCapacityScoring": False,
+            "TopologyAwareWorkloadScheduling": True,
         }
     )
-    assert without_effect(gates) == ["GangScheduling=true", "OpportunisticBatching=false"]
+    assert without_effect(gates) == [
+        "OpportunisticBatching=false",
+        "TopologyAwareWorkloadScheduling=true",
+    ]
 
 
 def test_a_stage_stands_for_its_gates() -> None:
-    told = without_effect(FeatureGates.of({"AllAlpha": True}))
+    told = without_effect(FeatureGates.of({"AllAlpha": True, "GenericWorkload": True}))
     assert "TopologyAwareWorkloadScheduling=true" in told
     assert "AllAlpha=true" not in told
 
@@ -67,4 +80,4 @@ def test_the_documentation_names_gates_that_have_no_effect() -> None:
     section = text.partition("## Feature gates without effect")[2].partition("\n## ")[0]
     named = set(re.findall(r"\w+", section)) & GATES.keys()
     assert named & EFFECTIVE == set()
-    assert named >= {"GangScheduling", "OpportunisticBatching", *ONLY_ARGUMENTS}
+    assert named >= {"OpportunisticBatching", *OF_THE_SCHEDULER, *ONLY_ARGUMENTS}

@@ -31,7 +31,7 @@ DEFAULT = SchedulerConfiguration.default(GATES)
 @pytest.mark.parametrize("row", rows("invalid"))
 def test_invalid(row: dict[str, str]) -> None:
     with pytest.raises(ConfigError) as caught:
-        loading.decode(row["config"], gates=GATES)
+        loading.decode(row["config"], gates=FeatureGates.parse(row.get("gates", "")))
 
     assert str(caught.value) == row["error"]
 

@@ -28,10 +28,10 @@ def test_defaults_are_fine() -> None:
 
 
 def test_only_hidden_metrics_of_the_previous_version_can_be_shown() -> None:
-    MetricsOptions(show_hidden_metrics_for_version="1.35").check()
+    MetricsOptions(show_hidden_metrics_for_version="1.36").check()
     assert refusal(MetricsOptions(show_hidden_metrics_for_version="1.30")) == (
         'metrics.showHiddenMetricsForVersion: Invalid value: "1.30": must be omitted or have the '
-        "value '1.35'; only the previous minor version is allowed"
+        "value '1.36'; only the previous minor version is allowed"
     )
 
 
@@ -163,7 +163,7 @@ def test_flag_and_file_together_are_refused_and_all_errors_are_said(tmp_path: Pa
     )
     assert refusal(options) == (
         '[metrics.showHiddenMetricsForVersion: Invalid value: "1.29": must be omitted or have the '
-        "value '1.35'; only the previous minor version is allowed, metrics: Invalid value: "
+        "value '1.36'; only the previous minor version is allowed, metrics: Invalid value: "
         '{"showHiddenMetricsForVersion":"1.29","disabledMetrics":["x"],"allowListMapping":'
         f'{{"a,b":"c"}},"allowListMappingManifest":"{path}"}}: cannot specify both '
         "allowListMapping and allowListMappingManifest]"

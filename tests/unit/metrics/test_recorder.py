@@ -61,23 +61,29 @@ def test_no_series_tells_when_it_was_created() -> None:
 def test_feature_gates_are_shown_with_stage_and_value() -> None:
     text = shown(Metrics(GATES.replace(GenericWorkload=True)))
     name = "kubernetes_feature_enabled"
-    assert text.value(name, name="SchedulerQueueingHints", stage="") == 1
+    assert text.value(name, name="NodeDeclaredFeatures", stage="") == 1
     assert text.value(name, name="SchedulerAsyncAPICalls", stage="BETA") == 0
-    assert text.value(name, name="GenericWorkload", stage="ALPHA") == 1
+    assert text.value(name, name="GenericWorkload", stage="BETA") == 1
     assert len(text.samples(name)) == len(list(GATES.states()))
 
 
 def test_version_follows_the_emulated_one() -> None:
-    text = shown(Metrics(FeatureGates.parse(emulated_version="1.34")))
+    text = shown(Metrics(FeatureGates.parse(emulated_version="1.36")))
     binary = KUBERNETES_VERSION.removeprefix("v")
     assert text.samples("version_info") == [
-        {"component": "kube", "binary": binary, "emulation": "1.34", "min_compat": "1.33"}
+        {"component": "kube", "binary": binary, "emulation": "1.36", "min_compat": "1.35"}
     ]
+
+
+def test_version_names_the_oldest_peer() -> None:
+    text = shown(Metrics(FeatureGates.parse(min_compatibility_version="1.37")))
+    (labels,) = text.samples("version_info")
+    assert (labels["emulation"], labels["min_compat"]) == ("1.37", "1.37")
 
 
 def test_build_names_the_kubernetes_release() -> None:
     (labels,) = shown(Metrics(GATES)).samples("kubernetes_build_info")
-    assert (labels["major"], labels["minor"]) == ("1", "36")
+    assert (labels["major"], labels["minor"]) == ("1", "37")
     assert labels["git_version"].startswith(f"{KUBERNETES_VERSION}+kubesched.")
     assert labels["go_version"].startswith("python3.")
 
@@ -107,7 +113,30 @@ def test_disabled_families_are_hidden_but_can_be_recorded() -> None:
     assert "scheduler_pending_pods" not in text.types
     assert "scheduler_preemption_victims" not in text.types
     assert text.value("disabled_metrics_total") == 3
-    assert text.value("hidden_metrics_total") == 2
+    assert text.value("hidden_metrics_total") == 3  # and the one that is deprecated
+
+
+DEPRECATED = "scheduler_preemption_goroutines_duration_seconds"
+
+
+def test_deprecated_families_are_hidden() -> None:
+    metrics = Metrics(GATES)
+    metrics.preemption_goroutines_duration.labels("success").observe(1)
+    text = shown(metrics)
+    assert DEPRECATED not in text.types
+    assert text.value("hidden_metrics_total") == 1
+    assert metrics.unhidden == []
+
+
+def test_deprecated_families_can_be_shown() -> None:
+    metrics = Metrics(GATES, MetricsOptions(show_hidden_metrics_for_version="1.36"))
+    metrics.preemption_goroutines_duration.labels("success").observe(1)
+    text = shown(metrics)
+    assert text.helps[DEPRECATED].startswith("[ALPHA] (Deprecated since 1.37.0) Duration in")
+    assert text.value("hidden_metrics_total") == 0
+    registered = {"stability_level": "ALPHA", "deprecated_version": "1.37.0"}
+    assert text.value("registered_metrics_total", **registered) == 1
+    assert metrics.unhidden == [DEPRECATED]
 
 
 def test_registered_families_are_counted_by_maturity() -> None:
@@ -120,7 +149,7 @@ def test_registered_families_are_counted_by_maturity() -> None:
     more = Metrics(GATES.replace(GenericWorkload=True))
     assert registered(metrics, "STABLE") == 8
     assert registered(less, "STABLE") == 7
-    assert registered(more, "ALPHA") == registered(metrics, "ALPHA") + 3
+    assert registered(more, "ALPHA") == registered(metrics, "ALPHA") + 9
 
 
 def test_label_values_that_are_not_allowed_become_unexpected() -> None:

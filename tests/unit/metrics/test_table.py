@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.config.features import FeatureGates
+from kubesched.metrics.options import MetricsOptions
 from kubesched.metrics.recorder import Metrics, attribute_name
 from kubesched.metrics.series import Counter, Gauge, Histogram
 from kubesched.metrics.shared_table import HEALTH, POD_LIMIT, POD_REQUEST
@@ -42,6 +43,11 @@ BUCKETS = {
         "0.02216837820053101"
     ),
     "VICTIMS": ("1 2 4 8 16 32 64"),
+    "DISRUPTIONS": ("1 2 4 8 16 32 64 128 256 512 1024"),
+    "PREEMPTION": (
+        "0.001 0.002 0.004 0.008 0.016 0.032 0.064 0.128 0.256 0.512 1.024 2.048 4.096 8.192 "
+        "16.384 32.768"
+    ),
     "BATCHING": (
         "1e-05 2e-05 4e-05 8e-05 0.00016 0.00032 0.00064 0.00128 0.00256 0.00512 0.01024 0.02048"
     ),
@@ -51,6 +57,7 @@ BUCKETS = {
     "ROTATION": (
         "600 1800 3600 14400 86400 604800 2.592e+06 7.776e+06 1.5552e+07 3.1104e+07 1.24416e+08"
     ),
+    "PROCESSING": ("0.001 0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10"),
     "TOKEN_CACHE": ("0.005 0.01 0.025 0.05 0.1 0.25 0.5 1 2.5 5 10"),
     "DELEGATED": ("0.25 0.5 0.7 1 1.5 3 5 10"),
     "EXPIRATION": (
@@ -69,7 +76,14 @@ ROWS = [
 NAMES = [row[0] for row in ROWS]
 GATED = [(row[0], row[5]) for row in ROWS if row[5] != "-"]
 
-EVERYTHING = FeatureGates.of({"GenericWorkload": True, "SchedulerAsyncAPICalls": True})
+EVERYTHING = FeatureGates.of(
+    {
+        "GenericWorkload": True,
+        "SchedulerAsyncAPICalls": True,
+        "TopologyAwareWorkloadScheduling": True,
+    }
+)
+SHOW_HIDDEN = MetricsOptions(show_hidden_metrics_for_version="1.36")
 RECORDED_BY_ITSELF = {
     "kubernetes_build_info",
     "version_info",
@@ -80,7 +94,7 @@ RECORDED_BY_ITSELF = {
 
 def everything() -> Metrics:
     """Metrics of which every family has a series; a label's value is its own name."""
-    metrics = Metrics(EVERYTHING)
+    metrics = Metrics(EVERYTHING, SHOW_HIDDEN)
     for spec in FAMILIES:
         if spec.labels and spec.name not in RECORDED_BY_ITSELF:
             series = getattr(metrics, attribute_name(spec.name)).labels(*spec.labels)
@@ -124,7 +138,7 @@ def test_recorders_give_label_values_in_the_order_of_the_table(exposed: Exposed)
 @pytest.mark.parametrize(("name", "gate"), GATED)
 def test_family_is_exported_only_if_its_gate_is_on(name: str, gate: str) -> None:
     def families(gates: FeatureGates) -> set[str]:
-        metrics = Metrics(gates)
+        metrics = Metrics(gates, SHOW_HIDDEN)
         return {family.spec.name for family in metrics._exported}
 
     # Some gates cannot be turned off any more, so the value is given, not asked for.

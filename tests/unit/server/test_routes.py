@@ -20,7 +20,7 @@ EVERYTHING = Sources(
     sli_metrics=MetricsPage(lambda: b"b 1\n"),
     configuration=lambda: b"{}",
     flags=lambda: {"v": "2"},
-    status=StatusPage("1.36.4", "1.36"),
+    status=StatusPage("1.37.1", "1.37"),
     set_verbosity=lambda _level: None,
     profiling=True,
 )

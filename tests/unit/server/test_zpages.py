@@ -27,11 +27,11 @@ WARNING = (
 
 
 def statusz(
-    emulation_version: str = "1.36", *, findings: tuple[Finding, ...] = (), cbor: bool = False
+    emulation_version: str = "1.37", *, findings: tuple[Finding, ...] = (), cbor: bool = False
 ) -> Statusz:
     return Statusz(
         "kube-scheduler",
-        StatusPage("1.36.4", emulation_version, findings),
+        StatusPage("1.37.1", emulation_version, findings),
         paths=lambda: ["/metrics", "/metrics/slis", "/healthz", "/healthz/ping"],
         started=STARTED,
         clock=VirtualClock(STARTED + 3661),
@@ -69,8 +69,8 @@ def test_status_as_text() -> None:
     assert shown[1:] == [
         "Up|1 hr 01 min 01 sec",
         f"Go version|{RUNTIME}",
-        "Binary version|1.36.4",
-        "Emulation version|1.36",
+        "Binary version|1.37.1",
+        "Emulation version|1.37",
         "Paths|/healthz /metrics",
         "",
     ]
@@ -105,8 +105,8 @@ def test_an_object_if_one_is_asked_for(version: str, form: str) -> None:
         "startTime": "2026-11-15T22:47:35Z",
         "uptimeSeconds": 3661,
         "goVersion": RUNTIME,
-        "binaryVersion": "1.36.4",
-        "emulationVersion": "1.36",
+        "binaryVersion": "1.37.1",
+        "emulationVersion": "1.37",
         "paths": ["/healthz", "/metrics"],
     }
     assert answer.content_type == f"application/{form};g=config.k8s.io;v={version};as=Statusz"
