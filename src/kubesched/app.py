@@ -238,7 +238,8 @@ class App:
         deadline = loop.time() + DRAIN_TIMEOUT_S
         engine = self.engine
         with contextlib.suppress(asyncio.CancelledError):
-            for work in (engine.bindings, engine.evictions, engine.reports):
+            claims = self._claim_writes.tasks
+            for work in (engine.bindings, engine.evictions, engine.reports, claims):
                 await work.drain(deadline - loop.time())
             for recorder in self._recorders.values():
                 await recorder.flush(max(deadline - loop.time(), 0.0))

@@ -24,7 +24,7 @@ from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, Signa
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
 from kubesched.kinds import stores
-from kubesched.plugins.default_preemption import DefaultPreemption
+from kubesched.plugins.default_preemption import DefaultPreemption, found_placement
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.verdicts import choose
 from tests.support.evaluating import feasible_rows
@@ -142,7 +142,8 @@ def post_filter(
         for each in sorted(found.candidates, key=lambda each: place[each.row])
     ]
     best = sorted(choose(found.candidates), key=lambda each: table.name_at(each.row))
-    answer["nominatedNode"] = table.name_at(best[0].row)
+    node_name = answer["nominatedNode"] = table.name_at(best[0].row)
+    answer["message"] = found_placement(node_name, len(best[0].victims)).message
     answer["victims"] = [victim.full_name for victim in best[0].victims]
     if len(best) > 1:
         answer["ties"] = [table.name_at(each.row) for each in best]

@@ -15,6 +15,7 @@ Json = Any
 
 #: In the order in which they are reported.
 ASPECTS = (
+    "format",
     "nodeOrder",
     "preenqueue",
     "prefilter",
@@ -28,6 +29,9 @@ ASPECTS = (
     "message",
     "postfilter",
     "results",
+    "gated",
+    "attempts",
+    "placed",
 )
 
 

@@ -8,12 +8,15 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from kubesched.errors import KubeschedError
 
 from .answers import answer
 from .comparison import ASPECTS, Difference, aspects_of, differences
+from .podgroups import group_differences
 from .sequence import answer_sequence, sequence_differences
-from .vectors import Vector, read
+from .vectors import Vector, read, unknown_fields
 
 #: How many cases that differ are shown in full.
 SHOWN = 5
@@ -36,8 +39,10 @@ class ThemeReport:
         """Judge one case."""
         found = judge(vector)
         self.cases += 1
-        self.expected.update(set(aspects_of(vector.expect)))
-        self.different.update({each.aspect for each in found})
+        expected, different = set(aspects_of(vector.expect)), {each.aspect for each in found}
+        self.expected.update(expected)
+        # What could not be judged matches in no respect.
+        self.different.update(different | expected if "format" in different else different)
         if found:
             self.failures[vector.name] = found
         else:
@@ -55,13 +60,24 @@ class ThemeReport:
 
 
 def judge(vector: Vector) -> list[Difference]:
-    """Return in what our answer to a case differs."""
+    """Return in what our answer to a case differs; a case that cannot be judged does not match."""
+    unknown = unknown_fields(vector)
+    if unknown:
+        return [Difference("format", "", "fields that we know", f"unknown: {', '.join(unknown)}")]
     try:
-        if "pending" in vector.case:
-            return sequence_differences(vector.expect, answer_sequence(vector.case))
-        return differences(vector.expect, answer(vector.case))
-    except KubeschedError as refused:
-        return [Difference("results", "refused", vector.expect, str(refused))]
+        return _judge(vector)
+    except (KubeschedError, msgspec.ValidationError) as refused:
+        return [Difference("format", "refused", vector.expect, str(refused))]
+    except Exception as bug:  # noqa: BLE001 (the other cases are to be judged all the same)
+        return [Difference("format", "failed", vector.expect, f"{type(bug).__name__}: {bug}")]
+
+
+def _judge(vector: Vector) -> list[Difference]:
+    if vector.case.get("queue"):
+        return group_differences(vector)
+    if "pending" in vector.case:
+        return sequence_differences(vector.expect, answer_sequence(vector.case))
+    return differences(vector.expect, answer(vector.case))
 
 
 def run_theme(theme: str, folder: Path) -> ThemeReport:

@@ -6,9 +6,11 @@ import gzip
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import msgspec
+
+from kubesched.kinds import KINDS
 
 Json = Any
 
@@ -39,20 +41,83 @@ def read(theme: str, folder: Path = VECTORS) -> Iterator[Vector]:
             yield decoder.decode(line)
 
 
-#: Themes of which every plugin is built.
-COMPLETE = [
+#: What FORMAT.md and FORMAT-podgroups.md say that a case and an expected answer may have.
+CASE_FIELDS: Final = frozenset(
+    {
+        "id",
+        "tags",
+        "config",
+        "featureGates",
+        "objects",
+        "pod",
+        "pending",
+        "preemption",
+        "queue",
+    }
+)
+EXPECTED_FIELDS: Final = frozenset(
+    {
+        "id",
+        "nodeOrder",
+        "preenqueue",
+        "prefilter",
+        "filter",
+        "feasible",
+        "nominatedFits",
+        "raw",
+        "scores",
+        "total",
+        "best",
+        "fitError",
+        "scheduleError",
+        "postfilter",
+        "results",
+        "attempts",
+        "gated",
+        "placed",
+    }
+)
+#: Lists are called after resources, but in camel case.
+LISTS: Final = frozenset(kind.path.plural for kind in KINDS.values())
+
+
+def unknown_fields(vector: Vector) -> list[str]:
+    """Name what a case has that is read by none of us: it cannot be judged."""
+    return [
+        *(f"case.{name}" for name in vector.case if name not in CASE_FIELDS),
+        *(
+            f"case.objects.{name}"
+            for name, objects in vector.case.get("objects", {}).items()
+            if objects and name.lower() not in LISTS
+        ),
+        *(f"expect.{name}" for name in vector.expect if name not in EXPECTED_FIELDS),
+    ]
+
+
+#: Themes of which every case must match.
+COMPLETE: Final = (
     "affinity",
     "edge",
     "images",
     "podaffinity",
     "ports",
+    "preemption",
     "resources",
     "spread",
     "taints",
     "volumes",
-]
+)
+#: Themes of which every case without devices and pod groups must match.
+WITHOUT_DEVICES_AND_GROUPS: Final = ("config", "mixed", "sequence")
+#: Themes that are about what is not built yet, with the reason.
+NOT_BUILT: Final = {
+    "dra": "DynamicResources allocates no devices yet",
+    "podgroups": "there is no group cycle yet",
+}
 #: What only plugins read that are not built yet.
-DEVICES_AND_GROUPS = {"deviceClasses", "podGroups", "resourceClaims", "resourceSlices"}
+DEVICES_AND_GROUPS: Final = frozenset(
+    {"deviceClasses", "deviceTaintRules", "podGroups", "resourceClaims", "resourceSlices"}
+)
 
 
 def is_built(vector: Vector) -> bool:

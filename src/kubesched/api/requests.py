@@ -8,6 +8,12 @@ sidecars (init containers with ``restartPolicy: Always``) together, and before t
 containers one after the other, each beside the sidecars started so far; it needs the larger of the
 two. Pod-level requests replace the sum for the resources they name; overhead comes on top.
 
+While a pod on a node is resized, three sums count, and of each resource the largest: of what the
+spec wants, of what the kubelet has allocated, and of what is in effect (actuated). A container of
+which the kubelet reports neither counts with its spec. If the kubelet called the resize infeasible,
+the spec does not count at all. Where the kubelet reports the pod as a whole, that stands for the
+sums of what is allocated and actuated.
+
 Which rules apply depends on who asks:
 
 ==================  ==========  ===============  =============  =================================
@@ -26,13 +32,13 @@ is, not how it was meant: its scorer never learns of the pod-level gate.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
 from types import MappingProxyType
 from typing import Final
 
 from kubesched.api import names, quantity
-from kubesched.api.core import Container, ContainerStatus, Node, Pod, ResourceList
+from kubesched.api.core import Container, Node, Pod, ResourceList, ResourceRequirements
 from kubesched.api.labels import label_key_errors
 from kubesched.errors import QuantityError
 
@@ -149,6 +155,24 @@ def node_allocatable(node: Node) -> dict[str, int]:
     return offered
 
 
+def is_resized(pod: Pod) -> bool:
+    """Tell whether a pod on a node may count for something else than its spec says.
+
+    Kubelets report the resources of all containers, which are those of the spec but for a resize.
+    """
+    status = pod.status
+    if status.resources is not None or _resize_is_infeasible(pod):
+        return True
+    wanted = {
+        each.name: _wanted(each) for each in (*pod.spec.containers, *pod.spec.init_containers)
+    }
+    return any(
+        said is not None and said != (wanted.get(each.name) or {})
+        for each in (*status.container_statuses, *status.init_container_statuses)
+        for said in (each.allocated_resources, _requests_of(each.resources))
+    )
+
+
 # --- the computation --------------------------------------------------------------------------
 
 
@@ -166,7 +190,9 @@ def exact_requests(
     is a request. Raises QuantityError, naming the pod, if a quantity cannot be used.
     """
     try:
-        total = _container_requests(pod, use_status=use_status, missing=missing)
+        total = _container_requests(
+            pod, use_status=use_status, pod_level_status=pod_level_status, missing=missing
+        )
         if pod_level:
             total.update(_pod_level_requests(pod, use_status=use_status and pod_level_status))
         if pod.spec.overhead:
@@ -176,48 +202,76 @@ def exact_requests(
     return total
 
 
-def _container_requests(pod: Pod, *, use_status: bool, missing: Mapping[str, int]) -> Nanos:
-    statuses: dict[str, ContainerStatus] = {}
-    if use_status:
-        for status in (*pod.status.container_statuses, *pod.status.init_container_statuses):
-            statuses[status.name] = status
-    infeasible = bool(statuses) and _resize_is_infeasible(pod)
+def _container_requests(
+    pod: Pod, *, use_status: bool, pod_level_status: bool, missing: Mapping[str, int]
+) -> Nanos:
+    wanted = _sum(pod, _wanted, missing)
+    if not use_status:
+        return wanted
+    infeasible = _resize_is_infeasible(pod)
+    total = {} if infeasible else wanted
+    whole = pod.status.resources
+    allocated = pod.status.allocated_resources
+    if pod_level_status and allocated is not None and whole and whole.requests is not None:
+        # What the kubelet says of the pod as a whole is the sum already.
+        _raise_to(total, _nanos(allocated))
+        _raise_to(total, _nanos(whole.requests))
+        return total
+    statuses = {
+        each.name: each
+        for each in reversed((*pod.status.container_statuses, *pod.status.init_container_statuses))
+    }
+
+    def unreported(container: Container) -> ResourceList | None:
+        return None if infeasible else _wanted(container)
+
+    def allocated_to(container: Container) -> ResourceList | None:
+        status = statuses.get(container.name)
+        found = None if status is None else status.allocated_resources
+        return unreported(container) if found is None else found
+
+    def actuated_for(container: Container) -> ResourceList | None:
+        status = statuses.get(container.name)
+        found = None if status is None else _requests_of(status.resources)
+        return allocated_to(container) if found is None else found
+
+    _raise_to(total, _sum(pod, allocated_to, missing))
+    _raise_to(total, _sum(pod, actuated_for, missing))
+    return total
+
+
+def _wanted(container: Container) -> ResourceList | None:
+    return _requests_of(container.resources)
+
+
+def _requests_of(resources: ResourceRequirements | None) -> ResourceList | None:
+    return None if resources is None else resources.requests
+
+
+def _sum(
+    pod: Pod, said: Callable[[Container], ResourceList | None], missing: Mapping[str, int]
+) -> Nanos:
+    """Add up what is said of containers: they run together, after the init containers."""
+
+    def amounts(container: Container) -> Nanos:
+        return {**missing, **_nanos(said(container))}
 
     total: Nanos = {}
     for container in pod.spec.containers:
-        _add(total, _of_container(container, statuses.get(container.name), infeasible, missing))
+        _add(total, amounts(container))
     sidecars: Nanos = {}
     largest_start: Nanos = {}
     for container in pod.spec.init_containers:
+        own = amounts(container)
         if container.restart_policy == _SIDECAR:
-            own = _of_container(container, statuses.get(container.name), infeasible, missing)
             _add(total, own)
             _add(sidecars, own)
             _raise_to(largest_start, sidecars)
         else:
-            # It ends before the pod runs, so nobody resizes it: its status does not matter.
-            own = _of_container(container, None, infeasible, missing)
             _add(own, sidecars)
             _raise_to(largest_start, own)
     _raise_to(total, largest_start)
     return total
-
-
-def _of_container(
-    container: Container,
-    status: ContainerStatus | None,
-    infeasible: bool,
-    missing: Mapping[str, int],
-) -> Nanos:
-    """Return a fresh dict, which the caller may add to."""
-    requests = _nanos(container.resources.requests if container.resources else None)
-    if status is not None and status.resources is not None:
-        requests = _resized(
-            requests, status.resources.requests, status.allocated_resources, infeasible=infeasible
-        )
-    for name, amount in missing.items():
-        requests.setdefault(name, amount)
-    return requests
 
 
 def _requests_as_a_whole(pod: Pod) -> bool:
@@ -226,33 +280,16 @@ def _requests_as_a_whole(pod: Pod) -> bool:
 
 
 def _pod_level_requests(pod: Pod, *, use_status: bool) -> Nanos:
-    if pod.spec.resources is None:
+    """Return what stands for the sum of the containers, of the resources that it names."""
+    if pod.spec.resources is None or not _requests_as_a_whole(pod):
         return {}
     wanted = _nanos(pod.spec.resources.requests)
-    named = [name for name in wanted if is_pod_level_resource(name)]
     actual = pod.status.resources if use_status else None
-    if actual is not None and named:
-        allocated, infeasible = pod.status.allocated_resources, _resize_is_infeasible(pod)
-        wanted = _resized(wanted, actual.requests, allocated, infeasible=infeasible)
-    return {name: wanted.get(name, 0) for name in named}
-
-
-def _resized(
-    wanted: Nanos,
-    actual: ResourceList | None,
-    allocated: ResourceList | None,
-    *,
-    infeasible: bool,
-) -> Nanos:
-    """Return what is taken while a resize may be under way: the most of what is and will be.
-
-    A resize that the kubelet called infeasible will not be, so what it wanted does not count.
-    ``wanted`` may be changed.
-    """
-    taken = {} if infeasible else wanted
-    _raise_to(taken, _nanos(actual))
-    _raise_to(taken, _nanos(allocated))
-    return taken
+    if actual is not None:
+        wanted = {} if _resize_is_infeasible(pod) else wanted
+        _raise_to(wanted, _nanos(actual.requests))
+        _raise_to(wanted, _nanos(pod.status.allocated_resources))
+    return {name: amount for name, amount in wanted.items() if is_pod_level_resource(name)}
 
 
 def _resize_is_infeasible(pod: Pod) -> bool:

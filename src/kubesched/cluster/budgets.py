@@ -69,7 +69,8 @@ class Budgets(NamespacedStore[PodDisruptionBudget]):
     def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
         """Tell pods whose eviction would overdraw a budget from the others.
 
-        They are taken to be evicted in the given order, each drawing on all budgets that cover it.
+        They are taken to be evicted in the given order, each drawing on the budgets that cover it
+        up to the first one that it overdraws.
         """
         if not self._compiled:
             return [], list(pods)
@@ -77,15 +78,19 @@ class Budgets(NamespacedStore[PodDisruptionBudget]):
         overdrawing: list[PodInfo] = []
         others: list[PodInfo] = []
         for pod in pods:
-            overdraws = False
-            namespace = pod.labels.namespace
-            for name, budget in self._compiled.get(namespace, {}).items():
-                if budget.covers(pod):
-                    left = drawn.get((namespace, name), budget.allowed) - 1
-                    drawn[namespace, name] = left
-                    overdraws |= left < 0
-            (overdrawing if overdraws else others).append(pod)
+            (overdrawing if self._overdraws(pod, drawn) else others).append(pod)
         return overdrawing, others
+
+    def _overdraws(self, pod: PodInfo, drawn: dict[tuple[str, str], int]) -> bool:
+        """Draw on the budgets of a pod; `drawn` is what is left of those drawn on before."""
+        namespace = pod.labels.namespace
+        for name, budget in self._compiled.get(namespace, {}).items():
+            if budget.covers(pod):
+                left = drawn.get((namespace, name), budget.allowed) - 1
+                drawn[namespace, name] = left
+                if left < 0:
+                    return True
+        return False
 
 
 def _compiled(budget: PodDisruptionBudget) -> Budget:

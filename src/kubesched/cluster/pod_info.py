@@ -136,7 +136,7 @@ class PodCompiler:
     def placed(self, pod: Pod) -> PodInfo:
         """Compile a pod that is on a node; raises ObjectError if it cannot be read."""
         signature = self._signature(pod, "")
-        if not _reports_resources(pod):
+        if not api_requests.is_resized(pod):
             return self._info(pod, signature, signature.requests)
         return self._info(pod, signature, self._interned(pod, use_status=True))
 
@@ -175,12 +175,3 @@ class PodCompiler:
         if requests is None:
             requests = self._requests[key] = Requests(amounts, non_zero)
         return requests
-
-
-def _reports_resources(pod: Pod) -> bool:
-    """Tell whether the kubelet reports resources that may differ from the spec's."""
-    status = pod.status
-    return status.resources is not None or any(
-        each.resources is not None
-        for each in (*status.container_statuses, *status.init_container_statuses)
-    )

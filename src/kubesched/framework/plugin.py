@@ -42,8 +42,8 @@ class Plugin(ABC):
 
     #: as it stands in the configuration
     name: ClassVar[str]
-    #: whether it has nothing to do with pods without volumes: it is not asked about them from
-    #: PreFilter on, if it is enabled there, and that counts as Skip
+    #: whether it rejects no pod without volumes and has nothing to reserve or bind for it: it is
+    #: not asked about such pods but for scores, if it is enabled at PreFilter; that counts as Skip
     only_with_volumes: ClassVar[bool] = False
 
     @classmethod

@@ -18,9 +18,9 @@ from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
-from kubesched.framework.profile import AskedAt, ProfilePlugins, of_kind
+from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.skipped import SkippedPlugins
-from kubesched.framework.status import SKIP, Code, Status, error
+from kubesched.framework.status import Code, Status, error
 
 
 class PluginScores(Struct, frozen=True):
@@ -45,9 +45,7 @@ class Scoring:
         self._pre_scores = plugins.pre_score
         # Which kind a plugin is, is asked once: the cycle has better things to do.
         self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
-        self._asked_pre_scores = AskedAt(
-            self._cluster_pre_scores.values(), plugins.only_with_volumes
-        )
+        self._asked_pre_scores = list(self._cluster_pre_scores.items())
         self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
         #: with the weight of each, and whether it can tell at once what is to be added
         self._weighted_cluster_scores = [
@@ -129,10 +127,9 @@ class Scoring:
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
     ) -> None:
         """Run PreScore; raise AttemptError if a plugin reports an error."""
-        asked = self._asked_pre_scores.about(pod)
         if plan.is_scorable:
-            skipped = asked.idle.copy()
-            for name, plugin in asked.plugins:
+            skipped: list[str] = []
+            for name, plugin in self._asked_pre_scores:
                 if _is_skip(name, self._ask(plugin, state, pod, nodes)):
                     skipped.append(name)
             state.skip_score = self._skipped.of(plan.score_skips, skipped)
@@ -140,9 +137,7 @@ class Scoring:
         state.skip_score = NO_PLUGINS
         for each in self._pre_scores:
             cluster_wide = self._cluster_pre_scores.get(each.name)
-            if each.name in asked.idle:
-                status = SKIP
-            elif cluster_wide is None:
+            if cluster_wide is None:
                 status = plan.pre_score[each.name]
             else:
                 status = self._ask(cluster_wide, state, pod, nodes)

@@ -3,6 +3,7 @@
     pods of the row ── claims ── volumes, classes ──> ids of volumes ┐
     VolumeAttachments of the node ───────────────────────────────────┼──> free[driver][row]
     CSINode: limits of the drivers ──────────────────────────────────┘
+    CSINode: drivers ──> with_driver[driver][row]
 
 Rows are worked out again only when something they depend on changed: their pods, one of the claims
 that these use, the volume behind it, the node's attachments, its CSINode. What claims stand for is
@@ -53,7 +54,7 @@ def limits_of(csi_node: CSINode | None) -> dict[str, int]:
 class AttachedVolumes(View):
     """The CSI volumes of all rows."""
 
-    derived = ("rows", "rows_with", "errors", "has_csi_node", "has_limits", "limited")
+    derived = ("rows", "rows_with", "errors", "has_csi_node", "has_limits", "limited", "installed")
 
     def __init__(self, cluster: Cluster, *, prefix: str = "") -> None:
         storage = self._storage = cluster.storage
@@ -68,6 +69,8 @@ class AttachedVolumes(View):
         self.claims = ClaimVolumes(cluster.storage, prefix=prefix)
         #: driver → row → how many volumes more; only drivers that some node has a limit for
         self.free: dict[str, Int64Array] = {}
+        #: driver → row → whether it is installed there; only drivers that some node has or had
+        self.with_driver: dict[str, BoolArray] = {}
         #: row → whether there is a CSINode, and whether it has a limit for some driver
         self.has_csi_node: BoolArray = np.zeros(0, dtype=np.bool_)
         self.has_limits: BoolArray = np.zeros(0, dtype=np.bool_)
@@ -119,7 +122,8 @@ class AttachedVolumes(View):
         self.claims = ClaimVolumes(self._storage, prefix=self.claims.prefix)
         attachments = self._storage.attachments
         self._attached_to = {each.metadata.name: each.spec.node_name for each in attachments}
-        self.free, self.rows, self.rows_with, self.errors = {}, {}, {}, set()
+        self.free, self.with_driver = {}, {}
+        self.rows, self.rows_with, self.errors = {}, {}, set()
         self.has_csi_node = np.zeros(size, dtype=np.bool_)
         self.has_limits = np.zeros(size, dtype=np.bool_)
         for row in range(size):
@@ -140,6 +144,8 @@ class AttachedVolumes(View):
             self.has_limits = grown(self.has_limits, (size,))
             for driver, column in self.free.items():
                 self.free[driver] = grown(column, (size,), fill=NO_LIMIT)
+            for driver, present in self.with_driver.items():
+                self.with_driver[driver] = grown(present, (size,))
         changed, node_names, storage = {*rows}, {*csi_nodes}, self._storage
         changed_claims = {*claims}
         for volume in volumes:
@@ -176,13 +182,21 @@ class AttachedVolumes(View):
         for come in new.ids - old.ids:
             self.rows_with.setdefault(come, set()).add(row)
         (self.errors.add if new.error else self.errors.discard)(row)
-        self._set_limits(row, new)
-
-    def _set_limits(self, row: int, volumes: RowVolumes) -> None:
         node = self._table.nodes[row]
         csi_node = None if node is None else self._storage.csi_nodes.get(node.metadata.name)
-        limits = limits_of(csi_node)
         self.has_csi_node[row] = csi_node is not None
+        self._set_limits(row, csi_node, new)
+        self._set_drivers(row, csi_node)
+
+    def _set_drivers(self, row: int, csi_node: CSINode | None) -> None:
+        drivers = {each.name for each in csi_node.spec.drivers} if csi_node else set()
+        for driver in drivers - self.with_driver.keys():
+            self.with_driver[driver] = np.zeros(len(self.has_limits), dtype=np.bool_)
+        for driver, column in self.with_driver.items():
+            column[row] = driver in drivers
+
+    def _set_limits(self, row: int, csi_node: CSINode | None, volumes: RowVolumes) -> None:
+        limits = limits_of(csi_node)
         self.has_limits[row] = bool(limits)
         for driver in limits:
             if driver not in self.free:
@@ -190,6 +204,11 @@ class AttachedVolumes(View):
         for driver, column in self.free.items():
             limit = limits.get(driver)
             column[row] = NO_LIMIT if limit is None else limit - volumes.counts[driver]
+
+    @property
+    def installed(self) -> dict[str, BoolArray]:
+        """The rows of drivers that some node has now."""
+        return {driver: column for driver, column in self.with_driver.items() if column.any()}
 
     @property
     def limited(self) -> dict[str, Int64Array]:

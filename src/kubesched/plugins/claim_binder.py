@@ -31,6 +31,9 @@ CREATED_TIMEOUT_S: Final = 120.0
 #: How often it is looked whether it did, and whether devices are ready.
 CREATED_INTERVAL_S: Final = 1.0
 READY_INTERVAL_S: Final = 5.0
+#: How the metric describes claims that the scheduler creates: no access for administrators, and
+#: group and kind of their owner.
+_CREATED_FOR: Final = ("false", "", "Pod")
 
 
 class ClaimBinder:
@@ -141,14 +144,14 @@ class ClaimBinder:
                 annotations=meta.annotations,
             ),
         )
-        creates = self._metrics.resourceclaim_creates
+        creates = self._metrics.dynamic_resource_allocation_resourceclaim_creates
         try:
             created = await self._writer.create(body)
         except ClientError as failed:
-            creates.labels("failure").inc()
+            creates.labels("failure", *_CREATED_FOR).inc()
             where = f"{meta.namespace}/"
             raise ObjectError(f"create claim for extended resources {where}: {failed}") from failed
-        creates.labels("success").inc()
+        creates.labels("success", *_CREATED_FOR).inc()
         return created
 
     async def _map(self, devices: PodDevices, claim: ResourceClaim) -> None:

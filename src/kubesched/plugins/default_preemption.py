@@ -109,7 +109,9 @@ class DefaultPreemption(PreEnqueue, PostFilter):
             chosen = found.candidate(int(rows[self._rng.randrange(len(rows))]))
         node_name = self._cluster.table.name_at(chosen.row)
         self._evictor.evict(pod, node_name, chosen.victims)
-        return PostFilterResult(SUCCESS, nominated_node=node_name)
+        return PostFilterResult(
+            found_placement(node_name, len(chosen.victims)), nominated_node=node_name
+        )
 
     def _not_helpful(self, found: Found) -> PostFilterResult:
         refusals = found.refusals
@@ -162,6 +164,12 @@ def _why_not(cluster: Cluster, refusals: Mapping[int, Status]) -> str:
     return Diagnosis(
         cluster.table, numbers=numbers, statuses=[SUCCESS, *statuses], absent=NOT_HELPFUL
     ).message()
+
+
+def found_placement(node_name: str, victims: int) -> Status:
+    """Return what is said when evicting so many pods makes room on a node."""
+    text = f"found a potential placement for pod on node {node_name}, preempting {victims} victims"
+    return _prefixed(Status(Code.SUCCESS, (text,)))
 
 
 def _prefixed(status: Status) -> Status:

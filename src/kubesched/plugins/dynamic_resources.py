@@ -96,8 +96,7 @@ class DynamicResources(
             partitionable=gates.enabled("DRAPartitionableDevices"),
             consumable=gates.enabled("DRAConsumableCapacity"),
             binding_conditions=has_binding_conditions,
-            fractional=gates.is_known("DRAFractionalCapacityRange")
-            and gates.enabled("DRAFractionalCapacityRange"),
+            fractional=gates.enabled("DRAFractionalCapacityRange"),
         )
         counters = CounterCache(devices.table, devices.uses)
         outcomes = OutcomeCache(

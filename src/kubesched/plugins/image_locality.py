@@ -3,7 +3,9 @@
 Each image that a node has counts with its size, scaled down by how few nodes have it, so that one
 node which happens to have a large image does not attract everything. The sum is clamped and scaled:
 
-    score = 100 · (clamp(sum, min, max) - min) / (max - min),  max = 1000 Mi · containers
+    score = 100 · (clamp(sum, min, max) - min) / (max - min),  max = 1000 Mi · images
+
+Images are those of containers, of init containers and of image volumes.
 """
 
 from __future__ import annotations
@@ -20,7 +22,7 @@ from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore
 
 MIN_BYTES = 23 << 20
-MAX_BYTES_PER_CONTAINER = 1000 << 20
+MAX_BYTES_PER_IMAGE = 1000 << 20
 
 
 class ImageLocality(RowScore):
@@ -38,8 +40,7 @@ class ImageLocality(RowScore):
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Score by the clamped sum of the sizes."""
-        containers = len(signature.spec.init_containers) + len(signature.spec.containers)
-        most = MAX_BYTES_PER_CONTAINER * containers
+        most = MAX_BYTES_PER_IMAGE * len(signature.images)
         if most <= MIN_BYTES:
             return np.zeros(len(nodes), dtype=np.int64)
         total = np.clip(self._bytes_present(signature, nodes, most), MIN_BYTES, most)

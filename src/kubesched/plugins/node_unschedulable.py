@@ -7,7 +7,12 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import UNSCHEDULABLE_TAINT, PodSignature, any_tolerates
 from kubesched.config.features import FeatureGates
-from kubesched.framework.plugin import RowFilter
+from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
+    PreFilterResult,
+    RowFilter,
+    SignaturePreFilter,
+)
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, reject
@@ -18,7 +23,7 @@ from kubesched.queue.hints import Change, Registration, Registrations
 UNSCHEDULABLE = unresolvable("node(s) were unschedulable")
 
 
-class NodeUnschedulable(RowFilter):
+class NodeUnschedulable(SignaturePreFilter, RowFilter):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
@@ -45,6 +50,10 @@ class NodeUnschedulable(RowFilter):
                 hint=self._after_toleration,
             ),
         ]
+
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (any pod may be kept off)
+        """Filter every pod."""
+        return NOTHING_AGAINST
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn cordoned nodes away."""

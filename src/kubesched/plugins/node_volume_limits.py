@@ -3,7 +3,8 @@
     volumes of the node's pods, or attached to it  +  those of the pod that are new  <=  limit
 
 A volume that several pods use counts once. Claims without a volume count as a volume that will be
-made by the driver of their class.
+made by the driver of their class. A driver whose CSIDriver says ``preventPodSchedulingIfMissing``
+must be installed on the node.
 """
 
 from __future__ import annotations
@@ -174,15 +175,10 @@ class NodeVolumeLimits(PreFilter, Filter):
         """Turn nodes away that lack a driver which does not want that."""
         verdicts = []
         for driver in sorted({each.driver for each in new}):
-            if not self._is_needed(driver):
-                continue
-            with_driver = {
-                row
-                for csi_node in self._storage.csi_nodes
-                if any(each.name == driver for each in csi_node.spec.drivers)
-                and (row := self._table.row_of(csi_node.metadata.name)) is not None
-            }
-            verdicts.append(reject(among & ~nodes.among(with_driver), _not_installed(driver)))
+            if self._is_needed(driver):
+                column = self.attached.with_driver.get(driver)
+                lacking = among if column is None else among & ~column[nodes.rows]
+                verdicts.append(reject(lacking, _not_installed(driver)))
         return verdicts
 
     def _is_needed(self, driver: str) -> bool:

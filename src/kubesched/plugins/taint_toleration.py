@@ -20,9 +20,12 @@ from kubesched.cluster.pod_signature import PodSignature, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import (
+    NOTHING_AGAINST,
     Normalize,
+    PreFilterResult,
     RowFilter,
     RowScore,
+    SignaturePreFilter,
     SignaturePreScore,
     by_extremes,
 )
@@ -39,7 +42,7 @@ UNTOLERATED = unresolvable("node(s) had untolerated taint(s)")
 TaintSet = tuple[Taint, ...]
 
 
-class TaintToleration(RowFilter, SignaturePreScore, RowScore, Normalize):
+class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, Normalize):
     """Compares a node's taints with the pod's tolerations."""
 
     name = "TaintToleration"
@@ -75,6 +78,10 @@ class TaintToleration(RowFilter, SignaturePreScore, RowScore, Normalize):
                 ClusterEvent(Resource.POD, Action.UPDATE_POD_TOLERATION), hint=is_about_itself
             ),
         ]
+
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (any pod may be kept off)
+        """Filter every pod."""
+        return NOTHING_AGAINST
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         """Turn nodes away that have a forbidding taint which the pod does not tolerate."""

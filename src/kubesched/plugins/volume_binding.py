@@ -17,6 +17,7 @@ from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.errors import ClientError, ObjectError
 from kubesched.framework.cycle_state import CycleState
@@ -154,16 +155,18 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
         return placement
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:  # noqa: ARG002
-        """Skip, unless storage capacity is scored."""
+        """Skip, unless storage capacity is scored: then every pod is, be it without volumes."""
         if self._scorer is None:
             return SKIP
-        return SUCCESS if _attempt(state) is not None else NO_STATE
+        return SUCCESS if pod.volumes is NO_VOLUMES or _attempt(state) is not None else NO_STATE
 
-    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
-        """Score each node by how much of its storage the volumes would use."""
+    def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
+        """Score each node by how much of its storage the volumes to be bound would use."""
+        if self._scorer is None or pod.volumes is NO_VOLUMES:
+            return None
         attempt = _attempt(state)
-        if self._scorer is None or attempt is None or attempt.placement is None:
-            return np.zeros(len(nodes), dtype=np.int64)
+        if attempt is None or attempt.placement is None or not attempt.claims.delayed:
+            return None
         placement = attempt.placement
         representatives, which = placement.patterns(nodes.row_numbers())
         scores = []

@@ -1,4 +1,4 @@
-"""How well a pod's volumes use the storage that they are put on; alpha StorageCapacityScoring.
+"""How well a pod's volumes use the storage that they are put on: gate StorageCapacityScoring.
 
 For each class, requested · 100 / capacity goes through the curve of the arguments; the score of a
 node is the mean over the classes, rounded half up. Existing volumes count if there are

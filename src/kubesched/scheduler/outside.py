@@ -10,6 +10,7 @@ from kubesched.api.core import Pod
 from kubesched.clock import Clock
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.registry import ClaimWriter, VolumeWriter
+from kubesched.framework.stand_ins import NoClaimWriter
 from kubesched.metrics.recorder import Metrics
 from kubesched.observer import SchedulerObserver
 from kubesched.scheduler.api_calls import ApiCalls
@@ -22,7 +23,6 @@ class Outside(Struct, frozen=True):
 
     api_calls: ApiCalls
     volume_writer: VolumeWriter
-    claim_writer: ClaimWriter
     recorders: Recorders
     #: returns the newest version of a pod, by namespace and name
     find_pod: Callable[[str, str], Pod | None]
@@ -32,3 +32,4 @@ class Outside(Struct, frozen=True):
     metrics: Metrics
     #: told of everything that the scheduler sees and does; it has to have made the cluster
     observer: SchedulerObserver = SchedulerObserver()
+    claim_writer: ClaimWriter = NoClaimWriter()

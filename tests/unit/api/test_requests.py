@@ -1,6 +1,6 @@
 """What pods request: containers, init containers, sidecars, pod-level resources, resizes.
 
-The sums were checked against PodRequests of k8s.io/component-helpers v0.36.4.
+The sums were checked against PodRequests of k8s.io/component-helpers v0.37.1.
 """
 
 from __future__ import annotations
@@ -13,9 +13,10 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from kubesched.api import requests
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Container, Node, Pod, ResourceRequirements
 from kubesched.errors import QuantityError
 
 MI = 2**20
@@ -172,8 +173,13 @@ def test_pod_level_requests_count_only_with_their_gate() -> None:
         ),
         pytest.param(
             {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "4"}}]},
+            4000,
+            id="what is allocated counts without actual resources",
+        ),
+        pytest.param(
+            {"containerStatuses": [{"name": "c", "allocatedResources": {"cpu": "500m"}}]},
             1000,
-            id="allocated does not count without actual resources",
+            id="allocated less",
         ),
         pytest.param({"containerStatuses": [_reported("d", cpu="3")]}, 1000, id="of another"),
         pytest.param(
@@ -203,35 +209,163 @@ def test_a_pod_on_a_node_takes_what_its_status_says(status: dict[str, Any], want
     assert requests.pod_requests(pod, use_status=False) == {"cpu": 1000}
 
 
-def test_the_status_of_sidecars_counts_and_of_other_init_containers_not() -> None:
+def test_the_largest_of_three_sums_counts_and_not_the_sum_of_the_largest() -> None:
+    pod = _pod(
+        containers=[_container("a", cpu="1"), _container("b", cpu="1")],
+        status={
+            "containerStatuses": [
+                _reported("a", cpu="3", allocated={"cpu": "500m"}),
+                _reported("b", cpu="500m", allocated={"cpu": "2"}),
+            ]
+        },
+    )
+
+    # 2 wanted, 2.5 allocated, 3.5 actuated; container by container it would be 5.
+    assert requests.pod_requests(pod, use_status=True) == {"cpu": 3500}
+
+
+def test_a_container_without_status_counts_unless_the_resize_is_infeasible() -> None:
+    def taken(**status: Any) -> int:
+        containers = [_container("a", cpu="1"), _container("b", cpu="4")]
+        said = {"containerStatuses": [_reported("a", cpu="2")], **status}
+        pod = _pod(containers=containers, status=said)
+        return requests.pod_requests(pod, use_status=True)["cpu"]
+
+    assert taken() == 6000
+    assert taken(conditions=DEFERRED) == 6000
+    assert taken(conditions=INFEASIBLE) == 2000
+
+
+def test_the_status_of_init_containers_counts() -> None:
     pod = _pod(
         containers=[_container("c", cpu="1")],
         initContainers=[_container("s", sidecar=True, cpu="1"), _container("i", cpu="1")],
         status={"initContainerStatuses": [_reported("s", cpu="2"), _reported("i", cpu="9")]},
     )
 
-    assert requests.pod_requests(pod, use_status=True) == {"cpu": 3000}
+    # 2 beside 9 to start with, then 2 beside 1
+    assert requests.pod_requests(pod, use_status=True) == {"cpu": 11000}
 
 
 @pytest.mark.parametrize(
     ("status", "want"),
     [
-        ({"resources": {"requests": {"cpu": "6"}}}, 6000),
-        ({"resources": {"requests": {"cpu": "2", "memory": "1Gi"}}}, 4000),
-        ({"resources": {}, "allocatedResources": {"cpu": "5"}}, 5000),
-        ({"allocatedResources": {"cpu": "5"}}, 4000),
-        ({"resources": {"requests": {"cpu": "2"}}, "conditions": INFEASIBLE}, 2000),
-        ({"resources": {}, "conditions": INFEASIBLE}, 0),
+        ({"resources": {"requests": {"cpu": "6"}}}, {"cpu": 6000}),
+        (
+            {"resources": {"requests": {"cpu": "2", "memory": "1Mi", "x/y": "1"}}},
+            {"cpu": 4000, "memory": MI},
+        ),
+        ({"resources": {}, "allocatedResources": {"cpu": "5"}}, {"cpu": 5000}),
+        ({"allocatedResources": {"cpu": "5"}}, {"cpu": 4000}),
+        ({"resources": {"requests": {"cpu": "2"}}, "conditions": INFEASIBLE}, {"cpu": 2000}),
+        ({"resources": {}, "conditions": INFEASIBLE}, {}),
     ],
 )
-def test_the_status_of_the_pod_as_a_whole(status: dict[str, Any], want: int) -> None:
+def test_the_status_of_the_pod_as_a_whole(status: dict[str, Any], want: dict[str, int]) -> None:
     pod = _pod(
         containers=[_container(cpu="1")], resources={"requests": {"cpu": "4"}}, status=status
     )
 
-    assert requests.pod_requests(pod, use_status=True) == {"cpu": want}
+    assert requests.pod_requests(pod, use_status=True) == want
     assert requests.pod_requests(pod, use_status=True, pod_level_status=False) == {"cpu": 4000}
     assert requests.pod_requests(pod, use_status=False) == {"cpu": 4000}
+
+
+def test_what_is_said_of_the_pod_as_a_whole_stands_for_what_its_containers_have() -> None:
+    pod = _pod(
+        containers=[_container("c", cpu="1", memory="1Mi")],
+        status={
+            "containerStatuses": [_reported("c", cpu="9", allocated={"cpu": "9"})],
+            "allocatedResources": {"cpu": "2"},
+            "resources": {"requests": {"cpu": "3"}},
+        },
+    )
+
+    assert requests.pod_requests(pod, use_status=True) == {"cpu": 3000, "memory": MI}
+    assert requests.pod_requests(pod, use_status=True, pod_level_status=False) == {
+        "cpu": 9000,
+        "memory": MI,
+    }
+
+
+_AMOUNTS = st.none() | st.fixed_dictionaries(
+    {}, optional={"cpu": st.integers(0, 5), "memory": st.integers(0, 5)}
+)
+
+
+@st.composite
+def _resized_pods(draw: st.DrawFn) -> Pod:
+    """A pod with a few containers, of which the kubelet reports whatever there may be."""
+
+    def containers(prefix: str) -> list[dict[str, Any]]:
+        return [
+            {
+                "name": f"{prefix}{index}",
+                "resources": {"requests": draw(_AMOUNTS)},
+                "restartPolicy": draw(st.sampled_from([None, "Always"])) if prefix == "i" else None,
+            }
+            for index in range(draw(st.integers(0, 3)))
+        ]
+
+    def statuses(of: list[dict[str, Any]]) -> list[dict[str, Any]]:
+        said = [
+            {
+                "name": each["name"],
+                "allocatedResources": draw(st.sampled_from([None, each["resources"]["requests"]])),
+                "resources": draw(
+                    st.none() | st.just(each["resources"]) | _AMOUNTS.map(lambda a: {"requests": a})
+                ),
+            }
+            for each in of
+        ]
+        return said if draw(st.booleans()) else said[:1]
+
+    main, init = containers("c"), containers("i")
+    status: dict[str, Any] = {
+        "containerStatuses": statuses(main),
+        "initContainerStatuses": statuses(init),
+    }
+    if draw(st.booleans()):
+        status["conditions"] = draw(st.sampled_from([DEFERRED, INFEASIBLE]))
+    return _pod(containers=main, initContainers=init, status=status)
+
+
+@given(_resized_pods())
+def test_a_pod_that_is_not_resized_counts_with_its_spec(pod: Pod) -> None:
+    if requests.is_resized(pod):
+        return
+    assert requests.pod_requests(pod, use_status=True) == requests.pod_requests(pod)
+    assert requests.non_zero_requests(pod, use_status=True) == requests.non_zero_requests(pod)
+
+
+@given(_resized_pods())
+def test_a_resize_never_counts_for_more_than_its_containers_at_their_largest(pod: Pod) -> None:
+    said = {
+        each.name: each
+        for each in (*pod.status.container_statuses, *pod.status.init_container_statuses)
+    }
+
+    def largest(container: Container) -> Container:
+        status = said.get(container.name)
+        wanted = dict((container.resources and container.resources.requests) or {})
+        lists = [] if status is None else [status.allocated_resources]
+        lists += [] if status is None or status.resources is None else [status.resources.requests]
+        for name in {name for each in lists for name in each or ()}:
+            wanted[name] = max(int((each or {}).get(name, 0)) for each in (*lists, wanted))
+        return replace(container, resources=ResourceRequirements(requests=wanted))
+
+    spec = replace(
+        pod.spec,
+        containers=tuple(map(largest, pod.spec.containers)),
+        init_containers=tuple(map(largest, pod.spec.init_containers)),
+    )
+    most = requests.pod_requests(replace(pod, spec=spec))
+    taken = requests.pod_requests(pod, use_status=True)
+    assert all(amount <= most[name] for name, amount in taken.items())
+    if not any(each.reason == "Infeasible" for each in pod.status.conditions):
+        assert all(taken[name] >= amount for name, amount in requests.pod_requests(pod).items()), (
+            "what is wanted counts in any case"
+        )
 
 
 @pytest.mark.parametrize(
@@ -329,7 +463,8 @@ def test_scores_of_a_bound_pod_follow_its_status() -> None:
         status={"containerStatuses": [_reported("c", cpu="3")]},
     )
 
-    assert requests.non_zero_requests(pod, use_status=True) == (3000, MI)
+    # What is in effect says nothing of memory, and then the default counts.
+    assert requests.non_zero_requests(pod, use_status=True) == (3000, 200 * MI)
     assert requests.non_zero_requests(pod, use_status=False) == (1000, MI)
 
 

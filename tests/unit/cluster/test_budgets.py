@@ -45,6 +45,15 @@ def test_each_budget_that_covers_a_pod_is_drawn_on() -> None:
     assert split(narrow, wide, labels=[both, {"x": "y"}, WEB]) == ["p2"]
 
 
+def test_a_pod_draws_on_no_more_budgets_once_it_overdraws_one() -> None:
+    used_up, other = (
+        budget("used-up", allowed=0, match=WEB),
+        budget("other", allowed=1, match={"x": "y"}),
+    )
+    both = {**WEB, "x": "y"}
+    assert split(used_up, other, labels=[both, {"x": "y"}]) == ["p0"], "p1 has the other budget"
+
+
 def test_pods_without_labels_or_of_other_namespaces_are_not_covered() -> None:
     everything = LabelSelector(
         match_expressions=(LabelSelectorRequirement(key="absent", operator="DoesNotExist"),)

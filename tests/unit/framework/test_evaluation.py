@@ -509,6 +509,7 @@ def test_the_default_profile_s_weights() -> None:
     assert weights == {
         "TaintToleration": 3,
         "NodeResourcesFit": 1,
+        "VolumeBinding": 1,
         "DynamicResources": 2,
         "NodeResourcesBalancedAllocation": 1,
         "ImageLocality": 1,

@@ -1,4 +1,7 @@
-"""Plugins that are only about volumes are not asked about pods that have none."""
+"""Plugins that only reject pods with volumes are not asked about pods that have none.
+
+But for scores: VolumeBinding scores every pod, as in kube-scheduler.
+"""
 
 from __future__ import annotations
 
@@ -104,7 +107,7 @@ def test_plugins_that_only_care_for_volumes_are_not_asked_about_a_pod_without() 
     lab = Lab(node("n1"), node("n2"), plugins=[Everywhere, OnlyVolumes, LaterOnly], only=ONLY)
     state, status = go_through(lab, lab.pending(pod("p")))
     assert Everywhere.asked == ALL
-    assert OnlyVolumes.asked == []
+    assert OnlyVolumes.asked == ["PreScore"]
     assert LaterOnly.asked == ["Reserve", "Unreserve"]
     assert status == SUCCESS, "one of them has something to do before the pod is bound"
     groups = lab.framework.pre_bind_groups(state)

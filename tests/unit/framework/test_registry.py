@@ -79,14 +79,14 @@ def test_more_plugins_make_a_new_registry() -> None:
 @pytest.mark.parametrize(
     ("plugin", "want"),
     [
-        ("NodeName", {"filter"}),
+        ("NodeName", {"preFilter", "filter"}),
         ("NodePorts", {"preFilter", "filter"}),
         ("NodeAffinity", {"preFilter", "filter", "preScore", "score"}),
-        ("TaintToleration", {"filter", "preScore", "score"}),
+        ("TaintToleration", {"preFilter", "filter", "preScore", "score"}),
         ("NodeResourcesFit", {"preFilter", "filter", "preScore", "score"}),
         ("NodeResourcesBalancedAllocation", {"preScore", "score"}),
         ("ImageLocality", {"score"}),
-        ("NodeUnschedulable", {"filter"}),
+        ("NodeUnschedulable", {"preFilter", "filter"}),
         ("NodeDeclaredFeatures", {"preFilter", "filter"}),
         ("SchedulingGates", {"preEnqueue"}),
         ("PrioritySort", {"queueSort"}),
@@ -109,8 +109,8 @@ def test_the_default_profile_runs_its_plugins_in_order() -> None:
 
     assert [each.name for each in plugins.filter] == those(
         "filter",
-        "NodeUnschedulable",
         "NodeName",
+        "NodeUnschedulable",
         "TaintToleration",
         "NodeAffinity",
         "NodePorts",
@@ -126,6 +126,9 @@ def test_the_default_profile_runs_its_plugins_in_order() -> None:
     )
     assert [each.name for each in plugins.pre_filter] == those(
         "preFilter",
+        "NodeName",
+        "NodeUnschedulable",
+        "TaintToleration",
         "NodeAffinity",
         "NodePorts",
         "NodeResourcesFit",

@@ -10,7 +10,7 @@ from kubesched.config.args import DefaultPreemptionArgs
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
-from kubesched.framework.status import SUCCESS, unresolvable, unschedulable
+from kubesched.framework.status import Code, Status, unresolvable, unschedulable
 from tests.support.evaluating import feasible_rows
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
@@ -56,16 +56,20 @@ def test_the_pod_is_nominated_and_the_victims_are_evicted() -> None:
     lab = Lab(
         node("n1", cpu="2"), placed("a", priority=1, minute=1), placed("b", priority=1, minute=2)
     )
+    said = "preemption: found a potential placement for pod on node n1, preempting 1 victims"
     assert preempt(lab, pod("p", cpu="1", priority=5)) == PostFilterResult(
-        SUCCESS.by("DefaultPreemption"), nominated_node="n1"
+        Status(Code.SUCCESS, (said,), "DefaultPreemption"), nominated_node="n1"
     )
     assert lab.evictor.evicted == [("p", "n1", ["b"])]
 
 
-def test_a_helpful_preemption_adds_nothing_to_the_message() -> None:
+def test_a_helpful_preemption_is_told_of_at_the_end_of_the_message() -> None:
     lab = Lab(node("n1", cpu="1"), placed("a"))
     asking = pod("p", cpu="1", priority=5)
-    assert text(lab, asking) == "0/1 nodes are available: 1 Insufficient cpu."
+    assert text(lab, asking) == (
+        "0/1 nodes are available: 1 Insufficient cpu. "
+        "preemption: found a potential placement for pod on node n1, preempting 1 victims"
+    )
 
 
 def test_the_node_where_it_hurts_least_is_taken() -> None:
@@ -116,7 +120,7 @@ def test_a_pod_may_choose_not_to_preempt() -> None:
     assert result.status.reasons[-1] == "preemption: not eligible due to preemptionPolicy=Never."
     assert result.nominated_node is None
     assert text(lab, polite) == (
-        "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+        "0/1 nodes are available: 1 Insufficient cpu. "
         "preemption: not eligible due to preemptionPolicy=Never."
     )
     assert lab.evictor.evicted == []
@@ -176,7 +180,7 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         [node("n1", cpu="1"), node("n2", cpu="1"), placed("a", priority=5)],
         pod("p", cpu="2", priority=5),
         (
-            "0/2 nodes are available: 2 Insufficient cpu. no new claims to deallocate, "
+            "0/2 nodes are available: 2 Insufficient cpu. "
             "preemption: 0/2 nodes are available: "
             "2 Preemption is not helpful for scheduling."
         ),
@@ -185,7 +189,7 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         [node("n1", cpu="2"), placed("a", priority=9, cpu="2")],
         pod("p", cpu="1", priority=5),
         (
-            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+            "0/1 nodes are available: 1 Insufficient cpu. "
             "preemption: 0/1 nodes are available: "
             "1 No preemption victims found for incoming pod."
         ),
@@ -194,7 +198,7 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         [node("n1", cpu="2"), placed("a", priority=9, cpu="1500m"), placed("b", cpu="500m")],
         pod("p", cpu="1", priority=5),
         (
-            "0/1 nodes are available: 1 Insufficient cpu. no new claims to deallocate, "
+            "0/1 nodes are available: 1 Insufficient cpu. "
             "preemption: 0/1 nodes are available: "
             "1 Insufficient cpu."
         ),
@@ -204,7 +208,7 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         pod("p", priority=5, node_selector={"disk": "ssd"}),
         (
             "0/2 nodes are available: 2 node(s) didn't match Pod's node affinity/selector. "
-            "no new claims to deallocate, "
+            ""
             "preemption: 0/2 nodes are available: 2 Preemption is not helpful for scheduling."
         ),
     ),
@@ -220,7 +224,7 @@ NOTHING_HELPS: dict[str, tuple[list[Node | Pod], Pod, str]] = {
         pod("p", cpu="1", priority=5),
         (
             "0/4 nodes are available: 1 Too many pods, 1 node(s) were unschedulable, "
-            "2 Insufficient cpu. no new claims to deallocate, "
+            "2 Insufficient cpu. "
             "preemption: 0/4 nodes are available: "
             "2 No preemption victims found for incoming pod, "
             "2 Preemption is not helpful for scheduling."

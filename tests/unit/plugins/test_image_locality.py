@@ -1,4 +1,4 @@
-"""ImageLocality: 100 * (clamp(sum, 23Mi, 1000Mi * containers) - 23Mi) / (max - 23Mi)."""
+"""ImageLocality: 100 * (clamp(sum, 23Mi, 1000Mi * images) - 23Mi) / (max - 23Mi)."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ PLUGIN = "ImageLocality"
             [29, 29],
             id="init container",
         ),
-        # 300 + 300 of at most 1000: a volume adds to the sum, not to the maximum: 100 * 577 / 977
+        # a volume counts like a container: 600 of at most 2000
         pytest.param(
-            pod(image="common:1", image_volumes=["untagged"]), [59, 59], id="image volume"
+            pod(image="common:1", image_volumes=["untagged"]), [29, 29], id="image volume"
         ),
         # 150 + 300: 100 * 427 / 1977; 300: 100 * 277 / 1977
         pytest.param(
@@ -61,9 +61,11 @@ def test_scores(asking: Pod, want: list[int]) -> None:
     assert lab.raw_scores(PLUGIN, asking) == {"a": want[0], "b": want[1]}
 
 
-def test_a_pod_without_containers_scores_nothing() -> None:
+def test_a_pod_without_images_scores_nothing() -> None:
     lab = Lab(node("a", images={"data:latest": 900 * MI}))
-    assert lab.raw_scores(PLUGIN, pod(containers=[], image_volumes=["data"])) == {"a": 0}
+    assert lab.raw_scores(PLUGIN, pod(containers=[])) == {"a": 0}
+    # 100 * 877 / 977
+    assert lab.raw_scores(PLUGIN, pod(containers=[], image_volumes=["data"])) == {"a": 89}
 
 
 def test_the_scaled_size_is_cut_to_whole_bytes_for_each_image() -> None:

@@ -18,6 +18,18 @@ def test_a_pod_that_names_a_node_may_go_only_there() -> None:
     assert lab.rejections("NodeName", pod(node="b")) == {"a": REJECTED, "c": REJECTED}
 
 
+def test_other_nodes_are_not_looked_at_and_the_message_says_by_whom() -> None:
+    lab = Lab(node("a", cpu="9"), node("b", cpu="1"), node("c", cpu="9"))
+    assert lab.feasible(pod(node="b", cpu="1")) == ["b"]
+    assert lab.message(pod(node="b", cpu="2")) == (
+        "0/3 nodes are available: 1 Insufficient cpu, "
+        "2 node(s) didn't satisfy plugin(s) [NodeName]."
+    )
+    assert lab.message(pod(node="gone")) == (
+        "0/3 nodes are available: 3 node(s) didn't satisfy plugin(s) [NodeName]."
+    )
+
+
 def test_the_named_node_may_not_exist_yet() -> None:
     lab = Lab(node("a"))
     waiting = pod(node="later")

@@ -244,7 +244,7 @@ def test_a_disk_that_cannot_be_translated() -> None:
 
 
 def test_drivers_may_ask_for_nodes_without_them_to_be_left_out() -> None:
-    scaling = FeatureGates.of({"VolumeLimitScaling": True})
+    without = FeatureGates.of({"VolumeLimitScaling": False})
     missing = unschedulable(f"{DRIVER} CSI driver is not installed on the node")
     others: list[Node | StorageObject] = [
         node("no-csi-node"),
@@ -252,19 +252,30 @@ def test_drivers_may_ask_for_nodes_without_them_to_be_left_out() -> None:
         csi_node("other-driver", {"other": 1}),
     ]
 
-    lab = lab_with(*others, csi_driver(needed=True), limit=1, gates=scaling)
+    lab = lab_with(*others, csi_driver(needed=True), limit=1)
     assert lab.refused(using(pod(), "a")) == {"no-csi-node": missing, "other-driver": missing}
 
-    lab = lab_with(*others, csi_driver(needed=False), limit=1, gates=scaling)
+    lab = lab_with(*others, csi_driver(needed=False), limit=1)
     assert lab.refused(using(pod(), "a")) == {}
 
-    lab = lab_with(*others, csi_driver(needed=True), limit=1)
+    lab = lab_with(*others, csi_driver(needed=True), limit=1, gates=without)
     assert lab.refused(using(pod(), "a")) == {}, "not without the feature gate"
 
 
+def test_a_driver_that_must_be_there_may_come_and_go() -> None:
+    lab = lab_with(node("later"), csi_driver(needed=True))
+    missing = unschedulable(f"{DRIVER} CSI driver is not installed on the node")
+    assert lab.refused(using(pod(), "a")) == {"later": missing}
+
+    lab.put(csi_node("later", {DRIVER: 1}))
+    assert lab.refused(using(pod(), "a")) == {}
+
+    lab.put(csi_node("later", {}))
+    assert lab.refused(using(pod(), "a")) == {"later": missing}
+
+
 def test_a_missing_driver_is_noticed_in_a_trial_too() -> None:
-    scaling = FeatureGates.of({"VolumeLimitScaling": True})
-    lab = lab_with(node("bare"), csi_driver(needed=True), gates=scaling)
+    lab = lab_with(node("bare"), csi_driver(needed=True))
     lab.cluster.nominator.nominate(lab.pending(pod("first", priority=10)), "bare")
 
     assert lab.feasible(using(pod("second"), "a")) == ["n"]

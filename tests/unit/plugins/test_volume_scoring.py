@@ -1,4 +1,4 @@
-"""VolumeBinding's scores, which the alpha gate StorageCapacityScoring switches on."""
+"""VolumeBinding's scores, which the gate StorageCapacityScoring can switch off."""
 
 from __future__ import annotations
 
@@ -26,33 +26,36 @@ from tests.support.volume_scheduling import (
     volume,
 )
 
-SCORING = FeatureGates.of({"StorageCapacityScoring": True})
+NOT_SCORING = FeatureGates.of({"StorageCapacityScoring": False})
 
 
 def lab_of(*objects: StorageObject, args: VolumeBindingArgs | None = None) -> VolumeLab:
     nodes = [host("n1", zone="a"), host("n2", zone="b")]
-    return VolumeLab(*nodes, gates=SCORING, args=args).have(*objects)
+    return VolumeLab(*nodes, gates=DEFAULT_GATES, args=args).have(*objects)
 
 
 def scores(lab: VolumeLab, asking: Pod) -> dict[str, int]:
     state, info = lab.decide(asking)
     nodes = NodeRows.all_of(lab.cluster.table)
     assert lab.plugin.pre_score(state, info, nodes).ok
-    found = lab.plugin.score(state, info, nodes).tolist()
-    return dict(zip(("n1", "n2"), found, strict=True))
+    found = lab.plugin.score(state, info, nodes)
+    assert found is not None
+    return dict(zip(("n1", "n2"), found.tolist(), strict=True))
 
 
 def test_without_the_gate_nothing_is_scored() -> None:
-    lab = VolumeLab(host("n1"), gates=DEFAULT_GATES).have(storage_class(), claim())
+    lab = VolumeLab(host("n1"), gates=NOT_SCORING).have(storage_class(), claim())
     state, info = lab.decide(using(pod(), "c"))
     assert lab.plugin.pre_score(state, info, NodeRows.all_of(lab.cluster.table)) == SKIP
 
 
-def test_pods_without_volumes_are_not_scored() -> None:
-    lab = lab_of()
-    state, info = lab.decide(pod())
+@pytest.mark.parametrize("asking", [pod(), using(pod(), "c")], ids=["no volumes", "all bound"])
+def test_pods_with_nothing_to_bind_score_nothing_anywhere(asking: Pod) -> None:
+    lab = lab_of(storage_class(), claim(volume="v", bound=True), volume("v"))
+    state, info = lab.decide(asking)
     scored = lab.framework.evaluator.plugin_scores(state, info, np.arange(2))
-    assert "VolumeBinding" not in [each.plugin for each in scored]
+    [own] = [each.normalized.tolist() for each in scored if each.plugin == "VolumeBinding"]
+    assert own == [0, 0]
 
 
 def test_space_that_stays_free_is_good_by_default() -> None:
