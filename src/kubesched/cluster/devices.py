@@ -46,6 +46,8 @@ class Devices:
         self.extended_resources = ExtendedResources(self.classes)
         #: name of a slice → the slice with the rows of its devices
         self._placed: dict[str, PoolSlice] = {}
+        #: pool → its slices by name
+        self._slices_of: dict[PoolKey, dict[str, PoolSlice]] = {}
         #: name of a rule → the selector and the taint that devices have of it
         self._rules: dict[str, DeviceTaintRule] = {}
         #: pools of which slices, devices or taints changed
@@ -55,6 +57,7 @@ class Devices:
         self._visible: dict[PoolRules, VisibleDevices] = {}
         self.slices.listeners.append(self._slice_changed)
         self.taint_rules.listeners.append(self._rule_changed)
+        self.classes.listeners.append(self._class_changed)
 
     @property
     def version(self) -> tuple[int, ...]:
@@ -71,6 +74,17 @@ class Devices:
             found = self._visible[rules] = VisibleDevices(self._nodes, pools, self.pool_changes)
         return found
 
+    def pool_keys(self) -> Iterable[PoolKey]:
+        """Return all pools."""
+        return self._slices_of.keys()
+
+    def slices_of(self, key: PoolKey) -> Iterable[PoolSlice]:
+        """Return the slices of a pool, of all generations."""
+        return self._slices_of.get(key, {}).values()
+
+    def _class_changed(self, name: str) -> None:  # noqa: ARG002 (the listener's)
+        self._nodes.set_device_resources(self.extended_resources.names())
+
     # --- slices -----------------------------------------------------------------------------------
 
     def _slice_changed(self, name: str) -> None:
@@ -84,7 +98,9 @@ class Devices:
 
     def _take_out(self, name: str, before: PoolSlice) -> None:
         key = _key_of(before.spec)
-        del self._placed[name]
+        del self._placed[name], self._slices_of[key][name]
+        if not self._slices_of[key]:
+            del self._slices_of[key]
         for pools in self._pools.values():
             pool = pools[key]
             pool.remove(name)
@@ -100,6 +116,7 @@ class Devices:
             self.table.add(spec, each, self._taints(spec, each)) for each in spec.devices
         )
         made = self._placed[name] = PoolSlice(now, rows)
+        self._slices_of.setdefault(_key_of(spec), {})[name] = made
         for rules, pools in self._pools.items():
             self._pool_of(pools, spec, rules).put(made)
         self.pool_changes.record(_key_of(spec))
@@ -160,6 +177,10 @@ class Devices:
                 require(self.table.keys[row] == key, f"the key of row {row}")
                 taints = sorted(map(str, self._taints(each.spec, device)))
                 require(sorted(map(str, self.table.taints[row])) == taints, f"taints of row {row}")
+        of_pools = {
+            name: each for slices in self._slices_of.values() for name, each in slices.items()
+        }
+        require(of_pools == self._placed and all(self._slices_of.values()), "slices of pools")
         for pools in self._pools.values():
             _validate_pools(pools, self._placed.values())
         for visible in self._visible.values():

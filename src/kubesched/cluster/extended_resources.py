@@ -39,6 +39,11 @@ class ExtendedResources(View):
         self.refresh()
         return self._classes.get(resource)
 
+    def names(self) -> frozenset[str]:
+        """Return the resources that classes stand for."""
+        self.refresh()
+        return frozenset(self._classes)
+
     def __bool__(self) -> bool:
         self.refresh()
         return bool(self._classes)

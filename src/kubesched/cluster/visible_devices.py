@@ -177,9 +177,9 @@ class VisibleDevices(View):
             if not pool.counts(each):
                 continue
             if each.place is not None:
-                found.append(_Shared(each, _usable_on(each.place, nodes), ()))
+                found.append(_Shared(each, usable_on(each.place, nodes), ()))
             elif each.device_places is not None:
-                devices = tuple(_usable_on(place, nodes) for place in each.device_places)
+                devices = tuple(usable_on(place, nodes) for place in each.device_places)
                 usable = np.logical_or.reduce(devices) if devices else nodes.none()
                 found.append(_Shared(each, usable, devices))
         return found
@@ -259,7 +259,8 @@ def _order(view: PoolView) -> tuple[bool, PoolKey]:
     return view.has_binding_conditions, view.key
 
 
-def _usable_on(place: Place, nodes: NodeRows) -> BoolArray:
+def usable_on(place: Place, nodes: NodeRows) -> BoolArray:
+    """Tell which nodes can use what is in a place."""
     if place.node_name:
         row = nodes.table.row_of(place.node_name)
         return nodes.row_numbers() == (-1 if row is None else row)

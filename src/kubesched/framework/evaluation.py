@@ -353,7 +353,7 @@ class Evaluator:
         if has_errors or self.book.errors:
             columns = self._columns(plan, nodes, others)
             if self.book.any_error(*columns, *(() if beside is None else (beside,))):
-                self._raise_error(self._first(nodes, columns, beside))
+                self._raise_error(self._first(nodes, columns, beside), nodes)
         return mask, others
 
     def _everywhere(self) -> NodeRows:
@@ -492,14 +492,19 @@ class Evaluator:
             plan = self.plans.plan(pod.signature.row_signature)
             beside = self._beside_nominated(state, pod, plan, nodes, np.ones(1, dtype=np.bool_))
             np.copyto(result, beside, where=beside > 0)
-        self._raise_error(result)
+        self._raise_error(result, nodes)
         return int(result[0])
 
-    def _raise_error(self, numbers: Int32Array) -> None:
-        """Raise AttemptError if the first rejection of some row is an error and no rejection."""
+    def _raise_error(self, numbers: Int32Array, nodes: NodeRows) -> None:
+        """Raise AttemptError if the first rejection of some row is an error and no rejection.
+
+        Of several errors, that of the first node counts.
+        """
         found = self.book.errors and self.book.errors.intersection(numbers.tolist())
         if found:
-            status = self.book.statuses[min(found)]
+            failing = np.flatnonzero(np.isin(numbers, list(found)))
+            places = self._table.order.positions()[nodes.row_numbers()[failing]]
+            status = self.book.statuses[int(numbers[failing[places.argmin()]])]
             text = f'running "{status.plugin}" filter plugin: {status.message}'
             raise AttemptError(error(text).by(status.plugin))
 

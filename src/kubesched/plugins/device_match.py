@@ -17,6 +17,8 @@ from kubesched.errors import KubeschedError, require
 #: or an expression failed.
 UNKNOWN, NO, YES, TAINTED, FAILED = range(5)
 
+#: Tolerates every taint.
+ANY_TAINT: Final = DeviceToleration(operator="Exists")
 _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 

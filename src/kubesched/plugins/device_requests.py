@@ -25,7 +25,7 @@ from kubesched.api.resource import (
 )
 from kubesched.cluster.devices import Devices
 from kubesched.errors import KubeschedError
-from kubesched.plugins.device_match import Compile, DeviceMatch, Selector
+from kubesched.plugins.device_match import ANY_TAINT, Compile, DeviceMatch, Selector
 
 #: A claim gets so many devices at most.
 MAX_RESULTS: Final = 32
@@ -244,7 +244,7 @@ class RequestCompiler:
             *_selectors(of_class, spec.device_class_name),
             *_selectors(spec.selectors, ""),
         )
-        tolerations = spec.tolerations if self._taints else (_ANYTHING,)
+        tolerations = spec.tolerations if self._taints else (ANY_TAINT,)
         key = _encode((selectors, tolerations))
         match = matches.get(key)
         if match is None:
@@ -255,9 +255,6 @@ class RequestCompiler:
                 compile_selector=self._compile,
             )
         return match
-
-
-_ANYTHING: Final = DeviceToleration(operator="Exists")
 
 
 def _selectors(selectors: Sequence[DeviceSelector], class_name: str) -> list[Selector]:
