@@ -5,7 +5,9 @@ KubeschedError
 ├── ConfigError           a configuration file that is refused
 ├── ObjectError           an API object that cannot be used
 │   ├── QuantityError     … because a quantity is malformed or out of range
-│   └── SelectorError     … because a selector is malformed
+│   ├── SelectorError     … because a selector is malformed
+│   ├── CelError          … because an expression does not compile
+│   └── CelRuntimeError   … because an expression fails for a device
 ├── PluginError           a plugin that broke its contract
 ├── OutputError           a file, or standard output, that cannot be written
 ├── InvariantError        a structure that contradicts itself: a bug of ours
@@ -59,6 +61,14 @@ class QuantityError(ObjectError):
 
 class SelectorError(ObjectError):
     """A label, field or node selector that is malformed."""
+
+
+class CelError(ObjectError):
+    """A CEL expression that does not compile; the text is kube-scheduler's, of several lines."""
+
+
+class CelRuntimeError(ObjectError):
+    """A CEL expression that has no value for a device."""
 
 
 class PluginError(KubeschedError):
