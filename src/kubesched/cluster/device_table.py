@@ -48,9 +48,7 @@ class DeviceTable:
     def __len__(self) -> int:
         return self.size - len(self._free)
 
-    def add(
-        self, spec: ResourceSliceSpec, device: Device, taints: tuple[DeviceTaint, ...]
-    ) -> int:
+    def add(self, spec: ResourceSliceSpec, device: Device, taints: tuple[DeviceTaint, ...]) -> int:
         """Give a device of a slice a row."""
         key = (spec.driver, spec.pool.name, device.name)
         of = device if spec.per_device_node_selection else spec

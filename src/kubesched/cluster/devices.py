@@ -112,16 +112,16 @@ class Devices:
 
     def _put_in(self, name: str, now: ResourceSlice) -> None:
         spec = now.spec
-        rows = tuple(
-            self.table.add(spec, each, self._taints(spec, each)) for each in spec.devices
-        )
+        rows = tuple(self.table.add(spec, each, self._taints(spec, each)) for each in spec.devices)
         made = self._placed[name] = PoolSlice(now, rows)
         self._slices_of.setdefault(_key_of(spec), {})[name] = made
         for rules, pools in self._pools.items():
             self._pool_of(pools, spec, rules).put(made)
         self.pool_changes.record(_key_of(spec))
 
-    def _pool_of(self, pools: dict[PoolKey, Pool], spec: ResourceSliceSpec, rules: PoolRules) -> Pool:
+    def _pool_of(
+        self, pools: dict[PoolKey, Pool], spec: ResourceSliceSpec, rules: PoolRules
+    ) -> Pool:
         key = _key_of(spec)
         pool = pools.get(key)
         if pool is None:

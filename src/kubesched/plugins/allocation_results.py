@@ -73,15 +73,15 @@ def _configuration(
         by_class.setdefault(each.class_name, []).append(each.full_name)
     classes = {each.class_name: each.device_class for each in chosen}
     found = [
-        DeviceAllocationConfiguration(source=FROM_CLASS, requests=tuple(requests), opaque=each.opaque)
+        DeviceAllocationConfiguration(
+            source=FROM_CLASS, requests=tuple(requests), opaque=each.opaque
+        )
         for name, requests in by_class.items()
         if (device_class := classes[name]) is not None
         for each in device_class.spec.config
     ]
     found += [
-        DeviceAllocationConfiguration(
-            source=FROM_CLAIM, requests=each.requests, opaque=each.opaque
-        )
+        DeviceAllocationConfiguration(source=FROM_CLAIM, requests=each.requests, opaque=each.opaque)
         for each in spec.config
         if not each.requests or any(_is_named(request, each.requests) for request in chosen)
     ]
@@ -125,13 +125,15 @@ def _only(node_name: str) -> NodeSelector:
     return NodeSelector(node_selector_terms=(NodeSelectorTerm(match_fields=(is_it,)),))
 
 
-def _extend(
-    known: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]
-) -> None:
+def _extend(known: list[NodeSelectorRequirement], more: Iterable[NodeSelectorRequirement]) -> None:
     for each in more:
         if not any(_are_alike(each, other) for other in known):
             known.append(each)
 
 
 def _are_alike(one: NodeSelectorRequirement, other: NodeSelectorRequirement) -> bool:
-    return (one.key, one.operator, set(one.values)) == (other.key, other.operator, set(other.values))
+    return (one.key, one.operator, set(one.values)) == (
+        other.key,
+        other.operator,
+        set(other.values),
+    )

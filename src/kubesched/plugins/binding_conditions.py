@@ -73,11 +73,15 @@ def _status_of(
     claim: ResourceClaim, result: DeviceRequestAllocationResult
 ) -> AllocatedDeviceStatus | None:
     wanted = result.driver, result.pool, result.device
-    found = (each for each in claim.status.devices if (each.driver, each.pool, each.device) == wanted)
+    found = (
+        each for each in claim.status.devices if (each.driver, each.pool, each.device) == wanted
+    )
     return next(found, None)
 
 
 def _quoted(text: str) -> str:
     """Quote a text as Go does."""
-    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    escaped = (
+        text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+    )
     return f'"{escaped}"'

@@ -66,11 +66,9 @@ class ClaimBinder:
             return True
 
     def _is_late(self, claim: ResourceClaim) -> bool:
-        return binding_conditions.is_late(
-            claim, now=self._clock.time(), timeout_s=self._timeout_s
-        )
+        return binding_conditions.is_late(claim, now=self._clock.time(), timeout_s=self._timeout_s)
 
-    # --- in the background --------------------------------------------------------------------------
+    # --- in the background ------------------------------------------------------------------
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Give up the allocation of a claim that no pod uses."""
@@ -89,7 +87,7 @@ class ClaimBinder:
             elif claim.status.allocation is not None and is_reserved_for(devices.pod, claim):
                 self._writer.unreserve(claim, devices.pod)
 
-    # --- in the binding cycle -------------------------------------------------------------------------
+    # --- in the binding cycle -----------------------------------------------------------------
 
     async def bind(self, devices: PodDevices, node_name: str) -> None:
         """Write what was decided, and wait until devices are ready.
@@ -180,10 +178,7 @@ class ClaimBinder:
                 timeout_s=self._timeout_s,
                 interval_s=READY_INTERVAL_S,
             )
-            if not is_ready:
-                text = f"{binding_conditions.TIMED_OUT}: context deadline exceeded"
-                raise BindingTimeoutError(text)
-            status = "success"
+            status = "success" if is_ready else "timeout"
         except BindingTimeoutError:
             status = "timeout"
             raise
@@ -192,6 +187,9 @@ class ClaimBinder:
             raise
         finally:
             self._count(devices, status, self._clock.monotonic() - started)
+        if not is_ready:
+            text = f"{binding_conditions.TIMED_OUT}: context deadline exceeded"
+            raise BindingTimeoutError(text)
 
     def _are_ready(self, devices: PodDevices) -> bool:
         for index, known in enumerate(devices.claims):

@@ -21,7 +21,7 @@ def registrations(claims: ResourceClaims) -> Sequence[Registration]:
     """Return what may help, with hints that look at claims as they are by then."""
     after_claim_change = _after_claim_change(claims)
 
-    def after_pod_change(pod: PodInfo, change: Change[Pod]) -> bool:
+    def after_pod_change(pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG001 (it is the same)
         """The claims that the pod waits for were made."""
         return change.new is None or _are_there(change.new, claims)
 

@@ -1,8 +1,8 @@
 """From the claims of a pod to the nodes on which they can be served, and to their devices.
 
-    PreFilter   the claims: there? allocated? pending? ──> PodDevices
-    Filter      all nodes: allocated for them? devices left? ──> Verdict
-    Reserve     the chosen node: which devices? ──> pending allocations
+PreFilter   the claims: there? allocated? pending? ──> PodDevices
+Filter      all nodes: allocated for them? devices left? ──> Verdict
+Reserve     the chosen node: which devices? ──> pending allocations
 """
 
 from __future__ import annotations
@@ -73,6 +73,8 @@ class PodDevices:
         self.lost: set[int] = set()
         #: names of extended resources that are devices → the claim for them
         self.on_nodes: dict[frozenset[str], ExtendedClaim] = {}
+        #: the same → what all claims ask for that have no devices yet
+        self.asked: dict[frozenset[str], tuple[bytes, ...]] = {}
         #: number of a claim → what was decided for it, to be written
         self.decided: dict[int, AllocationResult] = {}
         #: number of a claim → uid that the decision is pending under
@@ -119,7 +121,7 @@ class Allocator:
         #: how long a search may take; 0 for as long as it takes
         self._timeout_s = timeout_s
 
-    # --- nodes --------------------------------------------------------------------------------------
+    # --- nodes --------------------------------------------------------------------------------
 
     def verdict(self, devices: PodDevices, nodes: NodeRows) -> Verdict:
         """Say on which nodes the claims cannot be served."""
@@ -196,7 +198,9 @@ class Allocator:
         if len(late):
             name = self._nodes.name_at(int(nodes.row_numbers()[late[0]]))
             parts.append(
-                reject(codes == UNKNOWN, error(f"node {name}: timed out trying to allocate devices"))
+                reject(
+                    codes == UNKNOWN, error(f"node {name}: timed out trying to allocate devices")
+                )
             )
         return first_of(*parts)
 
@@ -222,7 +226,10 @@ class Allocator:
 
     def outcomes(self, devices: PodDevices, names: frozenset[str]) -> Outcomes:
         """Return what is known about the claims, where some extended resources are devices."""
-        asked = tuple(asked_for(each) for each in self.claims_for(devices, names))
+        asked = devices.asked.get(names)
+        if asked is None:
+            claims = self.claims_for(devices, names)
+            asked = devices.asked[names] = tuple(map(asked_for, claims))
         return self._outcomes.of(asked)
 
     def claims_for(self, devices: PodDevices, names: frozenset[str]) -> list[ResourceClaim]:
@@ -267,7 +274,7 @@ class Allocator:
                 found[number] = mask
         return found
 
-    # --- scores -------------------------------------------------------------------------------------
+    # --- scores -------------------------------------------------------------------------------
 
     def scores(self, devices: PodDevices, nodes: NodeRows) -> Int64Array | None:
         """Return a score for each node: the sum over requests with alternatives."""
@@ -291,7 +298,7 @@ class Allocator:
             total = scores if total is None else total + scores
         return total
 
-    # --- one node -----------------------------------------------------------------------------------
+    # --- one node -----------------------------------------------------------------------------
 
     def decide(self, devices: PodDevices, node_name: str) -> Status | None:
         """Choose devices on a node and count them as taken; return what went wrong, if anything."""
@@ -351,4 +358,3 @@ def _score_of(claim: ResourceClaim) -> int:
         for number, each in enumerate(request.first_available)
         if f"{request.name}/{each.name}" in got
     )
-

@@ -18,7 +18,9 @@ _NANO: Final = 10**9
 _NANO_PER_MILLI: Final = 10**6
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _DECIMAL: Final = ("", "k", "M", "G", "T", "P", "E")
-_NOT_REPRESENTABLE: Final = "capacity request cannot be represented in the device's range arithmetic"
+_NOT_REPRESENTABLE: Final = (
+    "capacity request cannot be represented in the device's range arithmetic"
+)
 
 #: Capacity → amount in nano units.
 Amounts = Mapping[str, int]
@@ -109,9 +111,7 @@ def _in_range(
     return _spelled(rounded * unit, like=valid.step)
 
 
-def _violates(
-    amount: int, policy: CapacityRequestPolicy | None, *, fractional: bool
-) -> bool:
+def _violates(amount: int, policy: CapacityRequestPolicy | None, *, fractional: bool) -> bool:
     if policy is None:
         return False
     if policy.default is not None and amount == quantity.nano(policy.default):
@@ -140,7 +140,9 @@ def _is_milli(valid: CapacityRequestPolicyRange, *, fractional: bool) -> bool:
     """Tell whether a range is counted in thousandths: all of it must be exact in them."""
     if not fractional:
         return False
-    amounts = [quantity.nano(each) for each in (valid.min, valid.max, valid.step) if each is not None]
+    amounts = [
+        quantity.nano(each) for each in (valid.min, valid.max, valid.step) if each is not None
+    ]
     limit = quantity.INT64_MAX * _NANO_PER_MILLI
     return all(not each % _NANO_PER_MILLI and abs(each) <= limit for each in amounts)
 

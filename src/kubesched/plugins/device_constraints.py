@@ -35,7 +35,9 @@ class Constraint:
         if attribute is None:
             return False
         value, chosen = comparable(attribute), self._values
-        if chosen and (value is None or (value in chosen if self._is_distinct else value != chosen[0])):
+        if chosen and (
+            value is None or (value in chosen if self._is_distinct else value != chosen[0])
+        ):
             return False
         chosen.append(value)
         return True

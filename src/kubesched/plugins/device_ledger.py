@@ -236,7 +236,7 @@ class Ledger:
                 return False
         return True
 
-    # --- capacity -----------------------------------------------------------------------------------
+    # --- capacity -----------------------------------------------------------------------------
 
     def has_room(
         self, claim: int, request: WantedRequest, row: int, doing: str = "checking"

@@ -1,6 +1,6 @@
 """Which devices a request may be served by: selectors of its class, its own, and taints.
 
-    expression ──> compiled once ──> asked once for each device ──> remembered until that changes
+expression ──> compiled once ──> asked once for each device ──> remembered until that changes
 """
 
 from __future__ import annotations

@@ -123,7 +123,7 @@ class Outcomes(View):
                 if state == NO:
                     continue
                 if state == FAILED or is_counted or not table.plain[row]:
-                    # Which request gets the device, or whether it is looked at, is a matter of order.
+                    # Which request gets it, or whether it is looked at, is a matter of order.
                     return None
                 is_counted = True
                 is_free = state == YES and row not in visible.unreachable

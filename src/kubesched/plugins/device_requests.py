@@ -178,7 +178,10 @@ class RequestCompiler:
             name = request.name
             has_alternatives.append(bool(request.first_available))
             if request.first_available:
-                made = [self._request(each, matches, name, each.name) for each in request.first_available]
+                made = [
+                    self._request(each, matches, name, each.name)
+                    for each in request.first_available
+                ]
                 groups.append(tuple(made))
             else:
                 exactly = request.exactly or ExactDeviceRequest()

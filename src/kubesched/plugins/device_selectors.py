@@ -16,6 +16,7 @@ from kubesched.errors import CelError, CelRuntimeError
 _COMPILED: Final = 1024
 _CONVERTED: Final = 65_536
 
+
 class DeviceSelector:
     """A compiled expression."""
 
@@ -46,7 +47,7 @@ def compile_selector(expression: str) -> DeviceSelector:
 
 
 class _Converted:
-    """Devices that were asked about last, in CEL's terms; by identity, as versions are immutable."""
+    """Devices that were asked about, in CEL's terms; by identity, as versions are immutable."""
 
     def __init__(self) -> None:
         #: id → (device, driver, the same in CEL's terms); the device is kept, so is its id

@@ -296,4 +296,3 @@ class DynamicResources(
 def _devices(state: CycleState) -> PodDevices | None:
     found = state.get(DynamicResources.name)
     return found if isinstance(found, PodDevices) else None
-

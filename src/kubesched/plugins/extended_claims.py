@@ -42,9 +42,7 @@ class ExtendedClaim(NamedTuple):
     mappings: tuple[Mapped, ...]
 
 
-def backed_by_devices(
-    requests: Mapping[str, int], resources: ExtendedResources
-) -> dict[str, int]:
+def backed_by_devices(requests: Mapping[str, int], resources: ExtendedResources) -> dict[str, int]:
     """Return those of a pod's requests that may be for devices; empty if no class stands for any.
 
     Which of them are for devices depends on the node.

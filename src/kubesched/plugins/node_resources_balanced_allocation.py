@@ -107,7 +107,9 @@ class BalancedAllocationByDevices(NodeResourcesBalancedAllocation):
     def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002
         """Return the state of devices, if the pod requests some by another name."""
         requests = signature.requests.amounts
-        return self._devices.epoch([each.name for each in self._resources if requests.get(each.name)])
+        return self._devices.epoch(
+            [each.name for each in self._resources if requests.get(each.name)]
+        )
 
     def row_scorer(self, signature: PodSignature, table: NodeTable) -> None:  # noqa: ARG002
         """Leave it to arrays."""

@@ -76,7 +76,9 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         args = context.profile.args(cls.name, NodeResourcesFitArgs)
         check_node_resources_fit_args(args)
         scored = args.scoring_strategy.resources
-        kind = NodeResourcesFitByDevices if any(may_be_devices(each.name) for each in scored) else cls
+        kind = (
+            NodeResourcesFitByDevices if any(may_be_devices(each.name) for each in scored) else cls
+        )
         return kind(
             args,
             RequestRules.of(context.gates),
@@ -194,7 +196,9 @@ class NodeResourcesFitByDevices(NodeResourcesFit):
     def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002
         """Return the state of devices, if the pod requests some by another name."""
         requests = signature.scoring_requests
-        return self._devices.epoch([each.name for each in self._resources if requests.get(each.name)])
+        return self._devices.epoch(
+            [each.name for each in self._resources if requests.get(each.name)]
+        )
 
     def row_scorer(self, signature: PodSignature, table: NodeTable) -> None:  # noqa: ARG002
         """Leave it to arrays."""

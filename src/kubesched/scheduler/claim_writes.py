@@ -230,9 +230,7 @@ class ClaimWrites:
         self._start(
             "unreserve",
             claim,
-            self._client.patch(
-                _path(claim, "status"), body, content_type=STRATEGIC_MERGE_PATCH
-            ),
+            self._client.patch(_path(claim, "status"), body, content_type=STRATEGIC_MERGE_PATCH),
         )
 
     def delete(self, claim: ResourceClaim) -> None:
@@ -247,9 +245,7 @@ class ClaimWrites:
 
         if FINALIZER in claim.metadata.finalizers:
             claim = await self._on_newest(claim, unprotect)
-        await self._client.delete(
-            _path(claim), {"preconditions": {"uid": claim.metadata.uid}}
-        )
+        await self._client.delete(_path(claim), {"preconditions": {"uid": claim.metadata.uid}})
 
     def _start(self, doing: str, claim: ResourceClaim, work: Coroutine[Any, Any, None]) -> None:
         async def do() -> None:
