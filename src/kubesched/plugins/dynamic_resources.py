@@ -36,7 +36,6 @@ from kubesched.framework.plugin import (
     PreFilterResult,
     Reserve,
     Score,
-    by_extremes,
 )
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
@@ -248,7 +247,6 @@ class DynamicResources(
         devices = _devices(state)
         return None if devices is None else self._allocator.scores(devices, nodes)
 
-    @by_extremes
     def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:  # noqa: ARG002
         """Give the best node 100."""
         return scale_to_best(scores)

@@ -27,6 +27,7 @@ REGISTERED: dict[str, dict[Resource, Action]] = {
     "NodeResourcesFit": {
         POD: Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
         NODE: Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
+        Resource.DEVICE_CLASS: Action.ADD | Action.UPDATE,
     },
     "PodTopologySpread": {
         POD: Action.ADD | Action.UPDATE_POD_LABEL | Action.UPDATE_POD_TOLERATION | Action.DELETE,
@@ -40,6 +41,14 @@ REGISTERED: dict[str, dict[Resource, Action]] = {
         POD: Action.UPDATE,
         NODE: Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
     },
+    "DynamicResources": {
+        Resource.UNSCHEDULABLE_POD: Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+        NODE: Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
+        Resource.RESOURCE_CLAIM: Action.ADD | Action.UPDATE | Action.DELETE,
+        Resource.DEVICE_CLASS: Action.ADD | Action.UPDATE,
+        Resource.RESOURCE_SLICE: Action.ADD | Action.UPDATE,
+        Resource.DEVICE_TAINT_RULE: Action.ADD | Action.UPDATE | Action.DELETE,
+    },
     "DefaultPreemption": {POD: Action.DELETE},
 }
 
@@ -52,7 +61,14 @@ SILENT = {
 }
 
 #: Where the event alone says enough.
-WITHOUT_HINT = {("NodeName", NODE), ("NodePorts", NODE)}
+WITHOUT_HINT = {
+    ("NodeName", NODE),
+    ("NodePorts", NODE),
+    ("DynamicResources", NODE),
+    ("DynamicResources", Resource.DEVICE_CLASS),
+    ("DynamicResources", Resource.RESOURCE_SLICE),
+    ("DynamicResources", Resource.DEVICE_TAINT_RULE),
+}
 
 #: The plugins that look at volumes and claims say elsewhere what they register.
 ELSEWHERE = {
@@ -60,7 +76,6 @@ ELSEWHERE = {
     "NodeVolumeLimits",
     "VolumeBinding",
     "VolumeZone",
-    "DynamicResources",
     "GangScheduling",
 }
 
