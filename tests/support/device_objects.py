@@ -1,7 +1,7 @@
 """Builders of devices: slices, classes, claims, and pods that claim.
 
-    slice_of("gpus", device("a", model="x"), device("b"), node="n1")
-    claim("c", request("r", count=2)), claiming(pod("p"), "c")
+slice_of("gpus", device("a", model="x"), device("b"), node="n1")
+claim("c", request("r", count=2)), claiming(pod("p"), "c")
 """
 
 from __future__ import annotations
@@ -199,7 +199,9 @@ def request(
             count=0 if every else count,
             admin_access=admin,
             tolerations=tuple(tolerates),
-            capacity=None if capacities is None else CapacityRequirements(requests=dict(capacities)),
+            capacity=None
+            if capacities is None
+            else CapacityRequirements(requests=dict(capacities)),
         ),
     )
 
@@ -280,9 +282,7 @@ def result(
 def allocation(
     *results: DeviceRequestAllocationResult, selector: NodeSelector | None = None
 ) -> AllocationResult:
-    return AllocationResult(
-        devices=DeviceAllocationResult(results=results), node_selector=selector
-    )
+    return AllocationResult(devices=DeviceAllocationResult(results=results), node_selector=selector)
 
 
 def allocated(
@@ -296,9 +296,7 @@ def allocated(
     status = ResourceClaimStatus(
         allocation=allocation(*results, selector=selector), reserved_for=tuple(references)
     )
-    meta = replace(
-        made.metadata, resource_version=version or made.metadata.resource_version
-    )
+    meta = replace(made.metadata, resource_version=version or made.metadata.resource_version)
     return replace(made, metadata=meta, status=status)
 
 

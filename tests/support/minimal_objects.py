@@ -52,7 +52,10 @@ MINIMAL: dict[str, JsonObject] = {
         }
     },
     "DeviceTaintRule": {
-        "spec": {"deviceSelector": {"driver": DRIVER}, "taint": {"key": "k", "effect": "NoSchedule"}}
+        "spec": {
+            "deviceSelector": {"driver": DRIVER},
+            "taint": {"key": "k", "effect": "NoSchedule"},
+        }
     },
     "ResourceClaim": {"spec": {}},
     "Pod": {"spec": {"containers": [CONTAINER]}},

@@ -57,7 +57,9 @@ def test_devices_of_a_slice_may_select_their_nodes_one_by_one() -> None:
 
 
 def test_nodes_that_see_the_same_share_a_number() -> None:
-    sight = Sight(slice_of("all", device("b"), everywhere=True), slice_of("x", device("a"), node="n1"))
+    sight = Sight(
+        slice_of("all", device("b"), everywhere=True), slice_of("x", device("a"), node="n1")
+    )
     assert sight.number("n2") == sight.number("n3") != sight.number("n1")
     assert Sight().number("n1") == Sight().number("n2") == 0
 

@@ -131,7 +131,9 @@ def test_an_earlier_request_gives_way_to_a_later_one() -> None:
 
 def test_all_devices_means_every_one_that_matches() -> None:
     bench = Bench(
-        slice_of("s", device("a", model="x"), device("b", model="y"), device("c", model="x"), node="n1")
+        slice_of(
+            "s", device("a", model="x"), device("b", model="y"), device("c", model="x"), node="n1"
+        )
     )
     assert bench.names(claim("c", request("r", IS_X, every=True))) == [["a", "c"]]
     nothing = 'device.attributes["gpu.example.com"].model == "none"'
@@ -215,7 +217,9 @@ def test_a_search_ends_when_time_is_up() -> None:
     bench = Bench(slice_of("s", *devices, node="n1"))
     hopeless = claim("c", request(count=16), constraints=[same("b"), different("a")])
     assert bench.solve(hopeless) is None
-    several = claim("c", *(request(f"r{n}", count=4) for n in range(6)), constraints=[different("a")])
+    several = claim(
+        "c", *(request(f"r{n}", count=4) for n in range(6)), constraints=[different("a")]
+    )
     with pytest.raises(SearchTimeoutError):
         bench.solve(several, steps=256)
 
@@ -236,7 +240,9 @@ def test_devices_with_the_same_value_go_together() -> None:
     devices = [device("a", numa=0), device("b", numa=1), device("c", numa=0), device("d")]
     bench = Bench(slice_of("s", *devices, node="n1"))
     assert bench.names(claim("c", request(count=2), constraints=[same("numa")])) == [["a", "c"]]
-    assert bench.names(claim("c", request(count=2), constraints=[different("numa")])) == [["a", "b"]]
+    assert bench.names(claim("c", request(count=2), constraints=[different("numa")])) == [
+        ["a", "b"]
+    ]
     assert bench.names(claim("c", request(count=3), constraints=[different("numa")])) is None
 
 
@@ -401,9 +407,7 @@ def small_problems(draw: st.DrawFn) -> tuple[list[Device], ResourceClaim]:
             )
         )
     requests = [
-        request(
-            f"r{number}", *draw(st.sampled_from([(), (IS_X,)])), count=draw(st.integers(1, 3))
-        )
+        request(f"r{number}", *draw(st.sampled_from([(), (IS_X,)])), count=draw(st.integers(1, 3)))
         for number in range(draw(st.integers(1, 3)))
     ]
     about = draw(st.sampled_from([(), ("r0",), ("r0", "r1")]))
