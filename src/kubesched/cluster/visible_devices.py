@@ -65,7 +65,7 @@ class VisibleDevices(View):
         super().__init__(table.node_changes, pool_changes)
         self._table = table
         self._pools = pools
-        #: numbers of `NodeDevices` that were given to others
+        #: numbers of `NodeDevices` that were taken back, or given to others
         self.changes: Log[int] = Log()
         self._clear()
 
@@ -236,6 +236,7 @@ class VisibleDevices(View):
                 del self._with_pool[pool.key]
         self.by_number[number] = None
         self._free.append(number)
+        self.changes.record(number)
 
     def validate(self) -> None:
         """Compare what each row sees with what it sees if it is looked at anew."""
