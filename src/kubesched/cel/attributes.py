@@ -11,8 +11,9 @@ from collections.abc import Callable
 from typing import Final
 
 from kubesched.cel import costs
-from kubesched.cel.conversions import double_text
+from kubesched.cel.conversions import to_string
 from kubesched.cel.frames import Evaluate, Frame
+from kubesched.cel.go_types import go_type
 from kubesched.cel.types import Kind
 from kubesched.cel.values import (
     INT_MAX,
@@ -30,11 +31,6 @@ from kubesched.cel.values import (
 _ABSENT: Final = object()
 _NO_CONSTANT: Final = object()
 
-_GO_TYPES: Final = {
-    Kind.NULL: "types.Null", Kind.BYTES: "types.Bytes", Kind.TIMESTAMP: "types.Timestamp",
-    Kind.DURATION: "types.Duration", Kind.LIST: "*types.baseList", Kind.MAP: "*types.baseMap",
-    Kind.TYPE: "*types.Type", Kind.OPAQUE: "*types.Optional",
-}  # fmt: skip
 _KEYS: Final = frozenset({Kind.BOOL, Kind.INT, Kind.UINT, Kind.DOUBLE, Kind.STRING})
 
 
@@ -61,21 +57,27 @@ class Qualifier:
         key = self.constant
         if self.computed is not None:
             key = self.computed(frame)
-            if type(key) is Err:
-                frame.cost += costs.QUALIFIER
-                return key
-            if type_of(key).kind not in _KEYS:
-                frame.cost += costs.QUALIFIER
-                kind = _GO_TYPES.get(type_of(key).kind, type_of(key).name)
-                return Err(f"invalid qualifier type: {kind}")
+            wrong = key if type(key) is Err else invalid_key(key)
+            if wrong is not None:
+                frame.cost += 0 if is_optional else costs.QUALIFIER
+                return wrong
         may_be_absent = is_optional or self.is_test
         result = _look_up(value, key, may_be_absent=may_be_absent)
-        if self.is_test and not is_optional:
-            frame.cost += costs.QUALIFIER
+        if is_optional:
+            # A step that is not taken costs nothing.
+            frame.cost += 0 if result is _ABSENT or type(result) is Err else costs.QUALIFIER
+            return result
+        frame.cost += costs.QUALIFIER
+        if self.is_test:
             return result if type(result) is Err else result is not _ABSENT
-        if result is not _ABSENT:
-            frame.cost += costs.QUALIFIER
         return result
+
+
+def invalid_key(key: Value) -> Err | None:
+    """Return the error of a key that nothing can be looked up by."""
+    if type_of(key).kind in _KEYS:
+        return None
+    return Err(f"invalid qualifier type: {go_type(key)}")
 
 
 def _look_up(value: Value, key: Value, *, may_be_absent: bool) -> Value:
@@ -83,17 +85,17 @@ def _look_up(value: Value, key: Value, *, may_be_absent: bool) -> Value:
         found, is_there = value.find(key)
         if is_there:
             return found
-        return _ABSENT if may_be_absent else Err(f"no such key: {shown_key(key)}")
+        return _ABSENT if may_be_absent else Err(f"no such key: {to_string(key)}")
     if is_list(value):
         index = _index(key)
         if type(index) is Err:
             return index
         if 0 <= index < len(value):
             return value[index]
-        return _ABSENT if may_be_absent else Err(f"index out of bounds: {shown_key(key)}")
+        return _ABSENT if may_be_absent else Err(f"index out of bounds: {to_string(key)}")
     if type(value) is Err:
         return value
-    return _ABSENT if may_be_absent else Err(f"no such key: {shown_key(key)}")
+    return _ABSENT if may_be_absent else Err(f"no such key: {to_string(key)}")
 
 
 def _index(key: Value) -> Value:
@@ -105,15 +107,10 @@ def _index(key: Value) -> Value:
     ):
         return int(key)
     if kind is Uint or kind is float:
-        return Err(f"unsupported index value {shown_key(key)} in list")
+        return Err(f"unsupported index value {to_string(key)} in list")
     return Err(f"unsupported index type '{type_of(key).name}' in list")
 
 
-def shown_key(key: Value) -> str:
-    """Return a key as errors show it."""
-    if type(key) is bool:
-        return "true" if key else "false"
-    return double_text(key) if type(key) is float else str(key)
 
 
 # -- attributes ---------------------------------------------------------------------------------

@@ -14,8 +14,19 @@ import math
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from kubesched.cel.go_types import go_type
 from kubesched.cel.library.formats import Format
-from kubesched.cel.values import Err, Map, Object, Optional, Value, is_list, size_of
+from kubesched.cel.types import Kind
+from kubesched.cel.values import (
+    Aborted,
+    Map,
+    Object,
+    Optional,
+    Value,
+    is_list,
+    size_of,
+    type_of,
+)
 
 #: What an evaluation may cost.
 COST_LIMIT: Final = 1_000_000
@@ -30,6 +41,10 @@ _PER_PATTERN_CHARACTER: Final = 0.25
 _CALL: Final = 1
 
 _Formula = Callable[..., int]
+
+_ADDABLE: Final = frozenset(
+    {Kind.INT, Kind.UINT, Kind.DOUBLE, Kind.STRING, Kind.BYTES, Kind.TIMESTAMP, Kind.DURATION}
+)
 
 
 class Cost(NamedTuple):
@@ -141,15 +156,25 @@ def _set_cost(factor: int) -> Cost:
 
 def _pairwise(values: Value) -> int:
     """The cost of comparing all elements of a list with each other."""
-    if not is_list(values) or not len(values):
+    if not is_list(values):
+        raise Aborted(f"internal error: interface conversion: {_not_a_list(values)}")
+    if not len(values):
         return _CALL + LIST
     factor = 2.0 + (_PER_CHARACTER if isinstance(values[0], str | bytes) else 0)
     return int(len(values) ** 2 * factor) + _CALL + LIST
 
 
+def _not_a_list(value: Value) -> str:
+    """Return what upstream's interpreter panics with, where it takes a value for a list."""
+    missing = "Contains" if type_of(value).kind in _ADDABLE else "Add"
+    return f"{go_type(value)} is not traits.Lister: missing method {missing}"
+
+
 def _flattened(values: Value, depth: Value = 1) -> int:
-    factor = depth if isinstance(depth, int) and depth >= 0 else 1
-    return size(values) * factor + _CALL + LIST
+    if type(depth) is not int:
+        text = f"interface conversion: ref.Val is {go_type(depth)}, not types.Int"
+        raise Aborted(f"internal error: {text}")
+    return size(values) * (depth if depth >= 0 else 1) + _CALL + LIST
 
 
 _FIRST: Final = Cost(of_args=lambda first, *_: _scan(_own_size(first)))

@@ -6,9 +6,8 @@ Local variables live in slots of the frame; a slot with a ``_Pending`` has not b
 
 from __future__ import annotations
 
-from typing import Final
-
 from kubesched.cel.frames import Evaluate, Frame
+from kubesched.cel.go_types import go_type
 from kubesched.cel.values import (
     Accumulator,
     AccumulatorMap,
@@ -17,7 +16,6 @@ from kubesched.cel.values import (
     Map,
     Value,
     is_list,
-    type_of,
 )
 
 
@@ -29,15 +27,6 @@ class _Pending:
     def __init__(self, init: Evaluate) -> None:
         self.init = init
 
-
-_GO_TYPES: Final = {
-    "bool": "types.Bool", "int": "types.Int", "uint": "types.Uint", "double": "types.Double",
-    "string": "types.String", "bytes": "types.Bytes", "null_type": "types.Null",
-    "google.protobuf.Timestamp": "types.Timestamp", "google.protobuf.Duration": "types.Duration",
-    "type": "*types.Type", "optional_type": "*types.Optional", "kubernetes.Quantity": "cel.Quantity",
-    "kubernetes.Semver": "cel.Semver", "kubernetes.URL": "cel.URL", "net.IP": "cel.IP",
-    "net.CIDR": "cel.CIDR", "kubernetes.NamedFormat": "cel.Format",
-}  # fmt: skip
 
 
 def reader(slot: int) -> Evaluate:
@@ -86,13 +75,13 @@ def fold(
             elif is_list(elements):
                 pairs = enumerate(elements)
             else:
-                return Err(f"unsupported comprehension range type: {_go_type(elements)}")
+                return Err(f"unsupported comprehension range type: {go_type(elements)}")
         elif is_list(elements):
             pairs = ((element, None) for element in elements)
         elif isinstance(elements, Map):
             pairs = ((key, None) for key in elements.keys())
         else:
-            return Err(f"got '{_go_type(elements)}', expected iterable type")
+            return Err(f"got '{go_type(elements)}', expected iterable type")
         for slots[first], slots[second] in pairs:
             going_on = condition(frame)
             if going_on is False:
@@ -113,7 +102,3 @@ def _finished(value: Value) -> Value:
         return Map(value.items())
     return value
 
-
-def _go_type(value: Value) -> str:
-    name = type_of(value).name
-    return _GO_TYPES.get(name, name)

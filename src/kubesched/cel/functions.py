@@ -3,7 +3,7 @@
 The checker knows which overloads of a function the static types allow. If that is a single one, it
 is called, after a look at the actual types, which may differ where a static type is ``dyn``.
 Otherwise the actual types choose. An operator has one implementation for all of its overloads
-(``operator``), and is for types with a certain ability (``accepts``).
+(``operator``), and is for values of certain classes (``accepts``).
 """
 
 from __future__ import annotations
@@ -13,7 +13,15 @@ from dataclasses import dataclass
 from typing import Final
 
 from kubesched.cel.types import Kind, Type
-from kubesched.cel.values import NO_SUCH_OVERLOAD, Err, Map, Value, is_list, type_of
+from kubesched.cel.values import (
+    CLASSES,
+    NO_SUCH_OVERLOAD,
+    Err,
+    Map,
+    Value,
+    is_list,
+    type_of,
+)
 
 Implementation = Callable[..., Value]
 _Guard = Callable[[Value], bool]
@@ -42,8 +50,8 @@ class Function:
     overloads: tuple[Overload, ...]
     #: one implementation for all overloads
     operator: Implementation | None = None
-    #: of an operator: whether it applies to the first argument
-    accepts: _Guard | None = None
+    #: of an operator: the classes of values that it applies to, as the first argument
+    accepts: frozenset[type] | None = None
     #: whether overloads look at the types of their arguments themselves
     checks_itself: bool = False
     #: whether errors are passed in as arguments
@@ -111,6 +119,10 @@ def guard(type_: Type) -> _Guard:
     if type_.kind is Kind.MAP:
         key, item = map(guard, type_.parameters)
         return lambda value: isinstance(value, Map) and _fits_first_entry(value, key, item)
+    classes = CLASSES.get(type_.kind)
+    if classes is not None and len(classes) == 1:
+        (only,) = classes
+        return lambda value: type(value) is only
     name = type_.name
     return lambda value: type_of(value).name == name
 
@@ -125,10 +137,10 @@ def _operator(function: Function) -> Implementation:
     if accepts is None:
         return call
 
-    def checked(*args: Value) -> Value:
-        if accepts(args[0]):
-            return call(*args)
-        if type_of(args[0]).kind in _RECEIVERS:
+    def checked(first: Value, *rest: Value) -> Value:
+        if type(first) in accepts:
+            return call(first, *rest)
+        if type_of(first).kind in _RECEIVERS:
             return NO_SUCH_OVERLOAD
         return Err(f"no such overload: {name}")
 
@@ -148,6 +160,16 @@ def _guarded(function: Function, overload: Overload) -> Implementation:
             return call(arg) if first(arg) else no_such_overload(name, (arg,))
 
         return unary
+
+    if len(guards) == 2:
+        first, second = guards
+
+        def binary(left: Value, right: Value) -> Value:
+            if first(left) and second(right):
+                return call(left, right)
+            return no_such_overload(name, (left, right))
+
+        return binary
 
     def checked(*args: Value) -> Value:
         for test, arg in zip(guards, args, strict=True):

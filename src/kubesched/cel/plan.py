@@ -19,7 +19,7 @@ three or more arguments, or one that picks its overload at run time, stops at th
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
 from kubesched.cel import costs, folds
 from kubesched.cel.attributes import (
@@ -28,11 +28,14 @@ from kubesched.cel.attributes import (
     ConditionalAttribute,
     Qualifier,
     RelativeAttribute,
+    invalid_key,
 )
+from kubesched.cel.device import Device
 from kubesched.cel.environment import DEVICE, FUNCTIONS, TYPE_NAMES
 from kubesched.cel.equality import equals
 from kubesched.cel.frames import Evaluate, Frame
 from kubesched.cel.functions import Binding, bind
+from kubesched.cel.go_types import displayed
 from kubesched.cel.library.regex import CONSTANT_PATTERN
 from kubesched.cel.regex import RegexError, compile_regex
 from kubesched.cel.syntax import (
@@ -49,10 +52,11 @@ from kubesched.cel.types import Kind
 from kubesched.cel.values import (
     INT_MAX,
     NO_SUCH_OVERLOAD,
+    UNHASHABLE,
+    Aborted,
     Err,
     Map,
     Optional,
-    Rope,
     Uint,
     Value,
     is_list,
@@ -65,6 +69,10 @@ _CONVERSIONS: Final = frozenset(
 _PRIMITIVE: Final = frozenset(
     {Kind.BOOL, Kind.BYTES, Kind.DOUBLE, Kind.INT, Kind.STRING, Kind.UINT}
 )
+
+
+#: Calls of constants that cost more are left to the evaluation, which has a limit.
+_MAX_MADE_NOW: Final = 1000
 
 
 class PlanError(Exception):
@@ -167,6 +175,9 @@ class _Planner:
         attribute = self._as_attribute(self.plan(expr.args[0]))
         index = self.plan(expr.args[1])
         if index.is_constant:
+            wrong = invalid_key(index.constant)
+            if wrong is not None:
+                raise PlanError(wrong.message)
             qualifier = Qualifier(index.constant, is_optional=is_optional)
         else:
             qualifier = Qualifier(
@@ -211,7 +222,7 @@ class _Planner:
             case "or" | "orValue" if expr.target is not None:
                 unwraps = expr.function == "orValue"
                 return Plan(_or(args[0].evaluator(), args[1].evaluator(), unwraps=unwraps))
-            case "@in" if expr.overloads == ("in_list",) and args[1].is_constant:
+            case "@in" if expr.overloads == ("in_list",) and is_list(args[1].constant):
                 membership = _membership(args[0], args[1].constant)
                 if membership is not None:
                     return membership
@@ -229,30 +240,35 @@ class _Planner:
         if expr.function in CONSTANT_PATTERN and type(pattern) is str:
             binding = _with_pattern(expr.function, pattern)
         cost = costs.call_cost(expr.function, overload)
+        if args and all(arg.is_constant for arg in args):
+            made = _made_now(binding, [arg.constant for arg in args], cost)
+            if made is not None:
+                return Plan(made)
         return Plan(_call([arg.evaluator() for arg in args], binding, cost))
 
     # -- aggregates -----------------------------------------------------------------------------
 
     def _plan_list(self, expr: ListExpr) -> Plan:
         parts = [self.plan(element) for element in expr.elements]
-        if not expr.optional and all(part.is_constant for part in parts):
-            return constant([part.constant for part in parts])
-        return Plan(_list([part.evaluator() for part in parts], expr.optional))
+        evaluate = _list([part.evaluator() for part in parts], expr.optional)
+        if all(part.is_constant for part in parts):
+            return constant(evaluate(_no_frame()))
+        return Plan(evaluate)
 
     def _plan_map(self, expr: MapExpr) -> Plan:
         entries = [(self.plan(entry.key), self.plan(entry.value)) for entry in expr.entries]
-        if all(key.is_constant and value.is_constant for key, value in entries) and not any(
-            entry.optional for entry in expr.entries
-        ):
-            return constant(Map((key.constant, value.constant) for key, value in entries))
-        return Plan(
-            _map(
-                [
-                    (key.evaluator(), value.evaluator(), entry.optional)
-                    for (key, value), entry in zip(entries, expr.entries, strict=True)
-                ]
-            )
+        evaluate = _map(
+            [
+                (key.evaluator(), value.evaluator(), entry.optional)
+                for (key, value), entry in zip(entries, expr.entries, strict=True)
+            ]
         )
+        if all(key.is_constant and value.is_constant for key, value in entries):
+            try:
+                return constant(evaluate(_no_frame()))
+            except Aborted as reason:
+                raise PlanError(str(reason)) from None
+        return Plan(evaluate)
 
     def _plan_comprehension(self, expr: Comprehension) -> Plan:
         # The accumulator is not visible in its own beginning, nor in the range.
@@ -278,6 +294,11 @@ class _Planner:
                 accumulator=accumulator, has_two_variables=expr.variable2 is not None,
             )
         )  # fmt: skip
+
+
+def _no_frame() -> Frame:
+    """Return a frame for constants, which look at no device."""
+    return Frame(Device(""), 0, 0)
 
 
 # -- evaluators ---------------------------------------------------------------------------------
@@ -367,16 +388,13 @@ def _membership(element: Plan, values: list[Value]) -> Plan | None:
             return value in strings
         if type(value) is Err:
             return value
-        unhashable = _UNHASHABLE.get(type_of(value).name)
+        unhashable = UNHASHABLE.get(type_of(value).name)
         if unhashable is not None:
-            return Err(f"internal error: runtime error: hash of unhashable type {unhashable}")
+            # Upstream's interpreter panics.
+            raise Aborted(f"internal error: runtime error: hash of unhashable type {unhashable}")
         return (type(value), value) in wanted if _is_scalar(value) else False
 
     return Plan(evaluate)
-
-
-#: Upstream's set is a Go map, which cannot be asked about values of these types.
-_UNHASHABLE: Final = {"bytes": "types.Bytes", "kubernetes.Semver": "cel.Semver"}
 
 
 def _is_scalar(value: Value) -> bool:
@@ -426,6 +444,25 @@ def _call(args: list[Evaluate], binding: Binding, cost: costs.Cost) -> Evaluate:
     if len(args) == 1:
         return _unary_call(args[0], call, cost)
     return _binary_call(args[0], args[1], call, cost)
+
+
+def _made_now(binding: Binding, args: list[Value], cost: costs.Cost) -> Evaluate | None:
+    """Make a call of constants once; its cost is charged each time all the same."""
+    if cost.of_result is not None or any(type(arg) is Err for arg in args):
+        return None
+    try:
+        amount = cost.fixed if cost.of_args is None else cost.of_args(*args)
+        if amount is None or amount > _MAX_MADE_NOW:
+            return None
+        result = binding.call(*args)
+    except Aborted:
+        return None
+
+    def evaluate(frame: Frame) -> Value:
+        frame.cost += amount
+        return result
+
+    return evaluate
 
 
 def _constant_call(call: Callable[[], Value], cost: costs.Cost) -> Evaluate:
@@ -538,7 +575,6 @@ def _list(parts: list[Evaluate], optional: frozenset[int]) -> Evaluate:
 
 def _map(entries: list[tuple[Evaluate, Evaluate, bool]]) -> Evaluate:
     def evaluate(frame: Frame) -> Value:
-        found: dict[Any, tuple[Value, Value]] = {}
         pairs: list[tuple[Value, Value]] = []
         try:
             for evaluate_key, evaluate_value, is_optional in entries:
@@ -550,10 +586,9 @@ def _map(entries: list[tuple[Evaluate, Evaluate, bool]]) -> Evaluate:
                     return value
                 if is_optional:
                     if not isinstance(value, Optional):
-                        shown = _shown(key)
                         return Err(
-                            f"cannot initialize optional entry '{shown}' from non-optional value "
-                            f"{_shown(value)}"
+                            f"cannot initialize optional entry '{displayed(key)}' from "
+                            f"non-optional value {displayed(value)}"
                         )
                     if not value.has_value:
                         pairs = [pair for pair in pairs if not _is_same_key(pair[0], key)]
@@ -562,7 +597,6 @@ def _map(entries: list[tuple[Evaluate, Evaluate, bool]]) -> Evaluate:
                 pairs.append((key, value))
         finally:
             frame.cost += costs.MAP
-        del found
         return Map(pairs)
 
     return evaluate
@@ -574,12 +608,4 @@ def _is_same_key(one: Value, other: Value) -> bool:
 
 def _not_optional(value: Value) -> Err:
     text = "cannot initialize optional list element from non-optional value"
-    return Err(f"{text} {_shown(value)}")
-
-
-def _shown(value: Value) -> str:
-    if type(value) is bool:
-        return "true" if value else "false"
-    if is_list(value):
-        return "[" + ", ".join(map(_shown, value if not isinstance(value, Rope) else [])) + "]"
-    return str(value)
+    return Err(f"{text} {displayed(value)}")

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from kubesched.cel import types
+from kubesched.cel.answers import as_bool
 from kubesched.cel.checker import check
 from kubesched.cel.costs import COST_LIMIT
 from kubesched.cel.device import Device
@@ -11,42 +14,57 @@ from kubesched.cel.parser import parse
 from kubesched.cel.plan import PlanError, plan
 from kubesched.cel.recursion import deep_recursion
 from kubesched.cel.source import Source
-from kubesched.cel.syntax import Expr
+from kubesched.cel.syntax import Expr, depth
 from kubesched.cel.types import Type
 from kubesched.cel.validators import validate
-from kubesched.cel.values import CostLimitExceeded, Err, Value
+from kubesched.cel.values import Aborted, CostLimitExceeded, Err, Value
 from kubesched.errors import CelError, CelRuntimeError
 
 
-class Program:
-    """A compiled expression."""
+#: Trees of this depth are evaluated well within Python's default recursion limit.
+_SHALLOW: Final = 60
 
-    def __init__(self, expression: str, *, cost_limit: int = COST_LIMIT) -> None:
+
+class Program:
+    """A checked expression, ready to be evaluated."""
+
+    def __init__(self, tree: Expr, *, cost_limit: int = COST_LIMIT) -> None:
+        self.tree = tree
+        self.cost_limit = cost_limit
         with deep_recursion():
-            self.tree, self.type = _checked(expression)
             try:
-                self._evaluate, self._slots = plan(self.tree)
+                self._evaluate, self._slots = plan(tree)
             except PlanError as error:
                 raise CelError(f"program instantiation failed: {error}") from None
-        self.expression = expression
-        self.cost_limit = cost_limit
+        #: evaluation recurses as the tree does, so that a deep one needs room for it
+        self._is_deep = depth(tree) > _SHALLOW
 
-    def evaluate(self, device: Device) -> tuple[Value, int]:
-        """Return the value of the expression, which may be an ``Err``, and what it cost."""
+    def run(self, device: Device) -> tuple[Value, int]:
+        """Return the value of the expression, and what it cost; raises Aborted."""
         frame = Frame(device, self._slots, self.cost_limit)
-        try:
+        if self._is_deep:
+            with deep_recursion():
+                value = self._evaluate(frame)
+        else:
             value = self._evaluate(frame)
-        except CostLimitExceeded:
-            return _LIMIT_EXCEEDED, frame.cost
-        if frame.cost > frame.limit:
-            return _LIMIT_EXCEEDED, frame.cost
+        if frame.cost > self.cost_limit:
+            raise CostLimitExceeded
         return value, frame.cost
 
-
-_LIMIT_EXCEEDED = Err("operation cancelled: actual cost limit exceeded")
+    def evaluate(self, device: Device) -> Value:
+        """Return the value of the expression, which may be an ``Err``."""
+        try:
+            return self.run(device)[0]
+        except Aborted as reason:
+            return Err(str(reason))
 
 
 def _checked(expression: str) -> tuple[Expr, Type]:
+    with deep_recursion():
+        return _checked_tree(expression)
+
+
+def _checked_tree(expression: str) -> tuple[Expr, Type]:
     source = Source(expression)
     tree = parse(source)
     if tree is None or source.has_errors:
@@ -63,26 +81,23 @@ class Selector(Program):
     """An expression that says whether a device is wanted."""
 
     def __init__(self, expression: str, *, cost_limit: int = COST_LIMIT) -> None:
-        super().__init__(expression, cost_limit=cost_limit)
-        if self.type not in (types.BOOL, types.DYN):
-            raise CelError(f"must evaluate to bool or the unknown type, not {self.type.declared}")
+        self.expression = expression
+        tree, found = _checked(expression)
+        if found not in (types.BOOL, types.DYN):
+            raise CelError(f"must evaluate to bool or the unknown type, not {found.declared}")
+        super().__init__(tree, cost_limit=cost_limit)
+
+    def answer(self, device: Device) -> bool | Err:
+        """Return whether the device is wanted, or why that cannot be said."""
+        value = self.evaluate(device)
+        return value if value is True or value is False else as_bool(value)
 
     def matches(self, device: Device) -> bool:
         """Whether the device is wanted; raises CelRuntimeError with upstream's text."""
-        value, _ = self.evaluate(device)
-        if value is True or value is False:
-            return bool(value)
-        raise CelRuntimeError(self.error_text(value))
-
-    def error_text(self, value: Value) -> str:
-        """Return the text of an evaluation that gave no bool."""
-        if isinstance(value, Err):
-            return value.message
-        return _not_a_bool(value)
-
-
-def _not_a_bool(value: Value) -> str:
-    return f"CEL result of type {value} could not be converted to bool"
+        answer = self.answer(device)
+        if isinstance(answer, Err):
+            raise CelRuntimeError(answer.message)
+        return answer
 
 
 def compile_selector(expression: str) -> Selector:

@@ -136,6 +136,16 @@ def children(expr: Expr) -> list[Expr]:
     return []
 
 
+def depth(expr: Expr) -> int:
+    """Return how deep the tree is."""
+    deepest, pending = 0, [(expr, 1)]
+    while pending:
+        node, level = pending.pop()
+        deepest = max(deepest, level)
+        pending += [(child, level + 1) for child in children(node)]
+    return deepest
+
+
 def copied(expr: Expr) -> Expr:
     """Return a deep copy, for macros that use an argument twice."""
     match expr:

@@ -101,8 +101,6 @@ def local_time(value: Timestamp, zone: str | None = None) -> datetime:
         hour, minute = _go_int(hours), _go_int(minutes)
     except ValueError as error:
         raise ZoneError(str(error)) from None
-    if not 0 <= minute <= 59:
-        raise ZoneError(f"timezone offset minutes out of range [0, 59]: {zone}")
     offset = hour * 60 - minute if zone[:1] == "-" else hour * 60 + minute
     try:
         return at.astimezone(timezone(timedelta(minutes=offset)))

@@ -7,8 +7,8 @@
     double    float           error      Err            objects     subclasses of Object
 
 An error is a value too: ``false && error`` is false, so an error must be carried until it is known
-whether it matters. Functions return an ``Err`` and never raise, with one exception:
-``CostLimitExceeded`` ends the evaluation for good.
+whether it matters. Functions return an ``Err`` and never raise, with one exception: ``Aborted``
+ends the evaluation for good, because it costs too much, or where upstream's interpreter panics.
 
 Values are immutable, but for ``Accumulator`` lists: see there.
 """
@@ -19,7 +19,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any, ClassVar, Final
 
 from kubesched.cel import types
-from kubesched.cel.types import Type
+from kubesched.cel.types import Kind, Type
 
 INT_MAX: Final = 2**63 - 1
 INT_MIN: Final = -(2**63)
@@ -52,8 +52,15 @@ class Err:
 NO_SUCH_OVERLOAD: Final = Err("no such overload")
 
 
-class CostLimitExceeded(Exception):  # noqa: N818 - it ends an evaluation, as StopIteration ends a loop
+class Aborted(Exception):  # noqa: N818 - it ends an evaluation, as StopIteration ends a loop
+    """The evaluation ends here, with this error, whatever ``||`` would make of it."""
+
+
+class CostLimitExceeded(Aborted):
     """The evaluation costs more than it may."""
+
+    def __init__(self) -> None:
+        super().__init__("operation cancelled: actual cost limit exceeded")
 
 
 class Object:
@@ -190,6 +197,8 @@ class Map:
 
     def look_up(self, key: Value) -> tuple[Value, bool]:
         """Return the value of a key, and whether there is one."""
+        if not self._entries:
+            return None, False
         found = self._entries.get(_identity(key))
         if found is None:
             for other in _same_number(key):
@@ -291,11 +300,17 @@ def _identity(key: Value) -> Value:
     kind = type(key)
     if kind is str or kind is int:
         return key
-    if isinstance(key, bool | float | bytes | int):
-        return kind, key
+    unhashable = UNHASHABLE.get(type_of(key).name)
+    if unhashable is not None:
+        # Upstream's interpreter panics.
+        raise Aborted(f"internal error: runtime error: hash of unhashable type {unhashable}")
     if isinstance(key, list | Rope | Map | Object | Optional | Timestamp | Duration):
         return id(key), _Held(key)
     return kind, key
+
+
+#: Values of these types cannot be keys of upstream's maps, nor be looked up in them.
+UNHASHABLE: Final = {"bytes": "types.Bytes", "kubernetes.Semver": "cel.Semver"}
 
 
 class _Held:
@@ -350,4 +365,10 @@ _TYPES: Final[dict[type, Type]] = {
     Optional: types.OPTIONAL,
     Type: types.TYPE,
     Err: types.ERROR,
+}
+
+#: The classes that values of each kind of type have; kinds of libraries' objects are not among them.
+CLASSES: Final[dict[Kind, frozenset[type]]] = {
+    kind: frozenset(class_ for class_, type_ in _TYPES.items() if type_.kind is kind)
+    for kind in {type_.kind for type_ in _TYPES.values()} - {Kind.OPAQUE}
 }

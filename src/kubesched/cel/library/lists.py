@@ -9,6 +9,7 @@ from typing import Final
 from kubesched.cel.arithmetic import add
 from kubesched.cel.equality import compare, contains, equals, is_comparable
 from kubesched.cel.functions import Function, Overload, member
+from kubesched.cel.go_types import displayed
 from kubesched.cel.limits import checked_length
 from kubesched.cel.types import (
     BOOL,
@@ -27,6 +28,7 @@ from kubesched.cel.types import (
     param,
 )
 from kubesched.cel.values import (
+    CLASSES,
     NO_SUCH_OVERLOAD,
     AccumulatorMap,
     Duration,
@@ -203,7 +205,7 @@ def _insert(target: Map, key: Value, value: Value) -> Value:
         result: Map | None = target if target.insert(key, value) else None
     else:
         result = target.inserted(key, value)
-    return Err(f"insert failed: key {_shown(key)} already exists") if result is None else result
+    return Err(f"insert failed: key {displayed(key)} already exists") if result is None else result
 
 
 def _insert_all(target: Map, update: Map) -> Value:
@@ -215,20 +217,10 @@ def _insert_all(target: Map, update: Map) -> Value:
     return target
 
 
-def _shown(key: Value) -> str:
-    if type(key) is bool:
-        return "true" if key else "false"
-    return str(key)
-
-
 def _for_each(
     types: dict[str, Type], overload: Callable[[str, Type], Overload]
 ) -> tuple[Overload, ...]:
     return tuple(overload(name, type_) for name, type_ in types.items())
-
-
-def _is_a_list(value: Value) -> bool:
-    return type_of(value).kind is Kind.LIST
 
 
 _SUMMABLE: Final = {name: _COMPARABLE[name] for name in _ZEROS}
@@ -250,7 +242,7 @@ FUNCTIONS: Final = [
             for type_ in _COMPARABLE.values()
         ),
         operator=_sort,
-        accepts=_is_a_list,
+        accepts=CLASSES[Kind.LIST],
     ),
     Function(
         "@sortByAssociatedKeys",
@@ -262,7 +254,7 @@ FUNCTIONS: Final = [
             for type_ in _COMPARABLE.values()
         ),
         operator=_sort_by_keys,
-        accepts=_is_a_list,
+        accepts=CLASSES[Kind.LIST],
     ),
     Function("lists.range", (Overload("lists_range", (INT,), list_of(INT), _range),)),
     Function("reverse", (member("list_reverse", (_LIST,), _LIST, _reverse),)),

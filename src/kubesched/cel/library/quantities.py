@@ -8,6 +8,7 @@ decimal, and an expression can tell: only those in an int64 without decimal plac
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import ClassVar, Final
 
 from kubesched.cel.functions import Function, Overload, member
@@ -57,6 +58,7 @@ class Quantity(Object):
         return compare(self, other) == 0
 
 
+@lru_cache(maxsize=4096)
 def parse(text: str) -> Quantity | Err:
     """Return the quantity that a text spells, or upstream's error."""
     match = _SHAPE.fullmatch(text)
@@ -124,21 +126,28 @@ def _rounded(unscaled: int, scale: int, *, negative: bool) -> Quantity:
 
 def compare(left: Quantity, right: Quantity) -> int:
     """Return -1, 0 or 1."""
+    if left.scale == right.scale:
+        return (left.unscaled > right.unscaled) - (left.unscaled < right.unscaled)
     scale = min(left.scale, right.scale)
     one = left.unscaled * 10 ** (left.scale - scale)
     other = right.unscaled * 10 ** (right.scale - scale)
     return (one > other) - (one < other)
 
 
-def _add(left: Quantity, right: Quantity, sign: int = 1) -> Quantity:
-    if left.is_small and right.is_small:
-        if right.unscaled == 0:
-            return Quantity(left.unscaled, left.scale, is_pointer=True)
-        if left.unscaled == 0:
-            return Quantity(sign * right.unscaled, right.scale, is_pointer=True)
+def _subtract(left: Quantity, right: Quantity) -> Quantity:
+    # The lowest int64 has no counterpart, and stays what it is.
+    wraps = left.is_small and right.is_small and right.unscaled == INT_MIN
+    negated = right.unscaled if wraps else -right.unscaled
+    return _add(left, Quantity(negated, right.scale, is_small=right.is_small))
+
+
+def _add(left: Quantity, right: Quantity) -> Quantity:
+    if left.is_small and right.is_small and 0 in (left.unscaled, right.unscaled):
+        same = right if left.unscaled == 0 and right.unscaled else left
+        return Quantity(same.unscaled, same.scale, is_pointer=True)
     scale = min(left.scale, right.scale)
     one = left.unscaled * 10 ** (left.scale - scale)
-    other = sign * right.unscaled * 10 ** (right.scale - scale)
+    other = right.unscaled * 10 ** (right.scale - scale)
     total = one + other
     is_small = left.is_small and right.is_small
     is_small = is_small and all(INT_MIN <= part <= INT_MAX for part in (one, other, total))
@@ -208,10 +217,10 @@ FUNCTIONS: Final = [
     Function(
         "sub",
         (
-            member("quantity_sub", _PAIR, QUANTITY, lambda a, b: _add(a, b, -1)),
+            member("quantity_sub", _PAIR, QUANTITY, _subtract),
             member(
                 "quantity_sub_int", (QUANTITY, INT), QUANTITY,
-                lambda a, b: _add(a, Quantity(b), -1),
+                lambda a, b: _subtract(a, Quantity(b)),
             ),
         ),
     ),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from datetime import datetime
 from typing import Final
@@ -28,6 +29,7 @@ from kubesched.cel.types import (
     type_of,
 )
 from kubesched.cel.values import (
+    CLASSES,
     NO_SUCH_OVERLOAD,
     Duration,
     Err,
@@ -52,9 +54,8 @@ def _name(type_: Type) -> str:
     return _SHORT.get(type_, type_.name)
 
 
-def _has_kind(*kinds: Kind) -> Callable[[Value], bool]:
-    accepted = frozenset(kinds)
-    return lambda value: type_of_value(value).kind in accepted
+def _of_kind(*kinds: Kind) -> frozenset[type]:
+    return frozenset(class_ for kind in kinds for class_ in CLASSES[kind])
 
 
 # -- operators ----------------------------------------------------------------------------------
@@ -68,7 +69,7 @@ def _arithmetic(
         Overload(_overload_id(word, left, right), (left, right), result)
         for left, right, result in signatures
     )
-    return Function(name, overloads, operator=call, accepts=_has_kind(*kinds))
+    return Function(name, overloads, operator=call, accepts=_of_kind(*kinds))
 
 
 def _overload_id(word: str, left: Type, right: Type) -> str:
@@ -79,21 +80,29 @@ def _overload_id(word: str, left: Type, right: Type) -> str:
     return f"{word}_{_name(left)}"
 
 
-def _relation(name: str, word: str, holds: Callable[[int], bool]) -> Function:
+def _relation(name: str, word: str, holds: Callable[[Value, Value], bool]) -> Function:
     def call(left: Value, right: Value) -> Value:
+        if type(left) is int and type(right) is int:
+            return holds(left, right)
         order = compare(left, right)
-        return order if type(order) is Err else holds(order)
+        return order if type(order) is Err else holds(order, 0)
 
-    overloads = [
-        Overload(f"{word}_{_name(type_)}", (type_, type_), BOOL)
-        for type_ in (BOOL, INT, UINT, DOUBLE, STRING, BYTES, TIMESTAMP, DURATION)
-    ] + [
-        Overload(f"{word}_{_name(left)}_{_name(right)}", (left, right), BOOL)
-        for left in (INT, UINT, DOUBLE)
-        for right in (INT, UINT, DOUBLE)
-        if left != right
+    # The order matters where a type is not known yet: the first that fits determines it.
+    numbers = {INT: (INT, DOUBLE, UINT), UINT: (UINT, DOUBLE, INT), DOUBLE: (DOUBLE, INT, UINT)}
+    pairs = [
+        (BOOL, BOOL),
+        *((left, right) for left, others in numbers.items() for right in others),
+        *((type_, type_) for type_ in (STRING, BYTES, TIMESTAMP, DURATION)),
     ]
-    accepts = _has_kind(*_ORDERED)
+    overloads = [
+        Overload(
+            f"{word}_{_name(left)}" if left == right else f"{word}_{_name(left)}_{_name(right)}",
+            (left, right),
+            BOOL,
+        )
+        for left, right in pairs
+    ]
+    accepts = _of_kind(*_ORDERED)
     return Function(name, tuple(overloads), operator=call, accepts=accepts)
 
 
@@ -113,7 +122,7 @@ def _not_strictly_false(value: Value) -> Value:
     return value if type(value) is bool else True
 
 
-_SAME: Final = [(type_, type_, type_) for type_ in (INT, UINT, DOUBLE)]
+_SAME: Final = [(type_, type_, type_) for type_ in (DOUBLE, INT, UINT)]
 
 _OPERATORS: Final = [
     Function("_?_:_", (Overload("conditional", (BOOL, _A, _A), _A),)),
@@ -146,17 +155,17 @@ _OPERATORS: Final = [
     ),
     _arithmetic("_*_", "multiply", _SAME, arithmetic.multiply),
     _arithmetic("_/_", "divide", _SAME, arithmetic.divide),
-    _arithmetic("_%_", "modulo", _SAME[:2], arithmetic.modulo),
+    _arithmetic("_%_", "modulo", _SAME[1:], arithmetic.modulo),
     Function(
         "-_",
         (Overload("negate_double", (DOUBLE,), DOUBLE), Overload("negate_int64", (INT,), INT)),
         operator=arithmetic.negate,
-        accepts=_has_kind(Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT),
+        accepts=_of_kind(Kind.BOOL, Kind.DOUBLE, Kind.DURATION, Kind.INT),
     ),
-    _relation("_<_", "less", lambda order: order < 0),
-    _relation("_<=_", "less_equals", lambda order: order <= 0),
-    _relation("_>_", "greater", lambda order: order > 0),
-    _relation("_>=_", "greater_equals", lambda order: order >= 0),
+    _relation("_<_", "less", operator.lt),
+    _relation("_<=_", "less_equals", operator.le),
+    _relation("_>_", "greater", operator.gt),
+    _relation("_>=_", "greater_equals", operator.ge),
     Function(
         "_[_]",
         (Overload("index_list", (_LIST, INT), _A), Overload("index_map", (_MAP, _A), _B)),
@@ -176,7 +185,7 @@ _OPERATORS: Final = [
             for type_ in (BYTES, _LIST, _MAP, STRING)
         ),
         operator=size_of,
-        accepts=_has_kind(Kind.BYTES, Kind.LIST, Kind.MAP, Kind.STRING),
+        accepts=_of_kind(Kind.BYTES, Kind.LIST, Kind.MAP, Kind.STRING),
     ),
 ]  # fmt: skip
 
@@ -303,7 +312,7 @@ _TEXTS_AND_TIMES: Final = [
             Overload("matches_string", (STRING, STRING), BOOL, is_member=True),
         ),
         operator=matches,
-        accepts=_has_kind(Kind.STRING),
+        accepts=_of_kind(Kind.STRING),
     ),
     _calendar("getFullYear", "timestamp_to_year", lambda at: at.year),
     _calendar("getMonth", "timestamp_to_month", lambda at: at.month - 1),

@@ -7,6 +7,7 @@ from typing import Final
 
 from kubesched.cel.functions import Function, Overload, member
 from kubesched.cel.go_text import SPACE
+from kubesched.cel.go_types import displayed
 from kubesched.cel.library.formatting import format_string
 from kubesched.cel.limits import checked_length
 from kubesched.cel.types import DYN, INT, STRING, list_of
@@ -79,7 +80,7 @@ def _substring(text: str, start: int, end: int | None = None) -> Value:
 def _join(parts: Value, separator: str = "") -> Value:
     for part in parts:
         if type(part) is not str:
-            return Err(f"join: invalid input: {part}")
+            return Err(f"join: invalid input: {displayed(part)}")
     checked_length(sum(map(len, parts)) + len(separator) * max(len(parts) - 1, 0))
     return separator.join(parts)
 

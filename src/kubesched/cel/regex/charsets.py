@@ -107,15 +107,28 @@ def category(name: str) -> tuple[tuple[int, int], ...] | None:
         wanted = (name,)
     else:
         return None
-    ranges: Ranges = []
-    for code in range(MAX_CODE + 1):
-        if unicodedata.category(chr(code)).startswith(wanted):
+    parts = (ranges for known, ranges in _by_category().items() if known.startswith(wanted))
+    return tuple(normalized([span for ranges in parts for span in ranges]))
+
+
+@cache
+def _by_category() -> dict[str, Ranges]:
+    """Return the characters of each category of two letters."""
+    table: dict[str, Ranges] = {}
+    for first, last in _ASSIGNED:
+        for code in range(first, last + 1):
+            ranges = table.setdefault(unicodedata.category(chr(code)), [])
             if ranges and ranges[-1][1] == code - 1:
                 ranges[-1] = (ranges[-1][0], code)
             else:
                 ranges.append((code, code))
-    return tuple(ranges)
+    table["Cn"] += [(0x40000, 0xDFFFF), (0xE1000, 0xEFFFF), (0xFFFFE, 0xFFFFF), (0x10FFFE, MAX_CODE)]
+    table["Co"] += [(0xF0000, 0xFFFFD), (0x100000, 0x10FFFD)]
+    return table
 
+
+#: Where characters are assigned; beyond, there are only two large blocks for private use.
+_ASSIGNED: Final = ((0, 0x3FFFF), (0xE0000, 0xE0FFF))
 
 _CATEGORIES: Final = frozenset(
     "C Cc Cf Cn Co Cs L Ll Lm Lo Lt Lu M Mc Me Mn N Nd Nl No P Pc Pd Pe Pf Pi Po Ps S Sc Sk Sm So "
