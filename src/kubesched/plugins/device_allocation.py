@@ -59,6 +59,10 @@ class PodDevices:
         #: those that the pod names, and then the one for extended resources; replaced when written
         self.claims = claims if extended is None else [*claims, extended]
         self.has_extended = extended is not None
+        #: whether nodes can be told apart by the alternatives that they have
+        self.has_alternatives = any(
+            request.first_available for claim in claims for request in claim.spec.devices.requests
+        )
         #: extended resources that may be devices
         self.extended_requests = extended_requests or {}
         #: number of a claim → the nodes that its allocation is for; None for all
@@ -75,6 +79,10 @@ class PodDevices:
         self.on_nodes: dict[frozenset[str], ExtendedClaim] = {}
         #: the same → what all claims ask for that have no devices yet
         self.asked: dict[frozenset[str], tuple[bytes, ...]] = {}
+        #: numbers of claims that have no devices yet
+        self.to_allocate = [
+            number for number in range(len(self.claims)) if number not in self.allocated_for
+        ]
         #: number of a claim → what was decided for it, to be written
         self.decided: dict[int, AllocationResult] = {}
         #: number of a claim → uid that the decision is pending under
@@ -91,11 +99,6 @@ class PodDevices:
     def names_claims(self) -> bool:
         """Whether the pod names claims itself."""
         return len(self.claims) > self.has_extended
-
-    @property
-    def to_allocate(self) -> list[int]:
-        """Numbers of claims that have no devices yet."""
-        return [number for number in range(len(self.claims)) if number not in self.allocated_for]
 
     @property
     def is_stale(self) -> bool:
@@ -186,7 +189,9 @@ class Allocator:
     ) -> Verdict:
         outcomes = self.outcomes(devices, names)
         numbers = self._outcomes.visible.of_row[nodes.rows]
-        outcomes.find(numbers if mask is None else numbers[mask], self._is_late())
+        is_all = mask is None and len(numbers) == self._nodes.size
+        wanted = numbers if mask is None else numbers[mask]
+        outcomes.find(None if is_all else wanted, self._is_late())
         codes = outcomes.codes[numbers]
         if mask is not None:
             codes = np.where(mask, codes, FITS)
@@ -278,7 +283,7 @@ class Allocator:
 
     def scores(self, devices: PodDevices, nodes: NodeRows) -> Int64Array | None:
         """Return a score for each node: the sum over requests with alternatives."""
-        if not devices.to_allocate:
+        if not devices.has_alternatives or not devices.to_allocate:
             return None
         total: Int64Array | None = None
         fixed = sum(map(_score_of, devices.claims))

@@ -8,7 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple, Protocol
 
+import numpy as np
+import numpy.typing as npt
+
 from kubesched.api.resource import Device, DeviceTaint, DeviceToleration
+from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.incremental import View
 from kubesched.errors import KubeschedError, require
@@ -31,6 +35,18 @@ class CompiledSelector(Protocol):
 
 #: Compiles an expression; raises KubeschedError if it makes no sense.
 Compile = Callable[[str], CompiledSelector]
+
+
+class SaidOfAll(NamedTuple):
+    """What an expression says of each device: selected, or no answer; and which can be asked."""
+
+    matches: BoolArray
+    failed: BoolArray
+    has_device: BoolArray
+
+
+#: Asks an expression about all devices; raises KubeschedError if it makes no sense.
+EvaluateAll = Callable[[str], SaidOfAll]
 
 
 class Selector(NamedTuple):
@@ -63,18 +79,43 @@ class DeviceMatch(View):
         selectors: Sequence[Selector],
         tolerations: Sequence[DeviceToleration],
         compile_selector: Compile,
+        evaluate_all: EvaluateAll | None = None,
     ) -> None:
+        """`evaluate_all` says what an expression says of all devices, if that is for less."""
         super().__init__(table.changes)
         self._table = table
         self._selectors = selectors
         self._tolerations = tolerations
         self._compile = compile_selector
+        self._evaluate_all = evaluate_all
         #: row → what is known
         self._states = bytearray()
 
     def rebuild(self) -> None:
-        """Forget all devices."""
+        """Ask about all devices at once, or forget them."""
         self._states = bytearray(self._table.size)
+        if self._evaluate_all is not None:
+            self._states[:] = self._ask_about_all(self._evaluate_all).tobytes()
+
+    def _ask_about_all(self, evaluate_all: EvaluateAll) -> npt.NDArray[np.uint8]:
+        """Return the state of each device; of those that are left to be asked by themselves, none.
+
+        These are devices with taints, and those that cannot be asked about, which is an error.
+        """
+        states = np.full(self._table.size, YES, dtype=np.uint8)
+        for each in self._selectors:
+            try:
+                said = evaluate_all(each.expression)
+            except KubeschedError:
+                return np.zeros(self._table.size, dtype=np.uint8)
+            is_open = states == YES
+            states[is_open & ~said.matches] = NO
+            states[is_open & said.failed] = FAILED
+            states[~said.has_device] = UNKNOWN
+        has_taints = [row for row, taints in enumerate(self._table.taints) if taints]
+        free = [row for row, device in enumerate(self._table.devices) if device is None]
+        states[has_taints + free] = UNKNOWN
+        return states
 
     def update(self, rows: list[int]) -> bool:
         """Forget some devices."""

@@ -51,6 +51,8 @@ class Outcomes(View):
         self.scores: Int64Array
         self.errors: dict[int, AllocationError]
         self._solutions: dict[int, Solution]
+        #: numbers in use of which nothing is known
+        self._unknown: set[int]
 
     def rebuild(self) -> None:
         """Forget everything."""
@@ -58,6 +60,8 @@ class Outcomes(View):
         self.codes = np.zeros(size, dtype=np.uint8)
         self.scores = np.zeros(size, dtype=np.int64)
         self.errors, self._solutions = {}, {}
+        in_use = enumerate(self._visible.by_number)
+        self._unknown = {number for number, each in in_use if each is not None}
 
     def update(self, numbers: list[int], pools: list[PoolKey]) -> bool:
         """Forget what was found where devices are not as they were."""
@@ -76,21 +80,28 @@ class Outcomes(View):
             self.codes[number] = UNKNOWN
             self.errors.pop(number, None)
             self._solutions.pop(number, None)
+            if self._visible.by_number[number] is not None:
+                self._unknown.add(number)
+            else:
+                self._unknown.discard(number)
 
-    def find(self, numbers: Int32Array, is_late: Callable[[], bool]) -> None:
-        """Find out about those of some numbers of which nothing is known, until time is up.
+    def find(self, numbers: Int32Array | None, is_late: Callable[[], bool]) -> None:
+        """Find out about numbers of which nothing is known, until time is up; None is all of them.
 
         The view must be refreshed.
         """
-        unknown = numbers[self.codes[numbers] == UNKNOWN]
-        if not len(unknown):
+        unknown = self._unknown
+        if unknown and numbers is not None:
+            unknown = unknown & set(numbers.tolist())
+        if not unknown:
             return
         self.wanted.refresh()
-        for number in np.unique(unknown).tolist():
+        for number in sorted(unknown):
             try:
                 self.codes[number] = self._outcome(number, is_late)
             except SearchTimeoutError:
                 return
+            self._unknown.discard(number)
 
     def _outcome(self, number: int, is_late: Callable[[], bool]) -> int:
         visible = self._visible.at(number)
@@ -146,7 +157,9 @@ class Outcomes(View):
         self.refresh()
         anew = Outcomes(self.wanted, self._visible, self._state)
         anew.refresh()
+        in_use = {number for number, each in enumerate(self._visible.by_number) if each is not None}
         known = np.flatnonzero(self.codes).astype(np.int32)
+        require(in_use - set(known.tolist()) == self._unknown, "of the others nothing is known")
         anew.find(known, lambda: False)
         for number in known.tolist():
             require(self.codes[number] == anew.codes[number], f"outcome for {number}")

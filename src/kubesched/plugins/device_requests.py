@@ -25,6 +25,7 @@ from kubesched.api.resource import (
 )
 from kubesched.cluster.devices import Devices
 from kubesched.errors import KubeschedError
+from kubesched.plugins.device_columns import DeviceColumns
 from kubesched.plugins.device_match import ANY_TAINT, Compile, DeviceMatch, Selector
 
 #: A claim gets so many devices at most.
@@ -163,6 +164,7 @@ class RequestCompiler:
     ) -> None:
         self._devices = devices
         self._compile = compile_selector
+        self._columns = DeviceColumns(devices.table)
         #: whether taints count, and whether capacity may be asked for
         self._taints = taints
         self._consumable = consumable
@@ -256,6 +258,7 @@ class RequestCompiler:
                 selectors=selectors,
                 tolerations=tolerations,
                 compile_selector=self._compile,
+                evaluate_all=self._columns.evaluate,
             )
         return match
 

@@ -27,7 +27,7 @@ class DeviceSelector:
 
     def matches(self, device: Device, driver: str) -> bool:
         """Tell whether a device is selected; raises CelRuntimeError if that cannot be told."""
-        return self._selector.matches(_converted(device, driver))
+        return self._selector.matches(converted(device, driver))
 
 
 @lru_cache(maxsize=_COMPILED)
@@ -64,7 +64,7 @@ class _Converted:
         return made
 
 
-_converted: Final = _Converted()
+converted: Final = _Converted()
 
 
 def _convert(device: Device, driver: str) -> cel.Device:
