@@ -388,7 +388,8 @@ class Life:
 
     def change_a_device_class(self) -> None:
         resource = GPU if self._coin() else None
-        fill(self.cluster, device_class(resource=resource, created=self._version()))
+        with self.views.fails(self._one_of(["", "ExtendedResources"])):
+            fill(self.cluster, device_class(resource=resource, created=self._version()))
 
     def count_devices(self) -> None:
         with self.views.fails(self._failing_one()):

@@ -130,6 +130,8 @@ class Allocator:
         """Say on which nodes the claims cannot be served."""
         if devices.is_stale:
             return reject(np.ones(len(nodes), dtype=np.bool_), STALE_CLAIM)
+        if not devices.has_extended and not devices.allocated_for:
+            return self._allocation_verdict(devices, frozenset(), None, nodes)
         unfit, kinds = self._by_kind(devices, nodes)
         parts = [reject(unfit, CANNOT_FIT)]
         if devices.to_allocate:
