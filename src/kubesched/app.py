@@ -38,6 +38,7 @@ from kubesched.observer import SchedulerObserver
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.api_calls import ApiCalls
+from kubesched.scheduler.claim_writes import ClaimWrites
 from kubesched.scheduler.engine import Engine, EngineOptions
 from kubesched.scheduler.extender_objects import ApiObjects
 from kubesched.scheduler.extenders import HttpExtenders
@@ -95,6 +96,10 @@ class App:
         self._extenders: HttpExtenders | None = None
         #: those not closed yet: these, and for a while those of the configuration before
         self._open_extenders: list[HttpExtenders] = []
+        recorders = Recorders(self._recorders)
+        self._claim_writes = ClaimWrites(
+            self.client, self.cluster.devices.claims, recorders=recorders, clock=clock
+        )
         self.engine = Engine(
             config,
             gates,
@@ -102,7 +107,8 @@ class App:
             Outside(
                 api_calls=ApiCalls(self.client, clock),
                 volume_writer=VolumeWrites(self.client, self.cluster.storage),
-                recorders=Recorders(self._recorders),
+                claim_writer=self._claim_writes,
+                recorders=recorders,
                 find_pod=self.find_pod,
                 make_extenders=self._make_extenders,
                 clock=clock,
@@ -237,6 +243,7 @@ class App:
                 engine.evictions,
                 engine.reports,
                 engine.group_reports,
+                self._claim_writes.tasks,
             ):
                 await work.drain(deadline - loop.time())
             for recorder in self._recorders.values():

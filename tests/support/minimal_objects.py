@@ -51,6 +51,12 @@ MINIMAL: dict[str, JsonObject] = {
             "allNodes": True,
         }
     },
+    "DeviceTaintRule": {
+        "spec": {
+            "deviceSelector": {"driver": DRIVER},
+            "taint": {"key": "k", "effect": "NoSchedule"},
+        }
+    },
     "ResourceClaim": {"spec": {}},
     "CompositePodGroup": {
         "spec": {

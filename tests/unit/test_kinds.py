@@ -34,9 +34,12 @@ def test_what_plugins_register_for_is_what_kinds_cause() -> None:
 
 
 def test_devices_are_watched_if_their_gate_is_on() -> None:
-    devices = {"DeviceClass", "ResourceSlice", "ResourceClaim"}
-    then, now = FeatureGates.of(emulated_version=(1, 33)), FeatureGates.of()
-    assert {kind.name for kind in watched(now)} - {kind.name for kind in watched(then)} == devices
+    without, by_default = FeatureGates.of({"DRADeviceTaintRules": False}), FeatureGates.of()
+    more = {kind.name for kind in watched(by_default)} - {kind.name for kind in watched(without)}
+    assert more == {"DeviceTaintRule"}
+    assert {"DeviceClass", "ResourceSlice", "ResourceClaim"} <= {
+        kind.name for kind in watched(without)
+    }
 
 
 def test_what_pods_refer_to_is_read_before_them() -> None:

@@ -20,14 +20,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kubesched.api import names
-from kubesched.api.core import Node, Pod, Toleration
+from kubesched.api.core import Node, NodeSelector, Pod, Toleration
 from kubesched.cluster.incremental import Column, Memo, View
 from kubesched.errors import InvariantError
 from kubesched.framework.node_by_node import CachedNodeScore, HighestWins, NodeView, SignatureView
 from kubesched.framework.plugin import NODE, REQUESTS
+from kubesched.plugins.device_counts import CountedDevices
+from kubesched.plugins.device_selectors import compile_selector
 from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.web.columns import NodeColumns
 from tests.support import storage_objects, volume_scheduling
+from tests.support.device_objects import (
+    allocated,
+    allocation,
+    claim,
+    claiming,
+    device,
+    device_class,
+    fill,
+    request,
+    result,
+    same,
+    slice_of,
+    taint,
+    taint_rule,
+)
 from tests.support.objects import (
     budget,
     must,
@@ -69,6 +86,14 @@ KINDS: list[dict[str, Any]] = [
     {"labels": {"app": "db"}, "away_from": must(pod_term(HOST, app="db"))},
     {"labels": {"app": "web"}, "near": should((5, pod_term(ZONE, app="db")))},
 ]
+
+
+DEVICE_CLAIMS = {
+    "one": claim("one", request()),
+    "two": claim("two", request(count=2), constraints=[same("numa")]),
+    "numa": claim("numa", request("r", 'device.attributes["gpu.example.com"].numa == 1')),
+}
+ON_SSD = NodeSelector(node_selector_terms=(term(requirement("disk", "In", "ssd")),))
 
 
 class BrokenViewError(Exception):
@@ -165,6 +190,9 @@ class Life:
         self.placed: list[str] = []
         self.storage.classes.put(volume_scheduling.storage_class())
         self.storage.drivers.put(volume_scheduling.driver())
+        self.devices = self.cluster.devices
+        fill(self.cluster, device_class(), *DEVICE_CLAIMS.values())
+        self.counted = CountedDevices(self.cluster.table, self.devices, compile_selector)
 
     def step(self) -> None:
         """Let something happen."""
@@ -184,6 +212,12 @@ class Life:
             (self.change_an_attachment, 1),
             (self.put_capacity, 3),
             (self.put_class, 1),
+            (self.put_slice, 3),
+            (self.remove_slice, 1),
+            (self.change_a_device_claim, 4),
+            (self.change_a_taint_rule, 1),
+            (self.change_a_device_class, 1),
+            (self.count_devices, 3),
             (self.schedule, 12),
             (self.try_out, 4),
             (self.look_at_the_page, 2),
@@ -231,9 +265,11 @@ class Life:
     # --- pods ---------------------------------------------------------------------------------
 
     def _pod(self, priorities: Sequence[int]) -> Pod:
-        kind, claim = self._one_of(KINDS), self._one_of([None, None, None, *CLAIMS])
+        kind, volume = self._one_of(KINDS), self._one_of([None, None, None, *CLAIMS])
         made = pod(f"p{self._version()}", priority=self._one_of(priorities), **kind)
-        return made if claim is None else using(made, claim)
+        if self.random.random() < 0.3:
+            made = claiming(made, self._one_of(list(DEVICE_CLAIMS)))
+        return made if volume is None else using(made, volume)
 
     def _preempting(self) -> Pod:
         return pod(f"p{self._version()}", cpu="4", priority=10)
@@ -309,6 +345,58 @@ class Life:
         self.storage.classes.put(
             volume_scheduling.storage_class(mode=mode, provisioner=provisioner)
         )
+
+    # --- devices ------------------------------------------------------------------------------
+
+    def put_slice(self) -> None:
+        made = [
+            device(name, numa=self.random.randrange(2), taints=[taint()] if self._coin() else ())
+            for name in self.random.sample("abcd", self.random.randrange(1, 4))
+        ]
+        where = self._one_of(NODES) if self.random.random() < 0.8 else None
+        reach: dict[str, Any] = {"everywhere": True} if self._coin() else {"selector": ON_SSD}
+        fill(
+            self.cluster,
+            slice_of(
+                f"slice-{where}",
+                *made,
+                node=where,
+                generation=self.random.randrange(1, 3),
+                slices=self._one_of([1, 1, 1, 2]),
+                **({} if where else reach),
+            ),
+        )
+
+    def remove_slice(self) -> None:
+        self.devices.slices.remove(slice_of(f"slice-{self._one_of(NODES)}"))
+
+    def change_a_device_claim(self) -> None:
+        """Devices are taken and given back, by claims of others and by decisions."""
+        name = f"other-{self.random.randrange(3)}"
+        got = allocation(result(self._one_of("abcd"), self._one_of(NODES)))
+        if self._coin():
+            if not self.devices.claims.drop(name):
+                self.devices.claims.signal(name, got)
+            return
+        made = claim(name, version=self._version())
+        taken = allocated(made, *got.devices.results)
+        self.devices.claims.put(taken if self._coin() else made)
+
+    def change_a_taint_rule(self) -> None:
+        rules = self.devices.taint_rules
+        made = taint_rule(device_name=self._one_of("abcd"))
+        (rules.remove if self._coin() else rules.put)(made)
+
+    def change_a_device_class(self) -> None:
+        resource = GPU if self._coin() else None
+        with self.views.fails(self._one_of(["", "ExtendedResources"])):
+            fill(self.cluster, device_class(resource=resource, created=self._version()))
+
+    def count_devices(self) -> None:
+        with self.views.fails(self._failing_one()):
+            counts = self.counted.of(GPU)
+            if counts is not None:
+                counts.at(slice(0, self.cluster.table.size))
 
     # --- questions ----------------------------------------------------------------------------
 

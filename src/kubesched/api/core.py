@@ -274,9 +274,11 @@ class Volume(ApiStruct, frozen=True):
 
 
 class PodResourceClaim(ApiStruct, frozen=True):
-    """A claim for devices that the pod needs; what claims, and how, is in the claim."""
+    """A claim for devices that the pod needs: by name, or made for it from a template."""
 
     name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
 
 
 class PodSchedulingGroup(ApiStruct, frozen=True):
@@ -333,6 +335,28 @@ class ContainerStatus(ApiStruct, frozen=True):
     allocated_resources: ResourceList | None = None
 
 
+class PodResourceClaimStatus(ApiStruct, frozen=True):
+    """The claim that was made from a template; None if the pod needs none."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
+class ContainerExtendedResourceRequest(ApiStruct, frozen=True):
+    """Which request of a claim serves an extended resource of a container."""
+
+    container_name: str = ""
+    resource_name: str = ""
+    request_name: str = ""
+
+
+class PodExtendedResourceClaimStatus(ApiStruct, frozen=True):
+    """The claim that the scheduler made for the extended resources of a pod."""
+
+    request_mappings: tuple[ContainerExtendedResourceRequest, ...] = ()
+    resource_claim_name: str = ""
+
+
 class PodStatus(ApiStruct, frozen=True):
     """What the cluster made of it."""
 
@@ -344,6 +368,8 @@ class PodStatus(ApiStruct, frozen=True):
     init_container_statuses: tuple[ContainerStatus, ...] = ()
     resources: ResourceRequirements | None = None
     allocated_resources: ResourceList | None = None
+    resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
+    extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
 
 
 class Pod(ApiStruct, frozen=True):

@@ -37,6 +37,7 @@ class ObjectMeta(ApiStruct, frozen=True):
     labels: dict[str, str] | None = None
     annotations: dict[str, str] | None = None
     owner_references: tuple[OwnerReference, ...] = ()
+    finalizers: tuple[str, ...] = ()
 
 
 class LabelSelectorRequirement(ApiStruct, frozen=True):

@@ -88,6 +88,8 @@ class DeviceCounterConsumption(ApiStruct, frozen=True):
 
     counter_set: str = ""
     counters: dict[str, DeviceCounter] = field(default_factory=dict)
+    #: devices that draw on the set at the same time need one of these in common
+    compatibility_groups: tuple[str, ...] = ()
 
 
 class DeviceAttribute(ApiStruct, frozen=True):
@@ -135,13 +137,6 @@ class DeviceTaint(ApiStruct, frozen=True):
     time_added: str | None = None
 
 
-class NodeAllocatableResourceMapping(ApiStruct, frozen=True):
-    """How much of a node's resource an allocated device takes."""
-
-    capacity_key: str | None = None
-    allocation_multiplier: QuantityText | None = None
-
-
 class Device(ApiStruct, frozen=True):
     """One device."""
 
@@ -158,9 +153,6 @@ class Device(ApiStruct, frozen=True):
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool | None = None
-    node_allocatable_resource_mappings: dict[str, NodeAllocatableResourceMapping] = field(
-        default_factory=dict
-    )
 
 
 class ResourceSliceSpec(ApiStruct, frozen=True):
@@ -183,6 +175,31 @@ class ResourceSlice(ApiStruct, frozen=True):
     spec: ResourceSliceSpec = ResourceSliceSpec()
 
 
+# --- taints that an administrator gives to devices ------------------------------------------------
+
+
+class DeviceTaintSelector(ApiStruct, frozen=True):
+    """The devices that a rule is about; what is not named may be anything."""
+
+    driver: str | None = None
+    pool: str | None = None
+    device: str | None = None
+
+
+class DeviceTaintRuleSpec(ApiStruct, frozen=True):
+    """A taint, and the devices that have it; without a selector these are none."""
+
+    device_selector: DeviceTaintSelector | None = None
+    taint: DeviceTaint = DeviceTaint()
+
+
+class DeviceTaintRule(ApiStruct, frozen=True):
+    """A taint for devices, beside those that their drivers give them."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: DeviceTaintRuleSpec = DeviceTaintRuleSpec()
+
+
 # --- claims: what is asked for ------------------------------------------------------------------
 
 
@@ -202,6 +219,13 @@ class CapacityRequirements(ApiStruct, frozen=True):
     requests: ResourceList = field(default_factory=dict)
 
 
+class DeviceDerivedAttribute(ApiStruct, frozen=True):
+    """An attribute that is computed from those of the device."""
+
+    name: str = ""
+    expression: str = ""
+
+
 class ExactDeviceRequest(ApiStruct, frozen=True):
     """Devices of one class."""
 
@@ -212,6 +236,7 @@ class ExactDeviceRequest(ApiStruct, frozen=True):
     admin_access: bool | None = None
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceSubRequest(ApiStruct, frozen=True):
@@ -224,6 +249,7 @@ class DeviceSubRequest(ApiStruct, frozen=True):
     count: int = 0
     tolerations: tuple[DeviceToleration, ...] = ()
     capacity: CapacityRequirements | None = None
+    derived_attributes: tuple[DeviceDerivedAttribute, ...] = ()
 
 
 class DeviceRequest(ApiStruct, frozen=True):
@@ -282,6 +308,8 @@ class DeviceRequestAllocationResult(ApiStruct, frozen=True):
     #: tells several uses of the same device apart
     share_id: str | None = field(default=None, name="shareID")
     consumed_capacity: ResourceList = field(default_factory=dict)
+    #: what the kubelet leaves out for the device; nodes have to be able to
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class DeviceAllocationConfiguration(ApiStruct, frozen=True):

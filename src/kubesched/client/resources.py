@@ -86,6 +86,8 @@ CORE_EVENTS = core("events")
 PERSISTENT_VOLUMES = core("persistentvolumes", namespaced=False)
 PERSISTENT_VOLUME_CLAIMS = core("persistentvolumeclaims")
 
+RESOURCE_CLAIMS = grouped("resource.k8s.io/v1", "resourceclaims")
+
 PRIORITY_CLASSES = grouped("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 POD_GROUPS = grouped("scheduling.k8s.io/v1beta1", "podgroups")
 

@@ -46,7 +46,7 @@ class Cluster:
         self.workloads = Workloads()
         self.budgets = Budgets()
         self.storage = Storage()
-        self.devices = Devices()
+        self.devices = Devices(self.table)
         self.plugin_objects = PluginObjects()
         self.groups = PodGroups()
         self.compiler = PodCompiler(rules or RequestRules())

@@ -68,6 +68,9 @@ class NodeTable:
         self.requested: Int64Array = np.zeros((len(self.resources), FIRST_CAPACITY), np.int64)
         #: [cpu and memory, row]: the same with a default for pods that request nothing
         self.non_zero_requested: Int64Array = np.zeros((2, FIRST_CAPACITY), np.int64)
+        #: extended resources that device classes stand for: a node without any of one may have
+        #: devices instead
+        self.device_resources: frozenset[str] = frozenset()
         #: how many pods the node takes, and has
         self.allowed_pods: Int64Array = np.zeros(FIRST_CAPACITY, np.int64)
         self.pod_count: Int64Array = np.zeros(FIRST_CAPACITY, np.int64)
@@ -286,6 +289,13 @@ class NodeTable:
         for row, pods in enumerate(self.pods):
             for pod in pods.values():
                 self.requested[number, row] += pod.requests.amounts.get(name, 0)
+
+    def set_device_resources(self, names: frozenset[str]) -> None:
+        """Say which resources are devices; what was said about nodes may not hold any more."""
+        if names != self.device_resources:
+            self.device_resources = names
+            for row in range(self.size):
+                self.row_changes.record(row)
 
     def _record_node_change(self, row: int) -> None:
         self.node_changes.record(row)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cache
 
+from kubesched.clock import Clock, RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.config import plugins as config_plugins
 from kubesched.config.features import FeatureGates
@@ -13,6 +14,7 @@ from kubesched.errors import ConfigError
 from kubesched.framework.group_runtime import placement_feasible_plugins
 from kubesched.framework.observing import Unobserved
 from kubesched.framework.registry import (
+    ClaimWriter,
     EvaluatorReference,
     Evictor,
     PluginContext,
@@ -21,7 +23,7 @@ from kubesched.framework.registry import (
     VolumeWriter,
 )
 from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoBinder, NoEvictor, NoVolumeWriter
+from kubesched.framework.stand_ins import NoBinder, NoClaimWriter, NoEvictor, NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
 from kubesched.metrics.recorder import Metrics
 
@@ -36,6 +38,8 @@ def build_framework(
     evictor: Evictor | None = None,
     waiting: WaitingPods | None = None,
     volume_writer: VolumeWriter | None = None,
+    claim_writer: ClaimWriter | None = None,
+    clock: Clock | None = None,
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None,
     percentage_of_nodes_to_score: int = 0,
     metrics: Metrics | None = None,
@@ -59,6 +63,8 @@ def build_framework(
         metrics=_unread_metrics() if metrics is None else metrics,
         evaluator=EvaluatorReference(),
         volume_writer=NoVolumeWriter() if volume_writer is None else volume_writer,
+        claim_writer=NoClaimWriter() if claim_writer is None else claim_writer,
+        clock=RealClock() if clock is None else clock,
         on_volume_stage_failure=on_volume_stage_failure,
     )
     instances = {}

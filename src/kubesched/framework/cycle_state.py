@@ -53,6 +53,10 @@ class CycleState:
         """Return what was remembered; KeyError if nothing was."""
         return self._data[key]
 
+    def has(self, key: object) -> bool:
+        """Tell whether something was remembered, be it None."""
+        return key in self._data
+
     def get(self, key: object) -> object:
         """Return what was remembered, None if nothing was."""
         return self._data.get(key)

@@ -84,6 +84,15 @@ class Diagnosis:
         has_code[wanted] = True
         return rows[has_code.take(self._numbers[rows])]
 
+    def rows_rejected_with(self, status: Status) -> IndexArray:
+        """Return the rows whose answer is a certain one."""
+        if self._numbers is None:
+            return self._table.order.rows()[:0]
+        wanted = [number for number in self.counts() if self._status(number) == status]
+        rows = self._table.order.rows()
+        rows = rows[rows < len(self._numbers)]
+        return rows[np.isin(self._numbers[rows], wanted)]
+
     def counts(self) -> dict[int, int]:
         """Return how many nodes gave each answer, by its number."""
         table, numbers = self._table, self._numbers

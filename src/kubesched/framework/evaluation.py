@@ -371,7 +371,7 @@ class Evaluator:
                 first = self._first(nodes, columns, beside)
                 if state.placement is not None:
                     first[~state.placement[nodes.rows]] = 0
-                self._raise_error(first)
+                self._raise_error(first, nodes)
         return mask, others
 
     def _everywhere(self) -> NodeRows:
@@ -510,14 +510,19 @@ class Evaluator:
             plan = self.plans.plan(pod.signature.row_signature)
             beside = self._beside_nominated(state, pod, plan, nodes, np.ones(1, dtype=np.bool_))
             np.copyto(result, beside, where=beside > 0)
-        self._raise_error(result)
+        self._raise_error(result, nodes)
         return int(result[0])
 
-    def _raise_error(self, numbers: Int32Array) -> None:
-        """Raise AttemptError if the first rejection of some row is an error and no rejection."""
+    def _raise_error(self, numbers: Int32Array, nodes: NodeRows) -> None:
+        """Raise AttemptError if the first rejection of some row is an error and no rejection.
+
+        Of several errors, that of the first node counts.
+        """
         found = self.book.errors and self.book.errors.intersection(numbers.tolist())
         if found:
-            status = self.book.statuses[min(found)]
+            failing = np.flatnonzero(np.isin(numbers, list(found)))
+            places = self._table.order.positions()[nodes.row_numbers()[failing]]
+            status = self.book.statuses[int(numbers[failing[places.argmin()]])]
             text = f'running "{status.plugin}" filter plugin: {status.message}'
             raise AttemptError(error(text).by(status.plugin))
 

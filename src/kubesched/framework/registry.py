@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from msgspec import Struct
 
 from kubesched.api import labels
+from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.resource import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
+from kubesched.clock import Clock, RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.object_store import HasMeta
 from kubesched.cluster.plugin_objects import Lister
@@ -27,7 +34,7 @@ from kubesched.framework.plugin import (
     extension_points,
 )
 from kubesched.framework.pod_counts import PodCounts
-from kubesched.framework.stand_ins import NoVolumeWriter
+from kubesched.framework.stand_ins import NoClaimWriter, NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
 from kubesched.kinds import KINDS
 from kubesched.metrics.recorder import Metrics
@@ -83,6 +90,56 @@ class VolumeWriter(Protocol):
         """
 
 
+class ClaimWriter(Protocol):
+    """Whoever tells the API server which devices claims get, and waits for what others do."""
+
+    async def bind(
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        user: ResourceClaimConsumerReference,
+        *,
+        has_timestamp: bool,
+    ) -> ResourceClaim:
+        """Write an allocation, if there is one, and that a pod may use it; return the claim then.
+
+        Raises ObjectError or ClientError if that fails, or the claim is not as it was.
+        """
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create a claim; raises ClientError if that fails."""
+
+    async def map_extended_resources(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Say in a pod's status which claim serves its extended resources."""
+
+    async def poll(
+        self,
+        check: Callable[[], bool],
+        *,
+        claims: Collection[ClaimKey],
+        timeout_s: float,
+        interval_s: float,
+    ) -> bool:
+        """Ask until the answer is yes: from time to time, and when one of the claims changes.
+
+        Returns False if that does not happen in time. What `check` raises ends it as well.
+        """
+
+    def announce_waiting(self, pod: Pod, node_name: str) -> None:
+        """Say in an event that a pod waits until drivers get its devices ready."""
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Give up the allocation of a claim, in the background."""
+
+    def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Take back that a pod may use a claim, in the background."""
+
+    def delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim, in the background."""
+
+
 class EvaluatorReference:
     """The evaluator of the framework that a plugin will be part of: there once that is built."""
 
@@ -115,6 +172,8 @@ class PluginContext(Struct, frozen=True):
     #: runs the profile's filters, for plugins that try things out
     evaluator: EvaluatorReference
     volume_writer: VolumeWriter = NoVolumeWriter()
+    claim_writer: ClaimWriter = NoClaimWriter()
+    clock: Clock = RealClock()
     #: told "predicate", "assume" or "bind" whenever that stage of volume scheduling fails
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None
 

@@ -4,6 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Container, Sequence
 
+from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.resource import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.storage import ClaimKey
@@ -62,8 +68,58 @@ class NoVolumeWriter:
         raise _nobody_writes(f"{len(claims)} claims")
 
 
-def _nobody_writes(what: str) -> PluginError:
+class NoClaimWriter:
+    """Writes no claim to devices: a caller that waits for it is told so."""
+
+    async def bind(
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,  # noqa: ARG002 (the protocol's)
+        user: ResourceClaimConsumerReference,  # noqa: ARG002
+        *,
+        has_timestamp: bool,  # noqa: ARG002
+    ) -> ResourceClaim:
+        """Refuse."""
+        raise _nobody_writes(f"claim {claim.metadata.namespace}/{claim.metadata.name}", "claim")
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Refuse."""
+        raise _nobody_writes(f"a claim in {claim.metadata.namespace}", "claim")
+
+    async def map_extended_resources(
+        self,
+        pod: Pod,
+        status: PodExtendedResourceClaimStatus,  # noqa: ARG002
+    ) -> None:
+        """Refuse."""
+        raise _nobody_writes(f"pod {pod.metadata.namespace}/{pod.metadata.name}", "claim")
+
+    async def poll(
+        self,
+        check: Callable[[], bool],  # noqa: ARG002
+        *,
+        claims: Collection[ClaimKey],
+        timeout_s: float,  # noqa: ARG002
+        interval_s: float,  # noqa: ARG002
+    ) -> bool:
+        """Refuse."""
+        raise _nobody_writes(f"{len(claims)} claims", "claim")
+
+    def announce_waiting(self, pod: Pod, node_name: str) -> None:
+        """Do nothing."""
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Do nothing."""
+
+    def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Do nothing."""
+
+    def delete(self, claim: ResourceClaim) -> None:
+        """Do nothing."""
+
+
+def _nobody_writes(what: str, kind: str = "volume") -> PluginError:
     return PluginError(
-        f"{what} cannot be bound: the framework was built without a volume writer; "
-        "pass volume_writer to build_framework"
+        f"{what} cannot be bound: the framework was built without a {kind} writer; "
+        f"pass {kind}_writer to build_framework"
     )

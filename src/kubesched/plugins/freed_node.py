@@ -82,6 +82,10 @@ class FreedNode:
             return False
         for name, amount in self._checked(pod.signature):
             number = table.resources.find(name)
+            if name in table.device_resources and (
+                number is None or not table.allocatable[number, row]
+            ):
+                continue  # it is devices there
             if number is None:
                 return False
             used = int(table.requested[number, row]) + int(reserved[number, 0])

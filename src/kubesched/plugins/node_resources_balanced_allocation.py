@@ -8,11 +8,13 @@ pods that ask for the same resources, so it is kept.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
 from kubesched.cluster.arrays import Int64Array
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.extended_resources import may_be_devices
 from kubesched.cluster.incremental import Column
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
@@ -22,6 +24,8 @@ from kubesched.config.args import NodeResourcesBalancedAllocationArgs
 from kubesched.framework.plugin import RowScore, SignaturePreScore
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status
+from kubesched.plugins.device_counts import CountedDevices
+from kubesched.plugins.device_selectors import compile_selector
 from kubesched.plugins.resource_scoring import Wanted, balance, usages, wanted_resources
 from kubesched.plugins.row_scoring import HALF, balance_change_row, balance_row
 
@@ -40,7 +44,10 @@ class NodeResourcesBalancedAllocation(SignaturePreScore, RowScore):
     @classmethod
     def create(cls, context: PluginContext) -> NodeResourcesBalancedAllocation:
         """Make the plugin."""
-        return cls(context.profile.args(cls.name, NodeResourcesBalancedAllocationArgs))
+        args = context.profile.args(cls.name, NodeResourcesBalancedAllocationArgs)
+        if any(may_be_devices(each.name) for each in args.resources):
+            return BalancedAllocationByDevices(args, context.cluster)
+        return cls(args)
 
     def pre_score(self, signature: PodSignature) -> Status:
         """Skip pods that request none of the resources: they would all go to the same node."""
@@ -56,13 +63,16 @@ class NodeResourcesBalancedAllocation(SignaturePreScore, RowScore):
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
         """Score the change in balance."""
-        wanted = wanted_resources(self._resources, signature.requests.amounts, nodes.table)
+        wanted = self._wanted(signature, nodes.table)
         score = balance(usages(wanted, nodes, non_zero=False), len(nodes))
         score -= self._balance_without(wanted, nodes)
         score += HALF
         score >>= 1  # half of it, rounded down
         score += HALF
         return score
+
+    def _wanted(self, signature: PodSignature, table: NodeTable) -> list[Wanted]:
+        return wanted_resources(self._resources, signature.requests.amounts, table)
 
     def _balance_without(self, wanted: Sequence[Wanted], nodes: NodeRows) -> Int64Array:
         """Return how even rows are without the pod."""
@@ -84,3 +94,30 @@ class NodeResourcesBalancedAllocation(SignaturePreScore, RowScore):
                 evaluate_row=balance_row(numbers, table),
             )
         return column.current()[nodes.rows]
+
+
+class BalancedAllocationByDevices(NodeResourcesBalancedAllocation):
+    """The same, if devices may have to be counted: scores change as they are allocated."""
+
+    def __init__(self, args: NodeResourcesBalancedAllocationArgs, cluster: Cluster) -> None:
+        super().__init__(args)
+        self._devices = CountedDevices(cluster.table, cluster.devices, compile_selector)
+
+    def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002
+        """Return the state of devices, if the pod requests some by another name."""
+        requests = signature.requests.amounts
+        return self._devices.epoch(
+            [each.name for each in self._resources if requests.get(each.name)]
+        )
+
+    def row_scorer(self, signature: PodSignature, table: NodeTable) -> None:  # noqa: ARG002
+        """Leave it to arrays."""
+        return
+
+    def _wanted(self, signature: PodSignature, table: NodeTable) -> list[Wanted]:
+        requests = signature.requests.amounts
+        return wanted_resources(self._resources, requests, table, self._devices.of)
+
+    def _balance_without(self, wanted: Sequence[Wanted], nodes: NodeRows) -> Int64Array:
+        nothing = [each._replace(request=0, weight=1) for each in wanted]
+        return balance(usages(nothing, nodes, non_zero=False), len(nodes))

@@ -8,7 +8,7 @@ what the node could offer even when empty. Nodes are scored by one of three stra
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from kubesched.api import names
 from kubesched.api.requests import is_extended_resource
 from kubesched.cluster.arrays import BoolArray, Int64Array
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.extended_resources import may_be_devices
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import RequestRules
@@ -35,6 +36,8 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
+from kubesched.plugins.device_counts import CountedDevices
+from kubesched.plugins.device_selectors import compile_selector
 from kubesched.plugins.freed_node import IsRowLocal
 from kubesched.plugins.node_resources_fit_hints import FitHints
 from kubesched.plugins.resource_scoring import (
@@ -87,7 +90,11 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         """Make the plugin."""
         args = context.profile.args(cls.name, NodeResourcesFitArgs)
         check_node_resources_fit_args(args)
-        return cls(
+        scored = args.scoring_strategy.resources
+        kind = (
+            NodeResourcesFitByDevices if any(may_be_devices(each.name) for each in scored) else cls
+        )
+        return kind(
             args,
             RequestRules.of(context.gates),
             context.cluster,
@@ -112,11 +119,17 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         impossible: BoolArray | None = None
         for name, amount in self._checked_requests(signature):
             number = nodes.table.resources.find(name)
+            # Where a node offers none of it, devices may do, which is up to DynamicResources.
+            is_delegated = name in nodes.table.device_resources
             if number is None:
+                if is_delegated:
+                    continue
                 short = too_large = np.ones(len(nodes), dtype=np.bool_)
             else:
                 allocatable = nodes.allocatable(number)
                 short = _wanted(signature, amount) > allocatable - nodes.requested(number)
+                if is_delegated:
+                    short &= allocatable > 0
                 if not np.count_nonzero(short):
                     continue
                 too_large = short & (amount > allocatable)
@@ -138,6 +151,8 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
             for name, amount in checked:
                 number = table.resources.find(name)
                 allocatable = -1 if number is None else table.allocatable.item(number, row)
+                if allocatable <= 0 and name in table.device_resources:
+                    continue
                 wanted = _wanted(signature, amount)
                 if number is None or wanted > allocatable - table.requested.item(number, row):
                     lacking.append(f"Insufficient {name}")
@@ -197,6 +212,38 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
 def _wanted(signature: PodSignature, amount: int) -> int:
     """Return how much more a pod takes: one that waits for a resize is counted with it already."""
     return 0 if signature.is_resize else amount
+
+
+class NodeResourcesFitByDevices(NodeResourcesFit):
+    """The same, if scores may have to count devices: they change as devices are allocated."""
+
+    def __init__(
+        self,
+        args: NodeResourcesFitArgs,
+        rules: RequestRules,
+        cluster: Cluster,
+        *,
+        is_row_local: IsRowLocal = lambda _: True,
+    ) -> None:
+        super().__init__(args, rules, cluster, is_row_local=is_row_local)
+        self._devices = CountedDevices(cluster.table, cluster.devices, compile_selector)
+
+    def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002
+        """Return the state of devices, if the pod requests some by another name."""
+        requests = signature.scoring_requests
+        return self._devices.epoch(
+            [each.name for each in self._resources if requests.get(each.name)]
+        )
+
+    def row_scorer(self, signature: PodSignature, table: NodeTable) -> None:  # noqa: ARG002
+        """Leave it to arrays."""
+        return
+
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
+        """Score by the configured strategy."""
+        requests = signature.scoring_requests
+        wanted = wanted_resources(self._resources, requests, nodes.table, self._devices.of)
+        return self._scorer(usages(wanted, nodes, non_zero=True), len(nodes))
 
 
 BASIC_RESOURCES = (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE)

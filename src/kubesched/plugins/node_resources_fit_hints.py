@@ -15,7 +15,9 @@ from msgspec import Struct
 from kubesched.api import names
 from kubesched.api.core import Node, Pod
 from kubesched.api.requests import node_allocatable, pod_requests
+from kubesched.api.resource import DeviceClass
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.extended_resources import IMPLICIT_PREFIX
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import ObjectError
@@ -87,6 +89,10 @@ class FitHints:
             ),
             Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_SCALE_DOWN)),
             *(self._of_resizes() if self._resizes else ()),
+            Registration(
+                ClusterEvent(Resource.DEVICE_CLASS, Action.ADD | Action.UPDATE),
+                signature_hint=after_class_change,
+            ),
         ]
 
     def _of_resizes(self) -> Iterator[Registration]:
@@ -133,7 +139,17 @@ class FitHints:
         if signature.is_resize and node is not None and node.metadata.name != signature.node_name:
             return False
         offer, requests = self._offer(change), signature.requests.amounts
-        return offer is None or (offer.takes_empty(requests) and offer.has_more(requests))
+        if offer is None:
+            return True
+        devices = self._cluster.table.device_resources
+        # What the node does not offer by itself, it may have as devices.
+        delegated = {
+            name
+            for name, amount in requests.items()
+            if amount and name in devices and not offer.now.get(name)
+        }
+        own = {name: amount for name, amount in requests.items() if name not in delegated}
+        return offer.takes_empty(own) and (bool(delegated) or offer.has_more(own))
 
     def _shrunk_in(self, change: Change[Pod]) -> frozenset[str] | None:
         """Return the resources of which a pod takes less than before; None if nobody can tell."""
@@ -157,6 +173,18 @@ class FitHints:
 def _is_beside(pod: PodInfo, other: Pod | None) -> bool:
     """Tell whether another pod is on the node that a pod is on."""
     return other is not None and other.spec.node_name == pod.pod.spec.node_name
+
+
+def after_class_change(signature: PodSignature, change: Change[DeviceClass]) -> bool:
+    """Ask whether a class came to stand for a resource that the pod requests."""
+    old, new = change.old, change.new
+    if new is None:
+        return False
+    requests = signature.requests.amounts
+    explicit = new.spec.extended_resource_name or ""
+    if old is not None:
+        return explicit != (old.spec.extended_resource_name or "") and explicit in requests
+    return explicit in requests or IMPLICIT_PREFIX + new.metadata.name in requests
 
 
 def _offer_of(change: Change[Node]) -> NodeOffer | None:

@@ -28,6 +28,7 @@ from kubesched.config.args import (
     UtilizationShapePoint,
 )
 from kubesched.framework.plugin import MAX_NODE_SCORE
+from kubesched.plugins.device_counts import DeviceCounts, FindDevices
 
 #: Amounts below this are exact as floats.
 EXACT: Final = 1 << 53
@@ -38,9 +39,12 @@ Amounts: TypeAlias = npt.NDArray[Any]
 class Wanted(NamedTuple):
     """A resource that counts for a pod."""
 
+    #: -1 if no node offers it
     number: int
     request: int
     weight: int
+    #: what nodes have instead that do not offer it, None for nothing
+    devices: DeviceCounts | None = None
 
 
 class Usage(NamedTuple):
@@ -58,7 +62,7 @@ class Usage(NamedTuple):
     @classmethod
     def in_floats(cls, floats: FloatResource, rows: Rows, wanted: Wanted) -> Usage:
         """Return it as it is kept for all rows."""
-        _, request, weight = wanted
+        _, request, weight, _ = wanted
         return cls(
             floats.allocatable[rows],
             floats.divisor[rows],
@@ -71,7 +75,7 @@ class Usage(NamedTuple):
     @classmethod
     def in_integers(cls, allocatable: Int64Array, requested: Int64Array, wanted: Wanted) -> Usage:
         """Return it for amounts of any size."""
-        _, request, weight = wanted
+        _, request, weight, _ = wanted
         return cls(
             allocatable,
             np.maximum(allocatable, 1),
@@ -87,7 +91,10 @@ ResourceScorer = Callable[[Amounts, Usage], Amounts]
 
 
 def wanted_resources(
-    resources: Sequence[ResourceSpec], requests: dict[str, int], table: NodeTable
+    resources: Sequence[ResourceSpec],
+    requests: dict[str, int],
+    table: NodeTable,
+    find_devices: FindDevices = lambda _: None,
 ) -> list[Wanted]:
     """Return the resources that count for a pod.
 
@@ -97,8 +104,11 @@ def wanted_resources(
     for each in resources:
         request = requests.get(each.name, 0)
         number = table.resources.find(each.name)
-        if number is not None and (request or not is_scalar_resource(each.name)):
-            found.append(Wanted(number, request, each.weight))
+        if not request and is_scalar_resource(each.name):
+            continue
+        devices = find_devices(each.name)
+        if number is not None or devices is not None:
+            found.append(Wanted(-1 if number is None else number, request, each.weight, devices))
     return found
 
 
@@ -109,7 +119,7 @@ def usages(wanted: Sequence[Wanted], nodes: NodeRows, *, non_zero: bool) -> list
     none.
     """
     with_default = (CPU, MEMORY) if non_zero else ()
-    if nodes.are_real:
+    if nodes.are_real and not any(each.devices for each in wanted):
         table, rows = nodes.table, nodes.rows
         floats = [
             table.float_resource(each.number, non_zero=each.number in with_default)
@@ -120,9 +130,24 @@ def usages(wanted: Sequence[Wanted], nodes: NodeRows, *, non_zero: bool) -> list
             return [Usage.in_floats(resource, rows, each) for resource, each in pairs]
     found = []
     for each in wanted:
+        if each.devices is not None:
+            found.append(_usage_of_devices(each.devices, nodes, each))
+            continue
         of_pods = nodes.non_zero_requested if each.number in with_default else nodes.requested
         found.append(Usage.in_integers(nodes.allocatable(each.number), of_pods(each.number), each))
     return found
+
+
+def _usage_of_devices(devices: DeviceCounts, nodes: NodeRows, wanted: Wanted) -> Usage:
+    """Count devices on nodes that do not offer the resource by itself."""
+    there, taken = devices.at(nodes.rows)
+    if wanted.number < 0:
+        return Usage.in_integers(there, taken, wanted)
+    allocatable, requested = nodes.allocatable(wanted.number), nodes.requested(wanted.number)
+    by_devices = (allocatable == 0) & (there > 0)
+    return Usage.in_integers(
+        np.where(by_devices, there, allocatable), np.where(by_devices, taken, requested), wanted
+    )
 
 
 def _fits_floats(floats: FloatResource, wanted: Wanted) -> bool:

@@ -26,6 +26,7 @@ from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.transaction import Transaction
+from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.plan import SignaturePlan
@@ -148,7 +149,11 @@ class _Search:
         for element, row in enumerate(rows.tolist()):
             with self._cluster.transaction() as tx:
                 trial = TransactionTrial(tx, self._table.name_at(row), self._rejection_on(row))
-                found = list(self._try(rows[element : element + 1], trial))
+                try:
+                    found = list(self._try(rows[element : element + 1], trial))
+                except AttemptError as failed:
+                    # Other nodes may do all the same.
+                    found = [(row, failed.status)]
             yield from found
 
     def _rejection_on(self, row: int) -> Callable[[], int]:

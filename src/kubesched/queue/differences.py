@@ -49,6 +49,11 @@ def pod_events(old: Pod, new: Pod, *, is_target: bool = False) -> list[ClusterEv
         Action.UPDATE_POD_SCALE_UP: grown,
         Action.UPDATE_POD_SCHEDULING_GATES_ELIMINATED: gates_gone,
         Action.UPDATE_POD_TOLERATION: tolerations[0] != tolerations[1],
+        Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM: (
+            old.status.resource_claim_statuses != new.status.resource_claim_statuses
+            or old.status.extended_resource_claim_status
+            != new.status.extended_resource_claim_status
+        ),
     }
     actions = [action for action, is_changed in changed.items() if is_changed]
     return [ClusterEvent(resource, action) for action in actions or [Action.UPDATE]]

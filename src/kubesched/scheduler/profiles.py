@@ -92,6 +92,8 @@ class Profiles:
             evictor=self._evictor,
             waiting=self._waiting,
             volume_writer=outside.volume_writer,
+            claim_writer=outside.claim_writer,
+            clock=outside.clock,
             on_volume_stage_failure=lambda stage: failures.labels(stage).inc(),
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             metrics=metrics,

@@ -30,6 +30,7 @@ REGISTERED: dict[str, dict[Resource, Action]] = {
         ASSIGNED: Action.DELETE | Action.UPDATE_POD_SCALE_DOWN,
         TARGET: Action.UPDATE_POD_SCALE_DOWN,
         NODE: Action.ADD | Action.UPDATE_NODE_ALLOCATABLE,
+        Resource.DEVICE_CLASS: Action.ADD | Action.UPDATE,
     },
     "PodTopologySpread": {
         ASSIGNED: Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE,
@@ -44,6 +45,14 @@ REGISTERED: dict[str, dict[Resource, Action]] = {
     "NodeDeclaredFeatures": {
         TARGET: Action.UPDATE,
         NODE: Action.ADD | Action.UPDATE_NODE_DECLARED_FEATURE,
+    },
+    "DynamicResources": {
+        TARGET: Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM,
+        NODE: Action.ADD | Action.UPDATE_NODE_LABEL | Action.UPDATE_NODE_ALLOCATABLE,
+        Resource.RESOURCE_CLAIM: Action.ADD | Action.UPDATE | Action.DELETE,
+        Resource.DEVICE_CLASS: Action.ADD | Action.UPDATE,
+        Resource.RESOURCE_SLICE: Action.ADD | Action.UPDATE,
+        Resource.DEVICE_TAINT_RULE: Action.ADD | Action.UPDATE | Action.DELETE,
     },
     "DefaultPreemption": {ASSIGNED: Action.DELETE},
 }
@@ -64,6 +73,10 @@ WITHOUT_HINT = {
     ("TaintToleration", TARGET),
     ("NodeResourcesFit", TARGET),
     ("InterPodAffinity", TARGET),
+    ("DynamicResources", NODE),
+    ("DynamicResources", Resource.DEVICE_CLASS),
+    ("DynamicResources", Resource.RESOURCE_SLICE),
+    ("DynamicResources", Resource.DEVICE_TAINT_RULE),
 }
 
 #: The plugins that look at volumes, claims and groups say elsewhere what they register.
@@ -72,7 +85,6 @@ ELSEWHERE = {
     "NodeVolumeLimits",
     "VolumeBinding",
     "VolumeZone",
-    "DynamicResources",
     "GangScheduling",
     "TopologyPlacementGenerator",
     "PodGroupPodsCount",

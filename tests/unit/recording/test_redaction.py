@@ -42,7 +42,7 @@ from tests.support.storage_objects import claim, ephemeral_volume, persistent_vo
 
 #: Fields with text that stay as they are: words of the API, times, amounts, keys, drivers.
 KEPT = {
-    "ObjectMeta": {"resource_version", "creation_timestamp", "deletion_timestamp"},
+    "ObjectMeta": {"resource_version", "creation_timestamp", "deletion_timestamp", "finalizers"},
     "OwnerReference": {"api_version", "kind"},
     "LabelSelectorRequirement": {"key", "operator"},
     "NodeSelectorRequirement": {"key", "operator"},
@@ -85,7 +85,7 @@ KEPT = {
     "DeviceClassSpec": {"extended_resource_name"},
     "DeviceCounter": {"value"},
     "CounterSet": {"counters"},
-    "DeviceCounterConsumption": {"counters"},
+    "DeviceCounterConsumption": {"compatibility_groups", "counters"},
     "DeviceAttribute": {"string_value", "version_value", "string_values", "version_values"},
     "CapacityRequestPolicyRange": {"min", "max", "step"},
     "CapacityRequestPolicy": {"default", "valid_values"},
@@ -106,6 +106,7 @@ KEPT = {
     "DeviceSubRequest": {"allocation_mode"},
     "DeviceConstraint": {"match_attribute", "distinct_attribute"},
     "DeviceRequestAllocationResult": {
+        "skip_node_operations",
         "driver",
         "binding_conditions",
         "binding_failure_conditions",
@@ -116,6 +117,9 @@ KEPT = {
     "ResourceClaimConsumerReference": {"api_group", "resource"},
     "DeviceCondition": {"type", "status", "last_transition_time", "reason"},
     "AllocatedDeviceStatus": {"driver"},
+    "DeviceTaintSelector": {"driver"},
+    "DeviceDerivedAttribute": {"name", "expression"},
+    "ContainerExtendedResourceRequest": {"resource_name"},
 }
 #: Redacted as a whole.
 WHOLE = {

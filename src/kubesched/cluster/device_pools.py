@@ -1,0 +1,284 @@
+"""Pools of devices: which of their slices count, and whether devices may be allocated from them.
+
+    slices ──> Pool ── the slices that a node can use ──> PoolView: complete? valid? in which order?
+
+A pool is what a driver says it is in its newest generation. Slices of it come one by one, so a pool
+may be incomplete for a while, and a driver may get it wrong, which makes it invalid: then nothing
+is allocated from it. Both depend on the node, as slices do.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec import Struct
+
+from kubesched.api import quantity
+from kubesched.api.core import NodeSelector
+from kubesched.api.resource import Device, DeviceCounter, ResourceSlice, ResourceSliceSpec
+from kubesched.cluster.device_table import DeviceTable
+from kubesched.cluster.device_uses import PoolKey
+from kubesched.cluster.node_selector import SelectorMatch
+from kubesched.errors import ObjectError, require
+
+#: Set of counters → counter → amount in nano units.
+Counters = Mapping[str, Mapping[str, int]]
+
+
+class PoolRules(Struct, frozen=True):
+    """What feature gates say about pools."""
+
+    #: slices with shared counters, or with devices that select their nodes, count
+    partitionable: bool = True
+
+
+class Place(NamedTuple):
+    """Where devices can be used: on one node, on all, or on those that a selector matches."""
+
+    node_name: str
+    is_everywhere: bool
+    selector: SelectorMatch | None
+
+
+NOWHERE = Place("", is_everywhere=False, selector=None)
+
+
+class PoolSlice:
+    """A slice and the rows of its devices."""
+
+    __slots__ = ("device_places", "name", "place", "rows", "spec")
+
+    def __init__(self, resource_slice: ResourceSlice, rows: tuple[int, ...]) -> None:
+        spec = resource_slice.spec
+        self.name = resource_slice.metadata.name
+        self.spec = spec
+        self.rows = rows
+        #: None if each device says for itself
+        self.place: Place | None = _place_of(spec)
+        self.device_places: tuple[Place, ...] | None = None
+        if self.place is None:
+            self.device_places = tuple(
+                _place(each.node_name, each.all_nodes, each.node_selector) for each in spec.devices
+            )
+
+    @property
+    def node_name(self) -> str:
+        """The only node that can use it, "" if it does not name one."""
+        return self.place.node_name if self.place is not None else ""
+
+
+class PoolView:
+    """A pool as some nodes see it."""
+
+    __slots__ = (
+        "counter_users",
+        "counters",
+        "has_binding_conditions",
+        "is_incomplete",
+        "is_invalid",
+        "key",
+        "rows",
+        "unreachable",
+    )
+
+    def __init__(
+        self, key: PoolKey, *, is_incomplete: bool = False, is_invalid: bool = False
+    ) -> None:
+        self.key = key
+        #: slices are missing
+        self.is_incomplete = is_incomplete
+        #: the driver contradicts itself
+        self.is_invalid = is_invalid
+        #: devices in the order in which they are allocated
+        self.rows: tuple[int, ...] = ()
+        #: those of them that the nodes cannot use
+        self.unreachable: frozenset[int] = frozenset()
+        #: what devices of the pool share
+        self.counters: Counters = {}
+        #: all devices of the pool that draw on counters, those of other nodes included
+        self.counter_users: tuple[int, ...] = ()
+        #: drivers have work to do before pods with its devices can be bound: it comes last
+        self.has_binding_conditions = False
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether devices may be allocated from it."""
+        return not self.is_incomplete and not self.is_invalid
+
+    def __str__(self) -> str:
+        return "/".join(self.key)
+
+
+class Pool:
+    """All slices of a pool, of every generation."""
+
+    def __init__(self, key: PoolKey, table: DeviceTable, rules: PoolRules) -> None:
+        self.key = key
+        self._table = table
+        self._rules = rules
+        #: by name, in the order of names
+        self.slices: tuple[PoolSlice, ...] = ()
+        #: (names of slices that nodes can use, devices that they cannot) → what they see
+        self._views: dict[tuple[tuple[str, ...], frozenset[int]], PoolView | None] = {}
+
+    def put(self, made: PoolSlice) -> None:
+        """Add a slice."""
+        others = (each for each in self.slices if each.name != made.name)
+        self.slices = tuple(sorted((*others, made), key=lambda each: each.name))
+        self._views.clear()
+
+    def remove(self, name: str) -> None:
+        """Remove a slice."""
+        self.slices = tuple(each for each in self.slices if each.name != name)
+        self._views.clear()
+
+    def changed(self) -> None:
+        """Make new views: devices are not as they were."""
+        self._views.clear()
+
+    @property
+    def node_names(self) -> frozenset[str]:
+        """The nodes that slices name."""
+        return frozenset(each.node_name for each in self.slices if each.node_name)
+
+    @property
+    def shared(self) -> tuple[PoolSlice, ...]:
+        """The slices that more than one node may be able to use."""
+        return tuple(each for each in self.slices if not each.node_name)
+
+    def counts(self, each: PoolSlice) -> bool:
+        """Tell whether a slice counts at all, given the feature gates."""
+        spec = each.spec
+        if not self._rules.partitionable and (
+            spec.per_device_node_selection is not None or spec.shared_counters
+        ):
+            return False
+        return not _uses_compatibility_groups(spec)
+
+    def view(self, usable: Sequence[PoolSlice], unreachable: frozenset[int]) -> PoolView | None:
+        """Return what nodes see that can use some slices, but not some of their devices.
+
+        None if these slices are being replaced: there are newer ones, for other nodes.
+        """
+        key = tuple([each.name for each in usable]), unreachable
+        if key not in self._views:
+            self._views[key] = self._make_view(usable, unreachable)
+        return self._views[key]
+
+    def _make_view(
+        self, usable: Sequence[PoolSlice], unreachable: frozenset[int]
+    ) -> PoolView | None:
+        generation = max(each.spec.pool.generation for each in usable)
+        current = [each for each in usable if each.spec.pool.generation == generation]
+        wanted = current[0].spec.pool.resource_slice_count
+        everything = current
+        if len(current) != wanted:
+            if any(each.spec.pool.generation > generation for each in self.slices):
+                return None
+            everything = [
+                each
+                for each in self.slices
+                if each.spec.pool.generation == generation
+                and not _uses_compatibility_groups(each.spec)
+            ]
+            if len(everything) != wanted:
+                return PoolView(self.key, is_incomplete=True)
+        return self._build(current, everything, unreachable)
+
+    def _build(
+        self,
+        current: Sequence[PoolSlice],
+        everything: Sequence[PoolSlice],
+        unreachable: frozenset[int],
+    ) -> PoolView:
+        partitionable = self._rules.partitionable
+        own = [each for each in current if not (partitionable and each.spec.shared_counters)]
+        names = [device.name for each in own for device in each.spec.devices]
+        if len(set(names)) < len(names):
+            return PoolView(self.key, is_invalid=True)
+        view = PoolView(self.key)
+        view.rows = tuple(row for each in own for row in each.rows)
+        view.unreachable = unreachable & frozenset(view.rows)
+        if partitionable:
+            counters = _counters(each.spec for each in everything)
+            users = [each for each in everything if not each.spec.shared_counters]
+            devices = [device for each in users for device in each.spec.devices]
+            if counters is None or not all(_are_there(each, counters) for each in devices):
+                return PoolView(self.key, is_invalid=True)
+            view.counters = counters
+            rows = (row for each in users for row in each.rows)
+            view.counter_users = tuple(
+                row for row in rows if self._table.device_at(row).consumes_counters
+            )
+        view.has_binding_conditions = any(
+            self._table.device_at(row).binding_conditions for row in view.rows
+        )
+        return view
+
+    def validate(self) -> None:
+        """Check that slices are in order, and that views are what building them anew gives."""
+        names = [each.name for each in self.slices]
+        require(names == sorted(set(names)), f"slices of {self.key} are in order")
+        by_name = {each.name: each for each in self.slices}
+        for (usable, unreachable), known in self._views.items():
+            anew = self._make_view([by_name[name] for name in usable], unreachable)
+            require(_fields(known) == _fields(anew), f"a view of {self.key}")
+
+
+def _fields(view: PoolView | None) -> dict[str, object] | None:
+    return None if view is None else {name: getattr(view, name) for name in PoolView.__slots__}
+
+
+def _place_of(spec: ResourceSliceSpec) -> Place | None:
+    """Return where a slice can be used; None if each of its devices says for itself."""
+    if spec.node_name or spec.all_nodes or spec.node_selector is not None:
+        return _place(spec.node_name, spec.all_nodes, spec.node_selector)
+    # Without any of these, it is of a form that is not known here, and of use to no node.
+    return None if spec.per_device_node_selection else NOWHERE
+
+
+def _place(node_name: str | None, all_nodes: bool | None, selector: NodeSelector | None) -> Place:
+    if node_name:
+        return Place(node_name, is_everywhere=False, selector=None)
+    if all_nodes:
+        return Place("", is_everywhere=True, selector=None)
+    match = None if selector is None else SelectorMatch(None, selector)
+    return Place("", is_everywhere=False, selector=match)
+
+
+def _uses_compatibility_groups(spec: ResourceSliceSpec) -> bool:
+    return any(
+        each.compatibility_groups for device in spec.devices for each in device.consumes_counters
+    )
+
+
+def amounts(counters: Mapping[str, DeviceCounter]) -> dict[str, int]:
+    """Return counters in nano units; one that cannot be read is empty."""
+    return {name: _amount(counter) for name, counter in counters.items()}
+
+
+def _amount(counter: DeviceCounter) -> int:
+    try:
+        return quantity.nano(counter.value)
+    except ObjectError:
+        return 0
+
+
+def _counters(specs: Iterable[ResourceSliceSpec]) -> Counters | None:
+    """Return all sets of counters; None if two have the same name."""
+    found: dict[str, dict[str, int]] = {}
+    for spec in specs:
+        for each in spec.shared_counters:
+            if each.name in found:
+                return None
+            found[each.name] = amounts(each.counters)
+    return found
+
+
+def _are_there(device: Device, counters: Counters) -> bool:
+    """Tell whether all counters exist that a device draws on."""
+    return all(
+        each.counter_set in counters and each.counters.keys() <= counters[each.counter_set].keys()
+        for each in device.consumes_counters
+    )

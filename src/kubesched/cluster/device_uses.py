@@ -1,0 +1,118 @@
+"""What is allocated of each device.
+
+    claims as shown ── their allocations ──┐
+    decisions that are not written yet ────┴──> DeviceUses ──> pools whose devices changed
+
+A device is allocated to one claim as a whole, or several claims have a *share* of it, each with an
+amount of its capacities. Access for administrators takes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from kubesched.api import quantity
+from kubesched.api.resource import DeviceRequestAllocationResult
+from kubesched.cluster.device_table import DeviceKey
+from kubesched.cluster.incremental import Log
+from kubesched.errors import ObjectError, require
+
+#: Driver and name of a pool.
+PoolKey = tuple[str, str]
+Results = tuple[DeviceRequestAllocationResult, ...]
+
+
+class DeviceUse:
+    """What is taken of one device."""
+
+    __slots__ = ("consumed", "dedicated", "shares")
+
+    def __init__(self) -> None:
+        #: how many claims have it as a whole; more than one only if writers disagree
+        self.dedicated = 0
+        #: how many shares of it are allocated
+        self.shares = 0
+        #: capacity → what the shares take of it, in nano units
+        self.consumed: dict[str, int] = {}
+
+    @property
+    def is_free(self) -> bool:
+        """Whether nothing is taken."""
+        return not self.dedicated and not self.shares
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, DeviceUse) and (
+            (self.dedicated, self.shares, self.consumed)
+            == (other.dedicated, other.shares, other.consumed)
+        )
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+class DeviceUses:
+    """What is taken of all devices, whether slices list them or not."""
+
+    def __init__(self) -> None:
+        self._uses: dict[DeviceKey, DeviceUse] = {}
+        #: pools of which a device was taken or given back
+        self.changes: Log[PoolKey] = Log()
+        #: pool → how often that happened
+        self._versions: dict[PoolKey, int] = {}
+
+    def __len__(self) -> int:
+        return len(self._uses)
+
+    def of(self, key: DeviceKey) -> DeviceUse | None:
+        """Return what is taken of a device, None if nothing is."""
+        return self._uses.get(key)
+
+    def version_of(self, pool: PoolKey) -> int:
+        """Return another number for each state of a pool's devices."""
+        return self._versions.get(pool, 0)
+
+    def take(self, results: Results) -> None:
+        """Count what was allocated."""
+        self._count(results, 1)
+
+    def give_back(self, results: Results) -> None:
+        """Stop counting it."""
+        self._count(results, -1)
+
+    def _count(self, results: Results, sign: int) -> None:
+        for result in results:
+            if result.admin_access:
+                continue
+            key = (result.driver, result.pool, result.device)
+            use = self._uses.get(key)
+            if use is None:
+                use = self._uses[key] = DeviceUse()
+            if result.share_id is None:
+                use.dedicated += sign
+            else:
+                use.shares += sign
+                _add(use.consumed, result, sign)
+            if use.is_free:
+                del self._uses[key]
+            pool = key[:2]
+            self._versions[pool] = self._versions.get(pool, 0) + 1
+            self.changes.record(pool)
+
+    def validate(self, counted: Iterable[Results]) -> None:
+        """Check that what is counted is what `counted` takes."""
+        anew = DeviceUses()
+        for results in counted:
+            anew.take(results)
+        require(self._uses == anew._uses, "uses of devices are those of their claims")
+
+
+def _add(consumed: dict[str, int], result: DeviceRequestAllocationResult, sign: int) -> None:
+    for name, text in result.consumed_capacity.items():
+        try:
+            amount = quantity.nano(text)
+        except ObjectError:
+            continue  # an amount that no API server lets through takes nothing
+        left = consumed.get(name, 0) + sign * amount
+        if left:
+            consumed[name] = left
+        else:
+            consumed.pop(name, None)

@@ -1,0 +1,166 @@
+"""Claims to devices: as the watch shows them, as we wrote them, and what we decided about them.
+
+    decided ── signal ──> pending ── written ──> shown as written ── watch ──> shown as observed
+                             └─────── failed ──> dropped
+
+Whichever version of a claim is the newest counts: the answer to a write comes before the watch
+brings it, and the watch may bring older versions after it. An allocation that was decided and not
+written yet is *pending*: its devices count as taken, and other pods have to wait for the claim.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.resource import AllocationResult, ResourceClaim
+from kubesched.cluster.device_uses import DeviceUses, Results
+from kubesched.cluster.incremental import Log
+from kubesched.cluster.object_store import HasMeta, NamespacedStore
+from kubesched.errors import require
+
+#: Namespace and name of a claim.
+ClaimKey = tuple[str, str]
+
+ANNOTATION_EXTENDED_RESOURCES = "resource.kubernetes.io/extended-resource-claim"
+
+
+class PendingAllocation:
+    """An allocation that was decided and not written yet."""
+
+    __slots__ = ("allocation", "sharers")
+
+    def __init__(self, allocation: AllocationResult) -> None:
+        self.allocation = allocation
+        #: how many pods count on it
+        self.sharers = 1
+
+
+class ResourceClaims(NamespacedStore[ResourceClaim]):
+    """All claims, and the devices that they take."""
+
+    def __init__(self, uses: DeviceUses, changes: Log[ClaimKey] | None = None) -> None:
+        super().__init__(changes)
+        self._uses = uses
+        #: versions that are newer than what the watch has brought
+        self._written: dict[ClaimKey, ResourceClaim] = {}
+        #: claim → what is counted as taken on its behalf
+        self._counted: dict[ClaimKey, Results] = {}
+        #: uid → pending allocation
+        self._pending: dict[str, PendingAllocation] = {}
+        self._by_owner = self._indexed(lambda claim: _extended_owner(claim.metadata))
+
+    def __iter__(self) -> Iterator[ResourceClaim]:
+        return iter([self._written.get(key, claim) for key, claim in self._objects.items()])
+
+    def get(self, namespace: str, name: str) -> ResourceClaim | None:
+        """Return the newest version of a claim."""
+        key = (namespace, name)
+        return self._written.get(key) or self._objects.get(key)
+
+    def of_extended_resources(self, pod_uid: str) -> ResourceClaim | None:
+        """Return the claim that was made for the extended resources of a pod, if there is one."""
+        for key in self._by_owner.keys(pod_uid):
+            return self.get(*key)
+        return None
+
+    def put(self, obj: ResourceClaim) -> None:
+        """Take over what the watch brings."""
+        key = self.key_of(obj)
+        written = self._written.get(key)
+        if written is not None and not _is_newer(written, obj):
+            del self._written[key]
+        super().put(obj)
+
+    def remove(self, obj: HasMeta) -> None:
+        """Forget a claim."""
+        self._written.pop(self.key_of(obj), None)
+        super().remove(obj)
+
+    def written(self, claim: ResourceClaim) -> bool:
+        """Take over the answer to a write; return whether the claim is known at all."""
+        key = self.key_of(claim)
+        observed = self._objects.get(key)
+        if observed is None:
+            return False
+        if _is_newer(claim, observed):
+            self._written[key] = claim
+            self._changed(key)
+        return True
+
+    def _changed(self, key: ClaimKey) -> None:
+        # First of all: whoever hears of the change looks at the devices.
+        claim = self.get(*key)
+        allocation = None if claim is None else claim.status.allocation
+        results = () if allocation is None else allocation.devices.results
+        before = self._counted.get(key, ())
+        if results != before:
+            self._uses.give_back(before)
+            self._uses.take(results)
+            if results:
+                self._counted[key] = results
+            else:
+                del self._counted[key]
+        super()._changed(key)
+
+    # --- decisions that are not written yet -------------------------------------------------------
+
+    def pending(self, uid: str) -> AllocationResult | None:
+        """Return the pending allocation of a claim."""
+        found = self._pending.get(uid)
+        return None if found is None else found.allocation
+
+    @property
+    def pending_count(self) -> int:
+        """The number of allocations that were decided and not written yet."""
+        return len(self._pending)
+
+    def signal(self, uid: str, allocation: AllocationResult) -> None:
+        """Count an allocation as decided, on behalf of one pod."""
+        found = self._pending.get(uid)
+        if found is not None:
+            found.sharers += 1
+            return
+        self._pending[uid] = PendingAllocation(allocation)
+        self._uses.take(allocation.devices.results)
+
+    def drop(self, uid: str, *, is_written: bool = False) -> bool:
+        """Let one pod go that counts on a pending allocation; return whether it is gone then."""
+        found = self._pending.get(uid)
+        if found is None:
+            return False
+        if found.sharers > 1 and not is_written:
+            found.sharers -= 1
+            return False
+        del self._pending[uid]
+        self._uses.give_back(found.allocation.devices.results)
+        return True
+
+    def validate(self) -> None:
+        """Check that what is counted is what claims and decisions say."""
+        super().validate()
+        for key, written in self._written.items():
+            require(key in self._objects, f"the claim {key} that was written is known")
+            require(_is_newer(written, self._objects[key]), f"the written version of {key}")
+        pending = [each.allocation.devices.results for each in self._pending.values()]
+        shown = [each.status.allocation for each in self]
+        allocated = [each.devices.results for each in shown if each is not None]
+        self._uses.validate([*allocated, *pending])
+
+
+def _extended_owner(meta: ObjectMeta) -> str:
+    """Return the uid of the pod whose extended resources a claim is for, "" if it is another."""
+    if (meta.annotations or {}).get(ANNOTATION_EXTENDED_RESOURCES) != "true":
+        return ""
+    return next((each.uid for each in meta.owner_references if each.controller), "")
+
+
+def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
+    """Tell whether one version of a claim is newer than another; no, if that cannot be told."""
+    mine, theirs = one.metadata.resource_version, other.metadata.resource_version
+    return (
+        one.metadata.uid == other.metadata.uid
+        and mine.isdecimal()
+        and theirs.isdecimal()
+        and int(mine) > int(theirs)
+    )

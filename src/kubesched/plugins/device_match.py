@@ -1,0 +1,207 @@
+"""Which devices a request may be served by: selectors of its class, its own, and taints.
+
+expression ──> compiled once ──> asked once for each device ──> remembered until that changes
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from kubesched.api.resource import Device, DeviceTaint, DeviceToleration
+from kubesched.cluster.arrays import BoolArray
+from kubesched.cluster.device_table import DeviceTable
+from kubesched.cluster.incremental import View
+from kubesched.errors import KubeschedError, require
+
+#: What is known of a device: not asked yet, not selected, selected, selected but for its taints,
+#: or an expression failed.
+UNKNOWN, NO, YES, TAINTED, FAILED = range(5)
+
+#: Tolerates every taint.
+ANY_TAINT: Final = DeviceToleration(operator="Exists")
+_PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})
+
+
+class CompiledSelector(Protocol):
+    """An expression that can be asked about devices."""
+
+    def matches(self, device: Device, driver: str) -> bool:
+        """Tell whether a device is selected; raises KubeschedError if that cannot be told."""
+
+
+#: Compiles an expression; raises KubeschedError if it makes no sense.
+Compile = Callable[[str], CompiledSelector]
+
+
+class SaidOfAll(NamedTuple):
+    """What an expression says of each device: selected, or no answer; and which can be asked."""
+
+    matches: BoolArray
+    failed: BoolArray
+    has_device: BoolArray
+
+
+#: Asks an expression about all devices; raises KubeschedError if it makes no sense.
+EvaluateAll = Callable[[str], SaidOfAll]
+
+
+class Selector(NamedTuple):
+    """An expression and where it stands."""
+
+    #: name of the class; "" if the claim itself has it
+    class_name: str
+    #: its number among the selectors there
+    number: int
+    expression: str
+
+
+class Failure(NamedTuple):
+    """Why an expression has no answer, around the name of the claim."""
+
+    #: whether the claim is to be named
+    names_claim: bool
+    text: str
+
+
+class DeviceMatch(View):
+    """For each device, whether it may serve a request."""
+
+    derived = ("_states",)
+
+    def __init__(
+        self,
+        table: DeviceTable,
+        *,
+        selectors: Sequence[Selector],
+        tolerations: Sequence[DeviceToleration],
+        compile_selector: Compile,
+        evaluate_all: EvaluateAll | None = None,
+    ) -> None:
+        """`evaluate_all` says what an expression says of all devices, if that is for less."""
+        super().__init__(table.changes)
+        self._table = table
+        self._selectors = selectors
+        self._tolerations = tolerations
+        self._compile = compile_selector
+        self._evaluate_all = evaluate_all
+        #: row → what is known
+        self._states = bytearray()
+
+    def rebuild(self) -> None:
+        """Ask about all devices at once, or forget them."""
+        self._states = bytearray(self._table.size)
+        if self._evaluate_all is not None:
+            self._states[:] = self._ask_about_all(self._evaluate_all).tobytes()
+
+    def _ask_about_all(self, evaluate_all: EvaluateAll) -> npt.NDArray[np.uint8]:
+        """Return the state of each device; of those that are left to be asked by themselves, none.
+
+        These are devices with taints, and those that cannot be asked about, which is an error.
+        """
+        states = np.full(self._table.size, YES, dtype=np.uint8)
+        for each in self._selectors:
+            try:
+                said = evaluate_all(each.expression)
+            except KubeschedError:
+                return np.zeros(self._table.size, dtype=np.uint8)
+            is_open = states == YES
+            states[is_open & ~said.matches] = NO
+            states[is_open & said.failed] = FAILED
+            states[~said.has_device] = UNKNOWN
+        has_taints = [row for row, taints in enumerate(self._table.taints) if taints]
+        free = [row for row, device in enumerate(self._table.devices) if device is None]
+        states[has_taints + free] = UNKNOWN
+        return states
+
+    def update(self, rows: list[int]) -> bool:
+        """Forget some devices."""
+        self._states.extend(bytes(self._table.size - len(self._states)))
+        for row in rows:
+            self._states[row] = UNKNOWN
+        return True
+
+    def at(self, row: int) -> int:
+        """Return what is known of a device; the view must be refreshed."""
+        return self._states[row] or self._find(row)
+
+    def _find(self, row: int) -> int:
+        state = self._states[row] = self._evaluate(row)
+        return state
+
+    def _evaluate(self, row: int) -> int:
+        device, driver = self._table.device_at(row), self._table.keys[row][0]
+        try:
+            selected = all(
+                self._compile(each.expression).matches(device, driver) for each in self._selectors
+            )
+        except KubeschedError:
+            return FAILED
+        if not selected:
+            return NO
+        return TAINTED if self._is_tainted(self._table.taints[row]) else YES
+
+    def _is_tainted(self, taints: Sequence[DeviceTaint]) -> bool:
+        return any(
+            taint.effect in _PREVENTING
+            and not any(tolerates(each, taint) for each in self._tolerations)
+            for taint in taints
+        )
+
+    def failure(self, row: int) -> Failure:
+        """Return why an expression has no answer for a device of which that is known."""
+        key = self._table.keys[row]
+        device = self._table.device_at(row)
+        for each in self._selectors:
+            where = f"class {each.class_name}" if each.class_name else ""
+            try:
+                compiled = self._compile(each.expression)
+            except KubeschedError as malformed:
+                text = f"{where}: selector #{each.number}: CEL compile error: {malformed}"
+                return Failure(not where, text)
+            try:
+                compiled.matches(device, key[0])
+            except KubeschedError as failed:
+                on = "/".join(key)
+                text = (
+                    f"{where}: selector #{each.number} on device {on}: CEL runtime error: "
+                    f"{_advised(str(failed))}"
+                )
+                return Failure(not where, text)
+        raise AssertionError(f"no expression fails for {key}")
+
+    def validate(self) -> None:
+        """Ask again about all devices of which something is known."""
+        self.refresh()
+        require(len(self._states) == self._table.size, "one state a device")
+        for row, known in enumerate(self._states):
+            if known != UNKNOWN:
+                require(self._table.devices[row] is not None, f"row {row} has a device")
+                require(self._evaluate(row) == known, f"what is known of device {row}")
+
+
+def _advised(text: str) -> str:
+    if "no such key:" not in text:
+        return text
+    return (
+        f"{text}. consider using CEL optional chaining (.? followed by orValue()) or guarding the "
+        "check with has() for optional fields"
+    )
+
+
+def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
+    """Tell whether a toleration covers a taint of a device."""
+    if toleration.effect and toleration.effect != taint.effect:
+        return False
+    if toleration.key and toleration.key != taint.key:
+        return False
+    match toleration.operator:
+        case "" | "Equal":
+            return toleration.value == taint.value
+        case "Exists":
+            return True
+        case _:
+            return False

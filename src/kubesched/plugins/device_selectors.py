@@ -1,0 +1,101 @@
+"""Selectors of devices: CEL expressions, compiled once each, asked about devices of slices."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Final
+
+from kubesched import cel
+from kubesched.api.resource import Device, DeviceAttribute
+from kubesched.cel.library import quantities, semvers
+from kubesched.cel.library.quantities import Quantity
+from kubesched.cel.values import Err, Value
+from kubesched.errors import CelError, CelRuntimeError
+
+#: So many compiled expressions, and devices in the form that they are asked about, are remembered.
+_COMPILED: Final = 1024
+_CONVERTED: Final = 65_536
+
+
+class DeviceSelector:
+    """A compiled expression."""
+
+    __slots__ = ("_selector",)
+
+    def __init__(self, selector: cel.Selector) -> None:
+        self._selector = selector
+
+    def matches(self, device: Device, driver: str) -> bool:
+        """Tell whether a device is selected; raises CelRuntimeError if that cannot be told."""
+        return self._selector.matches(converted(device, driver))
+
+
+@lru_cache(maxsize=_COMPILED)
+def _compiled(expression: str) -> DeviceSelector | CelError:
+    try:
+        return DeviceSelector(cel.compile_selector(expression))
+    except CelError as malformed:
+        return malformed
+
+
+def compile_selector(expression: str) -> DeviceSelector:
+    """Compile an expression; raises CelError if it makes no sense."""
+    compiled = _compiled(expression)
+    if isinstance(compiled, CelError):
+        raise CelError(str(compiled))
+    return compiled
+
+
+class _Converted:
+    """Devices that were asked about, in CEL's terms; by identity, as versions are immutable."""
+
+    def __init__(self) -> None:
+        #: id → (device, driver, the same in CEL's terms); the device is kept, so is its id
+        self._known: dict[int, tuple[Device, str, cel.Device]] = {}
+
+    def __call__(self, device: Device, driver: str) -> cel.Device:
+        known = self._known.get(id(device))
+        if known is not None and known[1] == driver:
+            return known[2]
+        if len(self._known) >= _CONVERTED:
+            self._known.clear()
+        made = _convert(device, driver)
+        self._known[id(device)] = device, driver, made
+        return made
+
+
+converted: Final = _Converted()
+
+
+def _convert(device: Device, driver: str) -> cel.Device:
+    attributes = {name: _value(name, each) for name, each in device.attributes.items()}
+    capacity: dict[str, Quantity] = {}
+    for name, each in device.capacity.items():
+        amount = quantities.parse(str(each.value))
+        if isinstance(amount, Err):
+            raise CelRuntimeError(f"capacity {name}: {amount.message}")
+        capacity[name] = amount
+    is_shareable = bool(device.allow_multiple_allocations)
+    return cel.Device(driver, attributes, capacity, allow_multiple_allocations=is_shareable)
+
+
+def _value(name: str, attribute: DeviceAttribute) -> Value:
+    """Return the value of an attribute; raises CelRuntimeError if it has none."""
+    for values in (attribute.int_values, attribute.bool_values, attribute.string_values):
+        if values:
+            return list(values)
+    if attribute.version_values:
+        return [_version(name, each) for each in attribute.version_values]
+    if attribute.version_value is not None:
+        return _version(name, attribute.version_value)
+    for value in (attribute.int_value, attribute.bool_value, attribute.string_value):
+        if value is not None:
+            return value
+    raise CelRuntimeError(f"attribute {name}: unsupported attribute value")
+
+
+def _version(name: str, text: str) -> Value:
+    version = semvers.parse(text)
+    if isinstance(version, Err):
+        raise CelRuntimeError(f"attribute {name}: parse semantic version: {version.message}")
+    return version

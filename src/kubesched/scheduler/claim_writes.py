@@ -1,0 +1,279 @@
+"""What the scheduler writes about claims to devices: what they get, and which pods may use them.
+
+    ResourceClaim   finalizer, status.allocation, status.reservedFor
+    Pod             which claim serves its extended resources
+
+Only what changes is sent, as a merge patch that names the version the decision was made from. If
+another client has changed the claim meanwhile, it is read again, and looked at again: most such
+changes do no harm.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection, Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import msgspec
+from msgspec.structs import replace
+
+from kubesched import logs
+from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.resource import (
+    AllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
+from kubesched.client import resources
+from kubesched.client.rest import STRATEGIC_MERGE_PATCH, ApiClient
+from kubesched.clock import Clock
+from kubesched.cluster.resource_claims import ClaimKey, ResourceClaims
+from kubesched.errors import ClientError, ConflictError, NotFoundError, ObjectError
+from kubesched.scheduler.recorders import Recorders
+from kubesched.scheduler.tasks import Tasks
+from kubesched.scheduler.timestamps import rfc3339
+
+_log = logs.get_logger(__name__)
+
+#: Keeps a claim with devices from vanishing before they are given back.
+FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+#: Pauses between the tries of a write that met a conflict.
+RETRY_PAUSES_S: Final = (0.01, 0.01, 0.01, 0.01)
+
+
+class ClaimWrites:
+    """Writes decisions about claims and waits for what becomes of them."""
+
+    def __init__(
+        self, client: ApiClient, claims: ResourceClaims, *, recorders: Recorders, clock: Clock
+    ) -> None:
+        self._client = client
+        self._claims = claims
+        self._recorders = recorders
+        self._clock = clock
+        #: writes that no pod waits for
+        self.tasks = Tasks()
+        #: claim → who waits for a change of it
+        self._waiting: dict[ClaimKey, set[asyncio.Event]] = {}
+        claims.listeners.append(self._wake)
+
+    # --- claims of a pod that is about to be bound ----------------------------------------------
+
+    async def bind(
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        user: ResourceClaimConsumerReference,
+        *,
+        has_timestamp: bool,
+    ) -> ResourceClaim:
+        """Write an allocation, if there is one, and that a pod may use it; return the claim then.
+
+        Raises ObjectError if the claim is not as it was, or cannot be written.
+        """
+
+        async def write(newest: ResourceClaim) -> ResourceClaim:
+            return await self._bind(newest, allocation, user, has_timestamp=has_timestamp)
+
+        return await self._on_newest(claim, write)
+
+    async def _on_newest(
+        self,
+        claim: ResourceClaim,
+        write: Callable[[ResourceClaim], Coroutine[Any, Any, ResourceClaim]],
+    ) -> ResourceClaim:
+        """Write to a claim; if it has changed, read it and try again."""
+        for pause_s in (*RETRY_PAUSES_S, None):
+            try:
+                return await write(claim)
+            except _ConflictError as conflict:
+                if pause_s is None:
+                    raise ObjectError(str(conflict)) from conflict
+                await asyncio.sleep(pause_s)
+            try:
+                claim = await self._client.get(_path(claim), ResourceClaim)
+            except ClientError as failed:
+                text = f"get updated claim {_shown(claim)} after conflict: {failed}"
+                raise ObjectError(text) from failed
+        raise AssertionError("unreachable")
+
+    async def _bind(
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        user: ResourceClaimConsumerReference,
+        *,
+        has_timestamp: bool,
+    ) -> ResourceClaim:
+        shown = _shown(claim)
+        if claim.metadata.deletion_timestamp is not None:
+            raise ObjectError(f"claim {shown} got deleted in the meantime")
+        doing = f"add reservation to claim {shown}"
+        if allocation is not None:
+            if claim.status.allocation is not None:
+                raise ObjectError(f"claim {shown} got allocated elsewhere in the meantime")
+            if FINALIZER not in claim.metadata.finalizers:
+                finalizers = [*claim.metadata.finalizers, FINALIZER]
+                body = {"metadata": {**_version(claim), "finalizers": finalizers}}
+                claim = await self._patch(_path(claim), body, f"add finalizer to claim {shown}")
+            doing = f"add allocation and reservation to claim {shown}"
+        given = allocation or claim.status.allocation
+        if given is None and has_timestamp:
+            raise ObjectError(f"claim {shown} got deallocated elsewhere in the meantime")
+        status: dict[str, Any] = {
+            "reservedFor": msgspec.to_builtins((*claim.status.reserved_for, user))
+        }
+        if given is not None:
+            if has_timestamp and given.allocation_timestamp is None:
+                given = replace(given, allocation_timestamp=rfc3339(self._clock.time()))
+            if given is not claim.status.allocation:
+                status["allocation"] = msgspec.to_builtins(given)
+        body = {"metadata": _version(claim), "status": status}
+        return await self._patch(_path(claim, "status"), body, doing)
+
+    async def _patch(self, path: str, body: object, doing: str) -> ResourceClaim:
+        try:
+            return await self._client.patch(path, body, type=ResourceClaim)
+        except ConflictError as conflict:
+            raise _ConflictError(f"{doing}: {conflict}") from conflict
+        except ClientError as failed:
+            raise ObjectError(f"{doing}: {failed}") from failed
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create a claim; raises ClientError if that fails."""
+        path = resources.RESOURCE_CLAIMS.collection(claim.metadata.namespace)
+        body = {
+            "apiVersion": resources.RESOURCE_CLAIMS.api_version,
+            "kind": "ResourceClaim",
+            **msgspec.to_builtins(claim),
+        }
+        return await self._client.post(path, body, type=ResourceClaim)
+
+    async def map_extended_resources(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Say in a pod's status which claim serves its extended resources."""
+        meta = pod.metadata
+        path = resources.PODS.item(meta.name, namespace=meta.namespace, subresource="status")
+        body = {
+            "metadata": {"uid": meta.uid},
+            "status": {"extendedResourceClaimStatus": msgspec.to_builtins(status)},
+        }
+        await self._client.patch(path, body, content_type=STRATEGIC_MERGE_PATCH)
+
+    def announce_waiting(self, pod: Pod, node_name: str) -> None:
+        """Say in an event that a pod waits until drivers get its devices ready."""
+        self._recorders.normal(
+            pod,
+            reason="BindingConditionsPending",
+            action="Scheduling",
+            note=f"waiting for binding conditions for device on node {node_name}",
+        )
+
+    async def poll(
+        self,
+        check: Callable[[], bool],
+        *,
+        claims: Collection[ClaimKey],
+        timeout_s: float,
+        interval_s: float,
+    ) -> bool:
+        """Ask until the answer is yes; False if that does not happen in time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        with self._listening(claims) as changed:
+            while not check():
+                left_s = deadline - loop.time()
+                if left_s <= 0:
+                    return False
+                try:
+                    async with asyncio.timeout(min(left_s, interval_s)):
+                        await changed.wait()
+                except TimeoutError:
+                    pass  # time to look again, or for the last time
+                changed.clear()
+        return True
+
+    @contextmanager
+    def _listening(self, claims: Collection[ClaimKey]) -> Iterator[asyncio.Event]:
+        changed = asyncio.Event()
+        for key in claims:
+            self._waiting.setdefault(key, set()).add(changed)
+        try:
+            yield changed
+        finally:
+            for key in claims:
+                waiting = self._waiting[key]
+                waiting.discard(changed)
+                if not waiting:
+                    del self._waiting[key]
+
+    def _wake(self, key: ClaimKey) -> None:
+        for changed in self._waiting.get(key, ()):
+            changed.set()
+
+    # --- in the background ------------------------------------------------------------------------
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Give up the allocation of a claim, unless it has changed meanwhile."""
+        body = {
+            "metadata": _version(claim),
+            "status": {"allocation": None, "reservedFor": None, "devices": None},
+        }
+        self._start("deallocate", claim, self._client.patch(_path(claim, "status"), body))
+
+    def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Take back that a pod may use a claim, whatever else has changed."""
+        entry = {"$patch": "delete", "uid": pod.metadata.uid}
+        body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
+        self._start(
+            "unreserve",
+            claim,
+            self._client.patch(_path(claim, "status"), body, content_type=STRATEGIC_MERGE_PATCH),
+        )
+
+    def delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim, which nothing protects any more."""
+        self._start("delete", claim, self._delete(claim))
+
+    async def _delete(self, claim: ResourceClaim) -> None:
+        async def unprotect(newest: ResourceClaim) -> ResourceClaim:
+            finalizers = [each for each in newest.metadata.finalizers if each != FINALIZER]
+            body = {"metadata": {**_version(newest), "finalizers": finalizers or None}}
+            return await self._patch(_path(newest), body, f"update resourceclaim {_shown(newest)}")
+
+        if FINALIZER in claim.metadata.finalizers:
+            claim = await self._on_newest(claim, unprotect)
+        await self._client.delete(_path(claim), {"preconditions": {"uid": claim.metadata.uid}})
+
+    def _start(self, doing: str, claim: ResourceClaim, work: Coroutine[Any, Any, None]) -> None:
+        async def do() -> None:
+            try:
+                await work
+            except NotFoundError:
+                pass  # it is gone already
+            except (ObjectError, ClientError) as failed:
+                # The next attempt at the pod finds the claim as it is, and tries again.
+                _log.error(doing, failed, resourceclaim=_shown(claim))
+
+        self.tasks.start(do())
+
+
+class _ConflictError(ObjectError):
+    """A claim that has changed meanwhile."""
+
+
+def _path(claim: ResourceClaim, subresource: str = "") -> str:
+    meta = claim.metadata
+    return resources.RESOURCE_CLAIMS.item(
+        meta.name, namespace=meta.namespace, subresource=subresource
+    )
+
+
+def _version(claim: ResourceClaim) -> dict[str, Any]:
+    return {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
+
+
+def _shown(claim: ResourceClaim) -> str:
+    return f"{claim.metadata.namespace}/{claim.metadata.name}"

@@ -1,0 +1,89 @@
+"""What wakes pods that wait for devices."""
+
+from __future__ import annotations
+
+import pytest
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod
+from kubesched.api.resource import ResourceClaim
+from kubesched.plugins.claim_hints import registrations
+from kubesched.queue.events import Action, ClusterEvent, Resource
+from kubesched.queue.hints import Change
+from tests.support.device_objects import (
+    allocated,
+    claim,
+    claiming,
+    claiming_from_template,
+    fill,
+    request,
+    result,
+)
+from tests.support.objects import node, pod
+from tests.support.scheduling import Lab
+
+HAS = allocated(claim("own", request()), result("a"), version="2")
+HAS_NONE = claim("own", request(), version="3")
+OTHER = allocated(claim("other", request()), result("a"), version="2")
+OTHER_FREED = claim("other", request(), version="3")
+MARKED = replace(HAS_NONE, metadata=replace(HAS_NONE.metadata, finalizers=("x",)))
+WAITING = claiming(pod("p"), "own")
+
+
+def helps(
+    old: ResourceClaim | None,
+    new: ResourceClaim | None,
+    waiting: Pod = WAITING,
+    *known: ResourceClaim,
+) -> bool:
+    lab = Lab(node("n1"))
+    fill(lab.cluster, *(known or (HAS_NONE,)))
+    (hint,) = [
+        each.hint
+        for each in registrations(lab.cluster.devices.claims)
+        if each.event.resource == Resource.RESOURCE_CLAIM
+    ]
+    assert hint is not None
+    event = ClusterEvent(Resource.RESOURCE_CLAIM, Action.UPDATE)
+    return hint(lab.pending(waiting), Change(event, old, new))
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        (None, HAS_NONE, True),
+        (HAS_NONE, HAS, True),
+        (HAS, HAS_NONE, True),
+        (HAS_NONE, MARKED, False),
+        (None, OTHER_FREED, False),
+        (OTHER_FREED, OTHER, False),
+        (OTHER, OTHER_FREED, True),
+        (OTHER, None, True),
+        (OTHER_FREED, None, False),
+    ],
+)
+def test_devices_that_are_freed_help_all_and_a_claim_its_own_pod(
+    old: ResourceClaim | None, new: ResourceClaim | None, want: bool
+) -> None:
+    assert helps(old, new) == want
+
+
+def test_a_pod_whose_claims_are_not_there_cannot_be_helped() -> None:
+    assert not helps(OTHER, OTHER_FREED, claiming(pod("p"), "own", "missing"))
+    assert helps(OTHER, None, claiming(pod("p"), "own", "missing"))
+
+
+def test_a_claim_that_was_made_for_the_pod_helps_it() -> None:
+    lab = Lab(node("n1"))
+    fill(lab.cluster, claim("own", owner="p"))
+    (hint,) = [
+        each.hint
+        for each in registrations(lab.cluster.devices.claims)
+        if each.event.resource == Resource.TARGET_POD
+    ]
+    assert hint is not None
+    event = ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_GENERATED_RESOURCE_CLAIM)
+    before = claiming_from_template(pod("p"), "t")
+    for given, want in (("own", True), ("later", False)):
+        now = claiming_from_template(pod("p"), "t", given)
+        assert hint(lab.pending(before), Change(event, before, now)) == want
