@@ -224,8 +224,9 @@ class NodeResourcesFitByDevices(NodeResourcesFit):
         cluster: Cluster,
         *,
         is_row_local: IsRowLocal = lambda _: True,
+        resizes: bool = False,
     ) -> None:
-        super().__init__(args, rules, cluster, is_row_local=is_row_local)
+        super().__init__(args, rules, cluster, is_row_local=is_row_local, resizes=resizes)
         self._devices = CountedDevices(cluster.table, cluster.devices, compile_selector)
 
     def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002
