@@ -323,7 +323,6 @@ _ROWS: Final = (
         optional=True,
         redactions={
             scheduling.PodGroupSpec: {"parent_composite_pod_group_name": _NAME},
-            scheduling.GroupCondition: {"message": Redaction.DROP},
         },
     ),
     ObjectKind(

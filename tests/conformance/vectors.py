@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -92,38 +91,3 @@ def unknown_fields(vector: Vector) -> list[str]:
         ),
         *(f"expect.{name}" for name in vector.expect if name not in EXPECTED_FIELDS),
     ]
-
-
-#: Themes of which every case must match.
-COMPLETE: Final = (
-    "affinity",
-    "edge",
-    "images",
-    "podaffinity",
-    "podgroups",
-    "ports",
-    "preemption",
-    "resources",
-    "spread",
-    "taints",
-    "volumes",
-)
-#: Themes of which every case without devices must match.
-WITHOUT_DEVICES: Final = ("config", "mixed", "sequence")
-#: Themes that are about what is not built yet, with the reason.
-NOT_BUILT: Final = {
-    "dra": "DynamicResources allocates no devices yet",
-}
-#: What only plugins read that are not built yet.
-DEVICES: Final = frozenset(
-    {"deviceClasses", "deviceTaintRules", "resourceClaims", "resourceSlices"}
-)
-
-
-def is_built(vector: Vector) -> bool:
-    """Tell whether a case has no device claims."""
-    objects = vector.case["objects"]
-    if any(objects.get(kind) for kind in DEVICES):
-        return False
-    pods = json.dumps([vector.case.get("pod"), vector.case.get("pending"), objects.get("pods")])
-    return '"resourceClaims"' not in pods

@@ -49,8 +49,6 @@ class Framework:
             percentage_of_nodes_to_score if own_percentage is None else own_percentage
         )
         self.plugins = plugins = ProfilePlugins(expansion.points, instances)
-        #: whether all nodes are scored, and there is something to score them by
-        self.ranks_all_nodes = self.percentage_of_nodes_to_score in (0, 100) and bool(plugins.score)
         self._observer.expect("PreFilter", plugins.pre_filter)
         self._observer.expect("Filter", plugins.filter)
         self._observer.expect("PreScore", plugins.pre_score)
@@ -85,6 +83,11 @@ class Framework:
         self.evaluator = Evaluator(self.plugins, cluster, self._observer)
         #: the extension points of groups
         self.groups = GroupPoints(self.plugins, self._observer)
+
+    @property
+    def ranks_all_nodes(self) -> bool:
+        """Whether all nodes are scored, and there is something to score them by."""
+        return self.percentage_of_nodes_to_score in (0, 100) and bool(self.plugins.score)
 
     @property
     def scheduler_name(self) -> str:

@@ -9,6 +9,9 @@ Nothing here decides and nothing is changed; rows and scores of our decision are
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import numpy as np
 from msgspec import Struct
 
@@ -22,6 +25,12 @@ from kubesched.shadow.report import Outcome, PluginDifference, Refusal, ScoreDif
 
 #: Of many equally good nodes, so many are named.
 NAMED = 3
+
+
+#: What a message says of the node that victims are evicted from.
+_PLACE: Final = re.compile(r"potential placement for pod on node \S+, preempting \d+ victims")
+    r"found a potential placement for pod on node \S+, preempting \d+ victims"
+)
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
@@ -64,7 +73,7 @@ def compare_refusal(
     if isinstance(ours, Placed):
         why = f"{len(ours.rows)} nodes fit"
         return Comparison(verdict=Verdict.WOULD_PLACE, ours=outcome, why=why)
-    if ours.message != message:
+    if _without_place(ours.message) != _without_place(message):
         return Comparison(verdict=Verdict.OTHER_WORDS, ours=outcome, why=f"ours: {ours.message}")
     if ours.nominated_node != nominated_node:
         why = (
@@ -73,6 +82,11 @@ def compare_refusal(
         )
         return Comparison(verdict=Verdict.OTHER_NOMINATION, ours=outcome, why=why)
     return Comparison(verdict=Verdict.SAME_MESSAGE, ours=outcome)
+
+
+def _without_place(message: str) -> str:
+    """Return a message without the node that is preempted on, which is compared by itself."""
+    return _PLACE.sub("", message)
 
 
 def outcome_of(ours: Decision, table: NodeTable) -> Outcome:
