@@ -29,8 +29,6 @@ NAMED = 3
 
 #: What a message says of the node that victims are evicted from.
 _PLACE: Final = re.compile(r"potential placement for pod on node \S+, preempting \d+ victims")
-    r"found a potential placement for pod on node \S+, preempting \d+ victims"
-)
 
 
 class Comparison(Struct, frozen=True, kw_only=True):
