@@ -45,6 +45,8 @@ def _cases(theme: str, *, unschedulable: bool) -> list[Vector]:
         if ("fitError" in vector.expect) == unschedulable
         and is_built(vector)
         and not vector.case["pod"]["spec"].get("nodeName")
+        # Which of equally good nodes is preempted on is part of the message, and left to chance.
+        and not (vector.expect.get("postfilter") or {}).get("ties")
     ]
     # No image keeps a pod away from a node.
     assert len(found) > 20 or (theme == "images" and unschedulable)
