@@ -311,7 +311,6 @@ _ROWS: Final = (
         optional=True,
         redactions={
             scheduling.CompositePodGroupSpec: {"parent_composite_pod_group_name": _NAME},
-            scheduling.GroupCondition: {"message": Redaction.DROP},
         },
     ),
     ObjectKind(

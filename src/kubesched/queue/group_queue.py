@@ -38,6 +38,8 @@ class GroupSchedulingQueue(SchedulingQueue):
         self._forest = forest
         #: PodGroup → uid → member, where a group above it is not known
         self._incomplete: dict[GroupKey, dict[str, QueuedPod]] = {}
+        #: uid of such a member → its PodGroup
+        self._waits_for: dict[str, GroupKey] = {}
         #: uid → member, where the root is being tried
         self._pending: dict[str, QueuedPod] = {}
         #: uid → the group that a member is queued in
@@ -100,7 +102,8 @@ class GroupSchedulingQueue(SchedulingQueue):
             return group.member(uid)
         if uid in self._pending:
             return self._pending[uid]
-        return next((pods[uid] for pods in self._incomplete.values() if uid in pods), None)
+        leaf = self._waits_for.get(uid)
+        return None if leaf is None else self._incomplete[leaf][uid]
 
     def _key_of(self, uid: str) -> str:
         group = self._queued_in.get(uid)
@@ -168,7 +171,8 @@ class GroupSchedulingQueue(SchedulingQueue):
         if root is None:
             return
         for leaf in self._forest.leaves(root):
-            for pod in self._incomplete.pop(leaf, {}).values():
+            for uid, pod in self._incomplete.pop(leaf, {}).items():
+                del self._waits_for[uid]
                 self._add_member(pod, events.UNSCHEDULED_POD_ADD)
 
     def group_went(self, key: GroupKey) -> None:
@@ -204,6 +208,7 @@ class GroupSchedulingQueue(SchedulingQueue):
         uid, leaf, root = pod.info.uid, _leaf_of(pod.info), self._root_of(pod)
         if leaf is not None and root is None:
             self._incomplete.setdefault(leaf, {})[uid] = pod
+            self._waits_for[uid] = leaf
         elif root is not None and root == self._attempted:
             self._pending[uid] = pod
         elif root is not None:
@@ -227,11 +232,12 @@ class GroupSchedulingQueue(SchedulingQueue):
 
     def _take_away(self, pod: QueuedPod) -> None:
         """Take a member from where it is; what is left of its group stays in the queue."""
-        uid, leaf = pod.info.uid, _leaf_of(pod.info)
+        uid = pod.info.uid
         group = self._queued_in.pop(uid, None)
         if group is None:
             self._pending.pop(uid, None)
-            if leaf is not None and uid in self._incomplete.get(leaf, {}):
+            leaf = self._waits_for.pop(uid, None)
+            if leaf is not None:
                 del self._incomplete[leaf][uid]
                 if not self._incomplete[leaf]:
                     del self._incomplete[leaf]
@@ -274,6 +280,8 @@ class GroupSchedulingQueue(SchedulingQueue):
         for leaf, pods in self._incomplete.items():
             require(pods, f"nobody waits for {leaf}")
             require(self._forest.root_of(leaf) is None, f"{leaf} is complete")
+        known = {uid: leaf for leaf, pods in self._incomplete.items() for uid in pods}
+        require(known == self._waits_for, "what incomplete members wait for")
         for pod in self._pending.values():
             require(self._root_of(pod) == self._attempted, f"{pod} waits for another group")
         for uid, group in self._queued_in.items():

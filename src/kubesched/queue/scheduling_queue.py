@@ -323,10 +323,10 @@ class SchedulingQueue:
         question = self._listeners.ask_pre_hints(change)
         is_held = None if change.event.is_wildcard else self._holding()
         for entity in parked:
-            if not any(only(pod.info) and question.concerns(pod.info) for pod in entity.pods()):
-                continue
             # Whoever is kept out as before need not be told that something would help.
             if is_held is not None and entity.gated_by and is_held(entity.gatekeeper):
+                continue
+            if not any(only(pod.info) and question.concerns(pod.info) for pod in entity.pods()):
                 continue
             self._wake(entity, _strongest(question, entity), change.event)
 

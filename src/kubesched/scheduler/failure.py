@@ -57,15 +57,12 @@ class FailureHandler:
         if not status.rejected:
             _log.error("Error scheduling pod; retrying", status.message, pod=pod.info.full_name)
         else:
-            what = (
-                "no fit" if len(self._cluster.table) else "no nodes are registered to the cluster"
-            )
-            _log.v(
-                2,
-                f"Unable to schedule pod; {what}; waiting",
-                pod=pod.info.full_name,
-                err=status.message,
-            )
+            what = "Unable to schedule pod; no fit; waiting"
+            if not len(self._cluster.table):
+                what = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
+            elif diagnosis is None and pod.info.pod.spec.scheduling_group is not None:
+                what = "Unable to schedule pod belonging to a pod group; waiting"
+            _log.v(2, what, pod=pod.info.full_name, err=status.message)
         if nominated_node is not None:
             pod.awaits_victims = bool(nominated_node)
         newest = self._requeue(pod)

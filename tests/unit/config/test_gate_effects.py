@@ -20,12 +20,10 @@ ONLY_ARGUMENTS = {
 }
 #: kube-scheduler asks about these; the documentation says that kubesched does not.
 OF_THE_SCHEDULER = {
-    "CompositePodGroup",
     "DRADeviceTaintRules",
     "DRAFractionalCapacityRange",
     "InterPodAffinityHostnameFastPath",
     "NativeHistograms",
-    "PodGroupPreemptionPolicy",
     "VolumeBindMountOptions",
 }
 
@@ -52,18 +50,15 @@ def test_gates_that_were_switched_and_change_nothing_are_named() -> None:
             "GenericWorkload": True,
             "OpportunisticBatching": False,
             "StorageCapacityScoring": False,
-            "TopologyAwareWorkloadScheduling": True,
+            "WorkloadWithJob": True,
         }
     )
-    assert without_effect(gates) == [
-        "OpportunisticBatching=false",
-        "TopologyAwareWorkloadScheduling=true",
-    ]
+    assert without_effect(gates) == ["OpportunisticBatching=false", "WorkloadWithJob=true"]
 
 
 def test_a_stage_stands_for_its_gates() -> None:
     told = without_effect(FeatureGates.of({"AllAlpha": True, "GenericWorkload": True}))
-    assert "TopologyAwareWorkloadScheduling=true" in told
+    assert "WorkloadWithJob=true" in told
     assert "AllAlpha=true" not in told
 
 

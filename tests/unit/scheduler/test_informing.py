@@ -12,7 +12,14 @@ from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.kinds import KINDS, stores, watched
 from tests.support.minimal_objects import MINIMAL
 
-GATES = FeatureGates.of()
+#: All kinds are read, those of alpha features too.
+GATES = FeatureGates.of(
+    {
+        "GenericWorkload": True,
+        "TopologyAwareWorkloadScheduling": True,
+        "CompositePodGroup": True,
+    }
+)
 
 
 def test_informers_fill_the_stores_of_all_kinds() -> None:
