@@ -3,7 +3,7 @@
     ResourceClaim   finalizer, status.allocation, status.reservedFor
     Pod             which claim serves its extended resources
 
-Only what changes is sent, as a merge patch that names the version the decision was made from. If
+Only what changes is sent, as a patch that names the version the decision was made from. If
 another client has changed the claim meanwhile, it is read again, and looked at again: most such
 changes do no harm.
 """
@@ -26,7 +26,7 @@ from kubesched.api.resource import (
     ResourceClaimConsumerReference,
 )
 from kubesched.client import resources
-from kubesched.client.rest import STRATEGIC_MERGE_PATCH, ApiClient
+from kubesched.client.rest import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from kubesched.clock import Clock
 from kubesched.cluster.resource_claims import ClaimKey, ResourceClaims
 from kubesched.errors import ClientError, ConflictError, NotFoundError, ObjectError
@@ -115,8 +115,7 @@ class ClaimWrites:
                 raise ObjectError(f"claim {shown} got allocated elsewhere in the meantime")
             if FINALIZER not in claim.metadata.finalizers:
                 finalizers = [*claim.metadata.finalizers, FINALIZER]
-                body = {"metadata": {**_version(claim), "finalizers": finalizers}}
-                claim = await self._patch(_path(claim), body, f"add finalizer to claim {shown}")
+                claim = await self._finalize(claim, finalizers, f"add finalizer to claim {shown}")
             doing = f"add allocation and reservation to claim {shown}"
         given = allocation or claim.status.allocation
         if given is None and has_timestamp:
@@ -132,9 +131,27 @@ class ClaimWrites:
         body = {"metadata": _version(claim), "status": status}
         return await self._patch(_path(claim, "status"), body, doing)
 
-    async def _patch(self, path: str, body: object, doing: str) -> ResourceClaim:
+    async def _finalize(
+        self, claim: ResourceClaim, finalizers: list[str], doing: str
+    ) -> ResourceClaim:
+        """Write the finalizers of a claim.
+
+        As a JSON patch: of all kinds of patches it alone leaves the rest as it is, byte by byte.
+        The parameters of drivers are immutable down to the order of their keys.
+        """
+        body = [
+            {"op": "add", "path": f"/metadata/{name}", "value": value}
+            for name, value in {**_version(claim), "finalizers": finalizers}.items()
+        ]
+        return await self._patch(_path(claim), body, doing, content_type=JSON_PATCH)
+
+    async def _patch(
+        self, path: str, body: object, doing: str, *, content_type: str = MERGE_PATCH
+    ) -> ResourceClaim:
         try:
-            return await self._client.patch(path, body, type=ResourceClaim)
+            return await self._client.patch(
+                path, body, content_type=content_type, type=ResourceClaim
+            )
         except ConflictError as conflict:
             raise _ConflictError(f"{doing}: {conflict}") from conflict
         except ClientError as failed:
@@ -240,8 +257,8 @@ class ClaimWrites:
     async def _delete(self, claim: ResourceClaim) -> None:
         async def unprotect(newest: ResourceClaim) -> ResourceClaim:
             finalizers = [each for each in newest.metadata.finalizers if each != FINALIZER]
-            body = {"metadata": {**_version(newest), "finalizers": finalizers or None}}
-            return await self._patch(_path(newest), body, f"update resourceclaim {_shown(newest)}")
+            doing = f"update resourceclaim {_shown(newest)}"
+            return await self._finalize(newest, finalizers, doing)
 
         if FINALIZER in claim.metadata.finalizers:
             claim = await self._on_newest(claim, unprotect)
