@@ -20,16 +20,24 @@ from msgspec.structs import replace
 
 from kubesched import logs
 from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.decoding import decoder_of
 from kubesched.api.resource import (
     AllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
 from kubesched.client import resources
+from kubesched.client.protobuf_meta import PROTOBUF, resource_version, with_finalizers
 from kubesched.client.rest import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from kubesched.clock import Clock
 from kubesched.cluster.resource_claims import ClaimKey, ResourceClaims
-from kubesched.errors import ClientError, ConflictError, NotFoundError, ObjectError
+from kubesched.errors import (
+    ClientError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    ObjectError,
+)
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.tasks import Tasks
 from kubesched.scheduler.timestamps import rfc3339
@@ -143,7 +151,27 @@ class ClaimWrites:
             {"op": "add", "path": f"/metadata/{name}", "value": value}
             for name, value in {**_version(claim), "finalizers": finalizers}.items()
         ]
-        return await self._patch(_path(claim), body, doing, content_type=JSON_PATCH)
+        try:
+            return await self._patch(_path(claim), body, doing, content_type=JSON_PATCH)
+        except _InvalidError:
+            # Blanks among the parameters are lost in JSON, which counts as a change of them.
+            return await self._finalize_in_protobuf(claim, finalizers, doing)
+
+    async def _finalize_in_protobuf(
+        self, claim: ResourceClaim, finalizers: list[str], doing: str
+    ) -> ResourceClaim:
+        path = _path(claim)
+        try:
+            found = await self._client.request("GET", path, content_type=PROTOBUF)
+            if resource_version(found.body) != claim.metadata.resource_version:
+                raise _ConflictError(f"{doing}: the claim has changed")
+            body = with_finalizers(found.body, finalizers)
+            answer = await self._client.request("PUT", path, body=body, content_type=PROTOBUF)
+            return decoder_of(ResourceClaim).decode(answer.body)
+        except ConflictError as conflict:
+            raise _ConflictError(f"{doing}: {conflict}") from conflict
+        except ClientError as failed:
+            raise ObjectError(f"{doing}: {failed}") from failed
 
     async def _patch(
         self, path: str, body: object, doing: str, *, content_type: str = MERGE_PATCH
@@ -154,6 +182,8 @@ class ClaimWrites:
             )
         except ConflictError as conflict:
             raise _ConflictError(f"{doing}: {conflict}") from conflict
+        except InvalidError as refused:
+            raise _InvalidError(f"{doing}: {refused}") from refused
         except ClientError as failed:
             raise ObjectError(f"{doing}: {failed}") from failed
 
@@ -279,6 +309,10 @@ class ClaimWrites:
 
 class _ConflictError(ObjectError):
     """A claim that has changed meanwhile."""
+
+
+class _InvalidError(ObjectError):
+    """A write that the API server refuses."""
 
 
 def _path(claim: ResourceClaim, subresource: str = "") -> str:
