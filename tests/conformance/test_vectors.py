@@ -9,7 +9,7 @@ from .vectors import (
     COMPLETE,
     NOT_BUILT,
     VECTORS,
-    WITHOUT_DEVICES_AND_GROUPS,
+    WITHOUT_GROUPS,
     Vector,
     is_built,
     read,
@@ -18,7 +18,7 @@ from .vectors import (
 
 
 def test_every_theme_is_either_required_or_not_built() -> None:
-    assert sorted((*COMPLETE, *WITHOUT_DEVICES_AND_GROUPS, *NOT_BUILT)) == themes(VECTORS)
+    assert sorted((*COMPLETE, *WITHOUT_GROUPS, *NOT_BUILT)) == themes(VECTORS)
 
 
 @pytest.mark.parametrize("theme", COMPLETE)
@@ -26,8 +26,8 @@ def test_every_case_matches(theme: str) -> None:
     assert_all_match(list(read(theme)))
 
 
-@pytest.mark.parametrize("theme", WITHOUT_DEVICES_AND_GROUPS)
-def test_every_case_without_devices_and_groups_matches(theme: str) -> None:
+@pytest.mark.parametrize("theme", WITHOUT_GROUPS)
+def test_every_case_without_groups_matches(theme: str) -> None:
     cases = [vector for vector in read(theme) if is_built(vector)]
 
     assert len(cases) > 100

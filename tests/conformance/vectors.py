@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -97,33 +96,27 @@ def unknown_fields(vector: Vector) -> list[str]:
 #: Themes of which every case must match.
 COMPLETE: Final = (
     "affinity",
+    "dra",
     "edge",
     "images",
+    "mixed",
     "podaffinity",
     "ports",
     "preemption",
     "resources",
+    "sequence",
     "spread",
     "taints",
     "volumes",
 )
-#: Themes of which every case without devices and pod groups must match.
-WITHOUT_DEVICES_AND_GROUPS: Final = ("config", "mixed", "sequence")
+#: Themes of which every case without pod groups must match.
+WITHOUT_GROUPS: Final = ("config",)
 #: Themes that are about what is not built yet, with the reason.
 NOT_BUILT: Final = {
-    "dra": "DynamicResources allocates no devices yet",
     "podgroups": "there is no group cycle yet",
 }
-#: What only plugins read that are not built yet.
-DEVICES_AND_GROUPS: Final = frozenset(
-    {"deviceClasses", "deviceTaintRules", "podGroups", "resourceClaims", "resourceSlices"}
-)
 
 
 def is_built(vector: Vector) -> bool:
-    """Tell whether a case has neither device claims nor pod groups."""
-    objects = vector.case["objects"]
-    if any(objects.get(kind) for kind in DEVICES_AND_GROUPS):
-        return False
-    pods = json.dumps([vector.case.get("pod"), vector.case.get("pending"), objects.get("pods")])
-    return '"resourceClaims"' not in pods
+    """Tell whether a case has no pod groups."""
+    return not vector.case["objects"].get("podGroups")
