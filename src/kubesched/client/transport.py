@@ -74,7 +74,10 @@ class Transport:
         headers: str = "",
         idempotent: bool | None = None,
     ) -> Response:
-        """Send a request and read its answer; ``headers`` are lines that end in CRLF."""
+        """Send a request and read its answer; ``headers`` are lines that end in CRLF.
+
+        `content_type` is the type of the body; without one, the type that is asked for.
+        """
         message = self._message(method, path, body=body, content_type=content_type, headers=headers)
         # What the loop's clock says; asking for the running loop is a system call.
         now = time.monotonic()
@@ -173,9 +176,10 @@ class Transport:
 
     def _header_block(self, headers: str, content_type: str) -> tuple[bytes, bytes]:
         """The headers of a request without a body, and of one with it, up to its length."""
-        common = f"{self._static_headers}{headers}Accept: {JSON}\r\n"
-        with_body = f"{common}Content-Type: {content_type}\r\nContent-Length: "
-        return common.encode("latin-1"), with_body.encode("latin-1")
+        common = f"{self._static_headers}{headers}"
+        without_body = f"{common}Accept: {content_type}\r\n"
+        with_body = f"{common}Accept: {JSON}\r\nContent-Type: {content_type}\r\nContent-Length: "
+        return without_body.encode("latin-1"), with_body.encode("latin-1")
 
 
 def encode_headers(headers: tuple[tuple[str, str], ...]) -> str:

@@ -3,7 +3,7 @@
     ResourceClaim   finalizer, status.allocation, status.reservedFor
     Pod             which claim serves its extended resources
 
-Only what changes is sent, as a merge patch that names the version the decision was made from. If
+Only what changes is sent, as a patch that names the version the decision was made from. If
 another client has changed the claim meanwhile, it is read again, and looked at again: most such
 changes do no harm.
 """
@@ -20,16 +20,24 @@ from msgspec.structs import replace
 
 from kubesched import logs
 from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.decoding import decoder_of
 from kubesched.api.resource import (
     AllocationResult,
     ResourceClaim,
     ResourceClaimConsumerReference,
 )
 from kubesched.client import resources
-from kubesched.client.rest import STRATEGIC_MERGE_PATCH, ApiClient
+from kubesched.client.protobuf_meta import PROTOBUF, resource_version, with_finalizers
+from kubesched.client.rest import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from kubesched.clock import Clock
 from kubesched.cluster.resource_claims import ClaimKey, ResourceClaims
-from kubesched.errors import ClientError, ConflictError, NotFoundError, ObjectError
+from kubesched.errors import (
+    ClientError,
+    ConflictError,
+    InvalidError,
+    NotFoundError,
+    ObjectError,
+)
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.tasks import Tasks
 from kubesched.scheduler.timestamps import rfc3339
@@ -115,8 +123,7 @@ class ClaimWrites:
                 raise ObjectError(f"claim {shown} got allocated elsewhere in the meantime")
             if FINALIZER not in claim.metadata.finalizers:
                 finalizers = [*claim.metadata.finalizers, FINALIZER]
-                body = {"metadata": {**_version(claim), "finalizers": finalizers}}
-                claim = await self._patch(_path(claim), body, f"add finalizer to claim {shown}")
+                claim = await self._finalize(claim, finalizers, f"add finalizer to claim {shown}")
             doing = f"add allocation and reservation to claim {shown}"
         given = allocation or claim.status.allocation
         if given is None and has_timestamp:
@@ -132,11 +139,51 @@ class ClaimWrites:
         body = {"metadata": _version(claim), "status": status}
         return await self._patch(_path(claim, "status"), body, doing)
 
-    async def _patch(self, path: str, body: object, doing: str) -> ResourceClaim:
+    async def _finalize(
+        self, claim: ResourceClaim, finalizers: list[str], doing: str
+    ) -> ResourceClaim:
+        """Write the finalizers of a claim.
+
+        As a JSON patch: of all kinds of patches it alone leaves the rest as it is, byte by byte.
+        The parameters of drivers are immutable down to the order of their keys.
+        """
+        body = [
+            {"op": "add", "path": f"/metadata/{name}", "value": value}
+            for name, value in {**_version(claim), "finalizers": finalizers}.items()
+        ]
         try:
-            return await self._client.patch(path, body, type=ResourceClaim)
+            return await self._patch(_path(claim), body, doing, content_type=JSON_PATCH)
+        except _InvalidError:
+            # Blanks among the parameters are lost in JSON, which counts as a change of them.
+            return await self._finalize_in_protobuf(claim, finalizers, doing)
+
+    async def _finalize_in_protobuf(
+        self, claim: ResourceClaim, finalizers: list[str], doing: str
+    ) -> ResourceClaim:
+        path = _path(claim)
+        try:
+            found = await self._client.request("GET", path, content_type=PROTOBUF)
+            if resource_version(found.body) != claim.metadata.resource_version:
+                raise _ConflictError(f"{doing}: the claim has changed")
+            body = with_finalizers(found.body, finalizers)
+            answer = await self._client.request("PUT", path, body=body, content_type=PROTOBUF)
+            return decoder_of(ResourceClaim).decode(answer.body)
         except ConflictError as conflict:
             raise _ConflictError(f"{doing}: {conflict}") from conflict
+        except ClientError as failed:
+            raise ObjectError(f"{doing}: {failed}") from failed
+
+    async def _patch(
+        self, path: str, body: object, doing: str, *, content_type: str = MERGE_PATCH
+    ) -> ResourceClaim:
+        try:
+            return await self._client.patch(
+                path, body, content_type=content_type, type=ResourceClaim
+            )
+        except ConflictError as conflict:
+            raise _ConflictError(f"{doing}: {conflict}") from conflict
+        except InvalidError as refused:
+            raise _InvalidError(f"{doing}: {refused}") from refused
         except ClientError as failed:
             raise ObjectError(f"{doing}: {failed}") from failed
 
@@ -240,8 +287,8 @@ class ClaimWrites:
     async def _delete(self, claim: ResourceClaim) -> None:
         async def unprotect(newest: ResourceClaim) -> ResourceClaim:
             finalizers = [each for each in newest.metadata.finalizers if each != FINALIZER]
-            body = {"metadata": {**_version(newest), "finalizers": finalizers or None}}
-            return await self._patch(_path(newest), body, f"update resourceclaim {_shown(newest)}")
+            doing = f"update resourceclaim {_shown(newest)}"
+            return await self._finalize(newest, finalizers, doing)
 
         if FINALIZER in claim.metadata.finalizers:
             claim = await self._on_newest(claim, unprotect)
@@ -262,6 +309,10 @@ class ClaimWrites:
 
 class _ConflictError(ObjectError):
     """A claim that has changed meanwhile."""
+
+
+class _InvalidError(ObjectError):
+    """A write that the API server refuses."""
 
 
 def _path(claim: ResourceClaim, subresource: str = "") -> str:

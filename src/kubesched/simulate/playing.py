@@ -31,6 +31,7 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.engine import Engine, EngineOptions
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.scheduler import PARKED_FLUSH_PERIOD_S
+from kubesched.simulate.claims import SimulatedClaims
 from kubesched.simulate.happenings import Happening
 from kubesched.simulate.observing import Observations
 from kubesched.simulate.placing import in_order
@@ -170,7 +171,7 @@ class _Play:
 
     def _engine(self, cluster: Cluster, stage: Stage, audience: Audience) -> Engine:
         conditions = self._conditions
-        volumes = SimulatedVolumes(cluster)
+        volumes, claims = SimulatedVolumes(cluster), SimulatedClaims(cluster)
         engine = Engine(
             with_extender_effects(conditions.config),
             conditions.gates,
@@ -178,6 +179,7 @@ class _Play:
             Outside(
                 api_calls=stage,
                 volume_writer=volumes,
+                claim_writer=claims,
                 recorders=audience,
                 find_pod=stage.find_pod,
                 make_extenders=lambda _config: None,
@@ -189,6 +191,7 @@ class _Play:
             options=EngineOptions(seed=conditions.seed, queue_check_share=0.0),
         )
         volumes.attach(engine.queue)
+        claims.attach(engine.queue)
         return engine
 
     async def _all(self, happenings: Sequence[Happening], stage: Stage, engine: Engine) -> None:

@@ -1,0 +1,132 @@
+"""Claims to devices in simulated time: what the scheduler writes is there at once.
+
+Devices that drivers would have to get ready are ready when they are allocated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+from itertools import count
+
+from msgspec.structs import replace
+
+from kubesched.api.core import Pod, PodExtendedResourceClaimStatus
+from kubesched.api.resource import (
+    AllocatedDeviceStatus,
+    AllocationResult,
+    DeviceCondition,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+    ResourceClaimStatus,
+)
+from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.resource_claims import ClaimKey
+from kubesched.kinds import KINDS
+from kubesched.queue.scheduling_queue import SchedulingQueue
+from kubesched.scheduler.store_handler import StoreHandler
+
+#: Versions that are newer than those of any object that a play begins with.
+_FIRST_VERSION = 1 << 60
+
+
+class SimulatedClaims:
+    """Writes claims to where the scheduler reads them."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._claims = cluster.devices.claims
+        self._serial = count(_FIRST_VERSION)
+        self._handler: StoreHandler[ResourceClaim] | None = None
+
+    def attach(self, queue: SchedulingQueue) -> None:
+        """Let pods that wait hear of what happens to claims."""
+        self._handler = StoreHandler(KINDS["ResourceClaim"], self._claims, queue)
+
+    async def bind(
+        self,
+        claim: ResourceClaim,
+        allocation: AllocationResult | None,
+        user: ResourceClaimConsumerReference,
+        *,
+        has_timestamp: bool,  # noqa: ARG002 (devices are ready at once)
+    ) -> ResourceClaim:
+        """Write an allocation, if there is one, and that a pod may use it."""
+        status = claim.status
+        if allocation is not None:
+            status = replace(status, allocation=allocation, devices=_ready(allocation))
+        users = (*status.reserved_for, user)
+        return self._put(replace(claim, status=replace(status, reserved_for=users)))
+
+    async def create(self, claim: ResourceClaim) -> ResourceClaim:
+        """Create a claim, with a name of its own."""
+        serial = next(self._serial)
+        name = f"{claim.metadata.generate_name}{serial - _FIRST_VERSION}"
+        meta = replace(claim.metadata, name=name, uid=f"simulated-claim-{serial}")
+        return self._put(replace(claim, metadata=meta))
+
+    async def map_extended_resources(
+        self, pod: Pod, status: PodExtendedResourceClaimStatus
+    ) -> None:
+        """Take no note: no kubelet reads it."""
+
+    async def poll(
+        self,
+        check: Callable[[], bool],
+        *,
+        claims: Collection[ClaimKey],  # noqa: ARG002 (what is written is there at once)
+        timeout_s: float,
+        interval_s: float,
+    ) -> bool:
+        """Ask until the answer is yes; False if that does not happen in time."""
+        loop = asyncio.get_running_loop()
+        deadline = loop.time() + timeout_s
+        while not check():
+            if loop.time() >= deadline:
+                return False
+            await asyncio.sleep(interval_s)
+        return True
+
+    def announce_waiting(self, pod: Pod, node_name: str) -> None:
+        """Say nothing."""
+
+    def deallocate(self, claim: ResourceClaim) -> None:
+        """Give up the allocation of a claim."""
+        self._put(replace(claim, status=ResourceClaimStatus()))
+
+    def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+        """Take back that a pod may use a claim."""
+        users = tuple(each for each in claim.status.reserved_for if each.uid != pod.metadata.uid)
+        self._put(replace(claim, status=replace(claim.status, reserved_for=users)))
+
+    def delete(self, claim: ResourceClaim) -> None:
+        """Delete a claim."""
+        if self._handler is not None:
+            self._handler.on_delete(claim)
+
+    def _put(self, claim: ResourceClaim) -> ResourceClaim:
+        meta = replace(claim.metadata, resource_version=str(next(self._serial)))
+        made = replace(claim, metadata=meta)
+        old = self._claims.get(meta.namespace, meta.name)
+        if self._handler is None:
+            self._claims.put(made)
+        elif old is None:
+            self._handler.on_add(made, initial=False)
+        else:
+            self._handler.on_update(old, made)
+        return made
+
+
+def _ready(allocation: AllocationResult) -> tuple[AllocatedDeviceStatus, ...]:
+    return tuple(
+        AllocatedDeviceStatus(
+            driver=each.driver,
+            pool=each.pool,
+            device=each.device,
+            conditions=tuple(
+                DeviceCondition(type=condition, status="True")
+                for condition in each.binding_conditions
+            ),
+        )
+        for each in allocation.devices.results
+        if each.binding_conditions
+    )
