@@ -9,6 +9,9 @@ Nothing here decides and nothing is changed; rows and scores of our decision are
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 import numpy as np
 from msgspec import Struct
 
@@ -32,6 +35,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     why: str = ""
     score: ScoreDifference | None = None
     refused_by: Refusal | None = None
+
+
+#: Where a message says that pods are preempted, and how many: a matter of the nomination.
+_PLACEMENT: Final = re.compile(
+    r"(?<=found a potential placement for pod) on node \S+, preempting \d+ victims"
+)
 
 
 def compare_binding(
@@ -64,7 +73,7 @@ def compare_refusal(
     if isinstance(ours, Placed):
         why = f"{len(ours.rows)} nodes fit"
         return Comparison(verdict=Verdict.WOULD_PLACE, ours=outcome, why=why)
-    if ours.message != message:
+    if _PLACEMENT.sub("", ours.message) != _PLACEMENT.sub("", message):
         return Comparison(verdict=Verdict.OTHER_WORDS, ours=outcome, why=f"ours: {ours.message}")
     if ours.nominated_node != nominated_node:
         why = (

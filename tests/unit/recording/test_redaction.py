@@ -51,6 +51,7 @@ KEPT = {
     "ContainerPort": {"host_ip", "protocol"},
     "ContainerRestartRule": {"action"},
     "Container": {"restart_policy"},
+    "VolumeMount": {"bind_mount_options"},
     "PodAffinityTerm": {"topology_key", "match_label_keys", "mismatch_label_keys"},
     "Toleration": {"key", "operator", "effect"},
     "TopologySpreadConstraint": {
