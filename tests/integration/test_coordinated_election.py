@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from kubesched import KUBERNETES_VERSION
 from tests.support.waiting import until
 
 from .control_plane import ApiError, ControlPlane, JsonObject, Process
@@ -40,8 +41,11 @@ pytestmark = pytest.mark.slow
 LEASE = "kube-scheduler"
 CANDIDATES = "/apis/coordination.k8s.io/v1beta1/namespaces/kube-system/leasecandidates"
 GATE = "--feature-gates=CoordinatedLeaderElection=true"
-#: One version older than what both are.
-OLDER = "--emulated-version=1.35"
+#: What both are, and one version older.
+RELEASE = KUBERNETES_VERSION.removeprefix("v")
+MAJOR, MINOR = map(int, RELEASE.split(".")[:2])
+OLDER_RELEASE = f"{MAJOR}.{MINOR - 1}"
+OLDER = f"--emulated-version={OLDER_RELEASE}"
 #: Until a lease runs out, the API server looks at the candidates, and one of them at the lease.
 PATIENCE_S = 4 * LEASE_S + 20
 
@@ -103,8 +107,8 @@ def test_one_that_stands_alone_is_picked(plane: ControlPlane) -> None:
         holder = leads(plane, scheduler)
         assert candidates(plane)[holder] == {
             "leaseName": LEASE,
-            "binaryVersion": "1.37.1",
-            "emulationVersion": "1.37.0",
+            "binaryVersion": RELEASE,
+            "emulationVersion": f"{MAJOR}.{MINOR}.0",
             "strategy": "OldestEmulationVersion",
             "renewTime": candidates(plane)[holder]["renewTime"],
         }
@@ -137,7 +141,7 @@ def test_the_older_version_is_preferred(plane: ControlPlane, older: str) -> None
             running.enter_context(theirs(plane, OLDER))
         until(lambda: len(candidates(plane)) == 2)
         holder = wait_for_another_holder(plane, LEASE, before, seconds=PATIENCE_S)
-        assert candidates(plane)[holder]["emulationVersion"] == "1.35.0"
+        assert candidates(plane)[holder]["emulationVersion"] == f"{OLDER_RELEASE}.0"
         # Whoever made room ends, with an error: somebody is to start it again, as a standby.
         if older == "ours":
             assert process.popen.wait(PATIENCE_S) == 1

@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from kubesched import KUBERNETES_VERSION
 from kubesched.embedded import RUN_SECONDS, EmbeddedCluster, KubeletOptions, NodeTemplate
 from tests.support.waiting import until
 
@@ -118,7 +119,7 @@ def test_what_a_person_sees_first(programs: Programs) -> None:
         [f"node-000{number}", "Ready", "<none>"] for number in range(3)
     ]
     assert "INTERNAL-IP" in wide[0]
-    assert "Server Version: v1.37" in programs.kubectl("version")
+    assert f"Server Version: {KUBERNETES_VERSION}" in programs.kubectl("version")
     assert "control plane is running at http://127.0.0.1" in programs.kubectl("cluster-info")
     resources = programs.kubectl("api-resources", "--verbs=list", "-o", "name").split()
     assert {"pods", "nodes", "deployments.apps", "resourceclaims.resource.k8s.io"} <= set(resources)
