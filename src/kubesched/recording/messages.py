@@ -1,7 +1,7 @@
 """Failure messages without names, so that those of a redacted recording can be compared.
 
-Messages quote names, put them in braces, or call a claim by its name; and they list reasons in
-alphabetical order, which pseudonyms would change.
+Messages quote names, put them in braces, or call by its name a claim, or the node that pods are
+preempted on; and they list reasons in alphabetical order, which pseudonyms would change.
 """
 
 from __future__ import annotations
@@ -9,7 +9,10 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_NAMES: Final = re.compile(r'"[^"]*"|\{[^}]*\}|(?<=claim )\S+/\S+|(?<=claim: )\S+/\S+')
+_NAMES: Final = re.compile(
+    r'"[^"]*"|\{[^}]*\}|(?<=claim )\S+/\S+|(?<=claim: )\S+/\S+'
+    r"|(?<=found a potential placement for pod on node )[^\s,]+"
+)
 
 
 def without_names(message: str) -> str:

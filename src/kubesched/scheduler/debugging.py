@@ -16,6 +16,7 @@ from kubesched.client.rest import ApiClient
 from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ClientError
 from kubesched.kinds import KINDS
+from kubesched.queue.group_queue import GroupSchedulingQueue
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.engine import Engine
 
@@ -121,4 +122,8 @@ def _line(pod: Pod) -> str:
 def _summary(queue: SchedulingQueue) -> str:
     parked = queue.unschedulable_count + queue.gated_count
     active, backoff = queue.active_count, queue.backoff_count
-    return f"activeQ:{active}; backoffQ:{backoff}; unschedulableEntities:{parked}"
+    text = f"activeQ:{active}; backoffQ:{backoff}; unschedulableEntities:{parked}"
+    if isinstance(queue, GroupSchedulingQueue):
+        text += f"; pendingPodGroupMemberPods:{queue.pending_count}"
+        text += f"; incompletePodGroupPods:{queue.incomplete_count}"
+    return text

@@ -27,10 +27,6 @@ from kubesched.shadow.report import Outcome, PluginDifference, Refusal, ScoreDif
 NAMED = 3
 
 
-#: What a message says of the node that victims are evicted from.
-_PLACE: Final = re.compile(r"potential placement for pod on node \S+, preempting \d+ victims")
-
-
 class Comparison(Struct, frozen=True, kw_only=True):
     """What there is to say about two decisions."""
 
@@ -39,6 +35,12 @@ class Comparison(Struct, frozen=True, kw_only=True):
     why: str = ""
     score: ScoreDifference | None = None
     refused_by: Refusal | None = None
+
+
+#: Where a message says that pods are preempted, and how many: a matter of the nomination.
+_PLACEMENT: Final = re.compile(
+    r"(?<=found a potential placement for pod) on node \S+, preempting \d+ victims"
+)
 
 
 def compare_binding(
@@ -71,7 +73,7 @@ def compare_refusal(
     if isinstance(ours, Placed):
         why = f"{len(ours.rows)} nodes fit"
         return Comparison(verdict=Verdict.WOULD_PLACE, ours=outcome, why=why)
-    if _without_place(ours.message) != _without_place(message):
+    if _PLACEMENT.sub("", ours.message) != _PLACEMENT.sub("", message):
         return Comparison(verdict=Verdict.OTHER_WORDS, ours=outcome, why=f"ours: {ours.message}")
     if ours.nominated_node != nominated_node:
         why = (
@@ -80,11 +82,6 @@ def compare_refusal(
         )
         return Comparison(verdict=Verdict.OTHER_NOMINATION, ours=outcome, why=why)
     return Comparison(verdict=Verdict.SAME_MESSAGE, ours=outcome)
-
-
-def _without_place(message: str) -> str:
-    """Return a message without the node that is preempted on, which is compared by itself."""
-    return _PLACE.sub("", message)
 
 
 def outcome_of(ours: Decision, table: NodeTable) -> Outcome:

@@ -1,4 +1,4 @@
-"""Devices as informers report them, late, twice and in any order, with what is decided meanwhile."""
+"""Devices as informers report them: late, twice, in any order, and with decisions meanwhile."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class DeviceMachine(RuleBasedStateMachine):
         count=st.integers(1, 2),
         counters=st.booleans(),
     )
-    def put_slice(
+    def put_slice(  # noqa: PLR0917 (drawn by Hypothesis)
         self,
         name: str,
         pool: str,

@@ -296,7 +296,7 @@ def test_many_pods_share_what_there_is() -> None:
     assert got == ["a", "b", "c"]
 
 
-# --- devices that have to be made ready -------------------------------------------------------------
+# --- devices that have to be made ready -----------------------------------------------------------
 
 
 def made_ready(

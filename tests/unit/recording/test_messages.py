@@ -20,6 +20,10 @@ from kubesched.recording.messages import same_without_names, without_names
             "unsupported volumeAttributesClassName is set on claim shop/data when the gate is off",
             "unsupported volumeAttributesClassName is set on claim * when the gate is off",
         ),
+        (
+            "preemption: found a potential placement for pod on node n-1.a, preempting 2 victims",
+            "preemption: found a potential placement for pod on node *, preempting 2 victims",
+        ),
     ],
 )
 def test_names_are_masked(message: str, masked: str | None) -> None:

@@ -12,6 +12,7 @@ from kubesched.framework.group import GroupInfo, GroupTrial, PodGroupPostFilterR
 from kubesched.framework.plugin import Permit, PodGroupPostFilter
 from kubesched.framework.status import SUCCESS, Status, unschedulable
 from kubesched.queue.group_queue import GroupSchedulingQueue
+from kubesched.scheduler.debugging import _summary
 from tests.support.embedded_scheduler import Harness, scheduler
 from tests.support.waiting import eventually
 
@@ -219,3 +220,15 @@ def test_a_plugin_in_python_may_try_to_make_room() -> None:
     }
     profile = {"schedulerName": "default-scheduler", "plugins": alone}
     run(test, Reports, profiles=[profile])
+
+
+def test_a_dump_of_the_queue_counts_members_that_wait_for_their_group() -> None:
+    async def test(harness: Harness) -> None:
+        create_members(harness, "a")
+        await eventually(lambda: counts(harness) == {"incomplete": 1})
+        assert _summary(harness.app.queue) == (
+            "activeQ:0; backoffQ:0; unschedulableEntities:0; "
+            "pendingPodGroupMemberPods:0; incompletePodGroupPods:1"
+        )
+
+    run(test)

@@ -168,7 +168,11 @@ def test_room_made_on_another_node_and_nobody_is_evicted_for_it() -> None:
     message = ours_says(lab, cpu="4")
     assert message.startswith("0/1 nodes are available: 1 Insufficient cpu.")
 
-    lab.refuse(wanted, message.replace("on node free", "on node elsewhere"), nominated="elsewhere")
+    theirs = (
+        "0/1 nodes are available: 1 Insufficient cpu. preemption: found a potential placement for "
+        "pod on node elsewhere, preempting 2 victims"
+    )
+    lab.refuse(wanted, theirs, nominated="elsewhere")
     lab.wait()
 
     assert lab.found.verdict is Verdict.OTHER_NOMINATION
