@@ -8,7 +8,14 @@
 1.37. The package knows nothing of claims, slices or scheduling.
 """
 
+from kubesched.cel.derived import DerivedAttribute, compile_derived_attribute
 from kubesched.cel.device import Device
 from kubesched.cel.selector import Selector, compile_selector
 
-__all__ = ["Device", "Selector", "compile_selector"]
+__all__ = [
+    "DerivedAttribute",
+    "Device",
+    "Selector",
+    "compile_derived_attribute",
+    "compile_selector",
+]
