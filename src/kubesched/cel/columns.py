@@ -23,6 +23,7 @@ might cost too much, because only it knows what is not evaluated.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Final
 
@@ -45,6 +46,9 @@ _WHOLE: Final = 2  # the whole expression must be evaluated
 _ERRORS: Final = 3
 
 _ABSENT: Final = 0
+
+#: Combinations of values that one number can stand for.
+_MAX_COMBINATIONS: Final = 2**62
 
 
 class _Vocabulary:
@@ -157,6 +161,8 @@ class ColumnSelector:
         self._parts: list[_Part] = []
         self._tree = self._compiled(selector.tree, is_root=True)
         self._table: DeviceTable | None = None
+        #: answers of the whole expression by row, with the device that they are for
+        self._whole: dict[int, tuple[Device, int]] = {}
 
     def answers(self, table: DeviceTable) -> Answers:
         """Return what the selector says of each device."""
@@ -171,10 +177,14 @@ class ColumnSelector:
         whole = np.flatnonzero(codes == _WHOLE)
         if whole.size:
             codes = codes.copy()
-            codes[whole] = [
-                self._book.code(self._selector.answer(table.devices[row])) for row in whole
-            ]
+            codes[whole] = [self._whole_code(row, table.devices[row]) for row in whole.tolist()]
         return Answers(codes, self._book.errors)
+
+    def _whole_code(self, row: int, device: Device) -> int:
+        known = self._whole.get(row)
+        if known is None or known[0] is not device:
+            known = self._whole[row] = device, self._book.code(self._selector.answer(device))
+        return known[1]
 
     def _compiled(self, expr: Expr, *, is_root: bool = False) -> Callable[[DeviceTable], Codes]:
         if isinstance(expr, Call):
@@ -272,9 +282,15 @@ class _Part:
         return self._of_one[table.codes(column)]
 
     def _codes_of_several(self, table: DeviceTable, columns: list[Column]) -> Codes:
-        rows = np.stack([table.codes(column) for column in columns], axis=1)
-        combinations, inverse = np.unique(rows, axis=0, return_inverse=True)
-        codes = [self._code(table, tuple(numbers)) for numbers in combinations.tolist()]
+        numbers = np.stack([table.codes(column) for column in columns])
+        sizes = [len(table.vocabulary(column).values) for column in columns]
+        if math.prod(sizes) > _MAX_COMBINATIONS:
+            _, first, inverse = np.unique(numbers, axis=1, return_index=True, return_inverse=True)
+        else:
+            # One number stands for a combination: that is found faster.
+            combined = np.ravel_multi_index(tuple(numbers), sizes)
+            _, first, inverse = np.unique(combined, return_index=True, return_inverse=True)
+        codes = [self._code(table, tuple(column)) for column in numbers[:, first].T.tolist()]
         return np.array(codes, dtype=np.int64)[inverse.reshape(-1)]
 
     def _code(self, table: DeviceTable, numbers: tuple[int, ...]) -> int:

@@ -5,17 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
+from kubesched.cel.library import quantities, semvers
 from kubesched.cel.library.quantities import Quantity
-from kubesched.cel.values import DefaultMap, StringMap, Value
+from kubesched.cel.library.semvers import Semver
+from kubesched.cel.values import DefaultMap, Err, StringMap, Value
+from kubesched.errors import CelRuntimeError
 
 _EMPTY: Final[dict[str, dict[str, Value]]] = {}
+
+
+def version(text: str) -> Semver:
+    """Return the value of an attribute of type version; raises CelRuntimeError."""
+    parsed = semvers.parse(text)
+    if isinstance(parsed, Err):
+        raise CelRuntimeError(f"parse semantic version: {parsed.message}")
+    return parsed
+
+
+def quantity(text: str) -> Quantity:
+    """Return the value of a capacity; raises CelRuntimeError."""
+    parsed = quantities.parse(text)
+    if isinstance(parsed, Err):
+        raise CelRuntimeError(parsed.message)
+    return parsed
 
 
 class Device:
     """A device: attributes and capacities by domain and name, as CEL values.
 
-    Names without a domain are in the driver's. Attributes are strings, ints, bools, versions
-    (``semver``), or lists of these; capacities are quantities.
+    Names without a domain are in the driver's. Attributes are strings, ints, bools, versions (see
+    ``version``), or lists of these; capacities are quantities (see ``quantity``).
     """
 
     __slots__ = ("_value", "attributes", "capacity", "driver", "is_shareable")

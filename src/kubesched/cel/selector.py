@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import Final
 
 from kubesched.cel import types
@@ -12,6 +13,7 @@ from kubesched.cel.device import Device
 from kubesched.cel.frames import Frame
 from kubesched.cel.parser import parse
 from kubesched.cel.plan import PlanError, plan
+from kubesched.cel.reads import Column, columns_read
 from kubesched.cel.recursion import deep_recursion
 from kubesched.cel.source import Source
 from kubesched.cel.syntax import Expr, depth
@@ -58,7 +60,8 @@ class Program:
             return Err(str(reason))
 
 
-def _checked(expression: str) -> tuple[Expr, Type]:
+def checked(expression: str) -> tuple[Expr, Type]:
+    """Return the typed tree of an expression, and its type; raises CelError."""
     with deep_recursion():
         return _checked_tree(expression)
 
@@ -81,10 +84,15 @@ class Selector(Program):
 
     def __init__(self, expression: str, *, cost_limit: int = COST_LIMIT) -> None:
         self.expression = expression
-        tree, found = _checked(expression)
+        tree, found = checked(expression)
         if found not in (types.BOOL, types.DYN):
             raise CelError(f"must evaluate to bool or the unknown type, not {found.declared}")
         super().__init__(tree, cost_limit=cost_limit)
+
+    @cached_property
+    def reads(self) -> frozenset[Column] | None:
+        """What the selector looks at, or None if that depends on the device."""
+        return columns_read(self.tree)
 
     def answer(self, device: Device) -> bool | Err:
         """Return whether the device is wanted, or why that cannot be said."""

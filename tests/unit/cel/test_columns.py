@@ -135,10 +135,15 @@ def test_a_value_is_evaluated_once_however_many_devices_have_it(
 ) -> None:
     selector = ColumnSelector(compile_selector(f'{ATTRIBUTES}.model == "a100"'))
     table = table_of([Device(DOMAIN, {"model": f"m{row % 3}"}) for row in range(1000)])
-    runs = []
+    runs: list[Device] = []
     (part,) = selector._parts
     run = part._program.run
-    monkeypatch.setattr(part._program, "run", lambda device: (runs.append(device), run(device))[1])
+
+    def counted(device: Device) -> tuple[Value, int]:
+        runs.append(device)
+        return run(device)
+
+    monkeypatch.setattr(part._program, "run", counted)
 
     answers = selector.answers(table)
     selector.answers(table)

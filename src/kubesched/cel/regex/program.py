@@ -89,21 +89,28 @@ class Program:
         return start
 
     def _repeat(self, node: Repeat, after: int) -> int:
-        if node.most is None:
-            start = self._loop(node, after)
-        else:
+        copies = node.least
+        if node.most is not None:
             start = after
             for _ in range(node.most - node.least):
                 start = self._fork(node, self._build(node.part, start), after)
-        for _ in range(node.least):
+        elif node.least > 0:
+            start, copies = self._loop(node, after)[1], node.least - 1
+        else:
+            loop, body = self._loop(node, after)
+            # A part that can be empty needs a fork of its own, so that an empty match of it is
+            # not taken for the end of the repetition.
+            start = self._fork(node, body, after) if _can_be_empty(node.part) else loop
+        for _ in range(copies):
             start = self._build(node.part, start)
         return start
 
-    def _loop(self, node: Repeat, after: int) -> int:
+    def _loop(self, node: Repeat, after: int) -> tuple[int, int]:
+        """Return where a repetition forks, and where its body begins."""
         loop = self._add(Match())
         body = self._build(node.part, loop)
         self.instructions[loop] = Fork(body, after) if node.is_greedy else Fork(after, body)
-        return loop
+        return loop, body
 
     def _fork(self, node: Repeat, body: int, after: int) -> int:
         return self._add(Fork(body, after) if node.is_greedy else Fork(after, body))
@@ -113,3 +120,16 @@ class Program:
         if found is None:
             found = self._sets[ranges] = CharSet(list(ranges))
         return found
+
+
+def _can_be_empty(node: Node) -> bool:
+    match node:
+        case Assertion():
+            return True
+        case Sequence():
+            return all(map(_can_be_empty, node.parts))
+        case Choice():
+            return any(map(_can_be_empty, node.options))
+        case Repeat():
+            return node.least == 0 or _can_be_empty(node.part)
+    return False
