@@ -38,8 +38,8 @@ class DynamicResources(PreFilter, PostFilter, Score):
     """Turns pods away that claim devices."""
 
     name = "DynamicResources"
-    skips_resizes = True
     proven_range = True
+    skips_resizes = True
 
     def events_to_register(self) -> Registrations:
         """Nothing that happens helps."""

@@ -97,10 +97,10 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
     """Matches nodes against what the pod, or the profile for all its pods, asks of them."""
 
     name = "NodeAffinity"
-    skips_resizes = True
     reads_pods = False
     reads_requests = False
     proven_range = True
+    skips_resizes = True
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         added = args.added_affinity or NodeAffinitySpec()

@@ -25,8 +25,8 @@ class NodePorts(SignaturePreFilter, RowFilter):
     """Checks that the host ports which a pod wants are free."""
 
     name = "NodePorts"
-    skips_resizes = True
     reads_pods = True
+    skips_resizes = True
 
     def events_to_register(self) -> Registrations:
         """A pod that goes and had one of the ports, or a node that comes."""

@@ -26,9 +26,9 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
-    skips_resizes = True
     reads_pods = False
     reads_requests = False
+    skips_resizes = True
 
     def __init__(self, gates: FeatureGates) -> None:
         self._comparisons = gates.enabled("TaintTolerationComparisonOperators")

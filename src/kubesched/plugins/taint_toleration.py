@@ -45,10 +45,10 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
     """Compares a node's taints with the pod's tolerations."""
 
     name = "TaintToleration"
-    skips_resizes = True
     reads_pods = False
     reads_requests = False
     proven_range = True
+    skips_resizes = True
 
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
         self._table = table
