@@ -77,9 +77,9 @@ class DynamicResources(
     """Allocates devices."""
 
     name = "DynamicResources"
-    skips_resizes = True
     parallel = True
     proven_range = True
+    skips_resizes = True
 
     def __init__(
         self,

@@ -65,8 +65,8 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
     """Compares pods with pods, by domain."""
 
     name = "InterPodAffinity"
-    skips_resizes = True
     proven_range = True
+    skips_resizes = True
 
     def __init__(self, args: InterPodAffinityArgs, cluster: Cluster) -> None:
         self._ignore_others = args.ignore_preferred_terms_of_existing_pods

@@ -97,9 +97,9 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
     """Matches nodes against what the pod, or the profile for all its pods, asks of them."""
 
     name = "NodeAffinity"
-    skips_resizes = True
     reads = NODE
     proven_range = True
+    skips_resizes = True
 
     def __init__(self, args: NodeAffinityArgs) -> None:
         added = args.added_affinity or NodeAffinitySpec()

@@ -37,8 +37,8 @@ class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
     """Compares the features a pod needs with those its node declares."""
 
     name = "NodeDeclaredFeatures"
-    skips_resizes = True
     reads = NODE
+    skips_resizes = True
 
     def __init__(self, table: NodeTable, *, enabled: bool) -> None:
         self._table = table

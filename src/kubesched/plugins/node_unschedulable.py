@@ -27,8 +27,8 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
     """Keeps pods off cordoned nodes."""
 
     name = "NodeUnschedulable"
-    skips_resizes = True
     reads = NODE
+    skips_resizes = True
 
     def __init__(self, gates: FeatureGates) -> None:
         self._comparisons = gates.enabled("TaintTolerationComparisonOperators")

@@ -62,8 +62,8 @@ class NodeVolumeLimits(PreFilter, Filter):
     """Counts CSI volumes."""
 
     name = "NodeVolumeLimits"
-    skips_resizes = True
     only_with_volumes = True
+    skips_resizes = True
 
     def __init__(self, cluster: Cluster, *, need_drivers: bool = False) -> None:
         self._table = cluster.table

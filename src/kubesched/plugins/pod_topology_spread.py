@@ -108,8 +108,8 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     """Counts pods of a kind by domain."""
 
     name = "PodTopologySpread"
-    skips_resizes = True
     proven_range = True
+    skips_resizes = True
 
     def __init__(
         self,

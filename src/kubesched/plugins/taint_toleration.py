@@ -45,9 +45,9 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
     """Compares a node's taints with the pod's tolerations."""
 
     name = "TaintToleration"
-    skips_resizes = True
     reads = NODE
     proven_range = True
+    skips_resizes = True
 
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
         self._table = table

@@ -68,10 +68,10 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
     """Binds the claims of pods to volumes that their nodes can reach."""
 
     name = "VolumeBinding"
-    skips_resizes = True
     only_with_volumes = True
     parallel = True
     proven_range = True
+    skips_resizes = True
 
     def __init__(
         self,

@@ -54,8 +54,8 @@ class VolumeRestrictions(PreFilter, Filter):
     """Keeps pods from what other pods have for themselves."""
 
     name = "VolumeRestrictions"
-    skips_resizes = True
     only_with_volumes = True
+    skips_resizes = True
 
     def __init__(self, cluster: Cluster) -> None:
         self._table = cluster.table

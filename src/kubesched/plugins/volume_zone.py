@@ -66,8 +66,8 @@ class VolumeZone(PreFilter, Filter):
     """Compares the zones of volumes with those of nodes."""
 
     name = "VolumeZone"
-    skips_resizes = True
     only_with_volumes = True
+    skips_resizes = True
 
     def __init__(self, cluster: Cluster) -> None:
         self._table = cluster.table
