@@ -1,4 +1,4 @@
-"""Devices as objects: their classes, the slices that list them, and the claims to them."""
+"""Objects of dynamic resource allocation: device classes, resource slices, resource claims."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Devices:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Another one for each state of the objects."""
+        """A value that changes with every change of the objects."""
         return tuple([store.changes.position for store in self._all])
 
     def validate(self) -> None:

@@ -124,7 +124,7 @@ class RecordedCluster(Cluster):
             node_name = self.table.name_at(row)
             for pod in self.table.pods[row].values():
                 yield self._on_node(pod, node_name)
-        for node_name, pods in self._homeless.items():
+        for node_name, pods in self._without_node.items():
             for pod in pods.values():
                 yield self._on_node(pod, node_name)
         for pod, node_name in self.nominator.everybody():
