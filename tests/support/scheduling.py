@@ -24,10 +24,10 @@ from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSe
 from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.null_writers import NullEvictor
 from kubesched.framework.plugin import Filter, Plugin, RowFilter, RowScore
 from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import PluginScores
-from kubesched.framework.stand_ins import NoEvictor
 from kubesched.framework.status import Status
 from kubesched.kinds import KINDS
 from kubesched.plugins.in_tree import IN_TREE
@@ -50,7 +50,7 @@ class RecordingBinder:
         self.bound.append((pod.full_name, node_name))
 
 
-class RecordingEvictor(NoEvictor):
+class RecordingEvictor(NullEvictor):
     """An evictor that only remembers which pods it was asked to evict."""
 
     def __init__(self) -> None:

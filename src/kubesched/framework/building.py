@@ -1,4 +1,4 @@
-"""Making the framework of a profile from its configuration."""
+"""Builds the framework of a profile from its configuration."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from kubesched.config import plugins as config_plugins
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginRef, Profile
 from kubesched.errors import ConfigError
-from kubesched.framework.observing import Unobserved
+from kubesched.framework.null_writers import NullBinder, NullEvictor, NullVolumeWriter
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.registry import (
     EvaluatorReference,
     Evictor,
@@ -22,7 +23,6 @@ from kubesched.framework.registry import (
     VolumeWriter,
 )
 from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoBinder, NoEvictor, NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
 from kubesched.metrics.recorder import Metrics
 
@@ -40,12 +40,12 @@ def build_framework(
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None,
     percentage_of_nodes_to_score: int = 0,
     metrics: Metrics | None = None,
-    observer: Unobserved | None = None,
+    observer: NullObserver | None = None,
 ) -> Framework:
-    """Make every plugin that the profile enables; raises ConfigError if that is not possible.
+    """Build every plugin that the profile enables; raises ConfigError if one cannot be built.
 
-    In-tree plugins that the registry lacks are left out; the framework says which. Without those
-    who bind, evict and write, it can decide and no more.
+    In-tree plugins that the registry lacks are left out; the framework lists them. Without a
+    binder, an evictor and a volume writer, the framework can decide but not act.
     """
     expansion = config_plugins.expand(
         profile, registry.points_of, unbuilt=config_plugins.Unbuilt.LEAVE_OUT
@@ -56,12 +56,12 @@ def build_framework(
         profile=profile,
         gates=gates,
         cluster=cluster,
-        binder=NoBinder() if binder is None else binder,
-        evictor=NoEvictor() if evictor is None else evictor,
+        binder=NullBinder() if binder is None else binder,
+        evictor=NullEvictor() if evictor is None else evictor,
         waiting=WaitingPods() if waiting is None else waiting,
         metrics=_unread_metrics() if metrics is None else metrics,
         evaluator=EvaluatorReference(),
-        volume_writer=NoVolumeWriter() if volume_writer is None else volume_writer,
+        volume_writer=NullVolumeWriter() if volume_writer is None else volume_writer,
         on_volume_stage_failure=on_volume_stage_failure,
     )
     instances = {}
@@ -85,10 +85,10 @@ def build_framework(
 def _asking_about_groups(
     expansion: config_plugins.Expansion, registry: Registry
 ) -> config_plugins.Expansion:
-    """Ask GangScheduling first, even in a profile without it: it rejects pods of groups.
+    """Run GangScheduling first, even in a profile without it: it rejects pods of pod groups.
 
-    kube-scheduler places such pods by groups in every profile. As long as we cannot, none
-    of them may be placed alone.
+    kube-scheduler places such pods by group in every profile. As long as we cannot, none of them
+    may be placed alone.
     """
     guard = PluginRef(name="GangScheduling")
     if guard.name not in registry:
@@ -99,5 +99,5 @@ def _asking_about_groups(
 
 @cache
 def _unread_metrics() -> Metrics:
-    """Return metrics for frameworks that nobody scrapes."""
+    """Return metrics for frameworks that are not scraped."""
     return Metrics(FeatureGates.of({}))

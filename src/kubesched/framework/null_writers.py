@@ -1,4 +1,4 @@
-"""Who stands in where decisions are all that is wanted: nothing is bound, nobody is evicted."""
+"""Null binder, evictor and volume writer, for frameworks that only decide."""
 
 from __future__ import annotations
 
@@ -10,41 +10,41 @@ from kubesched.cluster.storage import ClaimKey
 from kubesched.errors import PluginError
 
 
-class NoBinder:
-    """Binds no pod: whoever tries is told so."""
+class NullBinder:
+    """Refuses to bind."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        """Refuse."""
+        """Raise PluginError."""
         raise PluginError(
             f"{pod.full_name} cannot be bound to {node_name}: the framework was built without a "
             "binder; pass binder to build_framework"
         )
 
 
-class NoEvictor:
-    """Evicts nobody."""
+class NullEvictor:
+    """Evicts no pod."""
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Do nothing."""
 
     def preemptors(self) -> Container[str]:
-        """Return nobody."""
+        """Return an empty set."""
         return ()
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether pods are still being evicted to make room for a pod."""
+        """Return False."""
         return uid in self.preemptors()
 
 
-class NoVolumeWriter:
-    """Writes no volume and no claim: whoever tries is told so."""
+class NullVolumeWriter:
+    """Refuses to write volumes and claims."""
 
     async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Refuse."""
+        """Raise PluginError."""
         raise _nobody_writes(f"volume {volume.metadata.name}")
 
     async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Refuse."""
+        """Raise PluginError."""
         raise _nobody_writes(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
 
     async def poll(
@@ -54,7 +54,7 @@ class NoVolumeWriter:
         claims: Collection[ClaimKey],
         timeout_s: float,  # noqa: ARG002
     ) -> bool:
-        """Refuse."""
+        """Raise PluginError."""
         raise _nobody_writes(f"{len(claims)} claims")
 
 

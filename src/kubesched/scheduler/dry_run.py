@@ -15,15 +15,15 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.building import build_framework
+from kubesched.framework.null_writers import NullEvictor
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoEvictor
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 
 
-class DryRunEvictor(NoEvictor):
+class DryRunEvictor(NullEvictor):
     """Evicts nothing; keeps which pods it was to evict."""
 
     def __init__(self, preemptors: Callable[[], Container[str]] = tuple) -> None:
