@@ -106,7 +106,7 @@ class TokenCacheObserver(Protocol):
         """So many callers wait now, for so many answers of the API server."""
 
 
-class _Unobserved:
+class _NullReviewObserver:
     def on_answered(self, *, known: bool, duration_s: float) -> None:
         pass
 
@@ -133,7 +133,7 @@ class TokenReviews:
         self._ttl_s = ttl_s
         self._clock = clock
         self._sleep = sleep
-        self._observer = observer or _Unobserved()
+        self._observer = observer or _NullReviewObserver()
         #: callers that wait for an answer
         self._waiting = 0
         self._known: ExpiringCache[bytes, _TokenReviewStatus] = ExpiringCache(_TOKENS, clock)
