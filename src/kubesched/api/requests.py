@@ -1,4 +1,4 @@
-"""What a pod requests and what a node offers, in the units the scheduler counts in.
+"""Requests of a pod and allocatable of a node, in the scheduler's units.
 
     containers · init containers · sidecars · pod-level resources · overhead
         ── exact_requests ──▶ {resource: billionths} ── rounded up once ──▶ {resource: units}
@@ -8,7 +8,7 @@ sidecars (init containers with ``restartPolicy: Always``) together, and before t
 containers one after the other, each beside the sidecars started so far; it needs the larger of the
 two. Pod-level requests replace the sum for the resources they name; overhead comes on top.
 
-Which rules apply depends on who asks:
+Which rules apply depends on the caller:
 
 ==================  ==========  ===============  =============  =================================
 asked for           use_status  pod_level        missing        by
@@ -20,8 +20,8 @@ a bound pod's use   its gate    its gate         nothing        ``pod_requests``
 a pod's own score   no          never            100m, 200Mi    ``scoring_requests``
 ==================  ==========  ===============  =============  =================================
 
-``missing`` is what a container counts for that does not say. The last row is how kube-scheduler
-is, not how it was meant: its scorer never learns of the pod-level gate.
+``missing`` is the default for a container without a request. The last row is a quirk of
+kube-scheduler: its scorer does not know the pod-level gate.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kubesched.api.core import Container, ContainerStatus, Node, Pod, ResourceLi
 from kubesched.api.labels import label_key_errors
 from kubesched.errors import QuantityError
 
-#: What a container that requests no CPU or no memory counts for when nodes are scored.
+#: Default of a container that requests no CPU or no memory, in scoring.
 DEFAULT_CPU_MILLI: Final = 100
 DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024
 
@@ -60,7 +60,7 @@ _DEFAULTS: Final[Mapping[str, int]] = MappingProxyType(
 
 @lru_cache(maxsize=4096)
 def is_extended_resource(name: str) -> bool:
-    """Say whether the name is one that somebody outside of Kubernetes gave, such as a device's."""
+    """Tell whether the resource is an extended one, i.e. outside of Kubernetes' own names."""
     if "/" not in name or _NATIVE in name or name.startswith(_QUOTA_PREFIX):
         return False
     return not label_key_errors(_QUOTA_PREFIX + name)
@@ -68,7 +68,7 @@ def is_extended_resource(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar_resource(name: str) -> bool:
-    """Say whether the scheduler counts the resource besides cpu, memory and ephemeral storage."""
+    """Tell whether the scheduler counts the resource besides cpu, memory and ephemeral storage."""
     return (
         _NATIVE in name
         or name.startswith((names.HUGEPAGES_PREFIX, names.ATTACHABLE_VOLUMES_PREFIX))
@@ -77,22 +77,22 @@ def is_scalar_resource(name: str) -> bool:
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Say whether a pod as a whole may request the resource."""
+    """Tell whether pod-level resources may contain the resource."""
     return name in (names.CPU, names.MEMORY) or name.startswith(names.HUGEPAGES_PREFIX)
 
 
 def is_counted_resource(name: str) -> bool:
-    """Say whether the scheduler keeps an account of the resource, per node."""
+    """Tell whether the scheduler counts the resource per node."""
     return name in (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE) or is_scalar_resource(name)
 
 
-# --- what is asked for and offered ------------------------------------------------------------
+# --- requests and allocatable -----------------------------------------------------------------
 
 
 def pod_requests(
     pod: Pod, *, use_status: bool = False, pod_level: bool = True, pod_level_status: bool = True
 ) -> dict[str, int]:
-    """Return what the pod requests of each counted resource, CPU in thousandths.
+    """Return the pod's requests by counted resource, CPU in thousandths.
 
     ``use_status`` is for pods on a node (gate InPlacePodVerticalScaling), ``pod_level`` the gate
     PodLevelResources, ``pod_level_status`` InPlacePodLevelResourcesVerticalScaling.
@@ -106,10 +106,10 @@ def pod_requests(
 def non_zero_requests(
     pod: Pod, *, use_status: bool = False, pod_level: bool = True, pod_level_status: bool = True
 ) -> tuple[int, int]:
-    """Return (CPU in thousandths, memory in bytes) that a pod on a node counts for in scores.
+    """Return (CPU in thousandths, memory in bytes) that a placed pod counts for in scores.
 
-    If the pod as a whole requests something, a default stands in only for a resource that neither
-    the pod nor any of its containers requests.
+    With pod-level resources, the default applies only to a resource that neither the pod nor any of
+    its containers requests.
     """
     missing = _DEFAULTS
     if pod_level and _requests_as_a_whole(pod):
@@ -129,14 +129,14 @@ def non_zero_requests(
 
 
 def scoring_requests(pod: Pod) -> dict[str, int]:
-    """Return what NodeResourcesFit adds to a node for the pod it scores: no pod-level resources."""
+    """Return the requests that NodeResourcesFit scores a pod with: no pod-level resources."""
     return _in_units(exact_requests(pod, pod_level=False, missing=_DEFAULTS), pod)
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
-    """Return what a node offers of each counted resource, CPU in thousandths, and of pods.
+    """Return a node's allocatable by counted resource, CPU in thousandths, and of pods.
 
-    More than can be counted is 0, as in kube-scheduler; QuantityError if a text is malformed.
+    Overflows are 0, as in kube-scheduler; raises QuantityError if a text is malformed.
     """
     offered = {}
     for name, text in (node.status.allocatable or {}).items():
@@ -160,10 +160,10 @@ def exact_requests(
     pod_level_status: bool = True,
     missing: Mapping[str, int] = _NONE,
 ) -> Nanos:
-    """Return what the pod requests in billionths, of all resources it names.
+    """Return the pod's requests in billionths, of all resources it names.
 
-    ``missing`` is added for each container that does not request a resource; a request of zero
-    is a request. Raises QuantityError, naming the pod, if a quantity cannot be used.
+    ``missing`` is added for each container without a request; a request of zero is a request.
+    Raises QuantityError, naming the pod, if a quantity cannot be used.
     """
     try:
         total = _container_requests(pod, use_status=use_status, missing=missing)
@@ -195,7 +195,7 @@ def _container_requests(pod: Pod, *, use_status: bool, missing: Mapping[str, int
             _add(sidecars, own)
             _raise_to(largest_start, sidecars)
         else:
-            # It ends before the pod runs, so nobody resizes it: its status does not matter.
+            # It ends before the pod runs and is never resized: its status does not matter.
             own = _of_container(container, None, infeasible, missing)
             _add(own, sidecars)
             _raise_to(largest_start, own)
@@ -209,7 +209,7 @@ def _of_container(
     infeasible: bool,
     missing: Mapping[str, int],
 ) -> Nanos:
-    """Return a fresh dict, which the caller may add to."""
+    """Return a new dict, which the caller may modify."""
     requests = _nanos(container.resources.requests if container.resources else None)
     if status is not None and status.resources is not None:
         requests = _resized(
@@ -244,10 +244,9 @@ def _resized(
     *,
     infeasible: bool,
 ) -> Nanos:
-    """Return what is taken while a resize may be under way: the most of what is and will be.
+    """Return the requests during a resize: the maximum of current and desired.
 
-    A resize that the kubelet called infeasible will not be, so what it wanted does not count.
-    ``wanted`` may be changed.
+    A resize that the kubelet marked infeasible does not count. ``wanted`` may be modified.
     """
     taken = {} if infeasible else wanted
     _raise_to(taken, _nanos(actual))

@@ -93,7 +93,7 @@ def _run(flags: argparse.Namespace) -> int:
     from kubesched.simulate import run_table  # noqa: PLC0415
     from kubesched.simulate.playing import Conditions  # noqa: PLC0415
     from kubesched.simulate.running import run  # noqa: PLC0415
-    from kubesched.simulate.stage import Delays  # noqa: PLC0415
+    from kubesched.simulate.simulated_cluster import Delays  # noqa: PLC0415
 
     gates = cluster_source.read_gates(flags)
     registry = cluster_source.read_registry(flags)
