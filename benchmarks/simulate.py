@@ -32,10 +32,10 @@ from kubesched.api.meta import LabelSelector, ObjectMeta
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.simulate import displacing
-from kubesched.simulate.happenings import Arrival
 from kubesched.simulate.headroom import headroom
 from kubesched.simulate.playing import Conditions, play
 from kubesched.simulate.running import summary
+from kubesched.simulate.timed_events import Arrival
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.world import World
 

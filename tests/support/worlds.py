@@ -48,7 +48,6 @@ def titles(pod: Pod, *objects: Node | Pod) -> list[str]:
 __all__ = [
     "CONFIG",
     "GATES",
-    "ExplainOptions",
     "case_of",
     "explained",
     "snapshot_of",
