@@ -17,9 +17,16 @@ from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.slis import HealthSlis
 from kubesched.scheduler import unreadable
-from kubesched.server.answers import Answer
-from kubesched.server.request import Request
-from kubesched.server.sources import PING, Finding, HealthCheck, MetricsPage, Sources, StatusPage
+from kubesched.server.answers import ServerAnswer
+from kubesched.server.request import ServerRequest
+from kubesched.server.sources import (
+    PING,
+    HealthCheck,
+    MetricsPage,
+    Sources,
+    StatusFinding,
+    StatusPage,
+)
 
 
 class Served:
@@ -45,7 +52,9 @@ class Served:
         self._is_stopping = is_stopping
         self._slis = HealthSlis()
 
-    def sources(self, web_page: Callable[[Request], Awaitable[Answer]] | None = None) -> Sources:
+    def sources(
+        self, web_page: Callable[[ServerRequest], Awaitable[ServerAnswer]] | None = None
+    ) -> Sources:
         """Return everything that can be asked for."""
         options = self._options
         election = () if self._election is None else (HealthCheck("leaderElection", self._lease),)
@@ -86,12 +95,12 @@ class Served:
             binary_version=options.reported_version.removeprefix("v"),
             emulation_version=".".join(map(str, options.emulated_version)),
             findings=(
-                Finding(
+                StatusFinding(
                     "Objects that cannot be read; the last version that could be stays in force",
                     "unreadableObjects",
                     lambda: list(unreadable.lines(self._app.informers.unreadable())),
                 ),
-                Finding(
+                StatusFinding(
                     "Feature gates that were switched, and have no effect here",
                     "gatesWithoutEffect",
                     lambda: without_effect(options.gates),

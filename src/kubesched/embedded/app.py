@@ -1,6 +1,6 @@
 """The API server as an ASGI application: one request in, one response or stream out.
 
-    scope, receive ──▶ path, verb ──▶ ObjectRegistry | ObjectDeletion | listing ──▶ Renderer ──▶ send
+    scope, receive ──▶ path, verb ──▶ ObjectRegistry, ObjectDeletion, listing ──▶ Renderer ──▶ send
                                   └─▶ WatchResponse ──▶ send … send
 
 Served by uvicorn in the loop that owns all state, so a write runs to its end before the next

@@ -1,8 +1,8 @@
 """The verbs that change objects: create, update, patch, bind.
 
     request ──▶ ObjectRegistry ──▶ identity (name, uid, version checks)
-                        ──▶ Pods | Kinds (defaults, validation)
-                        ──▶ VersionedStore (a new version, sent to the watchers)
+                               ──▶ Pods | Kinds (defaults, validation)
+                               ──▶ VersionedStore (a new version, sent to the watchers)
 
 Everything is synchronous: a request succeeds, or is rejected with a ``StatusError``, without
 yielding. HTTP and in-process callers use the same path. Deletion is in ``deletion``, reading in
