@@ -113,7 +113,7 @@ def run(flags: argparse.Namespace) -> int:
     if flags.list:
         return _list(flags)
     if flags.results:
-        # What would be found out after an hour is better known now.
+        # Fail early on what would otherwise fail after an hour.
         output_file.make_folder(flags.results)
     if flags.decisions:
         try:
@@ -122,7 +122,7 @@ def run(flags: argparse.Namespace) -> int:
             print("Interrupted: nothing is reported.", file=sys.stderr)
             return 130
     logs.configure(logs.LoggingOptions(verbosity=logs.ERRORS_ONLY))
-    from kubesched.bench.runner import Session  # noqa: PLC0415  only people who measure pay for it
+    from kubesched.bench.runner import Session  # noqa: PLC0415  costs time to import
 
     session = Session(_plan(flags))
     finished = False

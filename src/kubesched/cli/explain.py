@@ -97,7 +97,7 @@ def _pod(flags: argparse.Namespace, target: str, world: World, snapshot: Snapsho
 
 def _show(flags: argparse.Namespace, said: Explanation) -> None:
     if flags.output == "table":
-        from rich.console import Console  # noqa: PLC0415 (only people who see the table pay for it)
+        from rich.console import Console  # noqa: PLC0415 (costs time to import)
 
         from kubesched.explain import table  # noqa: PLC0415
 

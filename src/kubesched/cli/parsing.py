@@ -1,4 +1,4 @@
-"""Command lines: mistakes become exceptions, so that one place prints them and exits."""
+"""argparse parsers that raise UsageError, so that one place prints errors and exits."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ class Parser(argparse.ArgumentParser):
     """A parser that raises UsageError."""
 
     def error(self, message: str) -> NoReturn:
-        """Refuse the command line."""
+        """Raise UsageError."""
         raise UsageError(f"{message}; see '{self.prog} --help'")
 
 
 def positive(text: str) -> int:
-    """Read a number that must be at least 1."""
+    """Parse a number of at least 1."""
     return _at_least(1, text)
 
 
 def not_negative(text: str) -> int:
-    """Read a number that must be at least 0."""
+    """Parse a number of at least 0."""
     return _at_least(0, text)
 
 
 def port(text: str) -> int:
-    """Read the number of a port, 0 for any that is free."""
+    """Parse a port number, 0 for any free one."""
     number = _at_least(0, text)
     if number > 65535:
         raise argparse.ArgumentTypeError(f"{number}: a port is a number from 0 to 65535")

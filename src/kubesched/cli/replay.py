@@ -1,4 +1,4 @@
-"""``kubesched replay``: decide again what a scheduler has recorded, and compare."""
+"""``kubesched replay``: repeats recorded decisions, and compares."""
 
 from __future__ import annotations
 
