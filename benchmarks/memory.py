@@ -32,7 +32,7 @@ from benchmarks.memory_traffic import Counts, Target
 from kubesched.bench import assets, line_chart, schedulers
 from kubesched.bench.control_plane import ControlPlane
 from kubesched.bench.processes import LOOPBACK, Process, StartError, free_ports, spawn
-from kubesched.bench.schedulers import Candidate
+from kubesched.bench.schedulers import BenchScheduler
 from kubesched.client import kubeconfig
 from kubesched.client.rest import ApiClient
 
@@ -73,7 +73,7 @@ class Slope(msgspec.Struct, frozen=True):
 class Subject:
     """A scheduler that is being measured."""
 
-    candidate: Candidate
+    candidate: BenchScheduler
     process: Process
     counts: Counts
     samples: list[Sample] = field(default_factory=list)
@@ -121,7 +121,7 @@ def slope_of(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 @contextlib.asynccontextmanager
-async def subject(candidate: Candidate, options: argparse.Namespace) -> AsyncIterator[Subject]:
+async def subject(candidate: BenchScheduler, options: argparse.Namespace) -> AsyncIterator[Subject]:
     """One scheduler on a control plane of its own, with traffic."""
     plane = ControlPlane(assets.folder())
     async with contextlib.AsyncExitStack() as stack:
@@ -146,7 +146,7 @@ async def subject(candidate: Candidate, options: argparse.Namespace) -> AsyncIte
         yield Subject(candidate, process, counts)
 
 
-def _start(candidate: Candidate, plane: ControlPlane, port: int) -> Process:
+def _start(candidate: BenchScheduler, plane: ControlPlane, port: int) -> Process:
     """Start a scheduler as a control plane does: elected, with health and metrics to be asked."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",

@@ -36,11 +36,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 from kubesched.bench import assets, objects, planes
-from kubesched.bench.api_objects import ApiObjects, each_of
+from kubesched.bench.api_objects import BenchObjects, each_of
 from kubesched.bench.operations import JsonObject
 from kubesched.bench.pod_tracker import SeenPod
 from kubesched.bench.processes import Process
-from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
+from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
 from kubesched.client import kubeconfig
 from kubesched.client.informer import Informer
 from kubesched.client.resources import PODS
@@ -84,7 +84,7 @@ def configuration() -> JsonObject:
 
 async def create(client: ApiClient, count: int, progress: Progress) -> None:
     """Make the pods; a scheduler that reads them takes them in the order of their names."""
-    stored = ApiObjects(client)
+    stored = BenchObjects(client)
     task = progress.add_task("pending pods", total=count)
 
     async def one(number: int) -> None:
@@ -143,7 +143,9 @@ async def follow(
 async def measure(arguments: argparse.Namespace, progress: Progress) -> list[Block]:
     count = arguments.blocks * SIZE
     command = (sys.executable, "-m", "kubesched.cli.kube_scheduler", f"--plugin={PLUGIN}:{NAME}")
-    candidate = Candidate(name="ours", command=command, description="with and without a plugin")
+    candidate = BenchScheduler(
+        name="ours", command=command, description="with and without a plugin"
+    )
     async with (
         running(planes.make(planes.REAL, assets.folder(), {})) as plane,
         ApiClient(kubeconfig.load(plane.admin_kubeconfig), timeout_s=120) as client,

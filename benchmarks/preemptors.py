@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from kubesched.api.core import Pod
 from kubesched.bench import assets, schedulers
 from kubesched.bench.planes import RealPlane
-from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
+from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
 from kubesched.client import kubeconfig, resources
 from kubesched.client.informer import Informer
 from kubesched.client.rest import ApiClient
@@ -105,7 +105,7 @@ def pod(name: str, *, priority: int, node_name: str | None = None) -> Json:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def measure(candidate: Candidate, count: int, victims: int) -> Outcome:
+async def measure(candidate: BenchScheduler, count: int, victims: int) -> Outcome:
     with RealPlane(assets.folder(), {}) as plane:
         scheduler = SchedulerProcess(candidate, plane, DEFAULT_LIMITS)
         async with ApiClient(kubeconfig.load(plane.admin_kubeconfig)) as client:
@@ -141,7 +141,7 @@ async def _create(client: ApiClient, path: str, objects: list[Json]) -> None:
 
 
 async def _run(
-    candidate: Candidate,
+    candidate: BenchScheduler,
     scheduler: SchedulerProcess,
     client: ApiClient,
     *,

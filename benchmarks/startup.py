@@ -23,12 +23,12 @@ from rich.progress import Progress
 from rich.table import Table
 
 from kubesched.bench import assets, objects, planes, schedulers
-from kubesched.bench.api_objects import ApiObjects, each_of
+from kubesched.bench.api_objects import BenchObjects, each_of
 from kubesched.bench.creation import NodeMaker
 from kubesched.bench.operations import CreateNodes, LabelNodes
 from kubesched.bench.planes import Plane
 from kubesched.bench.pod_tracker import SeenPod
-from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
+from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
 from kubesched.client import kubeconfig
 from kubesched.client.resources import PODS
 from kubesched.client.rest import ApiClient
@@ -60,7 +60,7 @@ async def running(plane: Plane) -> AsyncIterator[Plane]:
 
 async def fill(client: ApiClient, *, nodes: int, pods: int, progress: Progress) -> None:
     """Make nodes, and pods that are on them."""
-    stored = ApiObjects(client)
+    stored = BenchObjects(client)
     zones = LabelNodes(key=objects.ZONE, values=tuple(f"zone-{number}" for number in range(10)))
     task = progress.add_task("nodes", total=nodes)
     made = CreateNodes(count=nodes, template=objects.base_node, preparation=zones)
@@ -77,7 +77,7 @@ async def fill(client: ApiClient, *, nodes: int, pods: int, progress: Progress) 
     await each_of(range(pods), create, done=lambda count: progress.update(task, completed=count))
 
 
-async def start(client: ApiClient, plane: Plane, candidate: Candidate, number: int) -> Result:
+async def start(client: ApiClient, plane: Plane, candidate: BenchScheduler, number: int) -> Result:
     """Start a scheduler, and see when it has bound a pod."""
     name = f"waits-{number}"
     waiting = {**objects.pod(), "metadata": {"name": name}}
@@ -102,7 +102,7 @@ async def start(client: ApiClient, plane: Plane, candidate: Candidate, number: i
 
 
 async def measure(arguments: argparse.Namespace, progress: Progress) -> list[Result]:
-    candidates: Sequence[Candidate] = schedulers.parse(arguments.schedulers, assets.folder())
+    candidates: Sequence[BenchScheduler] = schedulers.parse(arguments.schedulers, assets.folder())
     results: list[Result] = []
     async with (
         running(planes.make(arguments.apiserver, assets.folder(), {})) as plane,

@@ -18,8 +18,8 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "snapshot",
         help="write a cluster's state to a file",
         description="Lists nodes, pods and all other objects that affect scheduling, and writes "
-        "them to a file that explain and simulate read. Only fields that scheduling reads are kept: no "
-        "environment variables, no commands. Never writes to the cluster.",
+        "them to a file for explain and simulate. Only fields that scheduling reads are kept: "
+        "no environment variables, no commands. Never writes to the cluster.",
     )
     cluster_source.add_source(parser)
     parser.add_argument(
