@@ -130,7 +130,7 @@ def _on(
         decision_pods.put_volumes(cluster.storage, nodes=nodes, pods=pods)
     build_s = time.perf_counter() - started
     # As the scheduler itself does after its first lists.
-    garbage.settle()
+    garbage.freeze()
     for name in names:
         with cluster.transaction() as tx:
             if name in WITH_A_TAINT:

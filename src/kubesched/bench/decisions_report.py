@@ -151,6 +151,4 @@ def show(report: DecisionReport) -> None:
             f"{point.peak_mib:,.0f}",
         )
     console.print(table)
-    console.print(
-        "decided: found a node, or (preemption) whom to evict. peak: of the whole process."
-    )
+    console.print("decided: found a node, or (preemption) victims. peak: of the whole process.")

@@ -100,7 +100,7 @@ def _world(flags: argparse.Namespace) -> tuple[World, Snapshot]:
     world = World.of_snapshot(snapshot, config, gates, registry=registry)
     tell(world.notes)
     # The loaded objects stay alive: exclude them from garbage collection.
-    garbage.settle()
+    garbage.freeze()
     return world, snapshot
 
 

@@ -41,11 +41,11 @@ class NullVolumeWriter:
 
     async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Raise PluginError."""
-        raise _nobody_writes(f"volume {volume.metadata.name}")
+        raise _no_writer(f"volume {volume.metadata.name}")
 
     async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
         """Raise PluginError."""
-        raise _nobody_writes(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
+        raise _no_writer(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
 
     async def poll(
         self,
@@ -55,10 +55,10 @@ class NullVolumeWriter:
         timeout_s: float,  # noqa: ARG002
     ) -> bool:
         """Raise PluginError."""
-        raise _nobody_writes(f"{len(claims)} claims")
+        raise _no_writer(f"{len(claims)} claims")
 
 
-def _nobody_writes(what: str) -> PluginError:
+def _no_writer(what: str) -> PluginError:
     return PluginError(
         f"{what} cannot be bound: the framework was built without a volume writer; "
         "pass volume_writer to build_framework"

@@ -251,8 +251,8 @@ async def _flush(queue: SchedulingQueue, clock: VirtualClock, stirred: asyncio.E
         stirred.clear()
         period_s = 1.0 if queue.backoff_count else PARKED_FLUSH_PERIOD_S
         with suppress(TimeoutError):
-            somebody_waits = len(queue) > queue.active_count
-            wait_s = period_s - clock.time() % period_s if somebody_waits else None
+            has_parked = len(queue) > queue.active_count
+            wait_s = period_s - clock.time() % period_s if has_parked else None
             async with asyncio.timeout(wait_s):
                 await stirred.wait()
                 continue

@@ -332,7 +332,7 @@ class SimulatedCluster(ApiCalls):
         self._pod_events.on_delete(pod)
 
     def _recreate(self, pod: Pod) -> None:
-        """Recreate a pod, after those who removed it are done."""
+        """Recreate a pod, after its removal is complete."""
         lifetime_s = self._lifetimes_s.pop(pod.metadata.uid, None)
         if is_bound_to_its_node(pod):
             return

@@ -58,8 +58,8 @@ def queue(state: PageState, *, limit: int) -> QueueTold:
 
 async def queue_search(state: PageState, search: str, *, limit: int) -> QueueTold:
     """Return the same for pods whose namespace/name contains a text."""
-    everybody = list(state.waiting())
-    matching = await _matching(everybody, lambda each: each.pod, search)
+    pending = list(state.waiting())
+    matching = await _matching(pending, lambda each: each.pod, search)
     return _queue(state, len(matching), islice(matching, limit))
 
 
