@@ -1,4 +1,4 @@
-"""Whether memory grows: schedulers side by side, for hours, idle or busy.
+"""Memory growth of schedulers, side by side, for hours, idle or busy.
 
     python -m benchmarks.memory --idle --minutes 60
     python -m benchmarks.memory --churn --minutes 60 [--rate 20] [--output FOLDER/NAME]
@@ -6,9 +6,9 @@
     control plane ──> scheduler, elected and scraped ──> /proc, every ten seconds ──> CSV, JSON, SVG
     control plane ──> the other one, at the same time, with the same traffic
 
-Each scheduler has a real etcd and kube-apiserver of its own. What counts is the slope of its
-resident memory after the warm-up, by least squares; its proportional share (PSS) is noted too.
-The files are written while it runs, so that a run that is cut short is not lost.
+Each scheduler has its own real etcd and kube-apiserver. The result is the slope of its resident
+memory after the warm-up, by least squares; its proportional share (PSS) is recorded too. The files
+are written while it runs, so that an aborted run is not lost.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Slope(msgspec.Struct, frozen=True):
-    """What became of one scheduler's memory."""
+    """The memory of one scheduler over time."""
 
     scheduler: str
     description: str
@@ -71,7 +71,7 @@ class Slope(msgspec.Struct, frozen=True):
 
 @dataclass
 class Subject:
-    """A scheduler that is being measured."""
+    """A scheduler under measurement."""
 
     candidate: BenchScheduler
     process: Process
@@ -147,7 +147,7 @@ async def subject(candidate: BenchScheduler, options: argparse.Namespace) -> Asy
 
 
 def _start(candidate: BenchScheduler, plane: ControlPlane, port: int) -> Process:
-    """Start a scheduler as a control plane does: elected, with health and metrics to be asked."""
+    """Start a scheduler as in a control plane: elected, with health and metrics."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -182,7 +182,7 @@ async def _until_bound(client: ApiClient, process: Process, pods: int) -> None:
 
 
 class Report:
-    """The files that a run leaves, written anew now and then."""
+    """The files of a run, rewritten from time to time."""
 
     def __init__(self, options: argparse.Namespace, subjects: Sequence[Subject]) -> None:
         self._options = options

@@ -1,12 +1,12 @@
-"""How long a scheduler takes to be of use in a cluster that is there already, and what it needs.
+"""Startup time of a scheduler in an existing cluster, and its memory.
 
     python benchmarks/startup.py [--nodes 5000] [--pods 150000] [--rounds 1] [--schedulers LIST]
 
     nodes and bound pods in a real API server ──> one pending pod ──> scheduler starts ──> bound
 
-The objects are made once; then schedulers start by turns, each with one pod that waits for it. What
-counts is the time from the start of the process until that pod is bound: by then it has read the
-whole cluster. Memory is the most that the process ever had resident, a moment later.
+The objects are created once; then schedulers start in turn, each with one pending pod. The result
+is the time from the start of the process until that pod is bound: by then it has read the whole
+cluster. Memory is the peak resident size, a moment later.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from kubesched.client.rest import ApiClient
 
 NAMESPACE = "default"
 APPS = 500
-#: After its first pod a scheduler may have more to do: its memory is read when it has rested.
+#: A scheduler may have more to do after its first pod: its memory is read after this pause.
 REST_S = 5.0
 TIMEOUT_S = 600.0
 
@@ -59,7 +59,7 @@ async def running(plane: Plane) -> AsyncIterator[Plane]:
 
 
 async def fill(client: ApiClient, *, nodes: int, pods: int, progress: Progress) -> None:
-    """Make nodes, and pods that are on them."""
+    """Create nodes, and pods on them."""
     stored = BenchObjects(client)
     zones = LabelNodes(key=objects.ZONE, values=tuple(f"zone-{number}" for number in range(10)))
     task = progress.add_task("nodes", total=nodes)
@@ -78,7 +78,7 @@ async def fill(client: ApiClient, *, nodes: int, pods: int, progress: Progress) 
 
 
 async def start(client: ApiClient, plane: Plane, candidate: BenchScheduler, number: int) -> Result:
-    """Start a scheduler, and see when it has bound a pod."""
+    """Start a scheduler, and measure when it has bound a pod."""
     name = f"waits-{number}"
     waiting = {**objects.pod(), "metadata": {"name": name}}
     await client.post(PODS.collection(NAMESPACE), waiting)
