@@ -18,7 +18,7 @@ RUN python -m pip install --require-hashes --only-binary=:all: \
 
 COPY pyproject.toml README.md LICENSE ./
 COPY src/ src/
-# Bytecode that is not checked against its source: nobody changes the source of an image.
+# Bytecode without checks against its source, which never changes in an image.
 RUN python -m pip wheel --no-deps --no-build-isolation --wheel-dir=dist . \
     && python -m pip --python=/opt/kubesched/bin/python install --no-deps --no-index --no-compile \
         dist/kubesched-*.whl \

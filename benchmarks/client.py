@@ -1,9 +1,9 @@
-"""How much CPU the API client needs: small POSTs, as bindings are, and events of a watch.
+"""CPU cost of the API client: small POSTs, as bindings are, and watch events.
 
     python benchmarks/client.py [--requests 20000] [--concurrency 50]
 
-A minimal server runs in a process of its own on loopback; the CPU time is this process's alone,
-the best of three runs. The server is the limit of requests/s where it is the slower of the two.
+A minimal server runs in its own process on loopback; the CPU time is that of this process alone,
+best of three runs. Requests/s are limited by the slower of the two.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _event(number: int) -> bytes:
 
 
 class _MinimalServer(asyncio.Protocol):
-    """Answers every POST alike, and every GET with a long watch."""
+    """Answers every POST with the same response, and every GET with a long watch."""
 
     transport: asyncio.Transport
 
@@ -134,7 +134,7 @@ def _server(certificate: Path | None) -> Iterator[int]:
 
 
 class Cost(NamedTuple):
-    """What a run took, for each thing done."""
+    """The cost of a run, per item."""
 
     per_second: float
     cpu_us: float
@@ -255,7 +255,7 @@ def _report(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    """Measure, or be the server that is measured against."""
+    """Measure, or run the server."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--requests", type=int, default=20_000)
     parser.add_argument("--concurrency", type=int, default=50)

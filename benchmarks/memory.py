@@ -1,4 +1,4 @@
-"""Whether memory grows: schedulers side by side, for hours, idle or busy.
+"""Memory growth of schedulers, side by side, for hours, idle or busy.
 
     python -m benchmarks.memory --idle --minutes 60
     python -m benchmarks.memory --churn --minutes 60 [--rate 20] [--output FOLDER/NAME]
@@ -6,9 +6,9 @@
     control plane ──> scheduler, elected and scraped ──> /proc, every ten seconds ──> CSV, JSON, SVG
     control plane ──> the other one, at the same time, with the same traffic
 
-Each scheduler has a real etcd and kube-apiserver of its own. What counts is the slope of its
-resident memory after the warm-up, by least squares; its proportional share (PSS) is noted too.
-The files are written while it runs, so that a run that is cut short is not lost.
+Each scheduler has its own real etcd and kube-apiserver. The result is the slope of its resident
+memory after the warm-up, by least squares; its proportional share (PSS) is recorded too. The files
+are written while it runs, so that an aborted run is not lost.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from benchmarks.memory_traffic import Counts, Target
 from kubesched.bench import assets, line_chart, schedulers
 from kubesched.bench.control_plane import ControlPlane
 from kubesched.bench.processes import LOOPBACK, Process, StartError, free_ports, spawn
-from kubesched.bench.schedulers import Candidate
+from kubesched.bench.schedulers import BenchScheduler
 from kubesched.client import kubeconfig
 from kubesched.client.rest import ApiClient
 
@@ -57,7 +57,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Slope(msgspec.Struct, frozen=True):
-    """What became of one scheduler's memory."""
+    """The memory of one scheduler over time."""
 
     scheduler: str
     description: str
@@ -71,9 +71,9 @@ class Slope(msgspec.Struct, frozen=True):
 
 @dataclass
 class Subject:
-    """A scheduler that is being measured."""
+    """A scheduler under measurement."""
 
-    candidate: Candidate
+    candidate: BenchScheduler
     process: Process
     counts: Counts
     samples: list[Sample] = field(default_factory=list)
@@ -121,7 +121,7 @@ def slope_of(points: Sequence[tuple[float, float]]) -> float | None:
 
 
 @contextlib.asynccontextmanager
-async def subject(candidate: Candidate, options: argparse.Namespace) -> AsyncIterator[Subject]:
+async def subject(candidate: BenchScheduler, options: argparse.Namespace) -> AsyncIterator[Subject]:
     """One scheduler on a control plane of its own, with traffic."""
     plane = ControlPlane(assets.folder())
     async with contextlib.AsyncExitStack() as stack:
@@ -146,8 +146,8 @@ async def subject(candidate: Candidate, options: argparse.Namespace) -> AsyncIte
         yield Subject(candidate, process, counts)
 
 
-def _start(candidate: Candidate, plane: ControlPlane, port: int) -> Process:
-    """Start a scheduler as a control plane does: elected, with health and metrics to be asked."""
+def _start(candidate: BenchScheduler, plane: ControlPlane, port: int) -> Process:
+    """Start a scheduler as in a control plane: elected, with health and metrics."""
     config = {
         "apiVersion": "kubescheduler.config.k8s.io/v1",
         "kind": "KubeSchedulerConfiguration",
@@ -182,7 +182,7 @@ async def _until_bound(client: ApiClient, process: Process, pods: int) -> None:
 
 
 class Report:
-    """The files that a run leaves, written anew now and then."""
+    """The files of a run, rewritten from time to time."""
 
     def __init__(self, options: argparse.Namespace, subjects: Sequence[Subject]) -> None:
         self._options = options

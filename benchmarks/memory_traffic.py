@@ -1,11 +1,11 @@
-"""What a scheduler hears from a cluster in which nothing happens, and from one that is busy.
+"""Traffic of an idle cluster, and of a busy one.
 
     Idle   node heartbeats · /livez and /readyz probes · /metrics scrapes
     Churn  all of that · pods come, run and go · rollouts · nodes replaced · pods that fit nowhere
 
-Lease renewals, bookmarks and the end of watches after some minutes come from the scheduler and the
-API server themselves. Both kinds of traffic leave behind no more than was there after a few
-minutes, events included, so that they can go on for days.
+Lease renewals, bookmarks and the end of watches come from the scheduler and the API server
+themselves. Both kinds of traffic leave nothing behind that grows, events included, so that they can
+run for days.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ NODES = "/api/v1/nodes"
 EVENTS = f"/apis/events.k8s.io/v1/namespaces/{NAMESPACE}/events"
 STRATEGIC = "application/strategic-merge-patch+json"
 
-#: What the kubelet and Prometheus do in most clusters.
+#: Intervals of the kubelet and Prometheus in most clusters.
 HEARTBEAT_EVERY_S = 60.0
 PROBE_EVERY_S = 5.0
 SCRAPE_EVERY_S = 15.0
 
-#: Pods of a busy cluster live that long, so that their number settles.
+#: Lifetime of pods in a busy cluster, so that their number is stable.
 POD_LIFE_S = 30.0
-#: Of so many pods one fits nowhere.
+#: One pod out of this many is unschedulable.
 MISFIT_EVERY = 20
 NODE_REPLACED_EVERY_S = 20.0
 #: A new version of an application, whose pods have another label.
@@ -58,13 +58,13 @@ _MEMORY_MIB = (64, 96, 128, 256, 320)
 
 @dataclass(frozen=True)
 class Target:
-    """The scheduler that is measured, and the cluster that it schedules for."""
+    """The scheduler under measurement, and its cluster."""
 
     #: may do everything
     client: ApiClient
-    #: where the scheduler serves health and metrics
+    #: address of the scheduler's health and metrics
     port: int
-    #: who asks for metrics
+    #: credentials for metrics
     token: str
     nodes: int
     pods: int
@@ -126,7 +126,7 @@ def pod(name: str, number: int, *, version: int = 0, fits: bool = True) -> JsonO
 
 
 async def prepare(target: Target) -> None:
-    """Make the nodes, and the pods that are there all the time, some of which fit nowhere."""
+    """Create the nodes, and the permanent pods, some of which are unschedulable."""
     for number in range(target.nodes):
         name = f"node-{number}"
         await target.client.post(NODES, node(name, number))
@@ -137,7 +137,7 @@ async def prepare(target: Target) -> None:
 
 @contextlib.asynccontextmanager
 async def idle(target: Target) -> AsyncIterator[Counts]:
-    """Traffic of a cluster in which nothing happens."""
+    """Traffic of an idle cluster."""
     counts = Counts()
     async with _running(_idle_tasks(target, counts)):
         yield counts
@@ -161,7 +161,7 @@ async def churn(target: Target, pods_per_second: float) -> AsyncIterator[Counts]
 
 
 class Counts:
-    """What has happened so far, by name."""
+    """Counts of what happened, by name."""
 
     def __init__(self) -> None:
         self.by_name: dict[str, int] = {}
@@ -195,7 +195,7 @@ async def _running(work: list[Coroutine[None, None, None]]) -> AsyncIterator[Non
 async def _every(
     seconds: float, step: Callable[[], Coroutine[None, None, None]], counts: Counts
 ) -> None:
-    """Do something again and again; what fails is counted, and worth another try."""
+    """Repeat something; failures are counted and retried."""
     while True:
         await asyncio.sleep(seconds)
         try:
@@ -275,7 +275,7 @@ class _Churn:
     def __init__(self, target: Target, counts: Counts) -> None:
         self._client = target.client
         self._counts = counts
-        #: pods that are there, each with the moment when it goes
+        #: current pods, each with the time of its deletion
         self._leaving: deque[tuple[float, str]] = deque()
         self._nodes = deque(f"node-{number}" for number in range(target.nodes))
         self._node_numbers = itertools.count(target.nodes)
@@ -309,7 +309,7 @@ class _Churn:
             await self._delete_pod(name)
 
     async def run_bound_pods(self) -> None:
-        """Say of pods that have a node that they run, as a kubelet does."""
+        """Set bound pods to Running, as a kubelet does."""
         selector = {"fieldSelector": "spec.nodeName!=,status.phase=Pending"}
         for name in await _names(self._client, PODS, **selector):
             with contextlib.suppress(NotFoundError):
@@ -318,7 +318,7 @@ class _Churn:
                 self._counts.add("pods run")
 
     async def replace_node(self) -> None:
-        """Let a node and its pods go, and another come; the pods that stay come again."""
+        """Replace a node and its pods; permanent pods are recreated."""
         number = next(self._node_numbers)
         await self._client.post(NODES, node(f"node-{number}", number))
         self._nodes.append(f"node-{number}")

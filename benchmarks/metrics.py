@@ -1,14 +1,14 @@
-"""What metrics cost: recording one pod's scheduling, and rendering what a scrape asks for.
+"""Cost of metrics: recording one pod's scheduling, and rendering a scrape.
 
     python benchmarks/metrics.py [--pods 100000] [--profiles 1] [--nodes 5000]
 
-All records of one scheduled pod must stay far below the time of its scheduling cycle; a scrape
-must not hold up the event loop. The same records and the same series are measured with
-``prometheus_client`` too, to see what our own accumulators and text are worth.
+All records of one scheduled pod must stay far below the time of its scheduling cycle; a scrape must
+not block the event loop. The same records and series are also measured with ``prometheus_client``,
+for comparison.
 
-What the framework notes is also measured where it is noted: the same pods are placed on the same
-cluster by a framework that is observed and by one that is not. Of each pod the best of a few rounds
-counts, so that other work on the machine matters little.
+The framework's own records are also measured in place: the same pods are placed on the same cluster
+with and without an observer. The best of a few rounds counts for each pod, so that other load
+matters little.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ EVENTS = ("UnscheduledPodAdd", "NodeAdd", "AssignedPodDelete")
 
 
 def record_with_ours(metrics: Metrics, profile: str) -> Callable[[], None]:
-    """Return what records one scheduled pod, with all series looked up beforehand."""
+    """Return a function that records one scheduled pod, with all series looked up beforehand."""
     attempts = metrics.schedule_attempts.labels("scheduled", profile)
     attempt = metrics.scheduling_attempt_duration.labels("scheduled", profile).observe
     algorithm = metrics.scheduling_algorithm_duration.observe
@@ -88,7 +88,7 @@ def record_with_ours(metrics: Metrics, profile: str) -> Callable[[], None]:
 
 
 def populate(metrics: Metrics, profiles: int) -> None:
-    """Make the series that a scheduler has after a day: about as many as kube-scheduler's."""
+    """Create the series that a scheduler has after a day: about as many as kube-scheduler's."""
     for number in range(profiles):
         profile = f"profile-{number}"
         record_with_ours(metrics, profile)()
@@ -134,7 +134,7 @@ def pods(count: int) -> list[Pod]:
 
 
 def best(work: Callable[[], object], repetitions: int = 1) -> float:
-    """Give the seconds of one repetition in the best of a few runs."""
+    """Return the seconds of one repetition in the best of a few runs."""
     times = []
     for _ in range(BEST_OF):
         start = time.perf_counter()
@@ -145,7 +145,7 @@ def best(work: Callable[[], object], repetitions: int = 1) -> float:
 
 
 def longest_piece(many: list[Pod]) -> float:
-    """Give the seconds that the slowest piece of /metrics/resources holds up the event loop."""
+    """Return the seconds that the slowest chunk of /metrics/resources blocks the event loop."""
     slowest = 0.0
     pieces = render_pod_resources(many)
     while True:
@@ -167,7 +167,7 @@ def framework_on(cluster: Cluster, observer: Observer | None) -> Framework:
 
 
 def place(cluster: Cluster, framework: Framework, count: int = PLACED) -> list[float]:
-    """Place pods; give the seconds of each from the queue's gate to what follows a binding."""
+    """Place pods; return the seconds of each from the queue's gate to PostBind."""
     cycle = SchedulingCycle(cluster, seed=1)
     wanted = [WORKLOADS["basic"](number) for number in range(count)]
     seconds = []
@@ -190,7 +190,7 @@ def place(cluster: Cluster, framework: Framework, count: int = PLACED) -> list[f
 
 
 def observed_and_not(nodes: int) -> tuple[float, float]:
-    """Give the seconds of a cycle that is observed, and of one that is not."""
+    """Return the seconds of a cycle with an observer, and without."""
     cluster = roomy_cluster(nodes, nodes)
     gc.collect()
     gc.freeze()

@@ -1,10 +1,9 @@
-"""What recording metrics adds to a scheduling cycle, in instructions.
+"""Cost of recording metrics in a scheduling cycle, in CPU instructions.
 
     python -m benchmarks.metrics_instructions [--nodes 5000] [--pods 2400]
 
-The same pods are placed on the same cluster by a framework that is observed and by one that is not,
-under Valgrind, which counts. Instructions are not time, but they are the same whatever else the
-machine does. It takes some minutes.
+The same pods are placed on the same cluster with and without an observer, under Valgrind, which
+counts instructions. These are not time, but independent of other load. It takes some minutes.
 """
 
 from __future__ import annotations
@@ -32,7 +31,7 @@ COUNTED = "--counted"
 
 
 def dump() -> None:
-    """Have what was counted since the last time written to a file of its own."""
+    """Write the counts since the last dump to a file."""
     subprocess.run(
         [shutil.which("callgrind_control") or "callgrind_control", "--dump", str(os.getpid())],
         check=True,
@@ -58,7 +57,7 @@ def run_counted(nodes: int, pods: int) -> None:
 
 
 def counts_in(folder: Path) -> list[int]:
-    """Give the instructions of each dump, in order."""
+    """Return the instructions of each dump, in order."""
     dumps = sorted(folder.glob("out.*"), key=lambda each: int(each.suffix[1:]))
     found = (
         re.search(r"^(?:totals|summary): (\d+)", each.read_text(), re.MULTILINE) for each in dumps
@@ -83,7 +82,7 @@ def main() -> None:
         counting = "--tool=callgrind", f"--callgrind-out-file={folder}/out"
         myself = sys.executable, "-m", "benchmarks.metrics_instructions", COUNTED, *sizes
         subprocess.run([valgrind, "--quiet", *counting, *myself], check=True)
-        # The first is what came before.
+        # The first is the setup.
         counts = counts_in(Path(folder))[1:]
     for alone, observed in zip(counts[::2], counts[1::2], strict=False):
         each = alone / arguments.pods, observed / arguments.pods

@@ -1,7 +1,7 @@
-"""What pods that fit nowhere cost: memory, CPU while nothing happens, and when one node comes.
+"""Cost of unschedulable pods: memory, CPU when idle, and CPU when a node is added.
 
-The scheduler runs as a process of its own on the embedded API server of this one. All pods ask for
-more than any node has; then one node comes that has room for ten of them.
+The scheduler runs in its own process on the embedded API server of this one. All pods request more
+than any node has; then one node is added that fits ten of them.
 
     python benchmarks/parked_pods.py --pods 20000
     python benchmarks/parked_pods.py --pods 100000
@@ -30,7 +30,7 @@ IDLE_SHARE = 0.05
 
 
 class Process:
-    """A scheduler, and what it has used."""
+    """A scheduler process, and its resource use."""
 
     def __init__(self, url: str, log: Path) -> None:
         command = [sys.executable, "-m", "kubesched.cli.kube_scheduler"]

@@ -1,19 +1,17 @@
-"""What a plugin takes of the throughput of a scheduler that binds on a real API server.
+"""Cost of a plugin in throughput, for a scheduler that binds on a real API server.
 
     python -m benchmarks.plugin_throughput [--nodes 5000] [--blocks 240]
 
     pending pods: |with|without|without|with|with|without|… ──> one scheduler ──> when each is bound
 
-One scheduler has two profiles that differ in the plugin alone, and takes pods of both, block after
-block, from one queue. It decides one block ahead of what is bound: so many bindings it has under
-way at once, and so large are blocks. While a block is bound, the next one is decided, and its
-profile is what the time counts for.
+One scheduler has two profiles that differ only in the plugin, and takes pods of both from one
+queue, block by block. It decides one block ahead of bindings, since blocks are as large as its
+limit of bindings in flight. While a block is bound, the next one is decided, and the time counts
+for the profile of that one.
 
-Each block is compared with the one beside it, and which of the two comes first changes from pair to
-pair: so it matters little that a machine is faster in one minute than in the next. API servers have
-seconds in which they are slow, which hit one block of a pair harder than the other. So what is told
-is the median of all pairs' ratios, which a few such pairs do not move, and between which bounds it
-lies (95 %, whatever the distribution).
+Each block is compared with its neighbour, and the order of the two alternates: so slow drifts of
+the machine matter little. API servers have slow seconds, which hit one block of a pair harder than
+the other. So the result is the median of all pairs' ratios, with distribution-free bounds (95 %).
 """
 
 from __future__ import annotations
@@ -36,11 +34,11 @@ from rich.progress import Progress
 from rich.table import Table
 
 from kubesched.bench import assets, objects, planes
-from kubesched.bench.api_objects import ApiObjects, each_of
+from kubesched.bench.api_objects import BenchObjects, each_of
 from kubesched.bench.operations import JsonObject
 from kubesched.bench.pod_tracker import SeenPod
 from kubesched.bench.processes import Process
-from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
+from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
 from kubesched.client import kubeconfig
 from kubesched.client.informer import Informer
 from kubesched.client.resources import PODS
@@ -50,16 +48,16 @@ from kubesched.scheduler.binding import MAX_IN_FLIGHT
 PLUGIN = Path(__file__).parent.parent / "examples" / "yardstick.py"
 NAME = "Arrays"
 WITH, WITHOUT = "with-plugin", "without-plugin"
-#: Blocks at the beginning that do not count: a scheduler sees signatures for the first time.
+#: Blocks at the start that do not count: signatures are new then.
 WARM_UP = 4
 SIZE = MAX_IN_FLIGHT
 TIMEOUT_S = 1800.0
 
 
 class Block(msgspec.Struct, frozen=True):
-    """What passed while one block of pods was bound, and the next one decided."""
+    """Time and CPU time while one block was bound and the next one decided."""
 
-    #: of the pods that were decided
+    #: profile of the decided pods
     profile: str
     seconds: float
     cpu_s: float
@@ -83,8 +81,8 @@ def configuration() -> JsonObject:
 
 
 async def create(client: ApiClient, count: int, progress: Progress) -> None:
-    """Make the pods; a scheduler that reads them takes them in the order of their names."""
-    stored = ApiObjects(client)
+    """Create the pods; a scheduler takes them in the order of their names."""
+    stored = BenchObjects(client)
     task = progress.add_task("pending pods", total=count)
 
     async def one(number: int) -> None:
@@ -97,13 +95,13 @@ async def create(client: ApiClient, count: int, progress: Progress) -> None:
 
 
 def cpu_seconds(process: Process) -> float:
-    """CPU time until now, to the nanosecond: all is done by one thread."""
+    """CPU time so far, to the nanosecond: one thread does all the work."""
     run_ns, *_ = Path(f"/proc/{process.popen.pid}/schedstat").read_text().split()
     return int(run_ns) / 1e9
 
 
 class Timing:
-    """A handler of an informer of pods: notes time and CPU time whenever a block is through."""
+    """A pod handler that records time and CPU time whenever a block is bound."""
 
     def __init__(self, scheduler: SchedulerProcess) -> None:
         self._scheduler = scheduler
@@ -111,7 +109,7 @@ class Timing:
         self.marks: list[tuple[float, float]] = []
 
     def on_add(self, obj: SeenPod, initial: bool) -> None:
-        """All pods are there before they are bound."""
+        """Ignored: all pods exist before they are bound."""
 
     def on_delete(self, obj: SeenPod) -> None:
         """No pod is deleted."""
@@ -128,7 +126,7 @@ class Timing:
 async def follow(
     scheduler: SchedulerProcess, timing: Timing, progress: Progress, total: int
 ) -> None:
-    """Show how far it is, until all is done."""
+    """Show progress until all pods are bound."""
     task = progress.add_task("bound", total=total)
     until = time.perf_counter() + TIMEOUT_S
     while timing.bound < total:
@@ -143,7 +141,9 @@ async def follow(
 async def measure(arguments: argparse.Namespace, progress: Progress) -> list[Block]:
     count = arguments.blocks * SIZE
     command = (sys.executable, "-m", "kubesched.cli.kube_scheduler", f"--plugin={PLUGIN}:{NAME}")
-    candidate = Candidate(name="ours", command=command, description="with and without a plugin")
+    candidate = BenchScheduler(
+        name="ours", command=command, description="with and without a plugin"
+    )
     async with (
         running(planes.make(planes.REAL, assets.folder(), {})) as plane,
         ApiClient(kubeconfig.load(plane.admin_kubeconfig), timeout_s=120) as client,
@@ -170,7 +170,7 @@ async def measure(arguments: argparse.Namespace, progress: Progress) -> list[Blo
 
 
 def compared(pairs: Sequence[tuple[float, float]]) -> tuple[float, float, float]:
-    """Give the median ratio of pairs, and its bounds: as many ratios lie between as chance asks."""
+    """Return the median ratio of pairs, and its bounds."""
     ratios = sorted(first / second for first, second in pairs)
     margin = 0.98 * math.sqrt(len(ratios))
     low = max(math.floor(len(ratios) / 2 - margin), 0)
@@ -195,7 +195,7 @@ def main() -> None:
 
     with Progress() as progress:
         blocks = asyncio.run(measure(arguments, progress))
-    # The first block has no beginning, and there is none after the last.
+    # The first block has no start, and the last no successor.
     pairs = paired(blocks[WARM_UP - 2 : -1])
     table = Table("", WITH, WITHOUT, "ratio", "95 %")
     for what, figures in (

@@ -1,10 +1,9 @@
-"""What preemption costs while many pods preempt at once, beside kube-scheduler on the same work.
+"""Cost of preemption by many pods at the same time, beside kube-scheduler.
 
-Every node is full of pods of low priority, and pods of high priority come, each of which has to
-preempt one; if there are fewer victims than preemptors, the others go on waiting. A pretended
-kubelet lets victims terminate after a second. Both schedulers have the client-side rate limit that
-they have by default (50 requests a second), under which calls leave seconds after they were
-decided.
+Every node is full of pods of low priority, and pods of high priority arrive, each of which must
+preempt one; if there are fewer victims than preemptors, the rest stays pending. A simulated kubelet
+lets victims terminate after a second. Both schedulers have the default client-side rate limit (50
+requests per second), under which calls are sent seconds after the decision.
 
     python -m benchmarks.preemptors --preemptors 30 300
     python -m benchmarks.preemptors --preemptors 300 --victims 30
@@ -23,18 +22,18 @@ from dataclasses import dataclass, field
 from kubesched.api.core import Pod
 from kubesched.bench import assets, schedulers
 from kubesched.bench.planes import RealPlane
-from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
+from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
 from kubesched.client import kubeconfig, resources
 from kubesched.client.informer import Informer
 from kubesched.client.rest import ApiClient
 from kubesched.errors import ClientError, NotFoundError
 
-#: What kube-scheduler has if its configuration does not say otherwise.
+#: kube-scheduler's defaults.
 DEFAULT_LIMITS = Settings(qps=50.0, burst=100)
 NAMESPACE = "default"
 PODS_PER_NODE = 3
 TERMINATION_S = 1.0
-#: After the last binding, so that late deletions and events are counted, too.
+#: Wait after the last binding, to count late deletions and events.
 SETTLING_S = 5.0
 TIMEOUT_S = 600.0
 
@@ -43,7 +42,7 @@ Json = dict[str, object]
 
 @dataclass
 class Kubelet:
-    """Lets pods terminate, and takes note of what happens to them."""
+    """Lets pods terminate, and counts requests."""
 
     client: ApiClient
     bound_at: dict[str, float] = field(default_factory=dict)
@@ -75,7 +74,7 @@ class Kubelet:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What one scheduler needed."""
+    """The cost of one scheduler."""
 
     scheduler: str
     preemptors: int
@@ -105,7 +104,7 @@ def pod(name: str, *, priority: int, node_name: str | None = None) -> Json:
     return {"metadata": {"name": name}, "spec": spec}
 
 
-async def measure(candidate: Candidate, count: int, victims: int) -> Outcome:
+async def measure(candidate: BenchScheduler, count: int, victims: int) -> Outcome:
     with RealPlane(assets.folder(), {}) as plane:
         scheduler = SchedulerProcess(candidate, plane, DEFAULT_LIMITS)
         async with ApiClient(kubeconfig.load(plane.admin_kubeconfig)) as client:
@@ -141,7 +140,7 @@ async def _create(client: ApiClient, path: str, objects: list[Json]) -> None:
 
 
 async def _run(
-    candidate: Candidate,
+    candidate: BenchScheduler,
     scheduler: SchedulerProcess,
     client: ApiClient,
     *,
@@ -208,7 +207,7 @@ async def _events(client: ApiClient) -> int:
 
 
 async def _attempts_by_pod(client: ApiClient) -> Counter[str]:
-    """Count failed attempts by pod, as told in events, and the one that placed it."""
+    """Count attempts by pod: failed ones from events, plus the one that placed it."""
     tried: Counter[str] = Counter()
     for each in await _event_objects(client):
         if str(each["reason"]) in ("FailedScheduling", "Scheduled"):

@@ -1,11 +1,11 @@
-"""What share of a scheduler's time goes into recording metrics, or into plugins of others.
+"""The share of a scheduler's time for recording metrics, or for out-of-tree plugins.
 
     py-spy record --pid PID --duration 30 --rate 500 --format raw --output profile.txt
     python benchmarks/profile_share.py metrics profile.txt
     python benchmarks/profile_share.py plugins profile.txt
 
-A share of samples within one run says more than two runs compared: those differ by what the machine
-does at the time. Take it while pods are bound one after the other, e.g. of
+A share of samples within one run is more reliable than the difference of two runs. Profile while
+pods are bound in sequence, e.g. of
 ``kubesched bench PendingBasic --nodes 5000 --pods 30000 --precreate --schedulers ours``.
 """
 
@@ -16,7 +16,7 @@ import re
 from collections import Counter
 from pathlib import Path
 
-#: Files whose functions are there for nothing else.
+#: Files whose functions serve only this purpose.
 WHERE = {
     "metrics": (
         r"kubesched/metrics/|framework/observing|client/rest_metrics|scheduler/attempts"
@@ -24,13 +24,13 @@ WHERE = {
     ),
     "plugins": r"kubesched/plugin_loading/|scheduler/plugin_watches",
 }
-#: What passes everything on to somebody else: only its own lines count.
+#: Wrappers: only their own lines count.
 PASSING_ON = re.compile(r"on_(add|update|delete) \(.*timed_handler")
 SHOWN = 12
 
 
 def share(profile: Path, where: str) -> tuple[int, Counter[str]]:
-    """Give how many samples there are, and how many of them by the outermost function in a file."""
+    """Return the number of samples, and of those in a file by its outermost function."""
     total, found = 0, Counter[str]()
     for line in profile.read_text().splitlines():
         stack, _, count = line.rpartition(" ")

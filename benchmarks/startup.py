@@ -1,12 +1,12 @@
-"""How long a scheduler takes to be of use in a cluster that is there already, and what it needs.
+"""Startup time of a scheduler in an existing cluster, and its memory.
 
     python benchmarks/startup.py [--nodes 5000] [--pods 150000] [--rounds 1] [--schedulers LIST]
 
     nodes and bound pods in a real API server ──> one pending pod ──> scheduler starts ──> bound
 
-The objects are made once; then schedulers start by turns, each with one pod that waits for it. What
-counts is the time from the start of the process until that pod is bound: by then it has read the
-whole cluster. Memory is the most that the process ever had resident, a moment later.
+The objects are created once; then schedulers start in turn, each with one pending pod. The result
+is the time from the start of the process until that pod is bound: by then it has read the whole
+cluster. Memory is the peak resident size, a moment later.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ from rich.progress import Progress
 from rich.table import Table
 
 from kubesched.bench import assets, objects, planes, schedulers
-from kubesched.bench.api_objects import ApiObjects, each_of
+from kubesched.bench.api_objects import BenchObjects, each_of
 from kubesched.bench.creation import NodeMaker
 from kubesched.bench.operations import CreateNodes, LabelNodes
 from kubesched.bench.planes import Plane
 from kubesched.bench.pod_tracker import SeenPod
-from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
+from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
 from kubesched.client import kubeconfig
 from kubesched.client.resources import PODS
 from kubesched.client.rest import ApiClient
 
 NAMESPACE = "default"
 APPS = 500
-#: After its first pod a scheduler may have more to do: its memory is read when it has rested.
+#: A scheduler may have more to do after its first pod: its memory is read after this pause.
 REST_S = 5.0
 TIMEOUT_S = 600.0
 
@@ -59,8 +59,8 @@ async def running(plane: Plane) -> AsyncIterator[Plane]:
 
 
 async def fill(client: ApiClient, *, nodes: int, pods: int, progress: Progress) -> None:
-    """Make nodes, and pods that are on them."""
-    stored = ApiObjects(client)
+    """Create nodes, and pods on them."""
+    stored = BenchObjects(client)
     zones = LabelNodes(key=objects.ZONE, values=tuple(f"zone-{number}" for number in range(10)))
     task = progress.add_task("nodes", total=nodes)
     made = CreateNodes(count=nodes, template=objects.base_node, preparation=zones)
@@ -77,8 +77,8 @@ async def fill(client: ApiClient, *, nodes: int, pods: int, progress: Progress) 
     await each_of(range(pods), create, done=lambda count: progress.update(task, completed=count))
 
 
-async def start(client: ApiClient, plane: Plane, candidate: Candidate, number: int) -> Result:
-    """Start a scheduler, and see when it has bound a pod."""
+async def start(client: ApiClient, plane: Plane, candidate: BenchScheduler, number: int) -> Result:
+    """Start a scheduler, and measure when it has bound a pod."""
     name = f"waits-{number}"
     waiting = {**objects.pod(), "metadata": {"name": name}}
     await client.post(PODS.collection(NAMESPACE), waiting)
@@ -102,7 +102,7 @@ async def start(client: ApiClient, plane: Plane, candidate: Candidate, number: i
 
 
 async def measure(arguments: argparse.Namespace, progress: Progress) -> list[Result]:
-    candidates: Sequence[Candidate] = schedulers.parse(arguments.schedulers, assets.folder())
+    candidates: Sequence[BenchScheduler] = schedulers.parse(arguments.schedulers, assets.folder())
     results: list[Result] = []
     async with (
         running(planes.make(arguments.apiserver, assets.folder(), {})) as plane,

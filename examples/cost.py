@@ -1,11 +1,10 @@
-"""What plugins cost at 5,000 nodes: decisions per second of the engine with and without them.
+"""Cost of plugins at 5,000 nodes: decisions per second of the engine with and without them.
 
     python -m examples.cost [NODES [PODS [ROUNDS]]]
 
-One process, one cluster: in each round every profile decides for the same pods, one profile after
-the other, and is compared with the one without plugins of the same round. CPU time is measured, not
-time, since other programs may be at work. What a binding costs is not in it, so a plugin's share
-of a real scheduler's work is smaller.
+One process, one cluster: in each round every profile decides for the same pods, and is compared
+with the profile without plugins of the same round. CPU time is measured, since other programs may
+run. Bindings are not included, so a plugin's share of a real scheduler's work is smaller.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""A plugin that does as little as a vectorised one can: what it costs, all of them cost.
+"""A minimal vectorised plugin: its cost is the base cost of all of them.
 
-It depends on the pods of a node, so it is asked again after each placement. All nodes get the same,
-so that pods go where they would have gone without it.
+It depends on the pods of a node, so it is called again after each placement. All nodes get the same
+score, so that placements do not change.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from kubesched.framework.plugin import RowScore
 
 
 class Arrays(RowScore):
-    """Vectorised, depends on pods, and has nothing but arrays."""
+    """Vectorised, depends on pods, and has only the array form."""
 
     name = "Arrays"
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
-        """Return the same for all nodes, so that pods go where they would have gone."""
+        """Return the same for all nodes, so that placements do not change."""
         return (nodes.allocatable(0) >= nodes.requested(0)) * np.int64(50)

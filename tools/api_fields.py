@@ -1,9 +1,9 @@
-"""Write the fields of the Kubernetes API that manifests are checked against.
+"""Writes the fields of the Kubernetes API that manifests are validated against.
 
     .venv/bin/python tools/api_fields.py
 
-asks the kube-apiserver that `make envtest` built. An integration test says when that has to be done
-again: after an upgrade of Kubernetes.
+reads them from the kube-apiserver that `make envtest` built. An integration test fails when that is
+due: after an upgrade of Kubernetes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ def main() -> None:
     with ControlPlane(assets.folder()) as plane:
         documents = {each: plane.request("GET", f"/openapi/v3/{each}") for each in api_fields.KINDS}
     fields = api_fields.from_openapi(documents)
-    # One type a line: differences between versions can be read.
+    # One type per line, for readable diffs.
     lines = (
         f"{json.dumps(name)}:{json.dumps(each, separators=(',', ':'))}"
         for name, each in fields.items()

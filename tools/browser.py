@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""See to it that there is a Chromium for the browser tests: the system's, or Debian's package.
+"""Finds or installs a Chromium for the browser tests: the system's, or Debian's package.
 
-A browser that is there already, or that $CHROMIUM names, is used as it is; its path goes to stdout.
+A browser that is installed, or named by $CHROMIUM, is used as it is; its path goes to stdout.
 """
 
 from __future__ import annotations

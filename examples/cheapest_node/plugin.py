@@ -1,8 +1,8 @@
-"""CheapestNode: of the nodes that can take a pod, prefer the one that costs least.
+"""CheapestNode: prefer the cheapest of the feasible nodes.
 
 The price is a label of the node, in any currency and per any time, as long as it is the same for
-all: ``example.com/price: "0.34"``. What a node without a price counts as, is an argument: a price
-somewhat above the highest one, since the cheapest node gets 100 and the dearest 0.
+all: ``example.com/price: "0.34"``. The price of a node without the label is an argument: somewhat
+above the highest one, since the cheapest node gets 100 and the most expensive 0.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ class CheapestNode(LowestWins, CachedNodeScore):
     """Scores by a label."""
 
     name = "CheapestNode"
-    # The price does not depend on the node's pods: no need to ask again when those change.
+    # The price does not depend on the node's pods: no new call when those change.
     reads = NODE
 
     class Args(Arguments):

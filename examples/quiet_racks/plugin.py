@@ -1,4 +1,4 @@
-"""QuietRacks: keep away from racks that have many noisy pods.
+"""QuietRacks: avoid racks with many noisy pods.
 
 Noisy pods are those that a label selector matches. The engine counts pods by selector and topology
 domain anyway; a plugin gets such counts for a selector of its own, and they follow every pod.

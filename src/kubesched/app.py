@@ -1,7 +1,7 @@
-"""Puts it all together: who owns which task, in which order things start and stop.
+"""The composition root: owns all tasks, and starts and stops them in order.
 
-start: reach the API server ──> informers ──> our turn ──> synced ──> scheduling loop
-stop:  scheduling loop ──> bindings under way ──> reports and events ──> connections
+start: reach the API server ──> informers ──> elected ──> synced ──> scheduling loop
+stop:  scheduling loop ──> bindings in flight ──> reports and events ──> connections
 """
 
 from __future__ import annotations
@@ -49,14 +49,14 @@ from kubesched.scheduler.volume_writes import VolumeWrites
 
 _log = logs.get_logger(__name__)
 
-#: Events wait for the API server, not for our memory; beyond this they are dropped.
+#: Size of the event queue; beyond this events are dropped.
 EVENT_QUEUE_SIZE = 100_000
 DRAIN_TIMEOUT_S = 10.0
 RECONNECT_PAUSE_S = 1.0
 
 
 async def _at_once() -> None:
-    """It is always our turn."""
+    """Return immediately: there is no election."""
 
 
 class App:
@@ -75,7 +75,7 @@ class App:
         observer: SchedulerObserver | None = None,
         options: EngineOptions | None = None,
     ) -> None:
-        """Make one; `may_write` is asked before anything in the cluster is changed."""
+        """`may_write` is called before every write to the cluster."""
         clock = clock or RealClock()
         metrics = metrics or Metrics(gates)
         config = with_extender_effects(config)
@@ -83,7 +83,7 @@ class App:
         self._config = config
         requests = RestMetrics(metrics, access.server.address)
         self.client = _make_client(config, access, observer=requests, may_write=may_write)
-        # Events have a rate limit of their own: they must not hold up bindings.
+        # Events have their own rate limit: they must not delay bindings.
         self._event_client = _make_client(config, access, observer=requests)
         observer = observer or SchedulerObserver()
         self.cluster = observer.make_cluster(RequestRules.of(gates))
@@ -92,9 +92,9 @@ class App:
             profile.scheduler_name: self._make_recorder(profile.scheduler_name)
             for profile in config.profiles
         }
-        #: of the configuration in use
+        #: of the current configuration
         self._extenders: HttpExtenders | None = None
-        #: those not closed yet: these, and for a while those of the configuration before
+        #: those not closed yet: the current ones, and for a while the previous ones
         self._open_extenders: list[HttpExtenders] = []
         recorders = Recorders(self._recorders)
         self._claim_writes = ClaimWrites(
@@ -129,7 +129,7 @@ class App:
         return self.informers.pods.get(name, namespace=namespace)
 
     def why_waiting(self, pod: QueuedPod) -> str:
-        """Return what keeps a pod in the queue, in the words of its gate or its condition."""
+        """Return why a pod is in the queue, from its gate or its condition."""
         framework = self.engine.frameworks[pod.info.pod.spec.scheduler_name]
         gated = framework.gate(pod.info, pod.gated_by)
         if not gated.ok:
@@ -140,7 +140,7 @@ class App:
         return next((each.message for each in told), "its turn has not come")
 
     def reconfigure(self, config: SchedulerConfiguration) -> None:
-        """Let another configuration take the place of this one, from the next cycle on.
+        """Replace the configuration, from the next cycle on.
 
         Raises ConfigError, and changes nothing, if it cannot be used.
         """
@@ -165,13 +165,14 @@ class App:
     # --- running ----------------------------------------------------------------------------
 
     async def run(self, our_turn: Callable[[], Awaitable[None]] = _at_once) -> None:
-        """Schedule until cancelled; then finish what is under way.
+        """Schedule until cancelled; then finish work in flight.
 
-        `our_turn` returns when this replica is to schedule; until then it only watches, or does
-        not even that if the configuration says so. Raises ClientError if the API server cannot be
-        used with these credentials at all.
+        `our_turn` returns when this replica is elected; until then it only watches, or not even
+        that if the configuration says so. Raises ClientError if the API server rejects these
+        credentials.
         """
-        # Another configuration may come while we wait for our turn; this is not to change then.
+        # The configuration may be replaced while we wait for the election; this must not change
+        # then.
         delays_cache = self._config.delay_cache_until_active
         async with contextlib.AsyncExitStack() as open_until_the_end:
             await open_until_the_end.enter_async_context(self.client)
@@ -201,8 +202,8 @@ class App:
         _log.info("Starting informers and waiting for sync...")
         await self.informers.wait_until_synced()
         _log.v(3, "Handlers synced")
-        # What the first lists brought stays.
-        garbage.settle()
+        # The objects of the first lists stay alive: exclude them from garbage collection.
+        garbage.freeze()
         for framework in self.engine.frameworks.values():
             if framework.left_out:
                 _log.warning(
@@ -233,7 +234,7 @@ class App:
         return not self.queue.active_count and not self.queue.in_flight_count
 
     async def _drain(self) -> None:
-        """Finish what is under way, as far as that does not take long."""
+        """Finish work in flight, for a limited time."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + DRAIN_TIMEOUT_S
         engine = self.engine
@@ -288,7 +289,7 @@ class App:
         return self._extenders
 
     async def _retire(self, extenders: HttpExtenders) -> None:
-        """Close extenders of a configuration that is not in use any more, pods in flight first."""
+        """Close extenders of a replaced configuration, after their pods in flight."""
         await extenders.wait_until_unused()
         self._open_extenders.remove(extenders)
         await extenders.aclose()

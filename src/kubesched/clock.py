@@ -7,7 +7,7 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What a component may ask about time."""
+    """What components need of a clock."""
 
     def monotonic(self) -> float:
         """Seconds since an arbitrary start; never goes back."""
@@ -17,14 +17,14 @@ class Clock(Protocol):
 
 
 class RealClock:
-    """The machine's clocks; asked dozens of times for each pod, so there is nothing in between."""
+    """The system's clocks; called dozens of times per pod, so without a wrapper."""
 
     monotonic = staticmethod(time.monotonic)
     time = staticmethod(time.time)
 
 
 class VirtualClock:
-    """A clock that stands still until it is told to go on."""
+    """A clock that stands still until it is advanced."""
 
     def __init__(self, start: float = 0.0) -> None:
         self._now = start
@@ -38,7 +38,7 @@ class VirtualClock:
         return self._now
 
     def advance(self, seconds: float) -> None:
-        """Let time pass."""
+        """Advance the clock."""
         if seconds < 0:
             raise ValueError(f"time cannot go back by {-seconds} s")
         self._now += seconds

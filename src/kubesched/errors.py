@@ -1,7 +1,7 @@
 """Every exception that kubesched raises on purpose.
 
 KubeschedError
-├── UsageError            a command line that cannot mean anything
+├── UsageError            an invalid command line
 ├── ConfigError           a configuration file that is refused
 │   └── OldKindError      … because only older kube-schedulers read it
 ├── ObjectError           an API object that cannot be used
@@ -11,15 +11,15 @@ KubeschedError
 │   └── CelRuntimeError   … because an expression fails for a device
 ├── PluginError           a plugin that broke its contract
 ├── OutputError           a file, or standard output, that cannot be written
-├── InvariantError        a structure that contradicts itself: a bug of ours
+├── InvariantError        an inconsistent structure: a bug of ours
 ├── KubeconfigError       a kubeconfig, or credentials it names, that cannot be used
 └── ClientError           talking to the API server
-    ├── ConnectionFailedError     no connection, or it broke before an answer came
+    ├── ConnectionFailedError     no connection, or it broke before a response
     ├── RequestTimeoutError       no answer in time
-    ├── ExtenderError             an extender refused, or cannot be understood
-    ├── LeadershipLostError       we held the lease and do not any more, or cannot be sure of it
-    ├── NotLeadingError           another replica may be in charge: nothing was sent
-    ├── WithdrawnError            the caller no longer wanted it when its turn came: not sent
+    ├── ExtenderError             an extender failed, or its response is invalid
+    ├── LeadershipLostError       we lost the lease, or may have lost it
+    ├── NotLeadingError           another replica may lead: nothing was sent
+    ├── WithdrawnError            the caller withdrew it before it was sent
     └── ApiError          the API server answered with a failure
         ├── UnauthorizedError     401
         ├── ForbiddenError        403
@@ -30,11 +30,11 @@ KubeschedError
         ├── InvalidError          422
         └── TooManyRequestsError  429
 
-What is expected in scheduling (a node that does not fit, a plugin that says wait) is a value,
-``framework.status.Status``, and never an exception.
+Expected outcomes of scheduling (a node that does not fit, a plugin that waits) are values,
+``framework.status.Status``, and never exceptions.
 
-The text of each of these is one line that says what, where and, if it helps, what to do: it is
-shown to users as it is.
+The text of each is one line that says what, where and, if it helps, what to do: it is shown to
+users as it is.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class KubeschedError(Exception):
 
 
 class UsageError(KubeschedError):
-    """A command line that cannot mean anything."""
+    """An invalid command line."""
 
 
 class ConfigError(KubeschedError):
@@ -93,7 +93,7 @@ class OutputError(KubeschedError):
 
 
 class InvariantError(KubeschedError):
-    """A structure that contradicts itself, found by its ``validate()``: a bug of ours."""
+    """An inconsistent structure, found by its ``validate()``: a bug of ours."""
 
 
 def require(holds: object, what: str) -> None:
@@ -107,11 +107,11 @@ class KubeconfigError(KubeschedError):
 
 
 class ClientError(KubeschedError):
-    """Talking to the API server failed."""
+    """A request to the API server failed."""
 
 
 class ConnectionFailedError(ClientError):
-    """No connection could be made, or it broke before an answer came."""
+    """No connection could be made, or it broke before a response."""
 
 
 class RequestTimeoutError(ClientError):
@@ -119,19 +119,19 @@ class RequestTimeoutError(ClientError):
 
 
 class ExtenderError(ClientError):
-    """An extender refused what was asked, or its answer cannot be understood."""
+    """An extender failed, or its response is invalid."""
 
 
 class LeadershipLostError(ClientError):
-    """We held the lease and do not any more, or cannot be sure of it."""
+    """We lost the lease, or may have lost it."""
 
 
 class NotLeadingError(ClientError):
-    """Another replica may be in charge by now, so a request that changes something was not sent."""
+    """Another replica may lead by now, so a write was not sent."""
 
 
 class WithdrawnError(ClientError):
-    """The caller no longer wanted a request when its turn came, so it was not sent."""
+    """The caller withdrew a request before it was sent."""
 
 
 class ApiError(ClientError):
@@ -150,7 +150,7 @@ class ApiError(ClientError):
         self.code = code
         #: Kubernetes' machine-readable reason, "" if the answer had none
         self.reason = reason
-        #: what the server asked to wait before the next try
+        #: the server's Retry-After
         self.retry_after_s = retry_after_s
 
 
@@ -159,7 +159,7 @@ class UnauthorizedError(ApiError):
 
 
 class ForbiddenError(ApiError):
-    """403: the credentials are good, but not for this."""
+    """403: the credentials lack the permission."""
 
 
 class NotFoundError(ApiError):
@@ -167,7 +167,7 @@ class NotFoundError(ApiError):
 
 
 class ConflictError(ApiError):
-    """409: the object was changed meanwhile, or does not allow this now."""
+    """409: the object was changed meanwhile, or its state does not allow this."""
 
 
 class AlreadyExistsError(ConflictError):
@@ -183,4 +183,4 @@ class InvalidError(ApiError):
 
 
 class TooManyRequestsError(ApiError):
-    """429: asked to come back later."""
+    """429: retry later."""

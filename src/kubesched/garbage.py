@@ -1,7 +1,7 @@
-"""What the garbage collector looks at, and how often.
+"""Tunes the garbage collector.
 
-Nothing here leaves reference cycles behind in numbers: what is not needed any more is freed at
-once, and tests see to that. The collector is for the cycles of others, such as plugins.
+Our own code leaves hardly any reference cycles: memory is freed by reference counting, and tests
+check that. The collector is for cycles of others, such as plugins.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import ctypes
 import gc
 from collections.abc import Awaitable, Callable
 
-#: So many more objects than are freed make it look at the young ones. What is scheduled leaves
-#: hardly any cycles behind, so with the usual 700 it looks every few pods and finds nothing.
+#: Threshold of the youngest generation. Scheduling leaves hardly any cycles, so with the default of
+#: 700 the collector would run every few pods and find nothing.
 YOUNG = 20_000
-#: How often a process looks at objects of any age when it has nothing else to do.
+#: How often an idle process runs a full collection.
 PERIOD_S = 600.0
-#: How long until it is asked again whether it has nothing else to do.
+#: How long until a busy process is checked again.
 BUSY_S = 1.0
 
 
-def settle() -> None:
-    """Let it leave alone what is there by now, and look less often at what comes."""
+def freeze() -> None:
+    """Exclude existing objects from collections, and collect less often."""
     gc.collect()
     gc.freeze()
     gc.set_threshold(YOUNG, *gc.get_threshold()[1:])
@@ -30,10 +30,10 @@ def settle() -> None:
 async def collect_when_idle(
     is_idle: Callable[[], bool], *, sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 ) -> None:
-    """Look at everything but what was there at the start now and then, for ever.
+    """Run a full collection from time to time, when idle.
 
-    The collector counts objects, not time: in a process that rests, it would not look for hours.
-    Memory that was needed for a while, such as in a burst of pods, goes back to the system then.
+    The collector counts objects, not time: in an idle process it would not run for hours.
+    Afterwards, free memory, e.g. of a burst of pods, is returned to the system.
     """
     give_back = _allocator_trim()
     while True:
@@ -45,8 +45,9 @@ async def collect_when_idle(
 
 
 def _allocator_trim() -> Callable[[], object]:
-    """Return what makes the C library give free memory back; glibc does so by itself only at the
-    end of its heap, which hardly ever becomes free.
+    """Return a function that returns free memory to the system.
+
+    glibc does so by itself only at the end of its heap, which is hardly ever free.
     """
     trim = getattr(ctypes.CDLL(None), "malloc_trim", None)
     return (lambda: trim(0)) if trim is not None else (lambda: None)

@@ -1,10 +1,10 @@
-"""What the scheduler tells of itself: everything it saw and did, in the order in which it happened.
+"""Notifications of everything the scheduler sees and does, in order.
 
     App, Engine, Scheduler, Bindings, Evictions ──> SchedulerObserver
                                                           ^── Journal (recording/)
 
 The scheduler's parts notify their observer unconditionally. The base class ignores everything, so
-an observer overrides what it wants to hear of.
+an observer overrides the methods it needs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kubesched.queue.queued_pod import QueuedPod
 
 
 class AttemptResult(Protocol):
-    """What became of one attempt at one pod."""
+    """The result of one attempt at a pod."""
 
     status: Status
     node_name: str
@@ -42,24 +42,24 @@ class SearchStart(Protocol):
 
 
 class RandomChoices(Protocol):
-    """What the next choice among equally good nodes depends on."""
+    """The random state of the next choice among equally good nodes."""
 
     @property
     def rng(self) -> random.Random:
-        """Settles ties."""
+        """Breaks ties."""
 
     @property
     def sampler(self) -> SearchStart:
-        """Remembers where the next search starts."""
+        """Holds where the next search starts."""
 
 
 class SchedulerObserver:
-    """Is told what the scheduler sees and does; this one ignores it."""
+    """Receives what the scheduler sees and does; the base class ignores it."""
 
     # --- the scheduler as a whole -----------------------------------------------------------
 
     def make_cluster(self, rules: RequestRules) -> Cluster:
-        """Return the state that the scheduler is to work on."""
+        """Return the cluster that the scheduler works on."""
         return Cluster(rules)
 
     def begin(
@@ -69,21 +69,21 @@ class SchedulerObserver:
         choices: RandomChoices,
         frameworks: Mapping[str, Framework],
     ) -> None:
-        """The scheduler was made; `frameworks` are those in use, at any later time, too."""
+        """The scheduler was created; `frameworks` are always the current ones."""
 
     def configured(self, config: SchedulerConfiguration) -> None:
-        """Another configuration took the place of the one before."""
+        """The configuration was replaced."""
 
     def detach(self) -> None:
-        """This process is a forked copy: what it does from now on did not happen."""
+        """This process is a forked copy: ignore what it does from now on."""
 
-    # --- pods that want a node --------------------------------------------------------------
+    # --- pending pods -----------------------------------------------------------------------
 
     def pending(self, pod: Pod) -> None:
-        """A pod that wants a node came or changed."""
+        """A pending pod was added or changed."""
 
     def gone(self, uid: str) -> None:
-        """A pod that wanted a node was deleted or bound."""
+        """A pending pod was deleted or bound."""
 
     # --- attempts ---------------------------------------------------------------------------
 
@@ -91,28 +91,28 @@ class SchedulerObserver:
         """An attempt at a pod begins."""
 
     def asking(self, profile: str, pod: Pod) -> None:
-        """An attempt at a pod begins, during which extenders are asked and other things happen."""
+        """An attempt at a pod begins that calls extenders, while the loop handles other events."""
 
     def extenders_filtered(self, feasible: Sequence[str], rejected: Mapping[str, Status]) -> None:
-        """Extenders said which nodes suit the pod, and why not the others."""
+        """Extenders filtered nodes."""
 
     def extenders_scored(self, scores: Mapping[str, int]) -> None:
         """Extenders scored nodes."""
 
     def extenders_chose_victims(self, victims: Mapping[str, tuple[Sequence[Pod], int]]) -> None:
-        """Extenders said which pods may be evicted from nodes, and how many budgets that breaks."""
+        """Extenders chose victims, with the number of PDB violations."""
 
     def extenders_failed(self, message: str) -> None:
-        """Extenders gave no usable answer."""
+        """Extenders failed."""
 
     def evicting(self, victims: Iterable[PodInfo]) -> None:
-        """Pods are to be evicted for the pod of this attempt."""
+        """Victims were chosen in this attempt."""
 
     def decided(self, profile: str, pod: QueuedPod, result: AttemptResult) -> None:
-        """An attempt at a pod came to a result."""
+        """An attempt at a pod ended with a result."""
 
     def raised(self, pod: QueuedPod, bug: Exception) -> None:
-        """Scheduling a pod raised, before or after there was a result."""
+        """Scheduling a pod raised an exception, before or after there was a result."""
 
     def returned(self, pod: PodInfo, status: Status) -> None:
-        """A pod that had a node could not be bound to it."""
+        """A placed pod could not be bound."""

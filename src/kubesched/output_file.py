@@ -1,4 +1,4 @@
-"""Files that a flag names to be written: whole or not at all, and nothing else is replaced.
+"""Output files given by flags: replaced atomically.
 
 -                        standard output
 device, pipe, socket     written to as it comes
@@ -24,7 +24,7 @@ STDOUT: Final = "-"
 
 @contextmanager
 def writing(path: Path | str) -> Iterator[BinaryIO]:
-    """Open an output for writing; raises OutputError if it cannot be written."""
+    """Open an output for writing; raises OutputError."""
     if str(path) == STDOUT:
         with _one_line("to standard output"):
             yield sys.stdout.buffer
@@ -34,7 +34,7 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
         target = Path(os.path.realpath(path))
         before = _status(target)
         if before is not None and not stat.S_ISREG(before.st_mode):
-            with target.open("wb") as out:  # says so itself if it is a folder
+            with target.open("wb") as out:  # raises if it is a folder
                 yield out
         else:
             with _replacing(target, before) as out:
@@ -42,7 +42,7 @@ def writing(path: Path | str) -> Iterator[BinaryIO]:
 
 
 def make_folder(path: Path) -> None:
-    """Make a folder for outputs, if it is not there; raises OutputError."""
+    """Create a folder for outputs, if missing; raises OutputError."""
     with _one_line(f"to {path}"):
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK | os.X_OK):
@@ -58,7 +58,7 @@ def _replacing(target: Path, before: os.stat_result | None) -> Iterator[BinaryIO
         with partial.open("xb") as out:
             if before is not None:
                 os.fchmod(out.fileno(), stat.S_IMODE(before.st_mode))
-                with contextlib.suppress(PermissionError):  # only root gives files away
+                with contextlib.suppress(PermissionError):  # only root may change the owner
                     os.fchown(out.fileno(), before.st_uid, before.st_gid)
             yield out
         partial.replace(target)

@@ -1,15 +1,14 @@
-"""Whether the scheduling loop still turns.
+"""Tracks whether the scheduling loop makes progress.
 
     scheduling loop ──beat() at every turn──> Progress ──is_progressing()──> leader election, /livez
 
-A process can answer requests and renew its lease for ever while its one important task waits for
-something that never comes. So leadership and health hang on the loop's own word: it beats at every
-turn, and it turns at least once a second even when there is nothing to do. Whoever asks has to
-live with two ways of being stuck:
+A process can answer requests and renew its lease forever while its one important task is stuck. So
+leadership and health depend on the loop itself: it calls `beat` at every turn, and it turns at
+least once a second even when idle. There are two ways of being stuck:
 
-- The loop's task waits for ever and the event loop goes on. Then this says so, after the limit.
-- Synchronous code blocks the event loop. Then nobody can ask until it is over; what must not
-  happen after that is for ``LeaderElector.may_act`` to say.
+- The loop's task waits forever and the event loop goes on. This reports it, after the limit.
+- Synchronous code blocks the event loop. Nothing can be reported until it is over;
+  ``LeaderElector.may_act`` prevents writes after that.
 """
 
 from __future__ import annotations
@@ -27,26 +26,26 @@ class Progress:
             raise ValueError(f"a loop needs time for a turn, not {limit_s} s")
         self._clock = clock
         self._limit_s = limit_s
-        #: None: the loop does not run, and nothing is expected of it
+        #: None: the loop does not run, and is not expected to
         self._last_beat: float | None = None
 
     def allow(self, limit_s: float) -> None:
-        """Let turns take that long from now on."""
+        """Set how long a turn may take."""
         self._limit_s = limit_s
 
     def beat(self) -> None:
-        """Say that the loop has come round; the first time, that it runs."""
+        """Record a turn of the loop; the first call starts it."""
         self._last_beat = self._clock.monotonic()
 
     def rest(self) -> None:
-        """Say that the loop has ended: from now on silence means nothing."""
+        """Record the end of the loop: silence is expected from now on."""
         self._last_beat = None
 
     @property
     def silent_s(self) -> float:
-        """How long ago the loop last came round; 0 if it does not run."""
+        """Seconds since the loop's last turn; 0 if it does not run."""
         return 0.0 if self._last_beat is None else self._clock.monotonic() - self._last_beat
 
     def is_progressing(self) -> bool:
-        """Whether the loop came round within the limit, or is not expected to."""
+        """Whether the loop made a turn within the limit, or does not run."""
         return self.silent_s <= self._limit_s

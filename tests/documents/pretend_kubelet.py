@@ -21,7 +21,7 @@ from typing import Final
 
 import yaml
 
-from kubesched.bench.control_plane import ApiError, ControlPlane, JsonObject, eventually
+from kubesched.bench.control_plane import ControlPlane, JsonObject, PlaneApiError, eventually
 from kubesched.bench.processes import LOOPBACK, Process, free_ports, spawn
 
 from .markdown import ROOT
@@ -89,7 +89,7 @@ class _Pods:
         try:
             self._arguments = self._mounted()
             config = self._completed_configuration()
-        except (_BrokenError, ApiError) as broken:
+        except (_BrokenError, PlaneApiError) as broken:
             return [*found, str(broken)]
         election = config["leaderElection"]
         if self._replicas > 1 and not election["leaderElect"]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.embedded.resources import RESOURCES, Resource
+from kubesched.embedded.resources import RESOURCES, ServedResource
 
 from .contract import TABLE, Api, a_pod, names, version
 
@@ -45,7 +45,7 @@ def cells(table: JsonObject) -> dict[str, Any]:
     return dict(zip(columns, row["cells"], strict=True))
 
 
-def by_plural(plural: str) -> Resource:
+def by_plural(plural: str) -> ServedResource:
     """Return a resource."""
     return next(resource for resource in RESOURCES if resource.plural == plural)
 
@@ -350,7 +350,7 @@ class DiscoveryContract:
     """What there is."""
 
     @pytest.mark.parametrize("resource", RESOURCES, ids=lambda r: f"{r.plural}.{r.group}")
-    def test_a_resource(self, api: Api, resource: Resource) -> None:
+    def test_a_resource(self, api: Api, resource: ServedResource) -> None:
         found = api.do("GET", resource.prefix)
 
         assert (found["kind"], found["groupVersion"]) == ("APIResourceList", resource.api_version)

@@ -25,7 +25,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from kubesched.bench import control_plane
-from kubesched.bench.control_plane import ApiError, JsonObject
+from kubesched.bench.control_plane import JsonObject, PlaneApiError
 from kubesched.bench.processes import Process, StartError
 from kubesched.client.resources import ResourcePath
 from kubesched.config.features import FeatureGates
@@ -36,10 +36,10 @@ __all__ = [
     "MERGE_PATCH",
     "OLDER_SERVER",
     "STRATEGIC_MERGE_PATCH",
-    "ApiError",
     "CommandError",
     "ControlPlane",
     "JsonObject",
+    "PlaneApiError",
     "Process",
     "StartError",
 ]
@@ -163,7 +163,7 @@ class ControlPlane(control_plane.ControlPlane):
         for left in self.request("GET", path)["items"]:
             if left["metadata"].get("finalizers"):
                 patch = {"metadata": {"finalizers": None}}
-                with contextlib.suppress(ApiError):  # it may be gone by now
+                with contextlib.suppress(PlaneApiError):  # it may be gone by now
                     name = left["metadata"]["name"]
                     self.request("PATCH", f"{path}/{name}", patch, content_type=MERGE_PATCH)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from tests.support.waiting import until
 
-from .control_plane import ApiError, ControlPlane, JsonObject
+from .control_plane import ControlPlane, JsonObject, PlaneApiError
 from .scheduler_process import (
     condition_of,
     delete_pod,
@@ -144,6 +144,6 @@ class Work:
         }
         try:
             self._plane.request("POST", path, binding)
-        except ApiError as refused:
+        except PlaneApiError as refused:
             return "not this one" in str(refused)
         return False

@@ -22,7 +22,7 @@ from typing import Final
 from kubesched.bench.processes import free_ports, spawn
 from tests.support.waiting import until
 
-from .control_plane import ApiError, ControlPlane, JsonObject
+from .control_plane import ControlPlane, JsonObject, PlaneApiError
 from .scheduler_process import SchedulerProcess, configuration, environment
 from .serving_callers import LOOPBACK, Reply, ask, connect
 
@@ -87,7 +87,7 @@ def lease_of(plane: ControlPlane, lease: str) -> JsonObject:
     """What a lease says; nothing if there is none."""
     try:
         spec: JsonObject = plane.request("GET", f"{LEASES}/{lease}")["spec"]
-    except ApiError as error:
+    except PlaneApiError as error:
         if error.status != 404:
             raise
         return {}
@@ -121,7 +121,7 @@ def a_lease(plane: ControlPlane) -> Iterator[str]:
     """The name of a lease that nobody else uses; it is deleted in the end."""
     name = f"test-{secrets.token_hex(4)}"
     yield name
-    with contextlib.suppress(ApiError):
+    with contextlib.suppress(PlaneApiError):
         plane.request("DELETE", f"{LEASES}/{name}")
 
 

@@ -25,7 +25,7 @@ from kubesched.server.options import AuthenticationOptions, AuthorizationOptions
 from kubesched.server.serving import SecureServer
 from kubesched.server.sources import Sources
 
-from .control_plane import ApiError, ControlPlane, JsonObject
+from .control_plane import ControlPlane, JsonObject, PlaneApiError
 
 LOOPBACK = "127.0.0.1"
 CONFIG_MAPS = "/api/v1/namespaces/kube-system/configmaps"
@@ -105,7 +105,7 @@ class Callers:
         self.hang_up()
         self._plane.request("DELETE", f"{CONFIG_MAPS}/{CONFIG_MAP}")
         for kind in ("user", "serviceaccount"):
-            with contextlib.suppress(ApiError):
+            with contextlib.suppress(PlaneApiError):
                 self._plane.request("DELETE", f"{BINDINGS}/{kind}-{self._suffix}")
 
     def publish(self, clients: trustme.CA, proxies: trustme.CA) -> None:
@@ -121,7 +121,7 @@ class Callers:
         config_map: JsonObject = {"metadata": {"name": CONFIG_MAP}, "data": data}
         try:
             self._plane.request("POST", CONFIG_MAPS, config_map)
-        except ApiError as error:
+        except PlaneApiError as error:
             if error.status != 409:
                 raise
             self._plane.request("PUT", f"{CONFIG_MAPS}/{CONFIG_MAP}", config_map)

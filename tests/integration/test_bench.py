@@ -13,7 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from kubesched.bench.results import Measurement, Report
+from kubesched.bench.results import BenchReport, Measurement
 from tests.support.waiting import until
 
 from .scheduler_process import environment
@@ -48,7 +48,7 @@ class Bench:
             env=self._environment,
         )
 
-    def report(self, *flags: str) -> Report:
+    def report(self, *flags: str) -> BenchReport:
         """Run it to its end; return what it reports."""
         with self.start("-o", "json", *flags) as process:
             try:
@@ -56,7 +56,7 @@ class Bench:
             finally:
                 process.kill()
         assert process.returncode == 0, err + out
-        return msgspec.json.decode(out, type=Report)
+        return msgspec.json.decode(out, type=BenchReport)
 
     def processes(self, name: str = "") -> list[int]:
         """The processes that carry the mark, or those of one program."""
@@ -82,7 +82,7 @@ def bench(assets: Path) -> Iterator[Bench]:
     assert left == [], "the command left processes behind"
 
 
-def only_measurement(report: Report, scheduler: str) -> Measurement:
+def only_measurement(report: BenchReport, scheduler: str) -> Measurement:
     (run,) = [each for each in report.runs if each.scheduler == scheduler]
     (measurement,) = run.measurements
     return measurement

@@ -12,7 +12,7 @@ import pytest
 from kubesched import KUBERNETES_VERSION
 from tests.support.waiting import until
 
-from .control_plane import ApiError, CommandError, ControlPlane, JsonObject, StartError
+from .control_plane import CommandError, ControlPlane, JsonObject, PlaneApiError, StartError
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
@@ -69,7 +69,7 @@ def test_a_pod_is_bound_through_its_subresource(
     binding = {"metadata": {"name": "p1"}, "target": {"kind": "Node", "name": "n1"}}
     control_plane.request("POST", pods_path(namespace, "p1") + "/binding", binding)
     assert control_plane.request("GET", pods_path(namespace, "p1"))["spec"]["nodeName"] == "n1"
-    with pytest.raises(ApiError, match="already assigned to node") as refused:
+    with pytest.raises(PlaneApiError, match="already assigned to node") as refused:
         control_plane.request("POST", pods_path(namespace, "p1") + "/binding", binding)
     assert refused.value.status == 409
 
@@ -151,7 +151,7 @@ def test_a_namespace_and_all_in_it_is_gone_at_once(control_plane: ControlPlane) 
     held = {**pod("p1"), "metadata": {"name": "p1", "finalizers": ["example.com/never-answered"]}}
     control_plane.request("POST", pods_path("short-lived"), held)
     control_plane.delete_namespace("short-lived")
-    with pytest.raises(ApiError) as absent:
+    with pytest.raises(PlaneApiError) as absent:
         control_plane.request("GET", "/api/v1/namespaces/short-lived")
     assert absent.value.status == 404
     assert control_plane.request("GET", "/api/v1/pods")["items"] == []

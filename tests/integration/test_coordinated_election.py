@@ -14,7 +14,7 @@ import pytest
 from kubesched import KUBERNETES_VERSION
 from tests.support.waiting import until
 
-from .control_plane import ApiError, ControlPlane, JsonObject, Process
+from .control_plane import ControlPlane, JsonObject, PlaneApiError, Process
 from .replicas import (
     LEASE_S,
     LEASES,
@@ -67,7 +67,7 @@ def _fresh(plane: ControlPlane) -> Iterator[None]:
     yield
     plane.purge(pods_path("default"))
     plane.purge(CANDIDATES)
-    with contextlib.suppress(ApiError):
+    with contextlib.suppress(PlaneApiError):
         plane.request("DELETE", f"{LEASES}/{LEASE}")
 
 

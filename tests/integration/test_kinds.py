@@ -23,7 +23,7 @@ from kubesched.kinds import KINDS
 from tests.support.minimal_objects import DRIVER, MINIMAL
 from tests.support.waiting import eventually
 
-from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject
+from .control_plane import MERGE_PATCH, ControlPlane, JsonObject, PlaneApiError
 from .scheduler_process import (
     node,
     pod,
@@ -122,7 +122,7 @@ def test_minimal_objects_are_read_in_lists_watches_and_alone(
         asyncio.run(get_all())
     finally:
         for name in ("listed", "watched"):
-            with contextlib.suppress(ApiError):  # not made, if the test failed early
+            with contextlib.suppress(PlaneApiError):  # not made, if the test failed early
                 objects.remove(name)
 
 

@@ -33,7 +33,7 @@ from kubesched.logs.formats import ERR, FIELDS
 from kubesched.progress import Progress
 from tests.support.waiting import until
 
-from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject
+from .control_plane import MERGE_PATCH, ControlPlane, JsonObject, PlaneApiError
 
 LEASES = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases"
 LEASE = f"{LEASES}/kube-scheduler"
@@ -58,7 +58,7 @@ def _no_lease(control_plane: ControlPlane) -> Iterator[None]:
 
 
 def _delete_lease(plane: ControlPlane) -> None:
-    with contextlib.suppress(ApiError):
+    with contextlib.suppress(PlaneApiError):
         plane.request("DELETE", LEASE)
 
 
@@ -491,5 +491,5 @@ class TestWithKubeScheduler:
 def _holder(plane: ControlPlane) -> str:
     try:
         return str(_spec(plane)["holderIdentity"])
-    except ApiError:
+    except PlaneApiError:
         return ""

@@ -11,7 +11,7 @@ import yaml
 
 from tests.support.waiting import until
 
-from .control_plane import ApiError, ControlPlane, JsonObject
+from .control_plane import ControlPlane, JsonObject, PlaneApiError
 from .scheduler_process import (
     condition_of,
     configuration,
@@ -237,6 +237,6 @@ def test_a_plugin_reads_objects_of_a_kind_of_its_own(
 def _is_served(plane: ControlPlane, path: str) -> bool:
     try:
         plane.request("GET", path)
-    except ApiError as refused:
+    except PlaneApiError as refused:
         return refused.status != 404
     return True

@@ -23,7 +23,7 @@ from kubesched.recording.opening import open_journal
 from kubesched.recording.options import RecordingOptions
 from kubesched.recording.reader import Recording
 from kubesched.replay.moments import Moments
-from kubesched.replay.replaying import Options, Replay
+from kubesched.replay.replaying import Replay, ReplayOptions
 from kubesched.scheduler.engine import EngineOptions
 from tests.support.waiting import eventually, until
 
@@ -108,7 +108,7 @@ def test_ten_thousand_pods_are_placed_exactly_as_they_were(tmp_path: Path) -> No
 
     recording = Recording.open(path)
     assert not recording.cut_off
-    replay = Replay(recording, Options())
+    replay = Replay(recording, ReplayOptions())
     said = replay.run()
     assert said.decisions >= 10_000
     assert (said.same, said.different) == (said.decisions, 0)

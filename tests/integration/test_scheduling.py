@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from .control_plane import ApiError, ControlPlane
+from .control_plane import ControlPlane, PlaneApiError
 from .scheduler_process import (
     all_pods,
     assert_no_node_is_overcommitted,
@@ -160,7 +160,7 @@ def test_a_deleted_pod_is_forgotten_with_what_it_took(
             control_plane.request("POST", pods_path(namespace), pod(name, requests={"cpu": "4"}))
             wait_until_bound(control_plane, namespace, name, seconds=3)
             control_plane.request("DELETE", pods_path(namespace, name), {"gracePeriodSeconds": 0})
-            with pytest.raises(ApiError, match="not found"):
+            with pytest.raises(PlaneApiError, match="not found"):
                 control_plane.request("GET", pods_path(namespace, name))
         assert scheduler.log_lines() == []
 

@@ -30,7 +30,7 @@ from kubesched.plugins.volume_matching import bound_to_claim
 from kubesched.scheduler.volume_writes import VolumeWrites
 from tests.support.waiting import until
 
-from .control_plane import MERGE_PATCH, ApiError, ControlPlane, JsonObject
+from .control_plane import MERGE_PATCH, ControlPlane, JsonObject, PlaneApiError
 from .pretend_provisioner import PretendProvisioner, Verdict
 from .scheduler_process import (
     DEFAULT_SCHEDULER,
@@ -262,7 +262,7 @@ def test_a_volume_that_somebody_else_takes_first_is_left_to_them(
                 continue
             version = seen["metadata"]["resourceVersion"]
             patch = {"metadata": {"resourceVersion": version}, "spec": {"claimRef": reference}}
-            with contextlib.suppress(ApiError):  # the scheduler was quicker
+            with contextlib.suppress(PlaneApiError):  # the scheduler was quicker
                 plane.request("PATCH", path, patch, content_type=MERGE_PATCH)
         wait_until_bound(plane, namespace, seconds=60)
 

@@ -28,7 +28,6 @@ from kubesched.framework.group import GroupInfo
 from kubesched.framework.plugin import Filter, Plugin, RowFilter, RowScore
 from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import PluginScores
-from kubesched.framework.stand_ins import NoEvictor
 from kubesched.framework.status import Status
 from kubesched.kinds import KINDS
 from kubesched.plugins.in_tree import IN_TREE
@@ -51,7 +50,7 @@ class RecordingBinder:
         self.bound.append((pod.full_name, node_name))
 
 
-class RecordingEvictor(NoEvictor):
+class RecordingEvictor(NullEvictor):
     """An evictor that only remembers which pods it was asked to evict."""
 
     def __init__(self) -> None:

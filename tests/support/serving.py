@@ -25,7 +25,7 @@ import yaml
 from kubesched.clock import Clock
 from kubesched.server.certificates import serving_pair
 from kubesched.server.options import AuthenticationOptions, AuthorizationOptions, ServingOptions
-from kubesched.server.request import CERTIFICATES_EXTENSION, Request
+from kubesched.server.request import CERTIFICATES_EXTENSION, ServerRequest
 from kubesched.server.serving import SecureServer
 from kubesched.server.sources import MetricsPage, Sources
 from tests.support.servers import Exchange, ScriptedServer, answer, failure
@@ -46,7 +46,7 @@ def request(
     *,
     body: bytes = b"",
     certificates: tuple[bytes, ...] = (),
-) -> Request:
+) -> ServerRequest:
     """A request as the protocol hands it on."""
     path, _, query = target.partition("?")
     scope = {
@@ -63,7 +63,7 @@ def request(
     async def receive() -> dict[str, Any]:
         return {"type": "http.request", "body": body, "more_body": False}
 
-    return Request(scope, receive)
+    return ServerRequest(scope, receive)
 
 
 # ---------------------------------------------------------------------- with one

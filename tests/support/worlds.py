@@ -8,7 +8,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.explain.case import Case
-from kubesched.explain.explaining import Options, explain
+from kubesched.explain.explaining import explain
 from kubesched.explain.report import Explanation
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.world import World
@@ -48,7 +48,6 @@ def titles(pod: Pod, *objects: Node | Pod) -> list[str]:
 __all__ = [
     "CONFIG",
     "GATES",
-    "Options",
     "case_of",
     "explained",
     "snapshot_of",

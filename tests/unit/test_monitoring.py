@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kubesched.metrics.shared_table import HEALTH
-from kubesched.metrics.spec import FamilySpec, Kind
+from kubesched.metrics.spec import FamilySpec, MetricKind
 from kubesched.metrics.table import FAMILIES
 from tests.support.prometheus_queries import (
     DEPLOY,
@@ -31,7 +31,7 @@ def series_of(families: tuple[FamilySpec, ...]) -> Iterator[tuple[str, frozenset
     """Name and labels of each series of some families."""
     for family in families:
         labels = frozenset(family.labels)
-        if family.kind is Kind.HISTOGRAM:
+        if family.kind is MetricKind.HISTOGRAM:
             yield f"{family.name}_bucket", labels | {"le"}
             yield f"{family.name}_count", labels
             yield f"{family.name}_sum", labels

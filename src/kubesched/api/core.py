@@ -7,7 +7,7 @@ from msgspec.structs import force_setattr
 
 from kubesched.api.meta import ApiStruct, LabelSelector, ObjectMeta
 
-#: A quantity as it stands on the wire; ``api.quantity`` reads it.
+#: A quantity on the wire; parsed by ``api.quantity``.
 QuantityText = str | int | float
 ResourceList = dict[str, QuantityText]
 
@@ -23,7 +23,7 @@ class ResourceClaimRef(ApiStruct, frozen=True):
 
 
 class ResourceRequirements(ApiStruct, frozen=True):
-    """What a container or a pod asks for."""
+    """Requests and limits of a container or a pod."""
 
     requests: ResourceList | None = None
     limits: ResourceList | None = None
@@ -40,7 +40,7 @@ class ContainerPort(ApiStruct, frozen=True):
 
 
 class ContainerRestartRule(ApiStruct, frozen=True):
-    """What to do when a container exits in a certain way."""
+    """An action for certain exit codes of a container."""
 
     action: str = ""
 
@@ -98,7 +98,7 @@ class PreferredSchedulingTerm(ApiStruct, frozen=True):
 
 
 class NodeAffinity(ApiStruct, frozen=True):
-    """Nodes a pod must, or would rather, run on."""
+    """Nodes that a pod requires or prefers."""
 
     required_during_scheduling_ignored_during_execution: NodeSelector | None = None
     preferred_during_scheduling_ignored_during_execution: (
@@ -107,7 +107,7 @@ class NodeAffinity(ApiStruct, frozen=True):
 
 
 class PodAffinityTerm(ApiStruct, frozen=True):
-    """Pods to be near to, or away from, and how near."""
+    """Pods to be near to, or away from, within a topology domain."""
 
     topology_key: str = ""
     label_selector: LabelSelector | None = None
@@ -140,7 +140,7 @@ class Affinity(ApiStruct, frozen=True):
 
 
 class Toleration(ApiStruct, frozen=True):
-    """Taints that a pod accepts."""
+    """Taints that a pod tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -162,7 +162,7 @@ class TopologySpreadConstraint(ApiStruct, frozen=True):
 
 
 class PodSchedulingGate(ApiStruct, frozen=True):
-    """A reason, given by somebody else, to leave the pod alone for now."""
+    """A gate: the pod is not scheduled before its owner removes it."""
 
     name: str = ""
 
@@ -181,7 +181,7 @@ class PersistentVolumeClaimVolumeSource(ApiStruct, frozen=True):
 
 
 class EphemeralVolumeSource(ApiStruct, frozen=True):
-    """A volume by a claim that is made for this pod alone, from a template nobody here reads."""
+    """A volume with a claim made for this pod alone; its template is not read here."""
 
 
 class CSIVolumeSource(ApiStruct, frozen=True):
@@ -191,14 +191,14 @@ class CSIVolumeSource(ApiStruct, frozen=True):
 
 
 class GCEPersistentDiskVolumeSource(ApiStruct, frozen=True):
-    """A disk of Google's."""
+    """A Google Compute Engine disk."""
 
     pd_name: str = ""
     read_only: bool = False
 
 
 class AWSElasticBlockStoreVolumeSource(ApiStruct, frozen=True):
-    """A disk of Amazon's."""
+    """An Amazon EBS volume."""
 
     volume_id: str = field(default="", name="volumeID")
     read_only: bool = False
@@ -221,7 +221,7 @@ class RBDVolumeSource(ApiStruct, frozen=True):
 
 
 class AzureDiskVolumeSource(ApiStruct, frozen=True):
-    """A disk of Microsoft's."""
+    """An Azure disk."""
 
     disk_name: str = ""
     disk_uri: str = field(default="", name="diskURI")
@@ -229,7 +229,7 @@ class AzureDiskVolumeSource(ApiStruct, frozen=True):
 
 
 class AzureFileVolumeSource(ApiStruct, frozen=True):
-    """A share of Microsoft's; volumes, unlike pods, say where the secret is."""
+    """An Azure file share; volumes, unlike pods, name the secret's namespace."""
 
     secret_name: str = ""
     secret_namespace: str | None = None
@@ -237,25 +237,25 @@ class AzureFileVolumeSource(ApiStruct, frozen=True):
 
 
 class CinderVolumeSource(ApiStruct, frozen=True):
-    """A disk of OpenStack's."""
+    """An OpenStack Cinder volume."""
 
     volume_id: str = field(default="", name="volumeID")
 
 
 class VsphereVolumeSource(ApiStruct, frozen=True):
-    """A disk of vSphere's."""
+    """A vSphere disk."""
 
     volume_path: str = ""
 
 
 class PortworxVolumeSource(ApiStruct, frozen=True):
-    """A volume of Portworx's."""
+    """A Portworx volume."""
 
     volume_id: str = field(default="", name="volumeID")
 
 
 class Volume(ApiStruct, frozen=True):
-    """A volume of a pod, with those of its sources that matter here."""
+    """A volume of a pod, with the sources that matter here."""
 
     name: str = ""
     image: ImageVolumeSource | None = None
@@ -288,7 +288,7 @@ class PodSchedulingGroup(ApiStruct, frozen=True):
 
 
 class PodSpec(ApiStruct, frozen=True):
-    """What the pod's author wants."""
+    """The desired state of a pod."""
 
     scheduler_name: str = ""
     node_name: str = ""
@@ -358,7 +358,7 @@ class PodExtendedResourceClaimStatus(ApiStruct, frozen=True):
 
 
 class PodStatus(ApiStruct, frozen=True):
-    """What the cluster made of it."""
+    """The observed state of a pod."""
 
     phase: str = ""
     conditions: tuple[PodCondition, ...] = ()
@@ -384,7 +384,7 @@ class Pod(ApiStruct, frozen=True):
 
 
 class Taint(ApiStruct, frozen=True):
-    """What keeps pods off a node unless they tolerate it."""
+    """Repels pods that do not tolerate it."""
 
     key: str = ""
     value: str = ""
@@ -398,7 +398,7 @@ class NodePodPreemptionPolicy(ApiStruct, frozen=True):
 
 
 class NodeSpec(ApiStruct, frozen=True):
-    """What an administrator set."""
+    """The desired state of a node."""
 
     unschedulable: bool = False
     taints: tuple[Taint, ...] = ()
@@ -406,7 +406,7 @@ class NodeSpec(ApiStruct, frozen=True):
 
 
 class ContainerImage(ApiStruct, frozen=True):
-    """An image that the node has already; the kubelet may report one without names."""
+    """An image on the node; the kubelet may report one without names."""
 
     names: tuple[str, ...] | None = None
     size_bytes: int = 0
@@ -420,7 +420,7 @@ class NodeCondition(ApiStruct, frozen=True):
 
 
 class NodeStatus(ApiStruct, frozen=True):
-    """What the kubelet reported."""
+    """The observed state of a node."""
 
     allocatable: ResourceList | None = None
     images: tuple[ContainerImage, ...] = ()
@@ -437,6 +437,6 @@ class Node(ApiStruct, frozen=True):
 
 
 class Namespace(ApiStruct, frozen=True):
-    """A namespace, of which only the labels matter here."""
+    """A namespace; only its labels matter here."""
 
     metadata: ObjectMeta = ObjectMeta()

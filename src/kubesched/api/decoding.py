@@ -1,16 +1,16 @@
-"""JSON and parsed manifests to the structs of API objects, with Go's reading of ``null``.
+"""Decodes JSON and parsed manifests to API structs, with Go's semantics of ``null``.
 
-Go writes a nil slice or map without ``omitempty`` as ``null``, so the API server does, too:
-``"topologyKeys": null`` is what every CSI driver without topology has. Go's decoder takes ``null``
-for *not set*, for a field of any type:
+Go encodes a nil slice or map without ``omitempty`` as ``null``, so the API server does, too:
+``"topologyKeys": null`` is what every CSI driver without topology has. Go's decoder treats ``null``
+as *not set*, for a field of any type:
 
     a field            is absent
     a value of a map   is the zero value of its type
     an item of a list  is the zero value of its type
 
-Structs say ``tuple[str, ...] = ()`` all the same, and no reader of a field has to think of None.
-Text is decoded straight into the struct, as nearly all objects have no such ``null``. Only if that
-is refused is it decoded untyped, rid of the nulls, and converted.
+So structs can declare ``tuple[str, ...] = ()``, and no reader of a field has to handle None. Text
+is decoded straight into the struct, as nearly all objects have no such ``null``. Only if that fails
+is it decoded untyped, stripped of nulls, and converted.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ZEROS: Final = {
 
 
 class ObjectDecoder(Generic[T]):
-    """Decodes objects of one type from JSON; raises what msgspec raises."""
+    """Decodes objects of one type from JSON; raises msgspec's exceptions."""
 
     def __init__(self, object_type: type[T]) -> None:
         self._object_type = object_type
@@ -52,7 +52,7 @@ _decoders: dict[Any, ObjectDecoder[Any]] = {}
 
 
 def decoder_of(object_type: type[T]) -> ObjectDecoder[T]:
-    """Return the decoder of a type: making one costs far more than using it."""
+    """Return the cached decoder of a type: building one costs far more than using it."""
     decoder = _decoders.get(object_type)
     if decoder is None:
         decoder = _decoders[object_type] = ObjectDecoder(object_type)
@@ -60,7 +60,7 @@ def decoder_of(object_type: type[T]) -> ObjectDecoder[T]:
 
 
 def convert(tree: object, object_type: type[T]) -> T:
-    """Make an object of what was decoded untyped; raises msgspec.ValidationError."""
+    """Convert an untyped tree to an object; raises msgspec.ValidationError."""
     known: Any = object_type  # mypy does not take a type[T] for hashable
     return msgspec.convert(_without_nulls(tree, _type_info(known)), object_type)
 
@@ -71,7 +71,7 @@ def _type_info(object_type: Any) -> inspect.Type:  # noqa: ANN401 - a union is n
 
 
 def _without_nulls(value: Any, kind: inspect.Type) -> Any:  # noqa: ANN401 - any JSON value
-    """Return a value with its nulls read as Go reads them; what does not fit its type stays."""
+    """Return a value with nulls read as Go reads them; values that do not fit their type stay."""
     kind = _not_null(kind)
     if isinstance(value, dict):
         if isinstance(kind, inspect.StructType):
@@ -97,7 +97,7 @@ def _zero(kind: inspect.Type) -> object:
     if isinstance(kind, inspect.UnionType):
         if kind.includes_none:
             return None
-        # The one union of the API is a quantity, as text or as a number.
+        # The one union of the API is a quantity: text or a number.
         return 0
     if isinstance(kind, inspect.StructType | inspect.DictType):
         return {}
@@ -107,7 +107,7 @@ def _zero(kind: inspect.Type) -> object:
 
 
 def _not_null(kind: inspect.Type) -> inspect.Type:
-    """Return the one type that an optional type has besides None, else the type itself."""
+    """Return the type besides None of an optional type, else the type itself."""
     if isinstance(kind, inspect.UnionType):
         others = [each for each in kind.types if not isinstance(each, inspect.NoneType)]
         if len(others) == 1:

@@ -5,10 +5,10 @@
     spec.nodeSelector             ── from_match_labels ──────┘
     NodeSelector{terms…}          ── node_selector_terms ───────▶ NodeTerm ── matches(labels, …)
 
-A ``Selector`` is a conjunction of ``Requirement``s in a fixed order, so two selectors that say the
-same in another order, or with ``=`` instead of ``in``, are equal and can share their counters.
-What is malformed raises ``SelectorError`` in Kubernetes' words. Node selector terms are the
-exception: a malformed one matches no node, and its complaints are kept for whoever reports them.
+A ``Selector`` is a conjunction of ``Requirement``s in canonical order, so equivalent selectors are
+equal and share their counters. Malformed input raises ``SelectorError`` with Kubernetes' text. Node
+selector terms are the exception: a malformed one matches no node, and its errors are kept for the
+caller to report.
 """
 
 from __future__ import annotations
@@ -44,10 +44,10 @@ _SHOWN_ERRORS: Final = 16
 
 
 class Requirement(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A condition on one label; ``values`` are kept sorted, without repetition.
+    """A condition on one label; ``values`` are sorted, without duplicates.
 
-    Built directly it is not checked: an unknown operator, or Gt and Lt with anything but one
-    integer, match nothing. ``Requirement.checked`` refuses them.
+    The constructor does not check: an unknown operator, or Gt and Lt with anything but one integer,
+    match nothing. ``Requirement.checked`` rejects them.
     """
 
     key: str
@@ -62,14 +62,14 @@ class Requirement(msgspec.Struct, frozen=True, gc=False, order=True):
     def checked(
         cls, key: str, operator: str, values: Sequence[str] = (), *, path: str = ""
     ) -> Requirement:
-        """Build a requirement that Kubernetes would accept; SelectorError says what is wrong."""
+        """Build a requirement that Kubernetes would accept; raises SelectorError."""
         problems = requirement_errors(key, operator, values, path=path)
         if problems:
             raise SelectorError(_aggregate(problems))
         return cls(key, operator, tuple(values))
 
     def matches_value(self, value: str | None) -> bool:
-        """Say whether a label of this value, or None for no such label, meets the condition."""
+        """Tell whether a label of this value, or None for no such label, matches."""
         match self.operator:
             case "In":
                 return value in self.values
@@ -84,7 +84,7 @@ class Requirement(msgspec.Struct, frozen=True, gc=False, order=True):
         return False
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether the labels meet the condition."""
+        """Tell whether the labels match."""
         return self.matches_value(labels.get(self.key))
 
     def _ordered(self, value: str) -> bool:
@@ -108,19 +108,19 @@ _SIGNS: Final = {IN: "=", NOT_IN: "!=", GREATER: ">", LESS: "<", EXISTS: ""}
 
 
 class Selector(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """Requirements that must all be met; use ``Selector.of`` to get them in canonical order."""
+    """A conjunction of requirements; ``Selector.of`` puts them in canonical order."""
 
     requirements: tuple[Requirement, ...] = ()
-    #: Matches no labels at all; then there are no requirements.
+    #: matches no labels at all; then there are no requirements
     nothing: bool = False
 
     @classmethod
     def of(cls, requirements: Iterable[Requirement]) -> Selector:
-        """Build the one selector that stands for all selectors with these requirements."""
+        """Build the canonical selector with these requirements."""
         return cls(tuple(sorted(set(requirements))))
 
     def matches(self, labels: Mapping[str, str]) -> bool:
-        """Say whether these labels are selected."""
+        """Tell whether the labels match."""
         if self.nothing:
             return False
         for requirement in self.requirements:
@@ -129,7 +129,7 @@ class Selector(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
         return True
 
     def plus(self, *requirements: Requirement) -> Selector:
-        """Return this selector narrowed by further requirements; nothing stays nothing."""
+        """Return this selector with additional requirements; one that matches nothing stays so."""
         return self if self.nothing else Selector.of((*self.requirements, *requirements))
 
     def __str__(self) -> str:
@@ -167,7 +167,7 @@ def from_label_selector(selector: LabelSelector | None) -> Selector:
 
 
 def parse_int64(text: str) -> int | None:
-    """Read a decimal int64, or return None: no spaces, no underscores, ASCII digits only."""
+    """Parse a decimal int64, or return None: no spaces, no underscores, ASCII digits only."""
     match = _INTEGER.fullmatch(text)
     if match is None or len(match[2]) > _INT64_DIGITS:
         return None
@@ -182,7 +182,7 @@ _INTEGER: Final = re.compile(r"([+-]?)(?=[0-9])0*([0-9]*)")
 
 
 class NodeTerm(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
-    """One term of a node selector: all of its conditions must hold.
+    """One term of a node selector: a conjunction of conditions.
 
     A term with ``errors`` was malformed and matches no node.
     """
@@ -192,7 +192,7 @@ class NodeTerm(msgspec.Struct, frozen=True, gc=False, cache_hash=True):
     errors: tuple[str, ...] = ()
 
     def matches(self, labels: Mapping[str, str], fields: Mapping[str, str]) -> bool:
-        """Say whether a node with these labels and fields (``metadata.name``) meets the term."""
+        """Tell whether a node with these labels and fields (``metadata.name``) matches."""
         if self.errors:
             return False
         if not all(requirement.matches(labels) for requirement in self.labels):
@@ -214,7 +214,7 @@ def node_selector_terms(selector: NodeSelector, *, path: str = "") -> tuple[Node
 
 
 def node_term(term: NodeSelectorTerm, *, path: str = "") -> NodeTerm:
-    """Compile one term, which must not be empty; what is malformed ends up in its ``errors``."""
+    """Compile one term, which must not be empty; malformed parts are listed in its ``errors``."""
     errors: list[str] = []
     for index, expression in enumerate(term.match_expressions):
         at = f"{_child(path, 'matchExpressions')}[{index}]"
@@ -245,13 +245,13 @@ def _field_requirement_errors(expression: NodeSelectorRequirement, path: str) ->
     return []
 
 
-# --- what Kubernetes accepts ------------------------------------------------------------------
+# --- validation ------------------------------------------------------------------------------
 
 
 def requirement_errors(
     key: str, operator: str, values: Sequence[str], *, path: str = ""
 ) -> list[str]:
-    """List what Kubernetes would refuse in a requirement, with the field each is about."""
+    """Return what Kubernetes would reject in a requirement, with the field of each error."""
     errors = []
     if problems := label_key_errors(key):
         errors.append(_invalid(_child(path, "key"), key, "; ".join(problems)))
@@ -316,7 +316,7 @@ _SUBDOMAIN_RULE: Final = (
 
 
 def label_key_errors(key: str) -> list[str]:
-    """List what keeps a text from being a label key; resource names follow the same rule."""
+    """Return why a text is not a label key; resource names follow the same rule."""
     prefix, slash, name = key.rpartition("/")
     if "/" in prefix:
         rest = "with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')"
@@ -337,7 +337,7 @@ def label_key_errors(key: str) -> list[str]:
 
 
 def label_value_errors(value: str) -> list[str]:
-    """List what keeps a text from being a label value."""
+    """Return why a text is not a label value."""
     errors = _too_long(value, 63)
     if _VALUE.fullmatch(value) is None:
         errors.append(_VALUE_RULE)
@@ -363,7 +363,7 @@ def _unsupported(path: str, operator: str, supported: Sequence[str]) -> str:
 
 
 def _quoted(bad: str | Sequence[str]) -> str:
-    """Show a refused value, cut, on one line; an absent list is null, as on the wire."""
+    """Quote a rejected value, truncated, on one line; an absent list is null, as on the wire."""
     if not isinstance(bad, str):
         return _cut(json.dumps(bad, separators=(",", ":"))) if bad else "null"
     bad = _cut(bad)
@@ -407,7 +407,7 @@ def parse(text: str) -> Selector:
 
 
 class _Parser:
-    """Reads tokens left to right with one token of lookahead; nothing is read twice."""
+    """A recursive descent parser with one token of lookahead."""
 
     def __init__(self, text: str) -> None:
         self._tokens = [match[1] for match in _TOKEN.finditer(text)]

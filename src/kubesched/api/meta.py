@@ -8,13 +8,13 @@ from msgspec import Struct
 class ApiStruct(Struct, frozen=True, gc=False, kw_only=True, rename="camel", omit_defaults=True):
     """Base of everything decoded from the wire.
 
-    Frozen and without reference cycles, so the garbage collector need not look at the hundred
-    thousands of them that a large cluster has.
+    Frozen and without reference cycles, so the garbage collector does not track the hundreds of
+    thousands that a large cluster has.
     """
 
 
 class OwnerReference(ApiStruct, frozen=True):
-    """Which object made this one."""
+    """The owner of an object."""
 
     api_version: str = ""
     kind: str = ""

@@ -1,4 +1,4 @@
-"""Names that Kubernetes gives a meaning: labels, taints, resources, conditions."""
+"""Well-known names of Kubernetes: labels, taints, resources, conditions."""
 
 from __future__ import annotations
 

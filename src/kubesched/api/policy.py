@@ -1,4 +1,4 @@
-"""Disruption budgets: how many pods of a kind may be missing at a time."""
+"""Pod disruption budgets: how many pods may be disrupted at a time."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from kubesched.api.meta import ApiStruct, LabelSelector, ObjectMeta
 
 
 class PodDisruptionBudgetSpec(ApiStruct, frozen=True):
-    """Which pods a budget is about."""
+    """The pods of a budget."""
 
     selector: LabelSelector | None = None
 
 
 class PodDisruptionBudgetStatus(ApiStruct, frozen=True):
-    """How much of the budget is left."""
+    """The remaining budget."""
 
     disruptions_allowed: int = 0
-    #: pods whose eviction the API server has let pass, and which the budget does not show yet
+    #: pods whose eviction the API server has allowed, not yet counted in the budget
     disrupted_pods: dict[str, str | None] = field(default_factory=dict)
 
 

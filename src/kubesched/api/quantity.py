@@ -1,18 +1,18 @@
-"""Resource quantities: the text in a manifest, as exact integers.
+"""Resource quantities, parsed to exact integers.
 
     "1500m" ── nano ──▶ 1_500_000_000 ── rounded up ──▶ value 2, milli_value 1500
 
-Kubernetes keeps a quantity as a number with nine decimal places: what is smaller than 1n counts as
-1n, and binary suffixes are capped at 2^63-1. So a count of nano units is exact, sums of it are
-exact, and rounding happens once, when a scheduler unit is asked for. No floats are involved.
+Kubernetes stores a quantity with nine decimal places: anything smaller than 1n counts as 1n, and
+binary suffixes are capped at 2^63-1. So a count of nano units is exact, sums of it are exact, and
+rounding happens once, on conversion to a scheduler unit. No floats are involved.
 
-``value`` and ``milli_value`` answer what Go's ``Value()`` and ``MilliValue()`` do, with two
-exceptions on purpose. Where the answer does not fit into an int64, Go says 0 or wraps around; here
-it is a ``QuantityError``, or 0 where a node would get lost over it (``capacity``). And negative
-amounts, which no API server lets through for anything that is scheduled, are always rounded away
-from zero; Go does so for short decimal numbers and is off for others.
+``value`` and ``milli_value`` return what Go's ``Value()`` and ``MilliValue()`` do, with two
+exceptions on purpose. Where the result does not fit into an int64, Go returns 0 or wraps around;
+here it is a ``QuantityError``, or 0 where that would make a node unreadable (``capacity``). And
+negative amounts, which no API server accepts for anything that is scheduled, are always rounded
+away from zero; Go does so only for short decimal numbers.
 
-Any text takes bounded time: long ones are refused unread, and no power of ten is built that is
+Any text takes bounded time: long ones are rejected unparsed, and no power of ten is built that is
 larger than ``MAX_INTEGER_DIGITS`` allows.
 """
 
@@ -28,9 +28,9 @@ from kubesched.errors import QuantityError
 INT64_MAX: Final = 2**63 - 1
 INT64_MIN: Final = -(2**63)
 
-#: Longer texts are refused: nothing that fits into an int64 needs them, and they would be cached.
+#: Longer texts are rejected: nothing that fits into an int64 needs them, and they would be cached.
 MAX_TEXT_LENGTH: Final = 1024
-#: Digits before the decimal point that an amount may have to be summed or compared.
+#: Limit of digits before the decimal point.
 MAX_INTEGER_DIGITS: Final = 64
 
 _CACHE_SIZE: Final = 65536
@@ -54,7 +54,7 @@ _DECIMAL_EXPONENTS: Final = {
     "E": 18,
 }
 _BINARY_EXPONENTS: Final = {"Ki": 10, "Mi": 20, "Gi": 30, "Ti": 40, "Pi": 50, "Ei": 60}
-#: Kubernetes reads a suffix without any digit as zero, except where it takes its slow path.
+#: Kubernetes parses a suffix without digits as zero, except on its slow path.
 _NEEDS_DIGITS: Final = frozenset({"Pi", "Ei"})
 
 _QUANTITY: Final = re.compile(
@@ -68,23 +68,23 @@ _SPACE: Final = "\t\n\v\f\r \x85\xa0\u1680\u2028\u2029\u202f\u205f\u3000" + "".j
 
 
 class _OutOfRangeError(QuantityError):
-    """Well-formed, but too much to count."""
+    """Well-formed, but out of range."""
 
 
 @lru_cache(maxsize=_CACHE_SIZE, typed=True)
 def value(text: QuantityText) -> int:
     """Return the amount in whole units, rounded up: bytes, devices, pods.
 
-    Raises QuantityError if the text is malformed or the result is no int64.
+    Raises QuantityError if the text is malformed or the result does not fit into an int64.
     """
     return _in_int64(_away_from_zero(_parse(text), _NANO), text)
 
 
 @lru_cache(maxsize=_CACHE_SIZE, typed=True)
 def milli_value(text: QuantityText) -> int:
-    """Return the amount in thousandths, rounded up: what CPU is counted in.
+    """Return the amount in thousandths, rounded up: the unit of CPU.
 
-    Raises QuantityError if the text is malformed or the result is no int64.
+    Raises QuantityError if the text is malformed or the result does not fit into an int64.
     """
     return _in_int64(_away_from_zero(_parse(text), _NANO_PER_MILLI), text)
 
@@ -100,7 +100,7 @@ def nano(text: QuantityText) -> int:
 
 @lru_cache(maxsize=_CACHE_SIZE, typed=True)
 def capacity(text: QuantityText, *, milli: bool = False) -> int:
-    """Return what a node offers, as ``value`` or ``milli_value``, but 0 if that is no int64.
+    """Return a node's capacity, as ``value`` or ``milli_value``, but 0 if it overflows int64.
 
     Raises QuantityError if the text is malformed.
     """
@@ -111,12 +111,12 @@ def capacity(text: QuantityText, *, milli: bool = False) -> int:
 
 
 def value_of_nano(amount_nano: int) -> int:
-    """Return an exact amount in whole units, rounded up; QuantityError if that is no int64."""
+    """Convert an exact amount to whole units, rounded up; raises QuantityError on overflow."""
     return _in_int64(_away_from_zero(amount_nano, _NANO), f"{amount_nano}n")
 
 
 def milli_of_nano(amount_nano: int) -> int:
-    """Return an exact amount in thousandths, rounded up; QuantityError if that is no int64."""
+    """Convert an exact amount to thousandths, rounded up; raises QuantityError on overflow."""
     return _in_int64(_away_from_zero(amount_nano, _NANO_PER_MILLI), f"{amount_nano}n")
 
 
@@ -150,7 +150,7 @@ def _spelled(text: QuantityText) -> str:
             )
         return text.strip(_SPACE)
     if isinstance(text, int) and text.bit_length() > 4 * MAX_INTEGER_DIGITS:
-        raise _out_of_range("a JSON number")  # to print it could take long
+        raise _out_of_range("a JSON number")  # printing it could take long
     return str(text)
 
 
@@ -158,7 +158,7 @@ def _decimal_exponent(suffix: str, exponent: str | None, text: QuantityText) -> 
     if exponent is None:
         return _DECIMAL_EXPONENTS[suffix]
     power = int(exponent)
-    # Go cuts the exponent down to 32 bits here, whatever that makes of the number.
+    # Go truncates the exponent to 32 bits here.
     if not -(2**31) <= power < 2**31:
         raise _out_of_range(text)
     return power
@@ -213,7 +213,7 @@ def _out_of_range(text: QuantityText) -> QuantityError:
 
 
 def _shown(text: QuantityText) -> str:
-    """Quote a text for a message of one line, whatever is in it and however long it is."""
+    """Quote a text on one line, truncated."""
     if not isinstance(text, str):
         return repr(text)
     cut = text if len(text) <= _SHOWN_LENGTH else text[: _SHOWN_LENGTH - 1] + "…"

@@ -1,4 +1,4 @@
-"""What a pod requests and what a node offers, in the units the scheduler counts in.
+"""Requests of a pod and allocatable of a node, in the scheduler's units.
 
     containers · init containers · sidecars · pod-level resources · overhead
         ── exact_requests ──▶ {resource: billionths} ── rounded up once ──▶ {resource: units}
@@ -26,8 +26,8 @@ a bound pod's use   its gate    its gate         nothing        ``pod_requests``
 a pod's own score   no          never            100m, 200Mi    ``scoring_requests``
 ==================  ==========  ===============  =============  =================================
 
-``missing`` is what a container counts for that does not say. The last row is how kube-scheduler
-is, not how it was meant: its scorer never learns of the pod-level gate.
+``missing`` is the default for a container without a request. The last row is a quirk of
+kube-scheduler: its scorer does not know the pod-level gate.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from kubesched.api.core import Container, Node, Pod, ResourceList, ResourceRequi
 from kubesched.api.labels import label_key_errors
 from kubesched.errors import QuantityError
 
-#: What a container that requests no CPU or no memory counts for when nodes are scored.
+#: Default of a container that requests no CPU or no memory, in scoring.
 DEFAULT_CPU_MILLI: Final = 100
 DEFAULT_MEMORY_BYTES: Final = 200 * 1024 * 1024
 
@@ -67,7 +67,7 @@ _DEFAULTS: Final[Mapping[str, int]] = MappingProxyType(
 
 @lru_cache(maxsize=4096)
 def is_extended_resource(name: str) -> bool:
-    """Say whether the name is one that somebody outside of Kubernetes gave, such as a device's."""
+    """Tell whether the resource is an extended one, i.e. outside of Kubernetes' own names."""
     if "/" not in name or _NATIVE in name or name.startswith(_QUOTA_PREFIX):
         return False
     return not label_key_errors(_QUOTA_PREFIX + name)
@@ -75,7 +75,7 @@ def is_extended_resource(name: str) -> bool:
 
 @lru_cache(maxsize=4096)
 def is_scalar_resource(name: str) -> bool:
-    """Say whether the scheduler counts the resource besides cpu, memory and ephemeral storage."""
+    """Tell whether the scheduler counts the resource besides cpu, memory and ephemeral storage."""
     return (
         _NATIVE in name
         or name.startswith((names.HUGEPAGES_PREFIX, names.ATTACHABLE_VOLUMES_PREFIX))
@@ -84,22 +84,22 @@ def is_scalar_resource(name: str) -> bool:
 
 
 def is_pod_level_resource(name: str) -> bool:
-    """Say whether a pod as a whole may request the resource."""
+    """Tell whether pod-level resources may contain the resource."""
     return name in (names.CPU, names.MEMORY) or name.startswith(names.HUGEPAGES_PREFIX)
 
 
 def is_counted_resource(name: str) -> bool:
-    """Say whether the scheduler keeps an account of the resource, per node."""
+    """Tell whether the scheduler counts the resource per node."""
     return name in (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE) or is_scalar_resource(name)
 
 
-# --- what is asked for and offered ------------------------------------------------------------
+# --- requests and allocatable -----------------------------------------------------------------
 
 
 def pod_requests(
     pod: Pod, *, use_status: bool = False, pod_level: bool = True, pod_level_status: bool = True
 ) -> dict[str, int]:
-    """Return what the pod requests of each counted resource, CPU in thousandths.
+    """Return the pod's requests by counted resource, CPU in thousandths.
 
     ``use_status`` is for pods on a node (gate InPlacePodVerticalScaling), ``pod_level`` the gate
     PodLevelResources, ``pod_level_status`` InPlacePodLevelResourcesVerticalScaling.
@@ -113,10 +113,10 @@ def pod_requests(
 def non_zero_requests(
     pod: Pod, *, use_status: bool = False, pod_level: bool = True, pod_level_status: bool = True
 ) -> tuple[int, int]:
-    """Return (CPU in thousandths, memory in bytes) that a pod on a node counts for in scores.
+    """Return (CPU in thousandths, memory in bytes) that a placed pod counts for in scores.
 
-    If the pod as a whole requests something, a default stands in only for a resource that neither
-    the pod nor any of its containers requests.
+    With pod-level resources, the default applies only to a resource that neither the pod nor any of
+    its containers requests.
     """
     missing = _DEFAULTS
     if pod_level and _requests_as_a_whole(pod):
@@ -136,14 +136,14 @@ def non_zero_requests(
 
 
 def scoring_requests(pod: Pod) -> dict[str, int]:
-    """Return what NodeResourcesFit adds to a node for the pod it scores: no pod-level resources."""
+    """Return the requests that NodeResourcesFit scores a pod with: no pod-level resources."""
     return _in_units(exact_requests(pod, pod_level=False, missing=_DEFAULTS), pod)
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
-    """Return what a node offers of each counted resource, CPU in thousandths, and of pods.
+    """Return a node's allocatable by counted resource, CPU in thousandths, and of pods.
 
-    More than can be counted is 0, as in kube-scheduler; QuantityError if a text is malformed.
+    Overflows are 0, as in kube-scheduler; raises QuantityError if a text is malformed.
     """
     offered = {}
     for name, text in (node.status.allocatable or {}).items():
@@ -186,10 +186,10 @@ def exact_requests(
     pod_level_status: bool = True,
     missing: Mapping[str, int] = _NONE,
 ) -> Nanos:
-    """Return what the pod requests in billionths, of all resources it names.
+    """Return the pod's requests in billionths, of all resources it names.
 
-    ``missing`` is added for each container that does not request a resource; a request of zero
-    is a request. Raises QuantityError, naming the pod, if a quantity cannot be used.
+    ``missing`` is added for each container without a request; a request of zero is a request.
+    Raises QuantityError, naming the pod, if a quantity cannot be used.
     """
     try:
         total = _container_requests(

@@ -1,4 +1,4 @@
-"""Devices that pods claim: ``resource.k8s.io/v1``, also known as DRA.
+"""Dynamic resource allocation (DRA), ``resource.k8s.io/v1``.
 
 pod ── resourceClaims ──> ResourceClaim ── deviceClassName ──> DeviceClass
                               │ status.allocation                 │ selectors (CEL)
@@ -19,13 +19,13 @@ from kubesched.api.meta import ApiStruct, ObjectMeta
 
 
 class CELDeviceSelector(ApiStruct, frozen=True):
-    """An expression that is true for the devices that are meant."""
+    """A CEL expression that selects devices."""
 
     expression: str = ""
 
 
 class DeviceSelector(ApiStruct, frozen=True):
-    """What a device must be like; without ``cel`` it is of a form that is not known here."""
+    """A condition on devices; without ``cel`` it is of a form unknown here."""
 
     cel: CELDeviceSelector | None = None
 
@@ -44,11 +44,11 @@ class DeviceClassConfiguration(ApiStruct, frozen=True):
 
 
 class DeviceClassSpec(ApiStruct, frozen=True):
-    """Which devices a class has, and how they are configured."""
+    """The devices of a class, and their configuration."""
 
     selectors: tuple[DeviceSelector, ...] = ()
     config: tuple[DeviceClassConfiguration, ...] = ()
-    #: pods may ask for devices of the class as if they were this resource of a node
+    #: extended resource name under which pods may request devices of the class
     extended_resource_name: str | None = None
 
 
@@ -59,11 +59,11 @@ class DeviceClass(ApiStruct, frozen=True):
     spec: DeviceClassSpec = DeviceClassSpec()
 
 
-# --- slices: the devices that there are -----------------------------------------------------------
+# --- slices: the available devices ----------------------------------------------------------------
 
 
 class ResourcePool(ApiStruct, frozen=True):
-    """The pool that a slice is part of; it is complete if all slices of a generation are there."""
+    """The pool of a slice; complete if all slices of its generation exist."""
 
     name: str = ""
     generation: int = 0
@@ -71,7 +71,7 @@ class ResourcePool(ApiStruct, frozen=True):
 
 
 class DeviceCounter(ApiStruct, frozen=True):
-    """An amount that several devices draw on."""
+    """An amount shared by several devices."""
 
     value: QuantityText = 0
 
@@ -84,7 +84,7 @@ class CounterSet(ApiStruct, frozen=True):
 
 
 class DeviceCounterConsumption(ApiStruct, frozen=True):
-    """What a device takes from a set of counters."""
+    """What a device consumes of a counter set."""
 
     counter_set: str = ""
     counters: dict[str, DeviceCounter] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class DeviceCounterConsumption(ApiStruct, frozen=True):
 
 
 class DeviceAttribute(ApiStruct, frozen=True):
-    """A property of a device: one of these values, or one of these lists."""
+    """A property of a device: one of these values or lists."""
 
     int_value: int | None = field(default=None, name="int")
     bool_value: bool | None = field(default=None, name="bool")
@@ -114,7 +114,7 @@ class CapacityRequestPolicyRange(ApiStruct, frozen=True):
 
 
 class CapacityRequestPolicy(ApiStruct, frozen=True):
-    """Which amounts of a capacity may be asked for, and what counts if none is."""
+    """Valid amounts of a capacity, and the default."""
 
     default: QuantityText | None = None
     valid_values: tuple[QuantityText, ...] = ()
@@ -122,14 +122,14 @@ class CapacityRequestPolicy(ApiStruct, frozen=True):
 
 
 class DeviceCapacity(ApiStruct, frozen=True):
-    """How much a device has of something."""
+    """A device's capacity of something."""
 
     value: QuantityText = 0
     request_policy: CapacityRequestPolicy | None = None
 
 
 class DeviceTaint(ApiStruct, frozen=True):
-    """What keeps claims without a toleration from a device."""
+    """Repels claims that do not tolerate it."""
 
     key: str = ""
     value: str = ""
@@ -144,7 +144,7 @@ class Device(ApiStruct, frozen=True):
     attributes: dict[str, DeviceAttribute] = field(default_factory=dict)
     capacity: dict[str, DeviceCapacity] = field(default_factory=dict)
     consumes_counters: tuple[DeviceCounterConsumption, ...] = ()
-    #: where it can be used, if the slice says perDeviceNodeSelection
+    #: the nodes that can use it, with perDeviceNodeSelection in the slice
     node_name: str | None = None
     node_selector: NodeSelector | None = None
     all_nodes: bool | None = None
@@ -204,7 +204,7 @@ class DeviceTaintRule(ApiStruct, frozen=True):
 
 
 class DeviceToleration(ApiStruct, frozen=True):
-    """A taint of devices that does not matter to a request."""
+    """A taint of devices that a request tolerates."""
 
     key: str = ""
     operator: str = ""
@@ -214,7 +214,7 @@ class DeviceToleration(ApiStruct, frozen=True):
 
 
 class CapacityRequirements(ApiStruct, frozen=True):
-    """How much of a device's capacity is asked for."""
+    """The requested capacity of a device."""
 
     requests: ResourceList = field(default_factory=dict)
 
@@ -253,7 +253,7 @@ class DeviceSubRequest(ApiStruct, frozen=True):
 
 
 class DeviceRequest(ApiStruct, frozen=True):
-    """Something that is asked for: exactly this, or the first of these that can be had."""
+    """A request: exactly one, or the first available of several."""
 
     name: str = ""
     exactly: ExactDeviceRequest | None = None
@@ -261,9 +261,9 @@ class DeviceRequest(ApiStruct, frozen=True):
 
 
 class DeviceConstraint(ApiStruct, frozen=True):
-    """What the devices of several requests must have in common, or must not."""
+    """A constraint on the devices of several requests: equal or distinct attributes."""
 
-    #: names of requests; none means all
+    #: names of requests; empty means all
     requests: tuple[str, ...] = ()
     match_attribute: str | None = None
     distinct_attribute: str | None = None
@@ -277,7 +277,7 @@ class DeviceClaimConfiguration(ApiStruct, frozen=True):
 
 
 class DeviceClaim(ApiStruct, frozen=True):
-    """The devices that a claim asks for."""
+    """The devices that a claim requests."""
 
     requests: tuple[DeviceRequest, ...] = ()
     constraints: tuple[DeviceConstraint, ...] = ()
@@ -285,16 +285,16 @@ class DeviceClaim(ApiStruct, frozen=True):
 
 
 class ResourceClaimSpec(ApiStruct, frozen=True):
-    """What a claim asks for."""
+    """The desired state of a claim."""
 
     devices: DeviceClaim = DeviceClaim()
 
 
-# --- claims: what they got ----------------------------------------------------------------------
+# --- claims: allocations -----------------------------------------------------------------------
 
 
 class DeviceRequestAllocationResult(ApiStruct, frozen=True):
-    """One device that was allocated."""
+    """An allocated device."""
 
     #: name of the request, or "request/alternative"
     request: str = ""
@@ -305,7 +305,7 @@ class DeviceRequestAllocationResult(ApiStruct, frozen=True):
     tolerations: tuple[DeviceToleration, ...] = ()
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
-    #: tells several uses of the same device apart
+    #: distinguishes several uses of the same device
     share_id: str | None = field(default=None, name="shareID")
     consumed_capacity: ResourceList = field(default_factory=dict)
     #: what the kubelet leaves out for the device; nodes have to be able to
@@ -313,7 +313,7 @@ class DeviceRequestAllocationResult(ApiStruct, frozen=True):
 
 
 class DeviceAllocationConfiguration(ApiStruct, frozen=True):
-    """Configuration as it was when the devices were allocated."""
+    """Configuration at the time of the allocation."""
 
     source: str = ""
     requests: tuple[str, ...] = ()
@@ -321,14 +321,14 @@ class DeviceAllocationConfiguration(ApiStruct, frozen=True):
 
 
 class DeviceAllocationResult(ApiStruct, frozen=True):
-    """All devices that were allocated for a claim."""
+    """All devices allocated for a claim."""
 
     results: tuple[DeviceRequestAllocationResult, ...] = ()
     config: tuple[DeviceAllocationConfiguration, ...] = ()
 
 
 class AllocationResult(ApiStruct, frozen=True):
-    """What a claim got, and the nodes where it can be used."""
+    """The allocation of a claim, and the nodes where it can be used."""
 
     devices: DeviceAllocationResult = DeviceAllocationResult()
     node_selector: NodeSelector | None = None
@@ -345,7 +345,7 @@ class ResourceClaimConsumerReference(ApiStruct, frozen=True):
 
 
 class DeviceCondition(ApiStruct, frozen=True):
-    """What a driver, or a controller, says about an allocated device."""
+    """A condition of an allocated device, set by a driver or a controller."""
 
     type: str = ""
     status: str = ""
@@ -356,7 +356,7 @@ class DeviceCondition(ApiStruct, frozen=True):
 
 
 class NetworkDeviceData(ApiStruct, frozen=True):
-    """What a network device is called and where it is reached."""
+    """Name and addresses of a network device."""
 
     interface_name: str = ""
     ips: tuple[str, ...] = ()
@@ -364,7 +364,7 @@ class NetworkDeviceData(ApiStruct, frozen=True):
 
 
 class AllocatedDeviceStatus(ApiStruct, frozen=True):
-    """What became of a device that was allocated."""
+    """The state of an allocated device."""
 
     driver: str = ""
     pool: str = ""
@@ -376,7 +376,7 @@ class AllocatedDeviceStatus(ApiStruct, frozen=True):
 
 
 class ResourceClaimStatus(ApiStruct, frozen=True):
-    """What a claim got, and which pods may use it."""
+    """The allocation of a claim, and the pods that may use it."""
 
     allocation: AllocationResult | None = None
     reserved_for: tuple[ResourceClaimConsumerReference, ...] = ()

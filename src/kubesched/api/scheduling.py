@@ -6,7 +6,7 @@ from kubesched.api.meta import ApiStruct, ObjectMeta
 
 
 class PriorityClass(ApiStruct, frozen=True):
-    """A priority by name: what admission writes into pods that are not created yet."""
+    """A named priority, which admission resolves when a pod is created."""
 
     metadata: ObjectMeta = ObjectMeta()
     value: int = 0

@@ -1,9 +1,9 @@
-"""Storage: volumes, claims to them, classes, and what CSI drivers say about nodes.
+"""Storage: volumes, claims, classes, and the CSI objects about nodes and capacity.
 
     pod ── claimName ──> PersistentVolumeClaim ── volumeName ──> PersistentVolume ── csi ──> disk
                                 └─ storageClassName ──> StorageClass ── provisioner ──> CSIDriver
 
-Only fields that placement reads are here; nothing is written back from these structs.
+Only fields that placement reads; these structs are never written back.
 """
 
 from __future__ import annotations
@@ -30,15 +30,15 @@ WAIT_FOR_FIRST_CONSUMER = "WaitForFirstConsumer"
 
 # --- annotations --------------------------------------------------------------------------------
 
-#: The class of a claim or a volume, before there was a field for it; it goes before the field.
+#: The legacy class annotation of a claim or a volume; it has precedence over the field.
 ANNOTATION_CLASS = "volume.beta.kubernetes.io/storage-class"
-#: Set by the volume controller once a claim is bound for good.
+#: Set by the volume controller once a claim is fully bound.
 ANNOTATION_BIND_COMPLETED = "pv.kubernetes.io/bind-completed"
-#: Set on a claim or a volume that was bound by a controller and not by its author.
+#: Set on a claim or a volume that a controller bound, not its author.
 ANNOTATION_BOUND_BY_CONTROLLER = "pv.kubernetes.io/bound-by-controller"
-#: The node that a claim's volume is to be made for.
+#: The node that a claim's volume is to be provisioned for.
 ANNOTATION_SELECTED_NODE = "volume.kubernetes.io/selected-node"
-#: In-tree drivers, joined by commas, that a node's CSI drivers have taken over.
+#: In-tree drivers migrated to CSI on a node, comma-separated.
 ANNOTATION_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
@@ -46,7 +46,7 @@ ANNOTATION_MIGRATED_PLUGINS = "storage.alpha.kubernetes.io/migrated-plugins"
 
 
 class ClaimReference(ApiStruct, frozen=True):
-    """The claim that a volume is bound to, or kept for."""
+    """The claim that a volume is bound to, or reserved for."""
 
     kind: str = ""
     namespace: str = ""
@@ -64,13 +64,13 @@ class CSIPersistentVolumeSource(ApiStruct, frozen=True):
 
 
 class VolumeNodeAffinity(ApiStruct, frozen=True):
-    """Nodes that a volume can be used on."""
+    """Nodes that can use a volume."""
 
     required: NodeSelector | None = None
 
 
 class PersistentVolumeSpec(ApiStruct, frozen=True):
-    """What a volume is."""
+    """The desired state of a volume."""
 
     capacity: ResourceList | None = None
     access_modes: tuple[str, ...] = ()
@@ -81,7 +81,7 @@ class PersistentVolumeSpec(ApiStruct, frozen=True):
     volume_attributes_class_name: str | None = None
     node_affinity: VolumeNodeAffinity | None = None
     csi: CSIPersistentVolumeSource | None = None
-    # Sources that CSI drivers have taken over.
+    # Sources migrated to CSI drivers.
     gce_persistent_disk: GCEPersistentDiskVolumeSource | None = None
     aws_elastic_block_store: AWSElasticBlockStoreVolumeSource | None = None
     azure_disk: AzureDiskVolumeSource | None = None
@@ -92,7 +92,7 @@ class PersistentVolumeSpec(ApiStruct, frozen=True):
 
 
 class PersistentVolumeStatus(ApiStruct, frozen=True):
-    """What became of it."""
+    """The observed state of a volume."""
 
     phase: str = ""
 
@@ -115,7 +115,7 @@ class PersistentVolume(ApiStruct, frozen=True):
 
 
 class PersistentVolumeClaimSpec(ApiStruct, frozen=True):
-    """What a claim asks for."""
+    """The desired state of a claim."""
 
     access_modes: tuple[str, ...] = ()
     resources: ResourceRequirements | None = None
@@ -123,13 +123,13 @@ class PersistentVolumeClaimSpec(ApiStruct, frozen=True):
     #: None means Filesystem
     volume_mode: str | None = None
     volume_attributes_class_name: str | None = None
-    #: the volume that it is bound to, or that its author wants
+    #: the volume that it is bound to, or that its author requests
     volume_name: str = ""
     selector: LabelSelector | None = None
 
 
 class PersistentVolumeClaimStatus(ApiStruct, frozen=True):
-    """What became of it."""
+    """The observed state of a claim."""
 
     phase: str = ""
 
@@ -156,20 +156,20 @@ def _annotated_class(meta: ObjectMeta) -> str | None:
 
 
 class TopologySelectorLabelRequirement(ApiStruct, frozen=True):
-    """A label and the values that it may have."""
+    """A label and its allowed values."""
 
     key: str = ""
     values: tuple[str, ...] = ()
 
 
 class TopologySelectorTerm(ApiStruct, frozen=True):
-    """Labels that must all be as said."""
+    """Label requirements that must all match."""
 
     match_label_expressions: tuple[TopologySelectorLabelRequirement, ...] = ()
 
 
 class StorageClass(ApiStruct, frozen=True):
-    """How volumes are made for claims."""
+    """How volumes are provisioned for claims."""
 
     metadata: ObjectMeta = ObjectMeta()
     provisioner: str = ""
@@ -181,7 +181,7 @@ class StorageClass(ApiStruct, frozen=True):
 
 
 class VolumeNodeResources(ApiStruct, frozen=True):
-    """How many volumes of a driver a node can have."""
+    """Volume limit of a driver on a node."""
 
     #: None means any number
     count: int | None = None
@@ -202,18 +202,18 @@ class CSINodeSpec(ApiStruct, frozen=True):
 
 
 class CSINode(ApiStruct, frozen=True):
-    """The CSI side of a node, under the node's name."""
+    """The CSI drivers of a node; named after the node."""
 
     metadata: ObjectMeta = ObjectMeta()
     spec: CSINodeSpec = CSINodeSpec()
 
 
 class CSIDriverSpec(ApiStruct, frozen=True):
-    """What a driver can do."""
+    """Capabilities of a driver."""
 
-    #: whether it says how much space is left, and wants that to be heeded
+    #: whether it publishes storage capacities, which the scheduler must then check
     storage_capacity: bool | None = None
-    #: whether nodes without it cannot take pods that need it
+    #: whether nodes without the driver reject pods that need it
     prevent_pod_scheduling_if_missing: bool | None = None
 
 
@@ -225,7 +225,7 @@ class CSIDriver(ApiStruct, frozen=True):
 
 
 class CSIStorageCapacity(ApiStruct, frozen=True):
-    """How much space a class has left on some nodes."""
+    """Free capacity of a class on some nodes."""
 
     metadata: ObjectMeta = ObjectMeta()
     node_topology: LabelSelector | None = None
@@ -235,7 +235,7 @@ class CSIStorageCapacity(ApiStruct, frozen=True):
 
 
 class VolumeAttachmentSource(ApiStruct, frozen=True):
-    """What is attached."""
+    """The volume of an attachment."""
 
     persistent_volume_name: str | None = None
 

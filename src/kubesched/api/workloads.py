@@ -1,4 +1,4 @@
-"""Objects that tell which pods belong together: services and the owners of pods."""
+"""Objects that select pods: services and pod owners."""
 
 from __future__ import annotations
 

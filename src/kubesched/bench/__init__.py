@@ -1,1 +1,1 @@
-"""Side by side with kube-scheduler: workloads, control planes, schedulers, and what came of it."""
+"""Benchmarks beside kube-scheduler: workloads, control planes, schedulers, and reports."""

@@ -2,7 +2,7 @@
 
     object ──kind──> discovery (asked once a version) ──> path ──> POST · PUT · DELETE
 
-Many objects are created by many hands at once: what is measured is the scheduler, not us.
+Objects are created concurrently, so that creation is not the bottleneck.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from kubesched.errors import ConfigError, NotFoundError
 
 T = TypeVar("T")
 
-#: As many requests as are under way at once.
+#: Number of concurrent requests.
 HANDS = 32
 
 _NO_GRACE = {"gracePeriodSeconds": 0, "propagationPolicy": "Background"}
@@ -42,20 +42,20 @@ class _NamedMeta(msgspec.Struct, frozen=True, gc=False):
 
 
 class Named(msgspec.Struct, frozen=True, gc=False):
-    """What is read of an answer: the name that the server gave."""
+    """The part of a response that is read: the name."""
 
     metadata: _NamedMeta
 
 
-class ApiObjects:
-    """An API server's objects."""
+class BenchObjects:
+    """Client for an API server's objects of any kind."""
 
     def __init__(self, client: ApiClient) -> None:
         self._client = client
         self._resources: dict[str, dict[str, ResourcePath]] = {}
 
     async def resource_of(self, obj: JsonObject) -> ResourcePath:
-        """Where objects of this kind live; ConfigError if the server has no such kind."""
+        """Return the path of a kind; raises ConfigError if the server does not serve it."""
         version, kind = str(obj.get("apiVersion")), str(obj.get("kind"))
         if version not in self._resources:
             self._resources[version] = await self._discover(version)
@@ -98,15 +98,15 @@ class ApiObjects:
         return answer
 
     async def post(self, path: str, body: bytes) -> Named:
-        """Create an object that is encoded already."""
+        """Create an encoded object."""
         return await self._client.post(path, body, type=Named)
 
     async def patch_status(self, path: str, status: JsonObject) -> None:
-        """Merge something into an object's status."""
+        """Merge into an object's status."""
         await self._client.patch(f"{path}/status", {"status": status})
 
     async def delete(self, path: str, *, at_once: bool = False) -> None:
-        """Delete an object, or a collection; one that is gone is fine."""
+        """Delete an object or a collection; a missing one is fine."""
         try:
             await self._client.delete(path, _NO_GRACE if at_once else {}, timeout_s=600)
         except NotFoundError:
@@ -120,7 +120,7 @@ async def each_of(
     done: Callable[[int], None] = lambda _: None,
     hands: int = HANDS,
 ) -> None:
-    """Do something with all things, several at once; ``done`` hears how many are."""
+    """Process all items concurrently; ``done`` is called with the count."""
     rest = iter(things)
     finished = 0
 
@@ -137,7 +137,7 @@ async def each_of(
 
 
 def encoded(objects: Sequence[JsonObject]) -> list[bytes]:
-    """Encode objects; one that comes again is encoded once."""
+    """Encode objects; repeated ones are encoded once."""
     bodies: dict[int, bytes] = {}
     for obj in objects:
         if id(obj) not in bodies:

@@ -1,4 +1,4 @@
-"""Where the real etcd, kube-apiserver and kube-scheduler are: what ``make envtest`` builds."""
+"""Locates etcd, kube-apiserver and kube-scheduler, as built by ``make envtest``."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def folder(environment: Mapping[str, str] | None = None) -> Path:
-    """Return the folder of KUBEBUILDER_ASSETS, or the cache's, whether it is there or not."""
+    """Return the folder of KUBEBUILDER_ASSETS, or the cache's, existing or not."""
     environment = os.environ if environment is None else environment
     if given := environment.get("KUBEBUILDER_ASSETS"):
         return Path(given).expanduser().absolute()
@@ -30,7 +30,7 @@ def folder(environment: Mapping[str, str] | None = None) -> Path:
 
 
 def require(names: Iterable[str], where: Path) -> None:
-    """Raise UsageError, saying what to do, unless the folder holds these binaries."""
+    """Raise UsageError, with what to do, unless the folder has these binaries."""
     missing = [name for name in names if not os.access(where / name, os.X_OK)]
     if missing:
         raise UsageError(f"no {', '.join(missing)} in {where}: run `make envtest`")

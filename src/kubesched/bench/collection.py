@@ -1,10 +1,9 @@
-"""One collection: what is bound between its start and its end, and what that cost.
+"""One collection: the pods bound between its start and its end, and their cost.
 
-    begin ──> pods are bound, moments noted ──> end: wait until the scheduler rests ──> Measurement
+    begin ──> pods are bound, times recorded ──> end: wait for an idle scheduler ──> Measurement
 
-A scheduler may record events after it has bound the last pod. The CPU time of a pod includes them,
-so the clock of costs is read when the scheduler has nothing more to do; the clock of pods per
-second stops at the last binding.
+A scheduler may record events after it has bound the last pod. CPU time per pod includes them, so it
+is read when the scheduler is idle; pods per second end with the last binding.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ ATTEMPTS = "scheduler_scheduling_attempt_duration_seconds"
 
 _MIB = 1 << 20
 _REST_WINDOW_S = 0.25
-#: A scheduler rests when it uses less of a CPU than this.
+#: A scheduler is idle when it uses less of a CPU than this.
 _REST_SHARE = 0.1
 _REST_AFTER_WINDOWS = 2
 _REST_TIMEOUT_S = 20.0
@@ -37,15 +36,15 @@ _REST_TIMEOUT_S = 20.0
 
 @dataclass(frozen=True)
 class Costs:
-    """CPU seconds until now; None where they cannot be known."""
+    """CPU seconds so far; None where unknown."""
 
     scheduler_s: float | None
     apiserver_s: float | None
     storage_s: float | None
 
 
-class Collection:
-    """Notes pods from ``begin`` to ``end``."""
+class BindingCollection:
+    """Records pods from ``begin`` to ``end``."""
 
     def __init__(
         self, name: str, *, plane: Plane, scheduler: SchedulerProcess, tracker: PodTracker
@@ -63,7 +62,7 @@ class Collection:
     async def begin(
         self, namespaces: frozenset[str], labels: Labels, *, from_first: bool = False
     ) -> None:
-        """Begin now; or, for pods that are all there already, when the first one is bound."""
+        """Start now; or, for pods created in advance, when the first one is bound."""
         self._from_first = from_first
         if self._scheduler.is_running:
             self._attempts_before = await self._attempts()
@@ -81,7 +80,7 @@ class Collection:
         self._before = self._costs()
 
     async def end(self) -> Measurement:
-        """End; return when the scheduler rests."""
+        """End; return when the scheduler is idle."""
         self._listening.close()
         bound = self._watcher.bound
         await self._rest()
@@ -109,7 +108,7 @@ class Collection:
         )
 
     def abandon(self) -> None:
-        """Listen no more."""
+        """Stop recording."""
         self._listening.close()
 
     def _costs(self) -> Costs:
@@ -121,7 +120,7 @@ class Collection:
         )
 
     async def _attempts(self) -> dict[float, float]:
-        """The durations of successful attempts until now, if the scheduler tells."""
+        """Return the durations of successful attempts so far, if the scheduler exports them."""
         access = self._scheduler.metrics_access
         if access is None:
             return {}
@@ -134,7 +133,7 @@ class Collection:
         return statistics.histogram(text, ATTEMPTS, {"result": "scheduled"})
 
     async def _rest(self) -> None:
-        """Return when the scheduler uses next to no CPU for a moment, or never seems to."""
+        """Return when the scheduler is idle for a moment, or on timeout."""
         resting, before = 0, self._costs().scheduler_s
         deadline = time.monotonic() + _REST_TIMEOUT_S
         while before is not None and resting < _REST_AFTER_WINDOWS:
@@ -147,7 +146,7 @@ class Collection:
 
 
 def _rate(pods: int, seconds: float, *, from_first: bool) -> float:
-    """Pods over time; where time begins with the first pod, that one took none of it."""
+    """Return pods per second; if time starts with the first pod, that one does not count."""
     counted = pods - 1 if from_first else pods
     return counted / seconds if seconds > 0 else 0.0
 

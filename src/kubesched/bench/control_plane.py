@@ -4,8 +4,8 @@
          |-- admin.kubeconfig ------------> |
          '-- scheduler.kubeconfig --------> | the scheduler's own user
 
-No controller manager, no kubelet: a bound pod stays Pending, no one taints a node, no one answers a
-finalizer. Every process dies with this one, and all files are in one temporary folder.
+No controller manager, no kubelet: a bound pod stays Pending, nodes are not tainted, finalizers
+stay. Every process dies with this one, and all files are in one temporary folder.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ T = TypeVar("T")
 JSON = "application/json"
 
 _START_SECONDS = 90.0
-#: The server closes a connection that was idle for 90 s; one that may be dying is not used.
+#: The server closes connections idle for 90 s; one that is close to that is not used.
 _IDLE_SECONDS = 30.0
 
-#: Admission plugins that wait for a controller which does not run here: service accounts are never
-#: made, node conditions never reported, and protection finalizers never taken off again.
+#: Admission plugins that depend on a controller which does not run here: service accounts are never
+#: created, node conditions never reported, and protection finalizers never removed.
 DISABLED_ADMISSION = ("ServiceAccount", "TaintNodesByCondition", "StorageObjectInUseProtection")
 
-#: What system:kube-scheduler must be allowed before the plane is ready, one per bootstrap role that
-#: is bound to it. /readyz says that the roles are stored; the authorizer sees them a little later.
+#: Permissions that system:kube-scheduler must have before the plane is ready, one per bootstrap
+#: role. /readyz says that the roles are stored; the authorizer sees them a little later.
 _SCHEDULER_MAY: tuple[dict[str, str], ...] = (
     {"verb": "list", "resource": "nodes"},
     {"verb": "create", "resource": "pods", "subresource": "binding"},
@@ -59,7 +59,7 @@ _SCHEDULER_MAY: tuple[dict[str, str], ...] = (
 )
 
 
-class ApiError(KubeschedError):
+class PlaneApiError(KubeschedError):
     """The API server answered with an error status."""
 
     def __init__(self, request: str, status: int, answer: JsonObject) -> None:
@@ -92,8 +92,8 @@ class ControlPlane:
         #: Connections that no request uses now, each with the time of its last use.
         self._idle: deque[tuple[http.client.HTTPSConnection, float]] = deque()
         self._tls: ssl.SSLContext | None = None
-        # Linux takes the thread that started a process for its parent, so that a server started
-        # from a short-lived thread would die with it. This one lives until `stop`.
+        # Linux takes the thread that started a process for its parent, so a server started from a
+        # short-lived thread would die with it. This thread lives until `stop`.
         self._starter = ThreadPoolExecutor(max_workers=1, thread_name_prefix="envtest")
 
     @property
@@ -118,7 +118,7 @@ class ControlPlane:
     # ------------------------------------------------------------------ processes
 
     def start(self) -> Self:
-        """Start everything and return once a scheduler could work; on failure leave nothing."""
+        """Start everything and return once a scheduler could work; on failure clean up."""
         atexit.register(self.stop)
         (self.folder / "tokens.csv").write_text(
             f'{self._admin_token},admin,admin,"system:masters"\n'
@@ -133,7 +133,7 @@ class ControlPlane:
         return self
 
     def stop(self) -> None:
-        """Kill what still runs and delete all files; there is nothing worth a graceful end."""
+        """Kill running processes and delete all files; nothing needs a graceful end."""
         atexit.unregister(self.stop)
         self._close_idle()
         self._starter.shutdown()
@@ -159,7 +159,7 @@ class ControlPlane:
         def ready() -> bool:
             if not server.is_running:
                 raise StartError(server.describe())
-            with contextlib.suppress(OSError, http.client.HTTPException, ApiError):
+            with contextlib.suppress(OSError, http.client.HTTPException, PlaneApiError):
                 return self._is_ready()
             return False
 
@@ -184,8 +184,8 @@ class ControlPlane:
 
     def _apiserver_arguments(self) -> list[str]:
         certificates = self.folder / "certificates"
-        # The server makes its certificate and key at the first start. Any RSA key will do to sign
-        # service account tokens, so that one does, and no other tool has to make one.
+        # The server creates its certificate and key at the first start. Any RSA key can sign
+        # service account tokens, so this one is used.
         key = certificates / "apiserver.key"
         arguments = [
             f"--etcd-servers=http://{LOOPBACK}:{self.etcd_port}",
@@ -204,7 +204,7 @@ class ControlPlane:
             "--endpoint-reconciler-type=none",
             "--profiling=false",
             "--delete-collection-workers=16",  # one by default: half a minute for 10,000 pods
-            # No limits: the scheduler is looked at, not the server's fairness.
+            # No limits: the benchmark is about the scheduler, not the server's fairness.
             "--enable-priority-and-fairness=false",
             "--max-requests-inflight=0",
             "--max-mutating-requests-inflight=0",
@@ -220,7 +220,7 @@ class ControlPlane:
         command = [str(self.assets / (binary or name)), *arguments]
 
         def start() -> Process:
-            # Noted by the thread that `stop` waits for: nothing can start behind its back.
+            # Recorded by the thread that `stop` waits for: nothing can start after it.
             process = spawn(name, command, log=log, cwd=self.folder)
             self._processes[name] = process
             return process
@@ -228,14 +228,14 @@ class ControlPlane:
         return self._starter.submit(start).result()
 
     def _is_ready(self) -> bool:
-        """Answer whether a scheduler could work; write the kubeconfigs when the server listens."""
+        """Return whether a scheduler could work; write the kubeconfigs when the server listens."""
         if self._tls is None:
             with socket.create_connection((LOOPBACK, self.port), timeout=2):
                 self._trust((self.folder / "certificates" / "apiserver.crt").read_text())
         status, _ = self._exchange("GET", "/readyz")
         if status != 200:
             return False
-        self.request("GET", "/api/v1/namespaces/default")  # made by the server after it is ready
+        self.request("GET", "/api/v1/namespaces/default")  # created by the server after it is ready
         return all(map(self._scheduler_may, _SCHEDULER_MAY))
 
     def _scheduler_may(self, attributes: dict[str, str]) -> bool:
@@ -268,7 +268,7 @@ class ControlPlane:
     def request(
         self, method: str, path: str, body: object = None, *, content_type: str = JSON
     ) -> JsonObject:
-        """Ask the API server as admin; raise `ApiError` for an answer of 400 and above."""
+        """Send a request as admin; raises `PlaneApiError` for a status of 400 and above."""
         payload = None if body is None else json.dumps(body).encode()
         status, raw = self._exchange(method, path, payload, content_type=content_type)
         try:
@@ -276,7 +276,7 @@ class ControlPlane:
         except ValueError:
             answer = {"message": raw.decode(errors="replace")}
         if status >= 400:
-            raise ApiError(f"{method} {path}", status, answer)
+            raise PlaneApiError(f"{method} {path}", status, answer)
         return answer
 
     def _exchange(
@@ -299,7 +299,7 @@ class ControlPlane:
         return result
 
     def _connection(self) -> http.client.HTTPSConnection:
-        """Return a connection for one request alone, kept alive from an earlier one if possible."""
+        """Return a connection for one request, reused if possible."""
         while self._idle:
             with contextlib.suppress(IndexError):  # another thread may take the last one
                 connection, last_used = self._idle.pop()
@@ -314,7 +314,7 @@ class ControlPlane:
 
 
 def eventually(probe: Callable[[], T | None], *, seconds: float = 30, every: float = 0.05) -> T:
-    """Return the probe's first true answer; fail with its last one when the time is over."""
+    """Return the probe's first true result; fail with its last one on timeout."""
     deadline = time.monotonic() + seconds
     while not (answer := probe()):
         if time.monotonic() > deadline:

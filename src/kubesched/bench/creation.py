@@ -1,4 +1,4 @@
-"""Nodes, pods, and pods with volumes: many objects, made with many hands.
+"""Creates nodes, pods, and pods with volumes, concurrently.
 
 template ──(index)──> object with its name, labels, allocatable ──> POST
 """
@@ -15,7 +15,7 @@ from typing import TypeVar
 import msgspec
 
 from kubesched.bench import operations as ops
-from kubesched.bench.api_objects import ApiObjects, each_of
+from kubesched.bench.api_objects import BenchObjects, each_of
 from kubesched.bench.objects import HOSTNAME
 from kubesched.bench.operations import JsonObject, Template
 from kubesched.client.resources import NODES, PERSISTENT_VOLUME_CLAIMS, PERSISTENT_VOLUMES, PODS
@@ -23,7 +23,7 @@ from kubesched.kinds import KINDS
 
 T = TypeVar("T")
 Done = Callable[[int], None]
-#: Hears of a pod's uid, and when it was asked for.
+#: Called with a pod's uid, and when its creation was requested.
 Asked = Callable[[str, float], None]
 
 _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
@@ -32,12 +32,12 @@ _MIGRATED = "storage.alpha.kubernetes.io/migrated-plugins"
 class NodeMaker:
     """Creates nodes; numbers go on from one operation to the next."""
 
-    def __init__(self, objects: ApiObjects) -> None:
+    def __init__(self, objects: BenchObjects) -> None:
         self._objects = objects
         self._next = 0
 
     async def create(self, operation: ops.CreateNodes, done: Done) -> None:
-        """Create the nodes of an operation, and what belongs to them."""
+        """Create the nodes of an operation, and the objects that belong to them."""
         numbers = range(operation.count)
 
         async def create(index: int) -> None:
@@ -60,7 +60,7 @@ def node_of(operation: ops.CreateNodes, index: int, *, number: int) -> JsonObjec
     metadata["name"] = name
     labels = metadata["labels"] = {**(metadata.get("labels") or {}), HOSTNAME: name}
     status = made.setdefault("status", {})
-    # The API server does the same for a node that does not say.
+    # The API server's default.
     status.setdefault("allocatable", dict(status.get("capacity") or {}))
     match operation.preparation:
         case ops.LabelNodes(key=key, values=values):
@@ -91,9 +91,9 @@ def csi_node_of(preparation: ops.AllocateOnNodes, name: str) -> JsonObject:
 
 
 async def create_pods(
-    objects: ApiObjects, namespace: str, bodies: Sequence[bytes], *, done: Done, asked: Asked
+    objects: BenchObjects, namespace: str, bodies: Sequence[bytes], *, done: Done, asked: Asked
 ) -> None:
-    """Create pods that are encoded already; ``asked`` hears which and when."""
+    """Create encoded pods; ``asked`` is called with each."""
     path = PODS.collection(namespace)
 
     async def create(body: bytes) -> None:
@@ -108,7 +108,7 @@ class VolumeMaker:
     """Creates pods each with a claim and a volume that are bound to each other."""
 
     def __init__(
-        self, objects: ApiObjects, volume: Template, claim: Template, namespace: str
+        self, objects: BenchObjects, volume: Template, claim: Template, namespace: str
     ) -> None:
         self._objects = objects
         self._volume = volume
@@ -154,7 +154,7 @@ def claim_of(template: JsonObject, name: str, volume_name: str) -> JsonObject:
 
 
 def volume_of(template: JsonObject, name: str, *, namespace: str, claim: str) -> JsonObject:
-    """A volume for one claim; it is known to its driver by its name."""
+    """A volume for one claim; its handle is its name."""
     reference = {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -178,7 +178,7 @@ def _with_claim(pod: JsonObject, claim_name: str) -> JsonObject:
 async def paced(
     things: Sequence[T], do: Callable[[T], Awaitable[None]], *, per_second: float
 ) -> None:
-    """Do something with one thing after the other, so many a second."""
+    """Process items at a rate per second."""
     started = time.monotonic()
     for number, thing in enumerate(things, start=1):
         await asyncio.sleep(max(0.0, started + number / per_second - time.monotonic()))

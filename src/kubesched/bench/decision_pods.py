@@ -1,4 +1,4 @@
-"""Nodes and pods for the engine alone: typed objects, ten zones, fifty applications."""
+"""Nodes and pods for the benchmark of decisions: typed objects, ten zones, fifty applications."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ from kubesched.cluster.storage import Storage
 
 ZONES = 10
 APPS = 50
-#: pods of a node that only preemption makes room on
+#: pods per node in a full cluster, for preemption
 FULL = 4
 DRIVER = "bench.csi.example"
 
@@ -102,7 +102,7 @@ def make_pod(
 
 
 def existing_pod(number: int, node_count: int) -> Pod:
-    """A small pod of another application that is there already."""
+    """A small pod of another application, already placed."""
     node_name = f"node-{number % node_count}"
     return make_pod(
         -1 - number, app=f"old-{number % 1000}", cpu="10m", memory="10Mi", node_name=node_name
@@ -110,7 +110,7 @@ def existing_pod(number: int, node_count: int) -> Pod:
 
 
 def filling_pod(number: int, node_count: int) -> Pod:
-    """One of the pods that leave no room on a node of 4 CPUs."""
+    """One of the pods that fill a node of 4 CPUs."""
     return make_pod(-1 - number, app="filling", cpu="900m", node_name=f"node-{number % node_count}")
 
 
@@ -196,17 +196,17 @@ def preferred_zone_affinity(number: int) -> Pod:
 
 
 def unschedulable(number: int) -> Pod:
-    """Pods that fit nowhere, and cannot preempt; their message included."""
+    """Pods that are unschedulable and cannot preempt; their message included."""
     return make_pod(number, cpu="64")
 
 
 def preempting(number: int) -> Pod:
-    """Pods that fit nowhere before others are evicted: finds whom, evicts nobody."""
+    """Pods that must preempt: finds victims, evicts none."""
     return make_pod(number, cpu="3", priority=10)
 
 
 def csi_volumes(number: int) -> Pod:
-    """Pods each with a bound volume of a CSI driver, of which a node can have 39."""
+    """Pods each with a bound volume of a CSI driver, with a limit of 39 per node."""
     pod = make_pod(number, app="csi")
     source = PersistentVolumeClaimVolumeSource(claim_name=f"claim-{number}")
     volume = Volume(name="data", persistent_volume_claim=source)
@@ -214,7 +214,7 @@ def csi_volumes(number: int) -> Pod:
 
 
 def put_volumes(storage: Storage, *, nodes: int, pods: int) -> None:
-    """Put what `csi_volumes` needs: a volume and a claim for each pod, limits of each node."""
+    """Add the objects for `csi_volumes`: a volume and a claim per pod, limits per node."""
     for number in range(nodes):
         limit = CSINodeDriver(name=DRIVER, allocatable=VolumeNodeResources(count=39))
         meta = ObjectMeta(name=f"node-{number}")
@@ -259,7 +259,7 @@ WORKLOADS: Mapping[str, Make] = {
     "preemption": preempting,
 }
 
-#: Those that need a node which other nodes are preferred to.
+#: Workloads with a tainted node.
 WITH_A_TAINT = frozenset({"tainted-zone-affinity"})
-#: Those that need nodes without room.
+#: Workloads with full nodes.
 ON_FULL_NODES = frozenset({"preemption"})

@@ -4,9 +4,9 @@
 
     cluster of nodes and pods ──> pod after pod: compile, filter, score, assume ──> seconds each
 
-One cluster size a process, so that memory is that size's own; each result is a line of JSON. A
-placed pod is assumed, and one that would preempt others is nominated, so that the next decision
-sees it; both are taken back at the end of a round.
+One cluster size per process, so that peak memory belongs to that size; each result is a line of
+JSON. A placed pod is assumed, and a preemptor is nominated, so that the next decision sees it; both
+are undone at the end of a round.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Point(Struct, frozen=True, kw_only=True, rename="camel"):
     per_second: float
     p50_us: float
     p99_us: float
-    #: how long it took to build the cluster from its objects
+    #: time to build the cluster from its objects
     build_s: float
     peak_mib: float
 
@@ -60,7 +60,7 @@ def roomy_cluster(node_count: int, existing: int) -> Cluster:
 
 
 def full_cluster(node_count: int, _existing: int) -> Cluster:
-    """A cluster of small nodes without room, all of whose pods may be preempted."""
+    """A cluster of full nodes, all of whose pods may be preempted."""
     cluster = Cluster()
     for number in range(node_count):
         cluster.put_node(decision_pods.make_node(number, cpu="4", memory="32Gi"))
@@ -70,14 +70,14 @@ def full_cluster(node_count: int, _existing: int) -> Cluster:
 
 
 class Round(Struct, frozen=True):
-    """What one time through all pods took."""
+    """The durations of one round."""
 
     seconds: list[float]
     decided: int
 
 
 def decide(cluster: Cluster, make: Make, count: int) -> Round:
-    """Decide for so many pods, one after the other; a decision includes its assumption."""
+    """Decide for `count` pods in sequence; a decision includes its assumption."""
     gates = FeatureGates.of({})
     engine = DryRun(cluster, SchedulerConfiguration.default(gates), gates, seed=1)
     framework, cycle = engine.framework_of(DEFAULT_SCHEDULER), engine.cycle
@@ -129,8 +129,8 @@ def _on(
     if "csi-volumes" in names:
         decision_pods.put_volumes(cluster.storage, nodes=nodes, pods=pods)
     build_s = time.perf_counter() - started
-    # As the scheduler itself does once it has read the cluster.
-    garbage.settle()
+    # As the scheduler itself does after its first lists.
+    garbage.freeze()
     for name in names:
         # Not in a transaction, which would note how to undo each of the decisions.
         if name in WITH_A_TAINT:

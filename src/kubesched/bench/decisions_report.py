@@ -1,4 +1,4 @@
-"""``kubesched bench --decisions``: sizes one after the other, each in a process of its own.
+"""``kubesched bench --decisions``: each size in its own process.
 
 sizes ──> python -m kubesched.bench.decisions … ──lines of JSON──> table, or JSON
 """
@@ -96,7 +96,7 @@ def _chosen(names: Sequence[str]) -> list[str]:
 def measure(
     names: Sequence[str], *, nodes: int, existing: int, pods: int, rounds: int
 ) -> Iterator[Point]:
-    """Measure one size in a process of its own; yield as it goes on."""
+    """Measure one size in its own process; yields results as they come."""
     numbers = map(str, (nodes, existing, pods, rounds))
     command = [sys.executable, "-m", "kubesched.bench.decisions", *numbers, *names]
     with subprocess.Popen(  # noqa: S603  a command made here, without a shell
@@ -151,6 +151,4 @@ def show(report: DecisionReport) -> None:
             f"{point.peak_mib:,.0f}",
         )
     console.print(table)
-    console.print(
-        "decided: found a node, or (preemption) whom to evict. peak: of the whole process."
-    )
+    console.print("decided: found a node, or (preemption) victims. peak: of the whole process.")

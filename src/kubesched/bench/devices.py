@@ -1,9 +1,9 @@
-"""Devices, and claims for them: what a driver and a controller would do, as far as pods need it.
+"""Devices and claims: the parts of a driver and a controller that pods need.
 
     nodes ──> one ResourceSlice each          pod with a claim template ──> claim ──> pod's status
 
-A cluster has a controller that makes a claim of each template that a pod names, and tells the pod
-which. None runs here, so whoever creates the pod does it.
+In a cluster, a controller creates a claim for each template that a pod names, and writes its name
+to the pod's status. None runs here, so the creator of the pod does it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import time
 from collections.abc import Sequence
 from fnmatch import fnmatchcase
 
-from kubesched.bench.api_objects import ApiObjects, Named, each_of
+from kubesched.bench.api_objects import BenchObjects, Named, each_of
 from kubesched.bench.creation import Asked, Done
 from kubesched.bench.operations import CreateResourceDriver, JsonObject
 from kubesched.client.resources import NODES, PODS
@@ -21,7 +21,7 @@ _VERSION = "resource.k8s.io/v1"
 _POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
 
 
-async def create_slices(objects: ApiObjects, operation: CreateResourceDriver) -> None:
+async def create_slices(objects: BenchObjects, operation: CreateResourceDriver) -> None:
     """Create the devices of a driver on all nodes that match."""
     nodes = (await objects.read(NODES.collection()))["items"]
     names = [str(each["metadata"]["name"]) for each in nodes]
@@ -49,7 +49,7 @@ def slice_of(driver: str, node_name: str, *, devices: int) -> JsonObject:
 
 
 def _device(number: int) -> JsonObject:
-    """A device with the attributes that scheduler_perf's selectors ask for."""
+    """A device with the attributes that scheduler_perf's selectors use."""
     return {
         "name": f"instance-{number}",
         "attributes": {
@@ -74,7 +74,7 @@ def claim_templates_of(pod: JsonObject) -> dict[str, str]:
 class ClaimMaker:
     """Creates pods, and a claim of each template that they name."""
 
-    def __init__(self, objects: ApiObjects, namespace: str) -> None:
+    def __init__(self, objects: BenchObjects, namespace: str) -> None:
         self._objects = objects
         self._namespace = namespace
         self._specs: dict[str, JsonObject] = {}

@@ -1,9 +1,9 @@
-"""The embedded API server as a process of its own, so that its cost can be told from ours.
+"""The embedded API server as a process, so that its cost is measured apart.
 
     python -m kubesched.bench.embedded_server KUBECONFIG
 
-Writes the kubeconfig when it listens. As on the real control plane here, nobody pretends to be a
-kubelet, and a pod may say its priority itself.
+Writes the kubeconfig when it listens. As on the real control plane here, there is no kubelet, and a
+pod may set its own priority.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ async def _serve(kubeconfig: Path) -> None:
     async with EmbeddedCluster(
         run_kubelet=False, admission=Admission(priority=False, topology_labels=False)
     ) as cluster:
-        # Under its name the file is complete.
+        # The file is complete once it has its final name.
         unfinished = kubeconfig.with_suffix(".new")
         cluster.write_kubeconfig(unfinished)
         unfinished.rename(kubeconfig)

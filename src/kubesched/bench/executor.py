@@ -1,9 +1,9 @@
-"""Does what a workload says, one operation after the other, as scheduler_perf does.
+"""Runs the operations of a workload in order, as scheduler_perf does.
 
     operations ──> objects in the API server ──> (scheduler) ──> bound pods ──> measurements
 
-Churning and slow deletions go on in the background until the end. With ``precreate`` the scheduler
-is started after the measured pods were created, so that creating them costs it nothing.
+Churning and slow deletions run in the background until the end. With ``precreate`` the scheduler is
+started after the measured pods were created.
 """
 
 from __future__ import annotations
@@ -16,10 +16,10 @@ from functools import partial
 from typing import Protocol
 
 from kubesched.bench import operations as ops
-from kubesched.bench.api_objects import ApiObjects, each_of, encoded
+from kubesched.bench.api_objects import BenchObjects, each_of, encoded
 from kubesched.bench.creation import NodeMaker, VolumeMaker, create_pods, paced
 from kubesched.bench.devices import ClaimMaker, claim_templates_of, create_slices
-from kubesched.bench.operations import Labels, Operation, Workload
+from kubesched.bench.operations import BenchWorkload, Labels, Operation
 from kubesched.bench.pod_tracker import PodTracker
 from kubesched.bench.processes import StartError
 from kubesched.bench.results import Measurement
@@ -30,14 +30,14 @@ _POLL_S = 0.5
 _BREATH_S = 0.01
 
 
-class Progress(Protocol):
-    """Hears what is going on."""
+class BenchProgress(Protocol):
+    """Receives progress."""
 
     def stage(self, what: str, total: int) -> None:
-        """Something begins that has so many parts."""
+        """A stage of `total` items begins."""
 
     def done(self, count: int) -> None:
-        """So many parts are done."""
+        """So many items are done."""
 
 
 class SchedulerControl(Protocol):
@@ -53,11 +53,11 @@ class SchedulerControl(Protocol):
         """Raise StartError if it has ended by itself."""
 
     def describe(self) -> str:
-        """Say how it is."""
+        """Describe its state."""
 
 
 class Collecting(Protocol):
-    """Notes what is bound; see collection.Collection."""
+    """Records bound pods; see collection.Collection."""
 
     async def begin(
         self, namespaces: frozenset[str], labels: Labels, *, from_first: bool = False
@@ -68,7 +68,7 @@ class Collecting(Protocol):
         """End."""
 
     def abandon(self) -> None:
-        """Forget about it."""
+        """Discard it."""
 
 
 class Executor:
@@ -77,11 +77,11 @@ class Executor:
     def __init__(
         self,
         *,
-        objects: ApiObjects,
+        objects: BenchObjects,
         tracker: PodTracker,
         scheduler: SchedulerControl,
         collect: Callable[[str], Collecting],
-        progress: Progress,
+        progress: BenchProgress,
         timeout_s: float,
         precreate: bool = False,
     ) -> None:
@@ -100,8 +100,8 @@ class Executor:
         self._measurements: list[Measurement] = []
         self._background: list[asyncio.Task[None]] = []
 
-    async def run(self, workload: Workload) -> list[Measurement]:
-        """Do all operations; return what was measured."""
+    async def run(self, workload: BenchWorkload) -> list[Measurement]:
+        """Run all operations; return the measurements."""
         try:
             for index, operation in enumerate(workload.operations):
                 self._scheduler.check()
@@ -306,7 +306,7 @@ class Executor:
             for place, template in enumerate(operation.templates):
                 slot = (place, tick % operation.number if operation.number else 0)
                 obj = template(0, 1)
-                with contextlib.suppress(ClientError):  # as in scheduler_perf, the next one will do
+                with contextlib.suppress(ClientError):  # ignored, as in scheduler_perf
                     if operation.mode == "recreate" and slot in slots:
                         resource = await self._objects.resource_of(obj)
                         where = namespace if resource.namespaced else ""
@@ -379,7 +379,7 @@ class Executor:
     async def _until(
         self, holds: Callable[[], bool], complaint: str, *, breath_s: float = _BREATH_S
     ) -> None:
-        """Wait for something that pods do; StartError if the scheduler ends, or time does."""
+        """Wait for a condition of pods; raises StartError if the scheduler ends, or on timeout."""
         deadline = time.monotonic() + self._timeout_s
         while not holds():
             self._scheduler.check()

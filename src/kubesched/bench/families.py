@@ -20,7 +20,7 @@ from kubesched.bench.operations import (
     Template,
 )
 
-#: ``nodes``, ``pods`` (those that are measured) and what else a family needs.
+#: ``nodes``, ``pods`` (the measured ones) and other parameters of a family.
 Numbers = Mapping[str, int]
 Operations = tuple[Operation, ...]
 
@@ -138,7 +138,7 @@ def pod_anti_affinity(numbers: Numbers) -> Operations:
 
 
 def matching_anti_affinity(numbers: Numbers) -> Operations:
-    """Pods that others, which are there already, do not want on their nodes."""
+    """Pods that match the anti-affinity of existing pods."""
     return (
         _nodes(numbers),
         CreateNamespaces(prefix="sched", count=2),
@@ -231,7 +231,7 @@ def _large_node() -> CreateNodes:
 
 
 def unschedulable(numbers: Numbers) -> Operations:
-    """Plain pods, while five pods a second come that fit nowhere."""
+    """Plain pods, while five unschedulable pods per second arrive."""
     return (
         _nodes(numbers),
         _init(numbers, objects.base_pod),
@@ -246,7 +246,7 @@ _LOW_PRIORITY = same(objects.pod(cpu="900m", terminationGracePeriodSeconds=0))
 
 
 def mixed_churn(numbers: Numbers) -> Operations:
-    """Plain pods, while a node, a service and a pod that fits nowhere come and go."""
+    """Plain pods, while a node, a service and an unschedulable pod come and go."""
     churning = objects.node(prefix="node-churn-", pods="0")
     return (
         _nodes(numbers),
@@ -261,7 +261,7 @@ def mixed_churn(numbers: Numbers) -> Operations:
 
 
 def preemption_async(numbers: Numbers) -> Operations:
-    """Plain pods, while five pods a second come that must preempt."""
+    """Plain pods, while five preempting pods per second arrive."""
     return (
         _nodes(numbers),
         _init(numbers, _LOW_PRIORITY),
@@ -300,7 +300,7 @@ def csi_volumes(numbers: Numbers) -> Operations:
 
 
 def migrated_volumes(numbers: Numbers) -> Operations:
-    """Pods each with a bound volume of an in-tree kind that a CSI driver has taken over."""
+    """Pods each with a bound volume of an in-tree kind that is migrated to CSI."""
     nodes = CreateNodes(
         count=numbers["nodes"],
         template=objects.base_node,
@@ -350,7 +350,7 @@ def while_gated(numbers: Numbers) -> Operations:
 
 
 def gated_with_affinity(numbers: Numbers) -> Operations:
-    """Plain pods, while many are gated that would like to be with them."""
+    """Plain pods, while many gated pods have affinity to them."""
     labels = {"app": "scheduler-perf"}
     gated = objects.pod(
         cpu="",

@@ -1,11 +1,11 @@
-"""A scheduler that decides nothing: each pod goes to the next node. It shows what can be had.
+"""A scheduler that decides nothing: each pod goes to the next node. It shows the upper limit.
 
     python -m kubesched.bench.null_scheduler --kubeconfig FILE [--events] [--no-watch]
 
     pods without a node ──> queue ──> workers: POST binding, then an event if asked for
 
-The nodes are known before the pods come, so that a target is only looked up. What is left is what
-the API server needs for a binding, and our client for a request.
+The nodes are listed before the pods, so that a target is only a lookup. What remains is the cost of
+a binding in the API server and of a request in our client.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _log = logging.getLogger(__name__)
 
 
 class SeenNode(msgspec.Struct, frozen=True, gc=False):
-    """A node, as far as it matters here: that it exists."""
+    """A node; only its existence matters."""
 
     metadata: SeenMeta
 
@@ -51,7 +51,7 @@ class Targets:
         self._next = itertools.count()
 
     def forget(self) -> None:
-        """Look up the nodes anew before the next one is given."""
+        """Read the nodes again before the next one is returned."""
         self._known = []
 
     def take(self) -> str | None:

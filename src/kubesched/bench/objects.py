@@ -47,7 +47,7 @@ def node(
 
 
 def base_node(_index: int, _count: int) -> JsonObject:
-    """What a node is where nothing is said about it."""
+    """The default node."""
     return _BASE_NODE
 
 
@@ -80,7 +80,7 @@ def pod(
 
 
 def base_pod(_index: int, _count: int) -> JsonObject:
-    """What a pod is where nothing is said about it."""
+    """The default pod."""
     return _BASE_POD
 
 
@@ -137,7 +137,7 @@ def volume(source: JsonObject) -> JsonObject:
 
 
 def claim() -> JsonObject:
-    """A claim that counts as bound."""
+    """A claim in phase Bound."""
     return {
         "apiVersion": "v1",
         "kind": "PersistentVolumeClaim",
@@ -147,7 +147,7 @@ def claim() -> JsonObject:
 
 
 def service(prefix: str) -> JsonObject:
-    """A service that selects nothing of ours."""
+    """A service that selects none of our pods."""
     return {
         "apiVersion": "v1",
         "kind": "Service",

@@ -1,11 +1,11 @@
-"""What a workload does, step by step, in scheduler_perf's words.
+"""The operations of a workload, with scheduler_perf's names.
 
     built-in workloads ──┐
-                         ├──> Workload: operations ──> executor
+                         ├──> BenchWorkload: operations ──> executor
     performance-config ──┘
 
-An operation is data; its ``template`` makes the object of an index out of a count. All numbers are
-settled when an operation exists: parameters are a matter of whoever makes it.
+An operation is data; its ``template`` creates the object for an index and a count. All numbers are
+resolved when an operation is built.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from typing import Any, Literal
 
 JsonObject = dict[str, Any]
 
-#: Makes the object of an index (0 … count-1) out of a count.
+#: Creates the object for an index (0 … count-1) and a count.
 Template = Callable[[int, int], JsonObject]
 Labels = Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True)
 class LabelNodes:
-    """Nodes get the values in turn."""
+    """Labels nodes with the values in turn."""
 
     key: str
     values: tuple[str, ...]
@@ -32,14 +32,14 @@ class LabelNodes:
 
 @dataclass(frozen=True, kw_only=True)
 class LabelNodesUniquely:
-    """Every node gets a value of its own."""
+    """Labels every node with a unique value."""
 
     key: str
 
 
 @dataclass(frozen=True, kw_only=True)
 class AllocateOnNodes:
-    """Nodes have more to give, and drivers with limits on volumes."""
+    """Adds allocatable resources, and CSI drivers with volume limits."""
 
     allocatable: Labels = field(default_factory=dict)
     #: driver -> its allocatable, as in a CSINode
@@ -70,17 +70,17 @@ class CreateNamespaces:
 
 @dataclass(frozen=True, kw_only=True)
 class CreatePods:
-    """Pods, as fast as the API server takes them; waits until all of them are bound."""
+    """Pods, created as fast as possible; waits until all of them are bound."""
 
     count: int
     template: Template
-    #: "" for one of its own, named after the operation's place
+    #: "" for its own, named after the operation's position
     namespace: str = ""
     collect_metrics: bool = False
     skip_wait: bool = False
-    #: delete and create again what is bound, for so long; 0 to create once
+    #: how long to delete and recreate bound pods; 0 to create once
     steady_for_s: float = 0.0
-    #: the next pod is created when the one before is bound: how fast is an idle scheduler?
+    #: whether the next pod is created when the previous one is bound, to measure an idle scheduler
     one_by_one: bool = False
     volume: Template | None = None
     claim: Template | None = None
@@ -187,15 +187,15 @@ Operation = (
 
 
 @dataclass(frozen=True, kw_only=True)
-class Workload:
-    """Operations to do one after the other, and what a scheduler needs for them."""
+class BenchWorkload:
+    """Operations to run in sequence, and the scheduler's configuration."""
 
     name: str
     operations: tuple[Operation, ...]
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
-    #: pods/s that scheduler_perf asks of kube-scheduler on its own machines, 0 for none
+    #: scheduler_perf's threshold in pods/s for kube-scheduler on its own machines, 0 for none
     threshold: float = 0.0
-    #: a KubeSchedulerConfiguration to begin with
+    #: the base KubeSchedulerConfiguration
     scheduler_config: Path | None = None
 
     @property
@@ -205,7 +205,7 @@ class Workload:
 
     @property
     def pod_count(self) -> int:
-        """How many pods are asked for, measured or not."""
+        """The number of pods to create, measured or not."""
         return sum(each.count for each in self.operations if isinstance(each, CreatePods))
 
     @property

@@ -1,6 +1,6 @@
-"""Pods that wait, of fifty applications in ten zones, and the single pod on an idle cluster.
+"""Pending pods of fifty applications in ten zones, and single pods on an idle cluster.
 
-These are meant for ``--precreate``: all pods are there before the scheduler starts.
+Meant for ``--precreate``: all pods exist before the scheduler starts.
 """
 
 from __future__ import annotations

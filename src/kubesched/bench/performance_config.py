@@ -1,10 +1,10 @@
-"""scheduler_perf's own files: ``performance-config.yaml`` to workloads.
+"""Reads scheduler_perf's files: ``performance-config.yaml`` to workloads.
 
-    file ──read──> TestCase … ──select(test, workload)──> Workload: operations with all numbers in
+    file ──read──> TestCase … ──select(test, workload)──> BenchWorkload: operations with numbers
 
 A test case has a list of operations with parameters (``countParam: $initNodes``) and a list of
-workloads that say what the parameters are. Paths are relative to the file. What a test case asks
-for is looked at when it is built, so that one that cannot be run does not hide the others.
+workloads with their values. Paths are relative to the file. A test case is validated when it is
+built, so that an unsupported one does not hide the others.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ from typing import Any
 
 import yaml
 
-from kubesched.bench.operations import Operation, Workload
-from kubesched.bench.performance_operations import Reading, read_operations
+from kubesched.bench.operations import BenchWorkload, Operation
+from kubesched.bench.performance_operations import OperationContext, read_operations
 from kubesched.config import untrusted_yaml
 from kubesched.errors import ConfigError, UsageError
 
-#: What most files call them, and what --nodes and --pods therefore change.
+#: The usual names of the parameters that --nodes and --pods change.
 NODES = "initNodes"
 PODS = "measurePods"
 
@@ -36,7 +36,7 @@ _WORKLOAD_FIELDS = frozenset(
 
 
 @dataclass(frozen=True, kw_only=True)
-class Entry:
+class WorkloadEntry:
     """One workload of a test case: its parameters."""
 
     name: str
@@ -50,32 +50,34 @@ class Entry:
 class TestCase:
     """One test case of a file."""
 
-    #: keeps pytest from taking it for tests
+    #: prevents collection by pytest
     __test__ = False
 
     path: Path
     name: str
-    entries: tuple[Entry, ...]
+    entries: tuple[WorkloadEntry, ...]
     feature_gates: Mapping[str, bool]
     template: tuple[object, ...]
     default_pod_template: Path | None
     scheduler_config: Path | None
 
-    def build(self, entry: Entry, overrides: Mapping[str, int] | None = None) -> Workload:
-        """Put the numbers in; ``overrides`` replace parameters that the workload has."""
+    def build(
+        self, entry: WorkloadEntry, overrides: Mapping[str, int] | None = None
+    ) -> BenchWorkload:
+        """Resolve the numbers; ``overrides`` replace parameters that the workload has."""
         name = f"{self.name}/{entry.name}"
         for parameter in overrides or {}:
             if parameter not in entry.params:
                 have = ", ".join(sorted(entry.params)) or "none"
                 raise UsageError(f"{name} has no parameter {parameter} to change; it has {have}")
-        reading = Reading(
+        reading = OperationContext(
             where=f"{self.path}: {name}",
             folder=self.path.parent,
             params={**entry.params, **(overrides or {})},
             default_pod_template=self.default_pod_template,
         )
         operations: tuple[Operation, ...] = read_operations(self.template, reading)
-        return Workload(
+        return BenchWorkload(
             name=name,
             operations=operations,
             feature_gates={**self.feature_gates, **entry.feature_gates},
@@ -85,7 +87,7 @@ class TestCase:
 
 
 def read(path: Path) -> tuple[TestCase, ...]:
-    """Read a file; ConfigError names what is wrong and where."""
+    """Read a file; raises ConfigError with the place of the error."""
     try:
         tree = yaml.safe_load(path.read_text(encoding="utf-8"))
     except UnicodeDecodeError as wrong:
@@ -105,7 +107,7 @@ def select(
     test: str = "*",
     workload: str = "*",
     overrides: Mapping[str, int] | None = None,
-) -> list[Workload]:
+) -> list[BenchWorkload]:
     """Build the workloads whose names match the patterns."""
     chosen = [
         (case, entry)
@@ -143,14 +145,14 @@ def _test_case(path: Path, place: int, tree: object) -> TestCase:
     )
 
 
-def _entry(where: str, tree: object, default_selector: object) -> Entry:
+def _entry(where: str, tree: object, default_selector: object) -> WorkloadEntry:
     fields = _mapping(tree, f"{where}: workload", _WORKLOAD_FIELDS)
     name = str(fields.get("name") or "")
     if not name:
         raise ConfigError(f"{where}: a workload has no name")
     where = f"{where}/{name}"
     selector = fields.get("thresholdMetricSelector") or default_selector
-    return Entry(
+    return WorkloadEntry(
         name=name,
         params=_mapping(fields.get("params") or {}, f"{where}: params"),
         labels=frozenset(map(str, fields.get("labels") or ())),
@@ -160,14 +162,14 @@ def _entry(where: str, tree: object, default_selector: object) -> Entry:
 
 
 def _is_rate(selector: object) -> bool:
-    """Whether a threshold is one of pods per second: without a selector, it is."""
+    """Whether a threshold is in pods per second: without a selector, it is."""
     if not isinstance(selector, dict):
         return True
     return selector.get("name") == "SchedulingThroughput"
 
 
 def _threshold(value: object, where: str) -> float:
-    """Read a number, or the smallest of those for several topics."""
+    """Parse a number, or the smallest of those for several topics."""
     if value is None:
         return 0.0
     values = list(value.values()) if isinstance(value, dict) else [value]

@@ -2,8 +2,8 @@
 
     {opcode: createPods, countParam: $measurePods, …} + parameters ──> CreatePods(count=1000, …)
 
-A field that an opcode does not have is refused, as scheduler_perf does: a misspelt one would
-change what is measured.
+An unknown field of an opcode is rejected, as in scheduler_perf: a typo would change what is
+measured.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ _UNSUPPORTED = {
 
 
 @dataclass(frozen=True, kw_only=True)
-class Reading:
-    """What operations are read with."""
+class OperationContext:
+    """The context for reading operations."""
 
     where: str
     folder: Path
@@ -35,41 +35,41 @@ class Reading:
 
 
 class Fields:
-    """The fields of one operation; each is taken once, and none may be left."""
+    """The fields of one operation; each is read once, and none may be left."""
 
-    def __init__(self, tree: Mapping[str, Any], reading: Reading, where: str) -> None:
+    def __init__(self, tree: Mapping[str, Any], reading: OperationContext, where: str) -> None:
         self._left = {key: value for key, value in tree.items() if key != "opcode"}
         self.reading = reading
         self.where = where
 
     def done(self) -> None:
-        """Refuse what nobody asked for."""
+        """Reject unread fields."""
         for name in self._left:
             raise ConfigError(f"{self.where}: there is no field {name!r}")
 
     def count(self, name: str = "count", *, default: int = 0) -> int:
-        """Take ``count``, or what ``countParam`` points to."""
+        """Read ``count``, or the parameter of ``countParam``."""
         value = self._settled(name, default)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise ConfigError(f"{self.where}: {name}: {value!r} is not a number of objects")
         return int(value)
 
     def number(self, name: str) -> float:
-        """Take a number that is not negative, 0 if it is not there."""
+        """Read a non-negative number, 0 if missing."""
         value = self._left.pop(name, 0)
         if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
             raise ConfigError(f"{self.where}: {name}: {value!r} is not a number from 0 on")
         return float(value)
 
     def flag(self, name: str) -> bool:
-        """Take true or false, or what the parameter says."""
+        """Read a boolean, or its parameter."""
         value = self._settled(name, False)
         if not isinstance(value, bool):
             raise ConfigError(f"{self.where}: {name}: {value!r} is neither true nor false")
         return value
 
     def duration_s(self) -> float:
-        """Take ``duration``, or what ``durationParam`` points to."""
+        """Read ``duration``, or the parameter of ``durationParam``."""
         value = self._settled("duration", "0s")
         try:
             return Duration.parse(str(value)).seconds
@@ -77,7 +77,7 @@ class Fields:
             raise ConfigError(f"{self.where}: duration: {wrong}") from None
 
     def text(self, name: str, *, required: bool = False) -> str:
-        """Take a text, "" if it is not there."""
+        """Read a text, "" if missing."""
         value = self._left.pop(name, "")
         if required and not value:
             raise ConfigError(f"{self.where}: {name} is missing")
@@ -98,7 +98,7 @@ class Fields:
         return {str(key): str(label) for key, label in value.items()}
 
     def choice(self, name: str, choices: Sequence[str]) -> str:
-        """Take one of some words; the first is meant if none is there."""
+        """Read one of several words; the first is the default."""
         value = self._left.pop(name, choices[0])
         if value not in choices:
             raise ConfigError(f"{self.where}: {name} is {value!r}, not {' or '.join(choices)}")
@@ -110,18 +110,18 @@ class Fields:
         return templates.file_template(self.reading.folder / path) if path else None
 
     def needed_template(self, name: str) -> Template:
-        """Take the path of a template that must be there."""
+        """Read the path of a required template."""
         return templates.file_template(self.reading.folder / self.text(name, required=True))
 
     def tree(self, name: str) -> JsonObject | None:
-        """Take a group of fields."""
+        """Read a group of fields."""
         value = self._left.pop(name, None)
         if value is not None and not isinstance(value, dict):
             raise ConfigError(f"{self.where}: {name}: fields were expected, not {value!r}")
         return value
 
     def _settled(self, name: str, default: object) -> object:
-        """Take a value, or the parameter that ``<name>Param`` names, which outranks it."""
+        """Read a value, or the parameter that ``<name>Param`` names, which has precedence."""
         value = self._left.pop(name, default)
         parameter = self._left.pop(f"{name}Param", "")
         if not parameter:
@@ -132,8 +132,8 @@ class Fields:
         return self.reading.params[key]
 
 
-def read_operations(tree: Sequence[object], reading: Reading) -> tuple[Operation, ...]:
-    """Read all operations; a set of pods becomes one operation for each namespace."""
+def read_operations(tree: Sequence[object], reading: OperationContext) -> tuple[Operation, ...]:
+    """Read all operations; a set of pods becomes one operation per namespace."""
     found: list[Operation] = []
     for place, each in enumerate(tree):
         where = f"{reading.where}: operation {place}"
@@ -321,7 +321,7 @@ _READERS: Mapping[str, Callable[[Fields], list[Operation]]] = {
     "createNodes": _create_nodes,
     "createPodSets": _create_pod_sets,
     "createPods": _create_pods,
-    # Claims are objects like others; scheduler_perf only creates them with more hands.
+    # Claims are objects like others; scheduler_perf only creates them with more concurrency.
     "createResourceClaims": _create_any,
     "createResourceDriver": _create_resource_driver,
     "deletePods": _delete_pods,

@@ -1,8 +1,8 @@
-"""The control planes that schedulers are compared on: the real one, and the embedded one.
+"""The control planes of benchmarks: the real one, and the embedded one.
 
     plane(kind, workload) ──start──> kubeconfigs, and processes whose cost can be read
 
-Each measurement has a plane of its own: nothing of an earlier one is left in it.
+Each measurement has a fresh plane.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ KINDS = (REAL, EMBEDDED)
 
 _START_SECONDS = 30.0
 
-#: Gates of the scheduler alone, which an API server need not hear of.
+#: Gates of the scheduler alone, not passed to an API server.
 _SCHEDULER_GATES = ("Scheduler", "Opportunistic")
 _DEVICE_VERSIONS = "resource.k8s.io/v1beta1,resource.k8s.io/v1beta2,resource.k8s.io/v1alpha3"
 _RUNTIME_CONFIG = {
@@ -37,19 +37,19 @@ _RUNTIME_CONFIG = {
 
 
 class Plane(Protocol):
-    """An API server, and what stands behind it."""
+    """An API server and its storage."""
 
     @property
     def folder(self) -> Path:
-        """Where logs and kubeconfigs are; gone when it is stopped."""
+        """Folder of logs and kubeconfigs; deleted by `stop`."""
 
     @property
     def admin_kubeconfig(self) -> Path:
-        """How to reach it and be allowed everything."""
+        """Kubeconfig of an administrator."""
 
     @property
     def scheduler_kubeconfig(self) -> Path:
-        """How a scheduler reaches it."""
+        """Kubeconfig of the scheduler."""
 
     @property
     def apiserver(self) -> Process:
@@ -57,17 +57,17 @@ class Plane(Protocol):
 
     @property
     def storage(self) -> Process | None:
-        """What the API server keeps its objects in, if that is a process."""
+        """The API server's storage, if it is a process."""
 
     def start(self) -> object:
-        """Start it; StartError if that fails, and nothing is left then."""
+        """Start it; raises StartError if that fails, after cleaning up."""
 
     def stop(self) -> None:
         """End all processes and delete all files."""
 
 
 class RealPlane(ControlPlane):
-    """etcd and kube-apiserver; a pod may say its priority itself, as in scheduler_perf."""
+    """etcd and kube-apiserver; a pod may set its own priority, as in scheduler_perf."""
 
     def __init__(self, folder: Path, feature_gates: Mapping[str, bool]) -> None:
         own = {
@@ -110,12 +110,12 @@ class EmbeddedPlane:
 
     @property
     def admin_kubeconfig(self) -> Path:
-        """How to reach it: there is no authentication."""
+        """Its kubeconfig: there is no authentication."""
         return self.folder / "kubeconfig"
 
     @property
     def scheduler_kubeconfig(self) -> Path:
-        """How a scheduler reaches it: as everybody does."""
+        """The same kubeconfig for schedulers."""
         return self.admin_kubeconfig
 
     @property
@@ -154,7 +154,7 @@ def gates_flag(gates: Mapping[str, bool]) -> str:
 
 
 def make(kind: str, folder: Path, feature_gates: Mapping[str, bool]) -> Plane:
-    """Make a plane, not yet started; UsageError if its binaries are missing."""
+    """Create a plane, not yet started; raises UsageError if its binaries are missing."""
     if kind == EMBEDDED:
         return EmbeddedPlane()
     assets.require(assets.CONTROL_PLANE, folder)

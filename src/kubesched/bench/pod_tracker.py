@@ -1,9 +1,9 @@
-"""What a watch says about pods: when each was bound, and how many are where.
+"""Tracks pods by a watch: when each was bound, and counts by namespace.
 
-    API server ──watch──> PodTracker ──> counts by namespace · moments for whoever collects
+    API server ──watch──> PodTracker ──> counts by namespace · times for collections
 
-Only the few fields that matter are decoded. A pod is bound when the watch says so, and asked for
-when the request that created it was sent: of the two, the creation must not be seen too late.
+Only the needed fields are decoded. A pod's binding counts when the watch delivers it, its creation
+when the request was sent.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class _Wire(Struct, frozen=True, gc=False, rename="camel"):
 
 
 class SeenMeta(_Wire, frozen=True):
-    """Who a pod is."""
+    """Metadata of a pod."""
 
     name: str
     namespace: str = ""
@@ -34,7 +34,7 @@ class SeenMeta(_Wire, frozen=True):
 
 
 class SeenSpec(_Wire, frozen=True):
-    """Where a pod is, and whether it may be anywhere."""
+    """Spec of a pod: its node and its gates."""
 
     node_name: str = ""
     scheduling_gates: tuple[dict[str, str], ...] = ()
@@ -47,13 +47,13 @@ class SeenCondition(_Wire, frozen=True):
 
 
 class SeenStatus(_Wire, frozen=True):
-    """What is known about a pod."""
+    """Status of a pod."""
 
     conditions: tuple[SeenCondition, ...] = ()
 
 
 class SeenPod(_Wire, frozen=True):
-    """A pod, as far as it matters here."""
+    """A pod, with the needed fields."""
 
     metadata: SeenMeta
     spec: SeenSpec = SeenSpec()
@@ -61,12 +61,12 @@ class SeenPod(_Wire, frozen=True):
 
     @property
     def is_bound(self) -> bool:
-        """Whether it has its node."""
+        """Whether it has a node."""
         return bool(self.spec.node_name)
 
     @property
     def is_attempted(self) -> bool:
-        """Whether a scheduler has said something about it."""
+        """Whether a scheduler has tried it."""
         return any(each.type == "PodScheduled" for each in self.status.conditions)
 
     def has(self, labels: Labels) -> bool:
@@ -75,15 +75,15 @@ class SeenPod(_Wire, frozen=True):
         return all(have.get(key) == value for key, value in labels.items())
 
 
-class Bound(Struct, frozen=True, gc=False):
-    """A pod that got its node, and when the watch said so."""
+class BoundPod(Struct, frozen=True, gc=False):
+    """A bound pod, and when the watch delivered it."""
 
     uid: str
     at_s: float
 
 
-class Watcher:
-    """Hears of pods that are bound, in some namespaces and with some labels."""
+class BindingWatcher:
+    """Receives bound pods of some namespaces with some labels."""
 
     def __init__(
         self, namespaces: frozenset[str], labels: Labels, on_first: Callable[[], None]
@@ -91,10 +91,10 @@ class Watcher:
         self._namespaces = namespaces
         self._labels = labels
         self._on_first = on_first
-        self.bound: list[Bound] = []
+        self.bound: list[BoundPod] = []
 
-    def hear(self, pod: SeenPod, bound: Bound) -> None:
-        """Note a pod, if it is one of these."""
+    def hear(self, pod: SeenPod, bound: BoundPod) -> None:
+        """Record a pod, if it matches."""
         if pod.metadata.namespace not in self._namespaces or not pod.has(self._labels):
             return
         if not self.bound:
@@ -110,27 +110,27 @@ class PodTracker:
         self._pods: dict[str, SeenPod] = {}
         self._asked_at_s: dict[str, float] = {}
         self._bound: Counter[str] = Counter()
-        self._watchers: list[Watcher] = []
+        self._watchers: list[BindingWatcher] = []
         self._changed = asyncio.Event()
 
     # ------------------------------------------------------------ an informer's handler
 
     def on_add(self, obj: SeenPod, initial: bool) -> None:  # noqa: ARG002  a handler's signature
-        """A pod appeared."""
+        """Handle a new pod."""
         self._pods[obj.metadata.uid] = obj
         if obj.is_bound:
             self._note_bound(obj)
         self._changed.set()
 
     def on_update(self, old: SeenPod, new: SeenPod) -> None:
-        """A pod changed."""
+        """Handle a changed pod."""
         self._pods[new.metadata.uid] = new
         if new.is_bound and not old.is_bound:
             self._note_bound(new)
         self._changed.set()
 
     def on_delete(self, obj: SeenPod) -> None:
-        """A pod is gone."""
+        """Handle a deleted pod."""
         known = self._pods.pop(obj.metadata.uid, None)
         if known is not None and known.is_bound:
             self._bound[known.metadata.namespace] -= 1
@@ -138,16 +138,16 @@ class PodTracker:
 
     def _note_bound(self, pod: SeenPod) -> None:
         self._bound[pod.metadata.namespace] += 1
-        bound = Bound(pod.metadata.uid, self._clock())
+        bound = BoundPod(pod.metadata.uid, self._clock())
         for watcher in self._watchers:
             watcher.hear(pod, bound)
 
     def note_created(self, uid: str, asked_at_s: float) -> None:
-        """Note when a pod was asked for; the answer may come after the news that it is bound."""
+        """Record when a pod's creation was requested; its binding may have been seen before."""
         self._asked_at_s[uid] = asked_at_s
 
-    def latencies(self, bound: Iterable[Bound]) -> list[float]:
-        """Seconds from asking for a pod to seeing it bound, of those that we asked for."""
+    def latencies(self, bound: Iterable[BoundPod]) -> list[float]:
+        """Return seconds from request to binding, of the pods that we created."""
         return [
             each.at_s - self._asked_at_s[each.uid] for each in bound if each.uid in self._asked_at_s
         ]
@@ -161,13 +161,13 @@ class PodTracker:
                 yield pod
 
     def bound_count(self, namespace: str, labels: Labels) -> int:
-        """How many pods have their node."""
+        """The number of pods with a node."""
         if not labels:
             return self._bound[namespace]
         return sum(pod.is_bound for pod in self.pods(namespace, labels))
 
     def attempted_count(self, namespace: str, labels: Labels) -> int:
-        """How many pods a scheduler has looked at, those with a node included."""
+        """The number of pods that a scheduler has tried, bound ones included."""
         return sum(pod.is_bound or pod.is_attempted for pod in self.pods(namespace, labels))
 
     async def changed(self) -> None:
@@ -178,9 +178,9 @@ class PodTracker:
     @contextmanager
     def watching(
         self, namespaces: frozenset[str], labels: Labels, on_first: Callable[[], None]
-    ) -> Iterator[Watcher]:
-        """Hear of pods that are bound from now on; ``on_first`` is called before the first one."""
-        watcher = Watcher(namespaces, labels, on_first)
+    ) -> Iterator[BindingWatcher]:
+        """Receive pods bound from now on; ``on_first`` is called before the first one."""
+        watcher = BindingWatcher(namespaces, labels, on_first)
         self._watchers.append(watcher)
         try:
             yield watcher

@@ -1,9 +1,9 @@
-"""Child processes: started so that none is left, ended by their ids, and what they cost.
+"""Child processes: never left behind, ended by pid, with their cost.
 
     spawn(command, log) ──> Child: describe · end · cpu_seconds · peak_bytes
 
-A child is in a session of its own, so that a Ctrl-C in the terminal reaches us alone and we end it;
-and Linux kills it should we be gone without having done so. Costs are read from /proc.
+A child is in its own session, so that a Ctrl-C in the terminal reaches only us and we end it; Linux
+kills it if we die first. Costs are read from /proc.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Process:
         return self.popen.poll() is None
 
     def describe(self) -> str:
-        """Say whether it runs and what it logged last."""
+        """Describe its state and the end of its log."""
         status = self.popen.poll()
         state = "is running" if status is None else f"ended with status {status}"
         lines = self.log.read_text(errors="replace").splitlines()[-_LOG_TAIL_LINES:]
@@ -70,7 +70,7 @@ class Process:
         self.popen.wait()
 
     def cpu_seconds(self) -> float | None:
-        """CPU time until now, user and system; None where it cannot be known."""
+        """CPU time so far, user and system; None where unknown."""
         try:
             stat = Path(f"/proc/{self.popen.pid}/stat").read_text()
         except OSError:
@@ -78,7 +78,7 @@ class Process:
         return cpu_seconds_of(stat, ticks_per_second=os.sysconf("SC_CLK_TCK"))
 
     def peak_bytes(self) -> int | None:
-        """The most memory it ever had resident; None where it cannot be known."""
+        """Peak resident memory; None where unknown."""
         try:
             status = Path(f"/proc/{self.popen.pid}/status").read_text()
         except OSError:
@@ -93,7 +93,7 @@ def cpu_seconds_of(stat: str, *, ticks_per_second: int) -> float:
 
 
 def peak_bytes_of(status: str) -> int | None:
-    """VmHWM of a /proc/<pid>/status; a process that has ended has none."""
+    """VmHWM of a /proc/<pid>/status; a terminated process has none."""
     for line in status.splitlines():
         if line.startswith("VmHWM:"):
             return int(line.split()[1]) * 1024
@@ -101,7 +101,7 @@ def peak_bytes_of(status: str) -> int | None:
 
 
 def launched(command: Sequence[str | Path]) -> list[str]:
-    """A command that ends when this process does, whatever ends it."""
+    """Wrap a command so that it ends when this process does."""
     launch = [sys.executable, "-I", "-S", "-c", LAUNCHER, str(os.getpid())]
     return [*launch, *map(str, command)]
 
@@ -129,7 +129,7 @@ def spawn(
 
 
 def free_ports(count: int) -> list[int]:
-    """Return ports that are free now; held together, so that none is found twice."""
+    """Return free ports; held together, so that none is found twice."""
     with contextlib.ExitStack() as stack:
         sockets = [stack.enter_context(socket.socket()) for _ in range(count)]
         for each in sockets:

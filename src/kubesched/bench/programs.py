@@ -1,4 +1,4 @@
-"""Running a coroutine as a program of its own, on the faster loop where there is one."""
+"""Runs a coroutine as a program, on uvloop if installed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is going on, while it goes on: a line that changes in a terminal, lines elsewhere."""
+"""Progress: a live line in a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 from kubesched.bench.report import brief
-from kubesched.bench.results import Run
+from kubesched.bench.results import BenchRun
 
 
 class ConsoleProgress:
@@ -43,13 +43,13 @@ class ConsoleProgress:
         self._bar.stop()
 
     def run(self, title: str, number: int, total: int) -> None:
-        """A run begins, one of so many."""
+        """A run begins."""
         self._title = f"[{number}/{total}] {title}"
         if not self._console.is_terminal:
             self._print(self._title)
 
     def stage(self, what: str, total: int) -> None:
-        """Something begins that has so many parts."""
+        """A stage of `total` items begins."""
         self._total = total
         if self._task is None:
             self._task = self._bar.add_task("", counted="")
@@ -61,13 +61,13 @@ class ConsoleProgress:
         )
 
     def done(self, count: int) -> None:
-        """So many parts are done."""
+        """So many items are done."""
         if self._task is not None:
             counted = f"{count}/{self._total}" if self._total else ""
             self._bar.update(self._task, completed=count, counted=counted)
 
-    def result(self, run: Run) -> None:
-        """A run is over: say what it came to."""
+    def result(self, run: BenchRun) -> None:
+        """A run is over: print its result."""
         if run.error:
             self._print(f"  failed: {brief(run.error)}")
         for each in run.measurements:

@@ -1,6 +1,6 @@
-"""A report for people: what was compared, how, and a table.
+"""A report for the terminal: what was compared, how, and a table.
 
-The figures never stand alone: QPS, burst, and how many nodes each scheduler scores go with them.
+Figures are always shown with QPS, burst, and the share of nodes that each scheduler scores.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from rich.text import Text
 
 from kubesched import output_file
 from kubesched.bench import chart
-from kubesched.bench.results import BASELINE, LIMIT, Machine, Report, Row, rows
+from kubesched.bench.results import BASELINE, LIMIT, BenchReport, Machine, Row, rows
 
-#: What the table needs beside the names of workloads.
+#: Width of the table beside the names of workloads.
 _COLUMNS_WIDTH = 112
 
 _ABSENT = "-"
@@ -42,7 +42,7 @@ _LATENCIES = (
 )
 
 
-def show(console: Console, report: Report) -> None:
+def show(console: Console, report: BenchReport) -> None:
     """Print a report."""
     console.print(Text(heading(report)), soft_wrap=True)
     console.print()
@@ -53,23 +53,23 @@ def show(console: Console, report: Report) -> None:
         console.print(Text(f"failed: {what}", style="red"), soft_wrap=True)
 
 
-def width_of(report: Report) -> int:
-    """Narrower than this the table cannot be read."""
+def width_of(report: BenchReport) -> int:
+    """Return the minimum width of the table."""
     names = [row.workload for row in rows(report)]
     return _COLUMNS_WIDTH + max(map(len, (*names, *_sizes(report).values())), default=0)
 
 
-def _sizes(report: Report) -> dict[str, str]:
+def _sizes(report: BenchReport) -> dict[str, str]:
     return {each.name: f"  {each.nodes} nodes, {each.pods} pods" for each in report.workloads}
 
 
 def brief(error: str) -> str:
-    """The first and the last line of an error: what failed, and what was said last."""
+    """Return the first and the last line of an error."""
     first, *rest = [line.strip() for line in error.splitlines() if line.strip()] or [""]
     return f"{first} {rest[-1]}" if rest else first
 
 
-def heading(report: Report) -> str:
+def heading(report: BenchReport) -> str:
     """What was compared, and how."""
     server = "kube-apiserver + etcd" if report.apiserver == "real" else "embedded API server"
     pods = (
@@ -95,8 +95,8 @@ def described(machine: Machine) -> str:
     return f"{hardware}, {machine.system}, Python {machine.python}"
 
 
-def table(report: Report) -> Table:
-    """One line a scheduler, one section a workload."""
+def table(report: BenchReport) -> Table:
+    """One line per scheduler, one section per workload."""
     made = Table(header_style="bold", padding=(0, 2, 0, 0), pad_edge=False, box=box.SIMPLE_HEAD)
     made.add_column("workload", no_wrap=True)
     made.add_column("scheduler", no_wrap=True)
@@ -104,7 +104,7 @@ def table(report: Report) -> Table:
         made.add_column(name, justify="right", no_wrap=True)
     sizes = _sizes(report)
     for workload, group in groupby(rows(report), key=lambda row: row.workload):
-        # The size stands below the name, beside the second scheduler if there is one.
+        # The size is below the name, beside the second scheduler if there is one.
         size = sizes.get(workload) or sizes.get(workload.rpartition(" ")[0], "")
         beside = [Text(workload, style="bold"), Text(size, style="dim")]
         for row in group:
@@ -139,8 +139,8 @@ def _number(value: float | None, digits: int) -> str:
     return _ABSENT if value is None else f"{value:,.{digits}f}"
 
 
-def explanation(report: Report) -> str:
-    """What the columns are."""
+def explanation(report: BenchReport) -> str:
+    """Explain the columns."""
     rounds = max((run.round for run in report.runs), default=0)
     lines = [
         f"Medians of {rounds} rounds." if rounds > 1 else "One round: expect noise.",
@@ -156,8 +156,8 @@ def explanation(report: Report) -> str:
     return "\n".join(lines)
 
 
-def write(report: Report, folder: Path) -> list[Path]:
-    """Write the report as JSON and its chart as SVG; return where."""
+def write(report: BenchReport, folder: Path) -> list[Path]:
+    """Write the report as JSON and its chart as SVG; return the paths."""
     stamp = report.started.replace(":", "").replace("-", "").partition("+")[0]
     output_file.make_folder(folder)
     json_file, svg_file = (folder / f"bench-{stamp}.{kind}" for kind in ("json", "svg"))
@@ -168,8 +168,8 @@ def write(report: Report, folder: Path) -> list[Path]:
     return [json_file, svg_file]
 
 
-def subtitle(report: Report) -> str:
-    """What a chart must say about its figures."""
+def subtitle(report: BenchReport) -> str:
+    """The conditions of a chart's figures."""
     sampling = "; ".join(
         f"{name}: {what}" for name, what in report.schedulers.items() if "null" not in name
     )

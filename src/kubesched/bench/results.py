@@ -1,8 +1,8 @@
-"""What a benchmark found, as data: measurements, runs, and the report of them all.
+"""The results of a benchmark as data: measurements, runs, and the report.
 
-    Measurement (one collection) ──> Run (one scheduler, one round) ──> Report ──> Row (summary)
+    Measurement (one collection) ──> BenchRun (scheduler, round) ──> BenchReport ──> Row (summary)
 
-The report is what is written as JSON; the table and the chart are made from its rows.
+The report is written as JSON; the table and the chart are built from its rows.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from msgspec import Struct
 
 from kubesched.bench.statistics import median
 
-#: Whom the others are compared with.
+#: The scheduler that the others are compared with.
 BASELINE = "kube-scheduler"
-#: Who decides nothing, and so shows what the API server allows.
+#: The scheduler that decides nothing, and so shows the API server's limit.
 LIMIT = "null-events"
 
 
@@ -26,14 +26,14 @@ class _Result(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Measurement(_Result, frozen=True, kw_only=True):
-    """What was seen between the start and the end of one collection."""
+    """The measurements of one collection."""
 
     #: "" where a workload collects once
     name: str = ""
     pods: int
     #: from the start to the last pod bound
     seconds: float
-    #: all pods over all of the time
+    #: all pods over the whole time
     pods_per_second: float
     #: pods per second, second by second, as scheduler_perf samples them
     samples: tuple[float, ...] = ()
@@ -51,11 +51,11 @@ class Measurement(_Result, frozen=True, kw_only=True):
 
     @property
     def sampled_average(self) -> float | None:
-        """The mean of the samples, which is what scheduler_perf holds against thresholds."""
+        """The mean of the samples, which scheduler_perf compares with thresholds."""
         return math.fsum(self.samples) / len(self.samples) if self.samples else None
 
 
-class Run(_Result, frozen=True, kw_only=True):
+class BenchRun(_Result, frozen=True, kw_only=True):
     """One scheduler, once through a workload."""
 
     workload: str
@@ -63,12 +63,12 @@ class Run(_Result, frozen=True, kw_only=True):
     #: from 1 on
     round: int
     measurements: tuple[Measurement, ...] = ()
-    #: why there is nothing to show, "" if there is
+    #: why there is no result, "" if there is
     error: str = ""
 
 
 class WorkloadFacts(_Result, frozen=True, kw_only=True):
-    """What a workload was."""
+    """The properties of a workload."""
 
     name: str
     nodes: int
@@ -78,7 +78,7 @@ class WorkloadFacts(_Result, frozen=True, kw_only=True):
 
 
 class Machine(_Result, frozen=True, kw_only=True):
-    """Where it ran."""
+    """The machine of a benchmark."""
 
     system: str
     processor: str
@@ -87,8 +87,8 @@ class Machine(_Result, frozen=True, kw_only=True):
     python: str
 
 
-class Report(_Result, frozen=True, kw_only=True):
-    """Everything about one benchmark."""
+class BenchReport(_Result, frozen=True, kw_only=True):
+    """The report of one benchmark."""
 
     started: str
     machine: Machine
@@ -97,15 +97,15 @@ class Report(_Result, frozen=True, kw_only=True):
     apiserver: str
     qps: float
     burst: int
-    #: whether the pods were there before the scheduler
+    #: whether the pods were created before the scheduler started
     precreated: bool
-    #: what each scheduler is, and how many nodes it scores
+    #: each scheduler's description, and how many nodes it scores
     schedulers: dict[str, str]
     workloads: tuple[WorkloadFacts, ...]
-    runs: tuple[Run, ...] = ()
+    runs: tuple[BenchRun, ...] = ()
 
     @property
-    def failures(self) -> list[Run]:
+    def failures(self) -> list[BenchRun]:
         """The runs without a result."""
         return [run for run in self.runs if run.error]
 
@@ -150,7 +150,7 @@ _MEDIANS = (
 )
 
 
-def rows(report: Report) -> list[Row]:
+def rows(report: BenchReport) -> list[Row]:
     """The summary: by workload, then by scheduler, in the order of the report."""
     found = []
     for workload in report.workloads:
@@ -161,7 +161,7 @@ def rows(report: Report) -> list[Row]:
     return found
 
 
-def _row(workload: WorkloadFacts, scheduler: str, name: str, runs: Sequence[Run]) -> Row:
+def _row(workload: WorkloadFacts, scheduler: str, name: str, runs: Sequence[BenchRun]) -> Row:
     own = _by_round(runs, scheduler, name)
     medians = {
         field: median(getattr(measurement, field) for measurement in own.values())
@@ -187,7 +187,7 @@ def _ratio(own: dict[int, Measurement], other: dict[int, Measurement]) -> float 
     )
 
 
-def _by_round(runs: Iterable[Run], scheduler: str, name: str) -> dict[int, Measurement]:
+def _by_round(runs: Iterable[BenchRun], scheduler: str, name: str) -> dict[int, Measurement]:
     return {
         run.round: measurement
         for run in runs

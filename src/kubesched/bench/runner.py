@@ -1,10 +1,9 @@
-"""All schedulers through all workloads, in turns, each on a control plane of its own.
+"""Runs all schedulers through all workloads, each on a fresh control plane.
 
-    for each workload, for each round: ours · kube-scheduler · null · …  ──> Run
+    for each workload, for each round: ours · kube-scheduler · null · …  ──> BenchRun
 
-The order is turned around every other round, so that a machine that gets slower, or faster, does
-so to all of them. A run that fails is reported and the others go on. Whatever happens, no process
-is left.
+The order alternates between rounds, so that a machine that becomes slower or faster affects all
+alike. A failed run is reported and the others go on. No process is ever left behind.
 """
 
 from __future__ import annotations
@@ -24,32 +23,32 @@ from msgspec import structs
 from kubesched import KUBERNETES_VERSION, __version__
 from kubesched.bench import objects as made
 from kubesched.bench import planes
-from kubesched.bench.api_objects import ApiObjects
-from kubesched.bench.collection import Collection
-from kubesched.bench.executor import Executor, Progress
-from kubesched.bench.operations import Workload
+from kubesched.bench.api_objects import BenchObjects
+from kubesched.bench.collection import BindingCollection
+from kubesched.bench.executor import BenchProgress, Executor
+from kubesched.bench.operations import BenchWorkload
 from kubesched.bench.planes import Plane
 from kubesched.bench.pod_tracker import PodTracker, SeenPod
 from kubesched.bench.processes import StartError
-from kubesched.bench.results import Machine, Measurement, Report, Run, WorkloadFacts
-from kubesched.bench.schedulers import Candidate, SchedulerProcess, Settings
+from kubesched.bench.results import BenchReport, BenchRun, Machine, Measurement, WorkloadFacts
+from kubesched.bench.schedulers import BenchScheduler, SchedulerProcess, Settings
 from kubesched.client import kubeconfig
 from kubesched.client.informer import Informer
 from kubesched.client.resources import NODES, PODS
 from kubesched.client.rest import ApiClient
 from kubesched.errors import KubeschedError
 
-#: A first pod shows that a scheduler works; neither it nor its node is there when it counts.
+#: A first pod shows that a scheduler works; it and its node are deleted before measuring.
 _FIRST = "kubesched-bench-first"
 _FIRST_TIMEOUT_S = 90.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class Plan:
-    """What is to be done."""
+    """The plan of a benchmark."""
 
-    workloads: Sequence[Workload]
-    candidates: Sequence[Candidate]
+    workloads: Sequence[BenchWorkload]
+    candidates: Sequence[BenchScheduler]
     settings: Settings
     apiserver: str
     binaries: Path
@@ -58,31 +57,31 @@ class Plan:
     timeout_s: float = 600.0
 
 
-class RunProgress(Progress, Protocol):
-    """Hears of runs as well."""
+class RunProgress(BenchProgress, Protocol):
+    """Receives progress of runs as well."""
 
     def run(self, title: str, number: int, total: int) -> None:
-        """A run begins, one of so many."""
+        """A run begins."""
 
-    def result(self, run: Run) -> None:
+    def result(self, run: BenchRun) -> None:
         """A run is over."""
 
 
 class Session:
-    """All runs of a plan, those that are over first."""
+    """All runs of a plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._empty = _empty_report(plan)
-        self._runs: list[Run] = []
+        self._runs: list[BenchRun] = []
 
     @property
-    def report(self) -> Report:
-        """What is known until now."""
+    def report(self) -> BenchReport:
+        """The results so far."""
         return structs.replace(self._empty, runs=tuple(self._runs))
 
     async def run(self, progress: RunProgress) -> None:
-        """Do everything."""
+        """Run everything."""
         plan = self._plan
         total = len(plan.workloads) * len(plan.candidates) * plan.rounds
         for workload in plan.workloads:
@@ -97,15 +96,19 @@ class Session:
 
 
 async def _run_once(
-    plan: Plan, workload: Workload, candidate: Candidate, number: int, progress: Progress
-) -> Run:
+    plan: Plan,
+    workload: BenchWorkload,
+    candidate: BenchScheduler,
+    number: int,
+    progress: BenchProgress,
+) -> BenchRun:
     measurements: list[Measurement] = []
     error = ""
     try:
         measurements = await measure(plan, workload, candidate, progress)
     except* KubeschedError as failed:
         error = str(_first(failed))
-    return Run(
+    return BenchRun(
         workload=workload.name,
         scheduler=candidate.name,
         round=number,
@@ -115,7 +118,7 @@ async def _run_once(
 
 
 async def measure(
-    plan: Plan, workload: Workload, candidate: Candidate, progress: Progress
+    plan: Plan, workload: BenchWorkload, candidate: BenchScheduler, progress: BenchProgress
 ) -> list[Measurement]:
     """One scheduler through one workload on a fresh plane."""
     settings = replace(
@@ -130,7 +133,7 @@ async def measure(
         _tracking(client) as tracker,
         _scheduler(candidate, plane, settings) as scheduler,
     ):
-        objects = ApiObjects(client)
+        objects = BenchObjects(client)
         if not plan.precreate:
             progress.stage("starting the scheduler", 0)
             scheduler.start()
@@ -149,24 +152,24 @@ async def measure(
 
 def _collections(
     plane: Plane, scheduler: SchedulerProcess, tracker: PodTracker
-) -> Callable[[str], Collection]:
-    return lambda name: Collection(name, plane=plane, scheduler=scheduler, tracker=tracker)
+) -> Callable[[str], BindingCollection]:
+    return lambda name: BindingCollection(name, plane=plane, scheduler=scheduler, tracker=tracker)
 
 
 @contextlib.asynccontextmanager
-async def _running_plane(plan: Plan, workload: Workload) -> AsyncIterator[Plane]:
+async def _running_plane(plan: Plan, workload: BenchWorkload) -> AsyncIterator[Plane]:
     plane = planes.make(plan.apiserver, plan.binaries, workload.feature_gates)
     try:
         await asyncio.to_thread(plane.start)
         yield plane
     finally:
-        # Not in a thread: whatever has cancelled us, this must be over before we are.
+        # Not in a thread: this must be over before we are cancelled.
         plane.stop()
 
 
 @contextlib.asynccontextmanager
 async def _scheduler(
-    candidate: Candidate, plane: Plane, settings: Settings
+    candidate: BenchScheduler, plane: Plane, settings: Settings
 ) -> AsyncIterator[SchedulerProcess]:
     scheduler = SchedulerProcess(candidate, plane, settings)
     try:
@@ -189,9 +192,9 @@ async def _tracking(client: ApiClient) -> AsyncIterator[PodTracker]:
 
 
 async def _until_working(
-    client: ApiClient, objects: ApiObjects, scheduler: SchedulerProcess
+    client: ApiClient, objects: BenchObjects, scheduler: SchedulerProcess
 ) -> None:
-    """Let the scheduler bind one pod to one node, and take both away again."""
+    """Let the scheduler bind one pod to one node, and delete both again."""
     pod = PODS.item(_FIRST, namespace="default")
     await objects.create(made.node(name=_FIRST))
     await objects.create({**made.pod(), "metadata": {"name": _FIRST}}, namespace="default")
@@ -206,8 +209,8 @@ async def _until_working(
     await objects.delete(NODES.item(_FIRST))
 
 
-def _empty_report(plan: Plan) -> Report:
-    return Report(
+def _empty_report(plan: Plan) -> BenchReport:
+    return BenchReport(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         machine=this_machine(),
         kubernetes=KUBERNETES_VERSION,
@@ -231,7 +234,7 @@ def _empty_report(plan: Plan) -> Report:
 
 
 def this_machine() -> Machine:
-    """What is worth knowing about where figures come from."""
+    """Describe this machine."""
     return Machine(
         system=f"{platform.system()} {platform.release()}",
         processor=_processor(),

@@ -1,9 +1,9 @@
-"""The schedulers that are compared: ours, kube-scheduler, any other binary, and two that only bind.
+"""The schedulers of a benchmark: ours, kube-scheduler, any other binary, and two that only bind.
 
-    "ours,kube-scheduler,null" ──parse──> Candidate … ──on a plane──> SchedulerProcess
+    "ours,kube-scheduler,null" ──parse──> BenchScheduler … ──on a plane──> SchedulerProcess
 
-All get the same KubeSchedulerConfiguration: same QPS and burst, no leader election. Whether one
-serves its metrics is found out from its own --help.
+All get the same KubeSchedulerConfiguration: same QPS and burst, no leader election. Their --help
+tells whether they serve metrics.
 """
 
 from __future__ import annotations
@@ -40,32 +40,32 @@ _ALLOWED_PATHS = "/healthz,/readyz,/livez,/metrics"
 
 
 @dataclass(frozen=True, kw_only=True)
-class Candidate:
+class BenchScheduler:
     """A scheduler, and how it is started."""
 
     name: str
     command: tuple[str, ...]
-    #: what it is and how many nodes it scores, for whoever reads the figures
+    #: what it is and how many nodes it scores
     description: str
     is_null: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
 class Settings:
-    """What all schedulers are told alike."""
+    """Common settings of all schedulers."""
 
     qps: float = 5000.0
     burst: int = 10_000
     feature_gates: Mapping[str, bool] = field(default_factory=dict)
     #: None for each scheduler's own default
     percentage_of_nodes_to_score: int | None = None
-    #: a KubeSchedulerConfiguration to begin with
+    #: the base KubeSchedulerConfiguration
     base_config: Path | None = None
 
 
-def parse(text: str, binaries: Path, percentage: int | None = None) -> list[Candidate]:
-    """Read a list of names and paths; UsageError for what cannot be started."""
-    found: dict[str, Candidate] = {}
+def parse(text: str, binaries: Path, percentage: int | None = None) -> list[BenchScheduler]:
+    """Parse a list of names and paths; raises UsageError for those that cannot be started."""
+    found: dict[str, BenchScheduler] = {}
     for item in filter(None, (each.strip() for each in text.split(","))):
         candidate = _candidate(item, binaries, percentage)
         if candidate.name in found:
@@ -78,10 +78,10 @@ def parse(text: str, binaries: Path, percentage: int | None = None) -> list[Cand
     return list(found.values())
 
 
-def _candidate(item: str, binaries: Path, percentage: int | None) -> Candidate:
+def _candidate(item: str, binaries: Path, percentage: int | None) -> BenchScheduler:
     sampling = f"{percentage} % of the nodes scored" if percentage else ""
     if item == OURS:
-        return Candidate(
+        return BenchScheduler(
             name=OURS,
             command=(sys.executable, "-m", "kubesched.cli.kube_scheduler"),
             description=f"kubesched {__version__}, {sampling or 'all nodes scored'}",
@@ -89,7 +89,7 @@ def _candidate(item: str, binaries: Path, percentage: int | None) -> Candidate:
     if item == KUBE_SCHEDULER:
         assets.require([assets.KUBE_SCHEDULER], binaries)
         default = "its default share of the nodes scored (percentageOfNodesToScore 0, adaptive)"
-        return Candidate(
+        return BenchScheduler(
             name=KUBE_SCHEDULER,
             command=(str(binaries / assets.KUBE_SCHEDULER),),
             description=f"kube-scheduler {KUBERNETES_VERSION}, {sampling or default}",
@@ -99,10 +99,10 @@ def _candidate(item: str, binaries: Path, percentage: int | None) -> Candidate:
     return _other(item, sampling)
 
 
-def _null(name: str) -> Candidate:
+def _null(name: str) -> BenchScheduler:
     events = ["--events"] if name == NULL_EVENTS else []
     then = "an event after each" if events else "no events"
-    return Candidate(
+    return BenchScheduler(
         name=name,
         command=(sys.executable, "-m", "kubesched.bench.null_scheduler", *events),
         description=f"decides nothing, binds to the nodes in turn, {then}: the API server's limit",
@@ -110,7 +110,7 @@ def _null(name: str) -> Candidate:
     )
 
 
-def _other(item: str, sampling: str) -> Candidate:
+def _other(item: str, sampling: str) -> BenchScheduler:
     name, equals, path = item.rpartition("=")
     binary = Path(path).expanduser()
     if not equals and "/" not in item:
@@ -118,7 +118,7 @@ def _other(item: str, sampling: str) -> Candidate:
         raise UsageError(f"--schedulers: {item!r} is none of {known}, nor the path of a binary")
     if not binary.is_file():
         raise UsageError(f"--schedulers: there is no file {binary}")
-    return Candidate(
+    return BenchScheduler(
         name=name or binary.name,
         command=(str(binary.absolute()),),
         description=f"{binary}, {sampling or 'its default share of the nodes scored'}",
@@ -161,7 +161,7 @@ def _base(path: Path) -> JsonObject:
 class SchedulerProcess:
     """A candidate on a plane; may be started and stopped several times."""
 
-    def __init__(self, candidate: Candidate, plane: Plane, settings: Settings) -> None:
+    def __init__(self, candidate: BenchScheduler, plane: Plane, settings: Settings) -> None:
         self._candidate = candidate
         self._plane = plane
         self._settings = settings
@@ -180,17 +180,17 @@ class SchedulerProcess:
 
     @property
     def metrics_access(self) -> ClusterAccess | None:
-        """Where its metrics are, if it serves them."""
+        """The address of its metrics, if it serves them."""
         if not self._metrics_port:
             return None
-        # Its certificate is one it made itself, a moment ago, on this machine.
+        # It has just created a self-signed certificate on this machine.
         context = tls_context(ca_pem=None, verify=False)
         return ClusterAccess(
             server=Server("https", LOOPBACK, self._metrics_port), ssl_context=context
         )
 
     def start(self, *, watch: bool = True) -> None:
-        """Start it; one that only binds need not ``watch`` if all pods are there."""
+        """Start it; one that only binds need not ``watch`` if all pods exist."""
         if self._process is not None:
             return
         arguments = self._null_arguments(watch) if self._candidate.is_null else self._arguments()
@@ -204,7 +204,7 @@ class SchedulerProcess:
             raise StartError(self._process.describe())
 
     def describe(self) -> str:
-        """Say whether it runs and what it logged last."""
+        """Describe its state and the end of its log."""
         return self._process.describe() if self._process else f"{self._candidate.name} is stopped"
 
     async def stop(self) -> None:
@@ -214,7 +214,7 @@ class SchedulerProcess:
             await asyncio.to_thread(process.end, grace=_GRACE_S)
 
     def kill(self) -> None:
-        """End it at once, by its process id."""
+        """Kill it, by its process id."""
         process, self._process = self._process, None
         if process is not None:
             process.end()
@@ -253,7 +253,7 @@ def gate_arguments(gates: Mapping[str, bool]) -> list[str]:
 
 @cache
 def flags_of(command: tuple[str, ...]) -> frozenset[str]:
-    """The flags that a scheduler's --help names."""
+    """Return the flags in a scheduler's --help."""
     try:
         asked = subprocess.run(  # noqa: S603  a command made here, without a shell
             [*command, "--help"],

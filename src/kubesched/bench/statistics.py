@@ -1,6 +1,6 @@
-"""Numbers from moments: pods per second as scheduler_perf takes them, percentiles, histograms.
+"""Statistics: pods per second as scheduler_perf samples them, percentiles, histograms.
 
-Everything here is a pure function of what was observed.
+Pure functions of observations.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _LABEL = re.compile(r'(\w+)="((?:[^"\\]|\\.)*)"')
 
 
 def percentile(values: Sequence[float], percent: float) -> float | None:
-    """The smallest value that `percent` of all do not exceed; None of nothing."""
+    """The smallest value that `percent` of all do not exceed; None if empty."""
     if not values:
         return None
     ordered = sorted(values)
@@ -24,7 +24,7 @@ def percentile(values: Sequence[float], percent: float) -> float | None:
 
 
 def median(values: Iterable[float | None]) -> float | None:
-    """The middle of those that are there, the mean of the two middle ones; None of nothing."""
+    """The median of the values that are not None; None if empty."""
     ordered = sorted(value for value in values if value is not None)
     if not ordered:
         return None
@@ -37,9 +37,8 @@ def throughput_samples(
 ) -> list[float]:
     """Pods per second, interval by interval, as scheduler_perf samples them.
 
-    The first interval with a bound pod is left out: creating begins somewhere in it. Intervals
-    without a pod count as part of the next one with pods, once for each. What comes after the last
-    whole interval is left out.
+    The first interval with a bound pod is left out: creation begins within it. Intervals without a
+    pod are merged into the next one with pods. The rest after the last whole interval is left out.
     """
     samples: list[float] = []
     ordered = sorted(bound_at_s)
@@ -83,12 +82,12 @@ def histogram(text: str, name: str, labels: Mapping[str, str]) -> dict[float, fl
 
 
 def difference(after: Buckets, before: Buckets) -> dict[float, float]:
-    """What was observed in between."""
+    """The difference of two snapshots."""
     return {bound: count - before.get(bound, 0.0) for bound, count in after.items()}
 
 
 def quantile(buckets: Buckets, fraction: float) -> float | None:
-    """A quantile of a histogram, as histogram_quantile: even within a bucket; None of nothing."""
+    """A quantile of a histogram, as histogram_quantile: linear within a bucket; None if empty."""
     bounds = sorted(buckets)
     total = buckets[bounds[-1]] if bounds else 0.0
     if total <= 0:

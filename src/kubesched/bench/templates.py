@@ -1,9 +1,9 @@
-"""Objects from files: YAML with the little of Go's text/template that scheduler_perf's files use.
+"""Objects from files: YAML with the subset of Go's text/template that scheduler_perf uses.
 
     node-{{.Index}}: {{DivideInt 30000 .Count}} ──> pieces ──(index, count)──> YAML ──> object
 
-An action is a field (``.Index``, ``.Count``), a literal, or one of nine functions of such; its
-arguments may be in parentheses. A file without actions is read once.
+An action is a field (``.Index``, ``.Count``), a literal, or one of nine functions; arguments may be
+in parentheses. A file without actions is parsed once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _ACTION = re.compile(r"\{\{-?\s*(.*?)\s*-?\}\}", re.DOTALL)
 _TOKEN = re.compile(r'\s*(?:([()])|"([^"]*)"|([^\s()"]+))')
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
-#: Maps whose keys are data; everywhere else a key is the name of a field.
+#: Maps whose keys are data; everywhere else a key is a field name.
 _DATA = frozenset(
     {"labels", "annotations", "matchLabels", "nodeSelector", "data", "stringData", "limits"}
     | {"requests", "capacity", "allocatable", "attributes", "counters", "overhead"}
@@ -83,11 +83,11 @@ _FUNCTIONS: Mapping[str, Callable[..., Value]] = {
 
 
 class GoTemplate:
-    """A text with actions, ready to be filled in."""
+    """A parsed template."""
 
     def __init__(self, text: str, *, where: str) -> None:
         self._where = where
-        #: text and action in turns, beginning with text
+        #: text and actions, alternating, starting with text
         self._pieces = _ACTION.split(text)
 
     @property
@@ -126,7 +126,7 @@ def _tokens(action: str) -> list[str]:
 
 
 def _value(tokens: list[str], fields: Mapping[str, Value]) -> Value:
-    """Take all of the tokens."""
+    """Evaluate all tokens."""
     value = _call(tokens, fields)
     if tokens:
         raise ConfigError(f"there is more after its end: {tokens[0]}")
@@ -134,7 +134,7 @@ def _value(tokens: list[str], fields: Mapping[str, Value]) -> Value:
 
 
 def _call(tokens: list[str], fields: Mapping[str, Value]) -> Value:
-    """Take a function with its arguments, or a single value, from the tokens."""
+    """Evaluate a function with its arguments, or a single value."""
     if not tokens or tokens[0] == ")":
         raise ConfigError("a value is missing")
     name = tokens[0]
@@ -169,7 +169,7 @@ def _operand(tokens: list[str], fields: Mapping[str, Value]) -> Value:
 
 
 class FileTemplate:
-    """An object in a file; a callable of index and count."""
+    """An object in a file; called with index and count."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -177,7 +177,7 @@ class FileTemplate:
         self._constant = self._decode(0, 1) if self._template.is_constant else None
 
     def __call__(self, index: int, count: int) -> JsonObject:
-        """Make the object; a constant one is the same object each time."""
+        """Create the object; a constant one is the same object each time."""
         return self._constant or self._decode(index, count)
 
     def __repr__(self) -> str:
@@ -186,7 +186,7 @@ class FileTemplate:
     def _decode(self, index: int, count: int) -> JsonObject:
         text = self._template.render({"Index": index, "Count": count})
         try:
-            # Derived from the safe loader, only compiled.
+            # Derived from the safe loader, in C.
             decoded = yaml.load(text, Loader=_LOADER)  # noqa: S506
         except yaml.YAMLError as wrong:
             reason = untrusted_yaml.problem(wrong)
@@ -199,7 +199,7 @@ class FileTemplate:
 
 @cache
 def file_template(path: Path) -> FileTemplate:
-    """Read a template, once."""
+    """Read a template; cached."""
     return FileTemplate(path)
 
 
@@ -213,7 +213,7 @@ def _read(path: Path) -> str:
 
 
 def _with_lower_first(value: Any) -> Any:  # noqa: ANN401  any part of an object
-    """Spell fields as the API does: scheduler_perf's reader does not tell cases apart."""
+    """Lower-case field names as in the API: scheduler_perf's reader ignores case."""
     if isinstance(value, list):
         return [_with_lower_first(each) for each in value]
     if not isinstance(value, dict):

@@ -1,9 +1,9 @@
-"""The workloads that are built in: scheduler_perf's families, and pods that wait for a scheduler.
+"""The built-in workloads: scheduler_perf's families, and pending pods.
 
     name + nodes + pods ──> numbers (the other parameters follow) ──> operations
 
-The families have scheduler_perf's names, operations and parameters, at the sizes for which it
-publishes a threshold. At another size the parameters that go with nodes or pods are scaled alike.
+The families have scheduler_perf's names, operations and parameters, at the sizes with a published
+threshold. At another size, parameters that depend on nodes or pods are scaled.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from kubesched.bench import families, pending
 from kubesched.bench.families import Numbers
-from kubesched.bench.operations import Operation, Workload
+from kubesched.bench.operations import BenchWorkload, Operation
 from kubesched.errors import UsageError
 
 QUICK_NODES = 500
@@ -28,7 +28,7 @@ def _fill_nodes(numbers: Numbers) -> int:
 
 
 def _one_a_node(numbers: Numbers) -> int:
-    """How many pods there is room for where no two share a node."""
+    """The number of pods that fit if no two share a node."""
     return numbers["nodes"] - numbers.get("init", 0)
 
 
@@ -37,7 +37,7 @@ def _fill_mixed(numbers: Numbers) -> int:
 
 
 def _beside_four(numbers: Numbers) -> int:
-    """Four pods of 900m leave 400m; a tenth of that stays free for what preemption moves."""
+    """Four pods of 900m leave 400m per node, of which a tenth stays free for preemption."""
     return numbers["nodes"] * 4 * 9 // 10
 
 
@@ -62,16 +62,16 @@ class BuiltIn:
     build: Callable[[Numbers], tuple[Operation, ...]]
     nodes: int
     pods: int
-    #: parameters that grow with the nodes, or where there is one node with the pods
+    #: parameters that scale with the nodes, or, with a single node, with the pods
     others: Mapping[str, int] = field(default_factory=dict)
     threshold: float = 0.0
     most_pods: Callable[[Numbers], int] = _fill_nodes
-    #: the number of nodes is a part of the workload
+    #: whether the number of nodes is fixed
     nodes_are_fixed: bool = False
 
     @property
     def summary(self) -> str:
-        """The first line of what it is about."""
+        """The first line of its description."""
         return (self.build.__doc__ or "").partition("\n")[0]
 
     def numbers(self, nodes: int, pods: int) -> Numbers:
@@ -80,8 +80,8 @@ class BuiltIn:
         scaled = {name: max(1, round(number * factor)) for name, number in self.others.items()}
         return {"nodes": nodes, "pods": pods, **scaled}
 
-    def workload(self, nodes: int | None = None, pods: int | None = None) -> Workload:
-        """Build it, at the published size where none is given; UsageError if it cannot fit."""
+    def workload(self, nodes: int | None = None, pods: int | None = None) -> BenchWorkload:
+        """Build it, at the published size by default; raises UsageError if it cannot fit."""
         nodes = self.nodes if nodes is None or self.nodes_are_fixed else nodes
         numbers = self.numbers(nodes, self.pods if pods is None else pods)
         most = self.most_pods(numbers)
@@ -91,14 +91,14 @@ class BuiltIn:
                 "ask for more with --nodes"
             )
         published = (nodes, numbers["pods"]) == (self.nodes, self.pods)
-        return Workload(
+        return BenchWorkload(
             name=self.name,
             operations=self.build(numbers),
             threshold=self.threshold if published else 0.0,
         )
 
-    def quick(self, nodes: int | None, pods: int | None) -> Workload:
-        """Build it small enough for seconds, where no size is given."""
+    def quick(self, nodes: int | None, pods: int | None) -> BenchWorkload:
+        """Build it small enough for seconds, unless a size is given."""
         nodes = min(self.nodes, QUICK_NODES) if nodes is None else nodes
         if pods is None:
             most = self.most_pods(self.numbers(nodes, min(self.pods, QUICK_PODS)))
@@ -348,7 +348,7 @@ _SINGLE = BuiltIn(
 
 BUILT_IN: Mapping[str, BuiltIn] = {each.name: each for each in (*_FAMILIES, *_PENDING, _SINGLE)}
 
-#: Several at once, by one name.
+#: Groups of workloads.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(BUILT_IN),
     "families": tuple(each.name for each in _FAMILIES),
@@ -357,7 +357,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 
 
 def named(names: list[str]) -> list[BuiltIn]:
-    """Look up workloads and groups; UsageError for a name that is neither."""
+    """Look up workloads and groups; raises UsageError for an unknown name."""
     lower = {name.lower(): name for name in (*BUILT_IN, *GROUPS)}
     found: dict[str, BuiltIn] = {}
     for name in names:

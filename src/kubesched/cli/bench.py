@@ -13,8 +13,8 @@ from kubesched.cli.parsing import Parser, positive
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:
-    from kubesched.bench.operations import Workload
-    from kubesched.bench.results import Report
+    from kubesched.bench.operations import BenchWorkload
+    from kubesched.bench.results import BenchReport
     from kubesched.bench.runner import Plan, Session
 
 DEFAULT_WORKLOADS = ("SchedulingBasic",)
@@ -113,7 +113,7 @@ def run(flags: argparse.Namespace) -> int:
     if flags.list:
         return _list(flags)
     if flags.results:
-        # What would be found out after an hour is better known now.
+        # Fail early on what would otherwise fail after an hour.
         output_file.make_folder(flags.results)
     if flags.decisions:
         try:
@@ -122,7 +122,7 @@ def run(flags: argparse.Namespace) -> int:
             print("Interrupted: nothing is reported.", file=sys.stderr)
             return 130
     logs.configure(logs.LoggingOptions(verbosity=logs.ERRORS_ONLY))
-    from kubesched.bench.runner import Session  # noqa: PLC0415  only people who measure pay for it
+    from kubesched.bench.runner import Session  # noqa: PLC0415  costs time to import
 
     session = Session(_plan(flags))
     finished = False
@@ -152,7 +152,7 @@ async def _measure(session: Session) -> None:
         await session.run(progress)
 
 
-def _show(report: Report, flags: argparse.Namespace) -> None:
+def _show(report: BenchReport, flags: argparse.Namespace) -> None:
     from rich.console import Console  # noqa: PLC0415
 
     from kubesched.bench import report as reporting  # noqa: PLC0415
@@ -192,7 +192,7 @@ def _plan(flags: argparse.Namespace) -> Plan:
     )
 
 
-def _workloads(flags: argparse.Namespace) -> list[Workload]:
+def _workloads(flags: argparse.Namespace) -> list[BenchWorkload]:
     from kubesched.bench import performance_config, workloads  # noqa: PLC0415
 
     if flags.config is None:

@@ -1,4 +1,4 @@
-"""Flags that say which cluster is meant, and under which configuration: live, a file, manifests."""
+"""Flags that select the cluster (live, a file, manifests) and the scheduler's configuration."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 
 def read_snapshot(flags: argparse.Namespace) -> Snapshot:
-    """Read the cluster that is meant; raises KubeschedError if that is not possible."""
+    """Read the selected cluster; raises KubeschedError."""
     from kubesched.snapshot import files, live, manifests  # noqa: PLC0415 (costs time to import)
 
     given = [
@@ -75,14 +75,14 @@ def read_snapshot(flags: argparse.Namespace) -> Snapshot:
 
 
 def access(flags: argparse.Namespace) -> ClusterAccess:
-    """Return how the cluster of the kubeconfig is reached."""
+    """Return address and credentials of the kubeconfig's cluster."""
     from kubesched.client import kubeconfig  # noqa: PLC0415
 
     return kubeconfig.load(flags.kubeconfig, context=flags.context)
 
 
 def namespace_of(flags: argparse.Namespace) -> str:
-    """Return the namespace that names without one are in."""
+    """Return the namespace for names without one."""
     if flags.namespace:
         return str(flags.namespace)
     if flags.snapshot or flags.manifests:
@@ -98,7 +98,7 @@ def read_gates(flags: argparse.Namespace) -> FeatureGates:
 
 
 def read_registry(flags: argparse.Namespace) -> Registry:
-    """Return all plugins there are: in the tree, in files that flags name, in packages.
+    """Return all plugins: in the tree, in files given by flags, in packages.
 
     Raises ConfigError if a file cannot be used.
     """
@@ -133,7 +133,7 @@ def check_configuration(text: str, source: str, gates: FeatureGates, registry: R
     config = loading.decode(text, source, gates=gates)
     try:
         check_arguments(config.profiles, registry)
-        # Plugins check the rest of their arguments when they are made.
+        # Plugins validate the rest of their arguments when they are created.
         DryRun(Cluster(), config, gates, registry=registry)
     except ConfigError as refused:
         raise ConfigError(f"{source}: {refused}") from None

@@ -1,4 +1,4 @@
-"""The scheduler as a component of a control plane: elected, observed, and reconfigured as it runs.
+"""The scheduler as a control plane component: elected, observed, and reconfigured at run time.
 
 options ──> Metrics, App ──┬── Election: which replica schedules
                            ├── SecureServer: health, metrics, configuration (Served)
@@ -17,7 +17,7 @@ from kubesched import logs
 from kubesched.app import App
 from kubesched.cli.election import ELECTION, Election
 from kubesched.cli.found_plugins import found_plugins
-from kubesched.cli.options import Options
+from kubesched.cli.options import CommandOptions
 from kubesched.cli.reloading import Reloader
 from kubesched.cli.served import Served
 from kubesched.client import kubeconfig
@@ -41,15 +41,15 @@ class Component:
     """One process of a control plane."""
 
     def __init__(
-        self, options: Options, read_configuration: Callable[[], SchedulerConfiguration]
+        self, options: CommandOptions, read_configuration: Callable[[], SchedulerConfiguration]
     ) -> None:
         self._options = options
         self._clock = RealClock()
         self._metrics = Metrics(options.gates, options.metrics)
-        #: the task that `run` runs in
+        #: the task of `run`
         self._task: asyncio.Task[object] | None = None
         config = options.config
-        #: None if nothing is to be recorded
+        #: None if nothing is recorded
         self._journal = self._open_journal()
         self._access = kubeconfig.for_component(
             config.client_connection.kubeconfig or None, master=options.master or None
@@ -89,7 +89,7 @@ class Component:
             configuration=lambda: self._reloader.config,
             is_stopping=self._is_stopping,
         )
-        #: what can be asked for over HTTPS
+        #: the contents of the HTTPS endpoints
         self.sources = served.sources(None if self._page is None else self._page.answer)
         self._server = SecureServer(
             options.serving, options.authentication, options.authorization, self.sources
@@ -98,7 +98,7 @@ class Component:
     async def run(self) -> None:
         """Run until cancelled; raises LeadershipLostError if another replica takes over."""
         self._task = asyncio.current_task()
-        # Signals first: until somebody listens, SIGHUP and SIGUSR2 would end the process.
+        # Signals first: without a handler, SIGHUP and SIGUSR2 would end the process.
         page = self._page or contextlib.nullcontext()
         try:
             async with self._signals(), self._server, self._background(), page:
@@ -157,7 +157,7 @@ class Component:
     # --- the page ---------------------------------------------------------------------------
 
     def _make_page(self) -> WebPage:
-        # Only those who want the page pay for it.
+        # Imported only if the page is enabled.
         from kubesched.web.engine_state import engine_source  # noqa: PLC0415
         from kubesched.web.living_world import Rules  # noqa: PLC0415
         from kubesched.web.page import WebPage  # noqa: PLC0415

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from kubesched.metrics.recorder import Metrics
     from kubesched.web.page import WebPage
 
-#: Pods are created as fast as the scheduler takes them, with so many in stock.
+#: Pods are created as fast as they are scheduled, with this many in the queue.
 BACKLOG = 100
 BATCH = 20
 POLL_S = 0.01
@@ -79,7 +79,7 @@ def run(flags: argparse.Namespace) -> int:
 
 
 async def _demo(flags: argparse.Namespace) -> None:
-    from rich.console import Console  # noqa: PLC0415 (only people who see the demo pay for it)
+    from rich.console import Console  # noqa: PLC0415 (costs time to import)
 
     from kubesched.cli import demo_report, demo_workload  # noqa: PLC0415
     from kubesched.embedded.cluster import EmbeddedCluster  # noqa: PLC0415
@@ -112,7 +112,7 @@ async def _demo(flags: argparse.Namespace) -> None:
 def _make_app(
     cluster: EmbeddedCluster, seed: int, statistics: Statistics
 ) -> tuple[App, Callable[[], WebPage]]:
-    """Make a scheduler with the default configuration, as fast as it goes, and what shows it."""
+    """Create a scheduler with the default configuration and high rate limits, and its page."""
     from msgspec.structs import replace  # noqa: PLC0415
 
     from kubesched.app import App  # noqa: PLC0415
@@ -160,7 +160,7 @@ def _make_page(
 async def _served(
     make_page: Callable[[], WebPage], flags: argparse.Namespace
 ) -> AsyncIterator[str]:
-    """Serve the page, if anybody will be there to see it; give its address."""
+    """Serve the page, if the cluster stays up; yield its address."""
     if not flags.keep:
         yield ""
         return
@@ -172,7 +172,7 @@ async def _served(
 
 @asynccontextmanager
 async def _running(app: App) -> AsyncIterator[None]:
-    """Run a scheduler beside something else; if it ends by itself, so does the other."""
+    """Run a scheduler in the background; if it fails, so does the block."""
     async with asyncio.TaskGroup() as together:
         task = together.create_task(app.run())
         await app.started.wait()
@@ -187,7 +187,7 @@ async def _feed(
     statistics: Statistics,
     advance: Advance,
 ) -> None:
-    """Create the pods while the scheduler works, and wait until there is nothing left to do."""
+    """Create the pods while the scheduler works, and wait until nothing is left to do."""
     statistics.begin()
     for first in range(0, len(pods), BATCH):
         for pod in pods[first : first + BATCH]:
@@ -198,7 +198,7 @@ async def _feed(
             await asyncio.sleep(POLL_S)
         await asyncio.sleep(0)
     deadline = time.monotonic() + 60
-    # What pods wait for is shown in the words of their conditions, once these are written.
+    # The summary shows the messages of conditions, so wait until these are written.
     while (
         statistics.bound_count + _parked(app) < len(pods) or len(app.engine.reports)
     ) and time.monotonic() < deadline:

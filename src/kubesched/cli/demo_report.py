@@ -1,4 +1,4 @@
-"""What the demo shows: a progress bar while it runs, and a summary that people like to read."""
+"""The output of the demo: a progress bar, and a summary."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from kubesched.app import App
     from kubesched.queue.queued_pod import QueuedPod
 
-#: Called with the number of pods that are bound and that are parked.
+#: Called with the number of bound and of parked pods.
 Advance = Callable[[int, int], None]
 
 #: Widths of the progress bar and of a share in the table.
@@ -34,7 +34,7 @@ _FEW = 10
 
 
 def plural(count: int, noun: str) -> str:
-    """Return a number of things."""
+    """Format a count with its noun."""
     return f"{count} {noun}{'' if count == 1 else 's'}"
 
 
@@ -51,11 +51,11 @@ class Statistics:
         self._began = self._last_bound = time.perf_counter()
 
     def created(self, uid: str) -> None:
-        """Note that a pod was created."""
+        """Record a created pod."""
         self._created[uid] = time.perf_counter()
 
     def bound(self, pod: QueuedPod, node_name: str) -> None:  # noqa: ARG002 (the caller's signature)
-        """Note that a pod was bound."""
+        """Record a bound pod."""
         self._last_bound = time.perf_counter()
         self._latencies_s.append(self._last_bound - self._created.get(pod.info.uid, self._began))
 
@@ -109,7 +109,7 @@ def show(console: Console, app: App, statistics: Statistics) -> None:
         bound += f" in {statistics.seconds:.1f} s, {statistics.rate:.0f} pods/s"
     console.print(f"\n{bound}; {waiting} waiting")
     if statistics.bound_count:
-        # Of a few pods, there are no percentiles to speak of.
+        # Percentiles of a few pods are meaningless.
         shown = (50, 90, 99) if statistics.bound_count >= _FEW else (50,)
         latencies = (f"p{p} {statistics.latency_ms(p):.0f} ms" for p in shown)
         console.print(f"from creation to binding: {', '.join(latencies)}")
@@ -119,7 +119,7 @@ def show(console: Console, app: App, statistics: Statistics) -> None:
 
 
 def _zones(app: App) -> Table:
-    table = Table(box=box.SIMPLE, title="requested of what there is", title_justify="left")
+    table = Table(box=box.SIMPLE, title="requested share of allocatable", title_justify="left")
     for heading in ("zone", "nodes", "pods", "cpu", "memory"):
         table.add_column(heading)
     nodes = app.cluster.table
@@ -141,7 +141,7 @@ def _bar(share: float) -> str:
 
 
 def _reasons(app: App) -> Table:
-    """Group the pods that wait by what they were told."""
+    """Group the pending pods by their message."""
     table = Table(box=box.SIMPLE, title="why pods wait", title_justify="left")
     table.add_column("pods", justify="right")
     table.add_column("such as")

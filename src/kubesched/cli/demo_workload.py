@@ -1,7 +1,6 @@
-"""What the demo schedules: a cluster of three kinds of nodes, and pods of several kinds.
+"""The demo's cluster of three kinds of nodes, and its pods of several kinds.
 
-Some pods cannot be placed on purpose: a demo in which everything fits would not show how the
-scheduler tells people what is wrong.
+Some pods are unschedulable on purpose, to show the scheduler's messages.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from kubesched.embedded.nodes import NodeTemplate
 
 JsonObject = dict[str, Any]
 
-#: Of fewer pods than these, all can be placed.
+#: With fewer pods, all are schedulable.
 _FEW = 20
 ZONES = ("zone-a", "zone-b", "zone-c")
 GPU = "nvidia.com/gpu"
@@ -112,7 +111,7 @@ def cache(number: int) -> JsonObject:
 
 
 def training(number: int) -> JsonObject:
-    """A training run that needs a GPU; there are a few more of them than GPUs."""
+    """A training run that needs a GPU; slightly more of them than GPUs."""
     tolerations = [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
     return _pod(
         "training", number, cpu="2", memory="8Gi", extra={GPU: "1"}, tolerations=tolerations
@@ -126,7 +125,7 @@ def batch(number: int) -> JsonObject:
 
 
 def misplaced(number: int) -> JsonObject:
-    """A pod that asks for nodes which do not exist."""
+    """A pod that requires nodes which do not exist."""
     return _pod("misplaced", number, cpu="100m", memory="128Mi", nodeSelector={"pool": "arm64"})
 
 
@@ -136,7 +135,7 @@ def oversized(number: int) -> JsonObject:
 
 
 def gated(number: int) -> JsonObject:
-    """A pod that somebody holds back."""
+    """A pod with a scheduling gate."""
     gates = [{"name": "example.com/quota"}]
     return _pod("gated", number, cpu="100m", memory="128Mi", schedulingGates=gates)
 
@@ -154,7 +153,7 @@ def _pod(
     container = {
         "name": "main",
         "image": f"registry.example.com/{app}:1",
-        # What is not counted in fractions needs a limit that equals its request.
+        # Extended resources need a limit that equals the request.
         "resources": {"requests": amounts, **({"limits": extra} if extra else {})},
     }
     return {

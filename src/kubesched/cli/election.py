@@ -1,7 +1,7 @@
-"""Taking part in leader election: schedule once elected, and stop when the lease is lost.
+"""Leader election: schedule once elected, and stop when the lease is lost.
 
-Stopped, it finishes what is under way while it still holds the lease, then gives that up. Having
-lost the lease, it does nothing more, and ends with an error: another replica may be in charge.
+When stopped, it finishes work in flight while it still holds the lease, then releases it. When the
+lease is lost, it does nothing more, and exits with an error: another replica may lead.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import logging
 from collections.abc import Callable
 
 from kubesched.app import App
-from kubesched.cli.options import Options
+from kubesched.cli.options import CommandOptions
 from kubesched.client.access import ClusterAccess
 from kubesched.client.events import EventRecorder
 from kubesched.client.leader_election import LeaderElector, make_identity
@@ -25,14 +25,14 @@ from kubesched.metrics.recorder import Metrics
 
 _bugs = logging.getLogger(__name__)
 
-#: Leader election is counted under this name; the name of the lease does not matter.
+#: The name in leader election metrics; the lease's own name does not matter.
 ELECTION = "kube-scheduler"
 
 
 class Election:
-    """Taking part in leader election, and scheduling while elected."""
+    """Takes part in leader election, and schedules while elected."""
 
-    def __init__(self, access: ClusterAccess, options: Options, metrics: Metrics) -> None:
+    def __init__(self, access: ClusterAccess, options: CommandOptions, metrics: Metrics) -> None:
         config, identity = options.config, make_identity()
         coordinated = options.gates.enabled("CoordinatedLeaderElection")
         self._client = ApiClient(
@@ -43,7 +43,7 @@ class Election:
         first = config.profiles[0].scheduler_name
         self._recorder = EventRecorder(self._client, controller=first, instance="", core_v1=True)
         self._metrics = metrics
-        #: tells whether the scheduling loop still turns
+        #: tells whether the scheduling loop makes progress
         self._is_progressing: Callable[[], bool] = lambda: True
         self.elector = LeaderElector(
             self._client,
@@ -54,7 +54,7 @@ class Election:
             is_progressing=self._loop_turns,
             observer=self,
         )
-        #: tells the API server of us, if that picks the leader
+        #: our LeaseCandidate, if the API server picks the leader
         self.candidate = (
             LeaseCandidate(
                 self._client,
@@ -70,23 +70,23 @@ class Election:
         self.on_leading(False)
 
     def depends_on(self, is_progressing: Callable[[], bool]) -> None:
-        """Renew the lease only while this says so."""
+        """Renew the lease only while this returns True."""
         self._is_progressing = is_progressing
 
     def _loop_turns(self) -> bool:
         return self._is_progressing()
 
     def on_leading(self, leading: bool) -> None:
-        """Show who leads."""
+        """Export whether we lead."""
         self._metrics.leader_election_master_status.labels(ELECTION).set(leading)
 
     def on_slow_path(self) -> None:
-        """Count renewals that took a second look."""
+        """Count renewals that needed a GET."""
         self._metrics.leader_election_slowpath.labels(ELECTION).inc()
 
     @property
     def is_sound(self) -> bool:
-        """Whether we do not lead, or lead with a lease that is good."""
+        """Whether we do not lead, or lead with a valid lease."""
         return not self.elector.leading or self.elector.may_act()
 
     async def run(self, app: App) -> None:
@@ -110,7 +110,7 @@ class Election:
                 if holding is not None and holding.done():
                     lost = LeadershipLostError("leaderelection lost")
                 else:
-                    # What is under way is finished as long as we are in charge of it.
+                    # Finish work in flight while we still hold the lease.
                     await _ended(scheduling)
                     raise
             finally:
@@ -123,18 +123,18 @@ class Election:
                 raise lost
 
     async def _stand(self) -> None:
-        """Be a candidate for as long as we are there."""
+        """Stay registered as a candidate."""
         try:
             if self.candidate is not None:
                 await self.candidate.run()
-        except Exception:  # noqa: BLE001 (without a candidate another leads, which is no harm)
+        except Exception:  # noqa: BLE001 (without a candidate another replica leads)
             _bugs.exception("standing as a candidate failed unexpectedly")
 
     async def _hold(self, scheduling: asyncio.Task[None] | None) -> None:
         """Renew the lease; when that fails, stop scheduling."""
         try:
             await self.elector.hold()
-        except Exception as ended:  # noqa: BLE001 (without a lease nothing may go on)
+        except Exception as ended:  # noqa: BLE001 (without a lease, stop everything)
             if not isinstance(ended, LeadershipLostError):
                 _bugs.exception("holding the lease failed unexpectedly")
             if scheduling is not None:
@@ -142,7 +142,7 @@ class Election:
 
 
 async def _ended(task: asyncio.Task[None] | None) -> None:
-    """Cancel a task and wait until it is done with what that takes."""
+    """Cancel a task and wait until it has ended."""
     if task is not None:
         task.cancel()
         with contextlib.suppress(asyncio.CancelledError):

@@ -1,13 +1,13 @@
-"""The console scripts: what signals do while modules are imported, and what output comes to.
+"""The console scripts: signal handling during imports, and errors of standard output.
 
-    script ──> here: nothing is imported yet ──> the command's module ──> main()
+    script ──> this module: nothing is imported yet ──> the command's module ──> main()
 
-Ctrl-C during the imports ends the process like any other program, without a traceback. Afterwards
-it is a KeyboardInterrupt; SIGTERM and SIGHUP end a command too, and let it remove its temporary
-files first. What cannot be written to standard output is one line.
+Ctrl-C during the imports ends the process without a traceback. Afterwards it is a
+KeyboardInterrupt; SIGTERM and SIGHUP also end a command, and let it remove its temporary files. A
+failed write to standard output is reported in one line.
 """
 
-# Built in, and the very first: nothing has to be found and read before Ctrl-C is seen to.
+# Built in, and imported first: nothing must be loaded before Ctrl-C is handled.
 import _signal  # type: ignore[import-not-found]
 
 _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
@@ -44,8 +44,8 @@ def _run(module: str) -> int:
     except (OSError, BaseExceptionGroup):
         if output is None or output.failure is None:
             raise
-        code = 0  # as far as the command is concerned
-    # From here on there is nothing to undo, and Python would only show where it was.
+        code = 0  # the command itself succeeded
+    # From here on there is nothing to clean up, and Python would only print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code if output is None else output.end(code)
 
@@ -54,13 +54,13 @@ def _end_on_signals() -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     sys.unraisablehook = _unraisable
     for number in (signal.SIGTERM, signal.SIGHUP):
-        # What is ignored stays so: that is how ``nohup`` works.
+        # An ignored signal stays ignored: that is how ``nohup`` works.
         if signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, lambda number, _frame: sys.exit(128 + number))
 
 
 def _unraisable(what: "sys.UnraisableHookArgs") -> None:
-    """Let an interrupt end the process also where Python would only show and forget it."""
+    """Let an interrupt end the process also where Python would only print it."""
     if what.exc_type is KeyboardInterrupt:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
         signal.raise_signal(signal.SIGINT)
@@ -68,13 +68,13 @@ def _unraisable(what: "sys.UnraisableHookArgs") -> None:
 
 
 class _Output(io.FileIO):
-    """Standard output that remembers what went wrong: not all who print let that be known."""
+    """Standard output that records write errors, which some libraries swallow."""
 
     failure: OSError | None = None
 
     @classmethod
     def in_place_of_stdout(cls) -> "_Output | None":
-        """Take the place of standard output, if there is one."""
+        """Replace standard output, if there is one."""
         before = sys.stdout
         if not isinstance(before, io.TextIOWrapper):
             return None
@@ -88,7 +88,7 @@ class _Output(io.FileIO):
         return output
 
     def write(self, data: Any, /) -> int:  # noqa: ANN401 (any buffer)
-        """Write, or remember why that is not possible."""
+        """Write, or record the error."""
         try:
             return super().write(data)
         except OSError as failed:
@@ -96,20 +96,20 @@ class _Output(io.FileIO):
             raise
 
     def end(self, code: int) -> int:
-        """Write what is left; return the exit code, which is another one if that cannot be done."""
+        """Flush; return the exit code, which is another one if that fails."""
         try:
             sys.stdout.flush()
         except OSError as failed:
             self.failure = self.failure or failed
         if self.failure is None:
             return code
-        # What could not be written must not be tried again at the end of the process.
+        # Do not retry the rest at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), self.fileno())
         if isinstance(self.failure, BrokenPipeError):
-            # The reader, such as ``head``, has seen enough.
+            # The reader, such as ``head``, has closed the pipe.
             return 128 + signal.SIGPIPE
         if code:
-            return code  # the command has said what is wrong
+            return code  # the command has already reported an error
         reason = self.failure.strerror
         print(f"Error: cannot write to standard output: {reason}", file=sys.stderr)
         return 1

@@ -57,7 +57,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
 
 def run(flags: argparse.Namespace) -> int:
     """Run the command; return the exit code: 0 whether or not the pod fits."""
-    from kubesched.explain.explaining import Options, explain  # noqa: PLC0415 (costs time)
+    from kubesched.explain.explaining import ExplainOptions, explain  # noqa: PLC0415 (costs time)
     from kubesched.snapshot.world import World  # noqa: PLC0415
 
     target = _target(flags)
@@ -67,7 +67,7 @@ def run(flags: argparse.Namespace) -> int:
     snapshot = cluster_source.read_snapshot(flags)
     world = World.of_snapshot(snapshot, config, gates, registry=registry)
     pod = _pod(flags, target, world, snapshot)
-    options = Options(changes=not flags.no_changes, profile=flags.profile)
+    options = ExplainOptions(changes=not flags.no_changes, profile=flags.profile)
     _show(flags, explain(world, pod, options))
     return 0
 
@@ -97,7 +97,7 @@ def _pod(flags: argparse.Namespace, target: str, world: World, snapshot: Snapsho
 
 def _show(flags: argparse.Namespace, said: Explanation) -> None:
     if flags.output == "table":
-        from rich.console import Console  # noqa: PLC0415 (only people who see the table pay for it)
+        from rich.console import Console  # noqa: PLC0415 (costs time to import)
 
         from kubesched.explain import table  # noqa: PLC0415
 

@@ -1,4 +1,4 @@
-"""What flags must not say, group by group, in the words of kube-scheduler."""
+"""Validation of flags by group, with kube-scheduler's messages."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from kubesched.server.options import (
 )
 
 _LARGEST_PORT: Final = 65535
-#: how much longer than its retry period a renew deadline has to be
+#: minimum ratio of renew deadline and retry period
 _JITTER_FACTOR: Final = 1.2
-#: Locks of the past, with what is said about them; one of the sentences is not like the others.
+#: Removed lock types with kube-scheduler's messages; one differs from the others.
 _REMOVED_LOCKS: Final = {
     **{
         lock: f"{lock} lock is removed, migrate to leases"
@@ -50,7 +50,7 @@ def logging_errors(
     flush_frequency: object,
     alpha: Mapping[str, object],
 ) -> list[str]:
-    """Check the group logs; ``alpha`` has the flags that need a gate, by path."""
+    """Validate the group logs; ``alpha`` has the flags that need a gate, by path."""
     errors = []
     if options.flush_frequency_s <= 0:
         errors.append(invalid("flushFrequency", flush_frequency, "Must be greater than zero"))
@@ -71,11 +71,11 @@ def logging_errors(
 
 
 def serving_errors(serving: ServingOptions) -> list[str]:
-    """Check the group secure serving, as far as it can be done before anything is served."""
+    """Validate the group secure serving, as far as possible before serving."""
     port = serving.secure_port
     if 0 <= port <= _LARGEST_PORT:
         return []
-    # For a port that is too large, kube-scheduler finds the wrong sentence.
+    # For a port that is too large, kube-scheduler prints the wrong sentence.
     lowest, zero = (
         (0, "0 for turning off secure port") if port < 0 else (1, "It cannot be turned off with 0")
     )
@@ -84,7 +84,7 @@ def serving_errors(serving: ServingOptions) -> list[str]:
 
 
 def authentication_errors(options: AuthenticationOptions, gates: FeatureGates) -> list[str]:
-    """Check the group authentication."""
+    """Validate the group authentication."""
     checked = (
         ("username-headers", options.requestheader_username_headers),
         ("group-headers", options.requestheader_group_headers),
@@ -112,7 +112,7 @@ def authentication_errors(options: AuthenticationOptions, gates: FeatureGates) -
 
 
 def authentication_remarks(options: AuthenticationOptions) -> list[str]:
-    """List what is allowed in the group authentication, but hardly meant."""
+    """Return warnings about the group authentication."""
     return [
         f"--requestheader-{flag} is set without specifying the standard {header} {kind} - "
         f"{_UNNOTICED}"
@@ -122,7 +122,7 @@ def authentication_remarks(options: AuthenticationOptions) -> list[str]:
 
 
 def tls_error(serving: ServingOptions) -> str:
-    """Say what is wrong with ciphers, curves or versions, if anything is."""
+    """Return the error about ciphers, curves or versions, if any."""
     return (
         cipher_error(serving.tls_cipher_suites)
         or curve_error(serving.tls_curve_preferences)
@@ -131,7 +131,7 @@ def tls_error(serving: ServingOptions) -> str:
 
 
 def paths_error(options: AuthorizationOptions) -> str:
-    """Say what is wrong with --authorization-always-allow-paths, if anything is."""
+    """Return the error about --authorization-always-allow-paths, if any."""
     for path in options.always_allow_paths:
         bare = path.removeprefix("/")
         if "*" in bare[:-1]:
@@ -140,7 +140,7 @@ def paths_error(options: AuthorizationOptions) -> str:
 
 
 def lock_error(election: LeaderElection) -> str:
-    """Say why no lock can be made for a leader election, if so."""
+    """Return the error about the lock of leader election, if any."""
     lock = election.resource_lock
     if not election.leader_elect or lock == "leases":
         return ""
@@ -149,7 +149,7 @@ def lock_error(election: LeaderElection) -> str:
 
 
 def elector_error(election: LeaderElection) -> str:
-    """Say why no leader can be elected with these times, if so."""
+    """Return the error about the durations of leader election, if any."""
     lease, renew, retry = (
         each.nanoseconds
         for each in (election.lease_duration, election.renew_deadline, election.retry_period)
@@ -170,7 +170,7 @@ def elector_error(election: LeaderElection) -> str:
 
 
 def budget_errors(budget: float) -> list[str]:
-    """Check --queue-check-budget."""
+    """Validate --queue-check-budget."""
     if 0 <= budget <= _LARGEST_BUDGET:
         return []
     return [f"--queue-check-budget {budget:g} must be between 0 and {_LARGEST_BUDGET}, inclusive"]

@@ -1,7 +1,7 @@
 """One line of comma-separated values, read and written by the rules of Go's encoding/csv.
 
-A value that has a comma or a quotation mark in it is put in quotation marks, which are doubled
-inside; elsewhere a quotation mark is a mistake.
+A value with a comma or a quotation mark is quoted, with inner quotation marks doubled; elsewhere a
+quotation mark is an error.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ _SPECIAL: Final = frozenset(',"\r\n')
 
 
 def read_csv(text: str) -> list[str]:
-    """Read the first line; the empty text has no values at all."""
+    """Parse the first line; the empty text has no values."""
     if not text:
         return []
-    # Only the first line that is not empty counts, quoted line breaks belong to it.
+    # Only the first non-empty line counts, including quoted line breaks.
     text = text.replace("\r\n", "\n").lstrip("\n")
     if not text:
         raise UsageError("EOF")
@@ -34,7 +34,7 @@ def read_csv(text: str) -> list[str]:
 
 
 def write_csv(values: Iterable[str]) -> str:
-    """Write a line that reads back as the values."""
+    """Format a line that parses back to the values."""
     return ",".join(_written(value) for value in values)
 
 

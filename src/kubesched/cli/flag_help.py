@@ -1,4 +1,4 @@
-"""The text of ``--help``: flags in their groups, with what they take and their defaults."""
+"""The text of ``--help``: flags in groups, with types and defaults."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from kubesched.cli.flag_kinds import STRING
 from kubesched.cli.flags import Flag, FlagSet, Group
 from kubesched.logs import quote
 
-#: A column of text that is narrower than this is not worth wrapping.
+#: Narrower columns of text are not wrapped.
 _NARROWEST: Final = 24
 
 
 def help_text(flags: FlagSet, *, command: str, about: str, width: int = 0) -> str:
-    """Write the help of a command; 0 columns are no limit."""
+    """Format the help of a command; a width of 0 means no limit."""
     sections = "".join(_section(group, width) for group in flags.groups)
     return f"{about}\n\n{usage_line(command)}{sections}"
 
 
 def usage_line(command: str) -> str:
-    """Write how the command is used, without its flags."""
+    """Format the usage line, without flags."""
     return f"Usage:\n  {command} [flags]\n"
 
 

@@ -1,8 +1,7 @@
-"""Kinds of flags: how the text of a value is read, and how a value is shown.
+"""Types of flags: how values are parsed and formatted.
 
-A kind reads one occurrence of a flag at a time and is handed what earlier occurrences said: a list
-grows, anything else is replaced. A text that cannot be read is a UsageError in the words of
-kube-scheduler.
+A type parses one occurrence of a flag at a time, given the value of earlier occurrences: a list
+grows, anything else is replaced. Invalid text is a UsageError with kube-scheduler's message.
 """
 
 from __future__ import annotations
@@ -39,17 +38,17 @@ _QUANTITY: Final = re.compile(r"([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)")
 _VERBOSITY_BITS: Final = 31
 
 
-class Kind(msgspec.Struct, frozen=True):
-    """What the values of a flag are."""
+class FlagKind(msgspec.Struct, frozen=True):
+    """The type of a flag's values."""
 
-    #: as help shows it; nothing for truth values
+    #: as in the help; empty for booleans
     title: str
-    #: (text, what earlier occurrences said or None) to value
+    #: (text, value of earlier occurrences or None) → value
     read: Callable[[str, Any], Any]
     show: Callable[[Any], str] = str
-    #: the text that is meant when the flag stands alone
+    #: the value of a flag without an argument
     alone: str = ""
-    #: defaults that help does not mention
+    #: defaults that the help does not show
     unsaid: frozenset[str] = frozenset({"", "0", "false"})
 
 
@@ -88,7 +87,7 @@ def _shown_mapping(mapping: Mapping[str, str]) -> str:
 
 
 def _address(text: str, before: str | None) -> str:
-    """Read an IP address; the empty text changes nothing, and a zone cannot be listened on."""
+    """Parse an IP address; the empty text changes nothing, and zones are not allowed."""
     if not text:
         return ALL_INTERFACES if before is None else before
     refused = UsageError(f"failed to parse IP: {quote(text)}")
@@ -103,7 +102,7 @@ def _address(text: str, before: str | None) -> str:
 
 
 def _size(text: str, _before: object) -> str:
-    """Check a quantity; its spelling is kept."""
+    """Validate a quantity; its spelling is kept."""
     if not _QUANTITY.fullmatch(text):
         raise UsageError(f"quantities must match the regular expression '^{_QUANTITY.pattern}$'")
     try:
@@ -166,9 +165,9 @@ def _shown_gates(pairs: GatePairs) -> str:
 
 
 class VersionFlag(msgspec.Struct, frozen=True):
-    """What --version says: whether to print our version, and which one to report."""
+    """The value of --version: whether to print our version, and which one to report."""
 
-    #: true, raw, false, or the version that was given
+    #: true, raw, false, or the given version
     said: str = "false"
     reported: str = KUBERNETES_VERSION
 
@@ -186,32 +185,34 @@ def _version(text: str, before: VersionFlag | None) -> VersionFlag:
     return VersionFlag(text, reported=text)
 
 
-STRING: Final = Kind("string", lambda text, _: text)
-BOOL: Final = Kind("", lambda text, _: parse_bool(text), _shown_bool, alone="true")
-INT: Final = Kind("int", lambda text, _: parse_int(text))
-INT32: Final = Kind("int32", lambda text, _: parse_int(text, bits=32))
+STRING: Final = FlagKind("string", lambda text, _: text)
+BOOL: Final = FlagKind("", lambda text, _: parse_bool(text), _shown_bool, alone="true")
+INT: Final = FlagKind("int", lambda text, _: parse_int(text))
+INT32: Final = FlagKind("int32", lambda text, _: parse_int(text, bits=32))
 #: None is a value that was not given
-OPTIONAL_INT: Final = Kind(
+OPTIONAL_INT: Final = FlagKind(
     "int", lambda text, _: parse_int(text), lambda value: "" if value is None else str(value)
 )
-FLOAT: Final = Kind("float", lambda text, _: parse_float(text), format_float)
-FLOAT32: Final = Kind(
+FLOAT: Final = FlagKind("float", lambda text, _: parse_float(text), format_float)
+FLOAT32: Final = FlagKind(
     "float32",
     lambda text, _: parse_float(text, single=True),
     lambda value: format_float(value, single=True),
 )
-DURATION: Final = Kind("duration", _duration, unsaid=frozenset({"0", "0s"}))
-STRINGS: Final = Kind(
+DURATION: Final = FlagKind("duration", _duration, unsaid=frozenset({"0", "0s"}))
+STRINGS: Final = FlagKind(
     "strings", _strings, lambda values: f"[{write_csv(values)}]", unsaid=frozenset({"[]"})
 )
-INT32S: Final = Kind(
+INT32S: Final = FlagKind(
     "int32Slice", _integers, lambda values: f"[{','.join(str(each) for each in values)}]"
 )
-MAPPING: Final = Kind("stringToString", _mapping, _shown_mapping)
-ADDRESS: Final = Kind("ip", _address, lambda value: value or "<nil>", unsaid=frozenset({"<nil>"}))
-QUANTITY: Final = Kind("quantity", _size)
-LEVEL: Final = Kind("Level", lambda text, _: parse_uint(text, bits=_VERBOSITY_BITS))
-MODULES: Final = Kind("pattern=N,...", _modules, _shown_modules)
-CERTIFICATES: Final = Kind("namedCertKey", _certificate, _shown_certificates)
-GATES: Final = Kind("colonSeparatedMultimapStringString", _gates, _shown_gates)
-VERSION: Final = Kind("version", _version, lambda value: str(value.said), alone="true")
+MAPPING: Final = FlagKind("stringToString", _mapping, _shown_mapping)
+ADDRESS: Final = FlagKind(
+    "ip", _address, lambda value: value or "<nil>", unsaid=frozenset({"<nil>"})
+)
+QUANTITY: Final = FlagKind("quantity", _size)
+LEVEL: Final = FlagKind("Level", lambda text, _: parse_uint(text, bits=_VERBOSITY_BITS))
+MODULES: Final = FlagKind("pattern=N,...", _modules, _shown_modules)
+CERTIFICATES: Final = FlagKind("namedCertKey", _certificate, _shown_certificates)
+GATES: Final = FlagKind("colonSeparatedMultimapStringString", _gates, _shown_gates)
+VERSION: Final = FlagKind("version", _version, lambda value: str(value.said), alone="true")

@@ -1,4 +1,4 @@
-"""Numbers and truth values in the text of a flag, read and written as Go's strconv does."""
+"""Numbers and booleans of flags, parsed and formatted as by Go's strconv."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from kubesched.logs import quote
 
 _TRUE: Final = frozenset({"1", "t", "T", "TRUE", "true", "True"})
 _FALSE: Final = frozenset({"0", "f", "F", "FALSE", "false", "False"})
-#: An integer whose prefix says its base; underscores may stand between digits.
+#: An integer with a base prefix; underscores may separate digits.
 _INTEGER: Final = re.compile(
     r"(?P<sign>[+-]?)(?:"
     r"0[xX](?P<hex>(?:_?[0-9a-fA-F])+)|0[bB](?P<bin>(?:_?[01])+)|0[oO]?(?P<oct>(?:_?[0-7])+)"
@@ -33,7 +33,7 @@ _LAST_SMALL_EXPONENT: Final = -4
 
 
 def parse_bool(text: str) -> bool:
-    """Read a truth value."""
+    """Parse a boolean."""
     if text in _TRUE:
         return True
     if text in _FALSE:
@@ -42,13 +42,13 @@ def parse_bool(text: str) -> bool:
 
 
 def parse_int(text: str, *, bits: int = 64) -> int:
-    """Read an integer; ``0x``, ``0b``, ``0o`` and a leading zero say its base."""
+    """Parse an integer; ``0x``, ``0b``, ``0o`` and a leading zero set its base."""
     found = _INTEGER.fullmatch(text)
     if found is None or found.lastgroup is None:
         raise _refused("ParseInt", text)
     digits = found[found.lastgroup].replace("_", "").lstrip("0") or "0"
     limit = 1 << (bits - 1)
-    # Python refuses to read thousands of digits.
+    # Python limits the number of digits.
     is_long = len(digits) > bits
     number = 0 if is_long else int(found["sign"] + digits, _BASES[found.lastgroup])
     if is_long or not -limit <= number < limit:
@@ -57,7 +57,7 @@ def parse_int(text: str, *, bits: int = 64) -> int:
 
 
 def parse_uint(text: str, *, bits: int) -> int:
-    """Read an integer of plain decimal digits."""
+    """Parse a plain decimal integer."""
     if not (text.isascii() and text.isdigit()):
         raise _refused("ParseUint", text)
     digits = text.lstrip("0") or "0"
@@ -67,7 +67,7 @@ def parse_uint(text: str, *, bits: int) -> int:
 
 
 def parse_float(text: str, *, single: bool = False) -> float:
-    """Read a floating point number, of single precision if so asked."""
+    """Parse a float, optionally of single precision."""
     digits = _UNDERSCORE.sub("", text)
     if _HEX_FLOAT.fullmatch(digits):
         number = _float_from_hex(digits)
@@ -85,7 +85,7 @@ def parse_float(text: str, *, single: bool = False) -> float:
 
 
 def format_float(number: float, *, single: bool = False) -> str:
-    """Write the shortest text that reads back as the number, in Go's %g."""
+    """Format the shortest text that parses back to the number, in Go's %g."""
     if number != number:  # noqa: PLR0124 (only NaN is not itself)
         return "NaN"
     if number in (float("inf"), float("-inf")):
@@ -114,7 +114,7 @@ def _shortest_single(number: float) -> str:
 
 
 def _packed_single(text: str) -> bytes | None:
-    """Return a number in single precision; None if rounding has made it too large for that."""
+    """Convert to single precision; None if it overflows."""
     try:
         return struct.pack("<f", float(text))
     except OverflowError:

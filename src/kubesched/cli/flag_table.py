@@ -1,8 +1,7 @@
-"""Every flag of kube-scheduler, and a few of our own: name, kind, default, what it is for.
+"""All flags of kube-scheduler, and a few of our own: name, type, default, help.
 
-Names, kinds, defaults and groups are kube-scheduler's, since command lines have to keep working;
-the sentences are ours. A flag that cannot mean anything here says so, in its help and when it is
-used.
+Names, types, defaults and groups are kube-scheduler's, since command lines must keep working; the
+help texts are ours. A flag without effect here says so, in its help and when it is used.
 """
 
 from __future__ import annotations
@@ -104,7 +103,7 @@ _SECURE_SERVING: Final = (
         "secure-port",
         INT,
         10259,
-        "Port of health checks, metrics and the like, served by HTTPS to those who may see them. "
+        "Port of health checks, metrics and the like, served by HTTPS to authorized clients. "
         "0 serves nothing.",
     ),
     Flag(
@@ -224,15 +223,15 @@ _AUTHORIZATION: Final = (
         "authorization-always-allow-paths",
         STRINGS,
         ("/healthz", "/readyz", "/livez"),
-        "Paths that everybody may see; a * at the end stands for anything.",
+        "Paths that need no authorization; a * at the end matches anything.",
     ),
     Flag(
         "authorization-kubeconfig",
         STRING,
         "",
         "kubeconfig of the API server that is asked what a caller may see, by "
-        "SubjectAccessReviews. Without it nobody may see more than "
-        "--authorization-always-allow-paths.",
+        "SubjectAccessReviews. Without it only the paths of "
+        "--authorization-always-allow-paths are accessible.",
     ),
     Flag(
         "authorization-webhook-cache-authorized-ttl",
@@ -279,7 +278,7 @@ _DEPRECATED: Final = (
         "kubeconfig",
         STRING,
         "",
-        f"DEPRECATED: how to reach the API server, and as whom. {_WITHOUT_CONFIG}",
+        f"DEPRECATED: kubeconfig of the API server. {_WITHOUT_CONFIG}",
     ),
     Flag(
         "pod-max-in-unschedulable-pods-duration",
@@ -307,7 +306,7 @@ _LEADER_ELECTION: Final = (
         "leader-elect-lease-duration",
         DURATION,
         _duration(15),
-        "How long a leader that is not heard of stays leader: as long as a cluster may be without "
+        "How long a leader that stops renewing its lease stays leader: the longest time without "
         f"one. {_IN_ELECTION}",
     ),
     Flag(
@@ -482,8 +481,8 @@ _OWN: Final = (
         "web-ui",
         BOOL,
         False,
-        "Serve a web page at /ui/ of --secure-port, to those who may get, and for what-if post, "
-        "the path /ui/*: nodes, the queue, why pods wait, what would help.",
+        "Serve a web page at /ui/ of --secure-port, to users authorized to get (for what-if, "
+        "post) the path /ui/*: nodes, the queue, why pods wait, what would help.",
     ),
 )
 

@@ -1,4 +1,4 @@
-"""What kube-scheduler's TLS flags may say: Go's names of cipher suites and versions, and curves."""
+"""Valid values of kube-scheduler's TLS flags: Go's names of cipher suites, versions, curves."""
 
 from __future__ import annotations
 
@@ -44,14 +44,14 @@ _LARGEST_CURVE: Final = 0xFFFF
 
 
 def cipher_error(names: Sequence[str]) -> str:
-    """Say what is wrong with a list of cipher suites, if anything is."""
+    """Return the error about a list of cipher suites, if any."""
     known = frozenset(CIPHERS + INSECURE_CIPHERS)
     unknown = (name for name in names if name not in known)
     return next((f"Cipher suite {name} not supported or doesn't exist" for name in unknown), "")
 
 
 def curve_error(curves: Sequence[int]) -> str:
-    """Say what is wrong with a list of curves, if anything is."""
+    """Return the error about a list of curves, if any."""
     seen = set()
     for curve in curves:
         if not 0 < curve <= _LARGEST_CURVE:
@@ -65,5 +65,5 @@ def curve_error(curves: Sequence[int]) -> str:
 
 
 def version_error(name: str) -> str:
-    """Say what is wrong with the name of a TLS version, if anything is."""
+    """Return the error about the name of a TLS version, if any."""
     return "" if not name or name in TLS_VERSIONS else f'unknown tls version "{name}"'

@@ -1,11 +1,10 @@
-"""Command lines in the manner of kube-scheduler: a table of flags, and the values they got.
+"""Command lines in kube-scheduler's syntax: a table of flags, and their parsed values.
 
-    arguments ──parse──> ParsedFlags: values, which were given, what is no flag
+    arguments ──parse──> ParsedFlags: values, given flags, positional arguments
 
-``--flag value`` and ``--flag=value`` mean the same, ``_`` in a name is ``-``, a truth value may
-stand alone, ``-v 2``, ``-v=2`` and ``-v2`` are ``--v=2``, ``--`` ends the flags. The last
-occurrence counts, lists grow. What is wrong with a command line is a UsageError in the words of
-kube-scheduler.
+``--flag value`` and ``--flag=value`` are the same, ``_`` in a name is ``-``, a boolean may have no
+value, ``-v 2``, ``-v=2`` and ``-v2`` are ``--v=2``, ``--`` ends the flags. The last occurrence
+counts, lists grow. Errors are UsageErrors with kube-scheduler's messages.
 """
 
 from __future__ import annotations
@@ -24,53 +23,53 @@ T = TypeVar("T")
 
 
 class Flag(msgspec.Struct, frozen=True):
-    """A flag: its name without dashes, what it takes, and what it is for."""
+    """A flag: its name without dashes, its type, and its help."""
 
     name: str
-    kind: Kind
+    kind: FlagKind
     default: Any
     help: str
     shorthand: str = ""
-    #: why it changes nothing here; empty if it does
+    #: why it has no effect here; empty if it has
     no_effect: str = ""
 
     @property
     def default_text(self) -> str:
-        """The default as it is shown."""
+        """The default as shown in the help."""
         return self.kind.show(self.default)
 
 
 class Group(msgspec.Struct, frozen=True):
-    """Flags that help shows together."""
+    """Flags that the help shows together."""
 
     title: str
     flags: tuple[Flag, ...]
 
 
 class ParsedFlags:
-    """The values of all flags, and which of them were given."""
+    """The values of all flags, and which were given."""
 
     def __init__(
         self, flags: Mapping[str, Flag], given: Mapping[str, object], arguments: Sequence[str]
     ) -> None:
         self._flags = flags
         self._given = given
-        #: what is no flag
+        #: positional arguments
         self.arguments = tuple(arguments)
 
     def get(self, name: str, kind: type[T]) -> T:
-        """Return the value of a flag, which has to be of this type."""
+        """Return the value of a flag, which must be of this type."""
         value = self._given.get(name, self._flags[name].default)
         if not isinstance(value, kind):
             raise TypeError(f"--{name} is not of type {kind.__name__}")
         return value
 
     def is_given(self, name: str) -> bool:
-        """Tell whether a flag is on the command line."""
+        """Tell whether a flag was given."""
         return name in self._given
 
     def given(self) -> Iterator[Flag]:
-        """Give the flags that are on the command line, by name."""
+        """Yield the given flags, by name."""
         return (self._flags[name] for name in sorted(self._given))
 
     def texts(self) -> dict[str, str]:
@@ -90,11 +89,11 @@ class FlagSet:
         self._shorthands = {flag.shorthand: flag for flag in self.flags.values() if flag.shorthand}
 
     def parse(self, arguments: Sequence[str]) -> ParsedFlags:
-        """Read a command line."""
-        return _Parser(self.flags, self._shorthands, arguments).parse()
+        """Parse a command line."""
+        return _CommandLine(self.flags, self._shorthands, arguments).parse()
 
 
-class _Parser:
+class _CommandLine:
     def __init__(
         self, flags: Mapping[str, Flag], shorthands: Mapping[str, Flag], arguments: Sequence[str]
     ) -> None:
@@ -130,7 +129,7 @@ class _Parser:
         self._set(flag, value)
 
     def _parse_short(self, letters: str) -> None:
-        """Read flags of one letter that share a dash; the last one may have its value attached."""
+        """Parse flags of one letter that share a dash; the last one may have its value attached."""
         while letters:
             letter, rest = letters[0], letters[1:]
             flag = self._shorthands.get(letter)

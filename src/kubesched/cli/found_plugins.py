@@ -1,4 +1,4 @@
-"""The registry of the command: plugins in the tree, in files that flags name, in packages."""
+"""The command's registry: plugins in the tree, in files given by flags, in packages."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _found: dict[tuple[str, ...], OpenRegistry] = {}
 
 
 def found_plugins(files: tuple[str, ...]) -> Registry:
-    """Return it; who checks a configuration and who runs it get the same one, loaded once.
+    """Return the registry; loaded once, and shared by validation and scheduling.
 
     Raises ConfigError if a file cannot be used.
     """
@@ -24,7 +24,7 @@ def found_plugins(files: tuple[str, ...]) -> Registry:
 
 @contextmanager
 def plugins_read_again() -> Iterator[None]:
-    """Take the files as they are now; if one cannot be used, or the block raises, as before.
+    """Reload the files; undone if one cannot be used, or if the block raises.
 
     Raises ConfigError for a file that cannot be used.
     """

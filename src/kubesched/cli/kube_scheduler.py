@@ -1,4 +1,4 @@
-"""The ``kube-scheduler`` command: read the flags, say what is wrong with them, and schedule."""
+"""The ``kube-scheduler`` command: parses the flags, reports errors, and schedules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesched.cli.flag_table import FLAGS
 from kubesched.cli.flags import ParsedFlags
 from kubesched.cli.options import (
     COMMAND,
-    Options,
+    CommandOptions,
     complete_options,
     make_gates,
     make_logging,
@@ -85,14 +85,14 @@ def _run(flags: ParsedFlags) -> int:
     except ConfigError as refused:
         if how_to_log.format != logs.JSON:
             raise
-        # Whoever reads JSON does not read anything else.
+        # A consumer of JSON logs cannot parse anything else.
         _log.error("command failed", refused)
         return 1
     return running.run(lambda: _serve(options, lambda: read_configuration(flags, gates)))
 
 
-async def _serve(options: Options, read_again: Callable[[], SchedulerConfiguration]) -> None:
-    # What --help and --version need not load: NumPy, and all of the scheduler.
+async def _serve(options: CommandOptions, read_again: Callable[[], SchedulerConfiguration]) -> None:
+    # Not loaded for --help and --version: NumPy, and all of the scheduler.
     from kubesched.cli.component import Component  # noqa: PLC0415
 
     _log.info(
@@ -107,8 +107,8 @@ def _log_flags(flags: ParsedFlags) -> None:
             _plain_log.log(logs.verbose(1), "FLAG: --%s=%s", name, logs.quote(value))
 
 
-def _log_notes(options: Options) -> None:
-    """Log what people should know about what they said."""
+def _log_notes(options: CommandOptions) -> None:
+    """Log warnings about the flags."""
     for note in options.notes:
         if note.fields is None:
             _plain_log.warning(note.message)
@@ -116,8 +116,8 @@ def _log_notes(options: Options) -> None:
             _log.info(note.message, **note.fields)
 
 
-def _as_built(options: Options) -> SchedulerConfiguration:
-    """Refuse profiles that cannot be built, before anything is connected to or written."""
+def _as_built(options: CommandOptions) -> SchedulerConfiguration:
+    """Reject profiles that cannot be built, before anything is connected or written."""
     from kubesched.cli.found_plugins import found_plugins  # noqa: PLC0415 (NumPy is not for --help)
     from kubesched.plugin_loading import check_arguments  # noqa: PLC0415
 
@@ -128,12 +128,12 @@ def _as_built(options: Options) -> SchedulerConfiguration:
 
 
 def _print(text: str) -> None:
-    """Print what was asked for; if nobody can read it, end without a word about our own."""
+    """Print; if that fails, exit without a traceback."""
     try:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as failed:
-        # What is still in the buffer must not be tried again at the end of the process.
+        # Do not retry the buffer at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         raise ConfigError(f"write to stdout: {(failed.strerror or '').lower()}") from None
 
@@ -148,7 +148,7 @@ def _write(text: str, path: str) -> None:
 
 
 def _raw(reported_version: str) -> str:
-    """Write the parts of the version as kube-scheduler does, with Python's where it has Go's."""
+    """Format the parts of the version as kube-scheduler does, with Python's in place of Go's."""
     major, minor = BINARY_VERSION
     parts = {
         "Major": major,

@@ -1,4 +1,4 @@
-"""The ``kubesched`` command: what kube-scheduler does not offer."""
+"""The ``kubesched`` command: everything that kube-scheduler does not have."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Everything that a command line says, checked and complete.
+"""The options of a command line, validated and complete.
 
-    arguments ──> flags ──> gates ──> logging ──> the other groups ──> configuration ──> Options
+    arguments ──> flags ──> gates ──> logging ──> other groups ──> configuration ──> CommandOptions
 
-The order is kube-scheduler's, because it decides what is complained of first: gates, then logging,
-then everything else about flags at once, then the configuration. Files are read, none is written.
+The order is kube-scheduler's, because it decides which error is reported first: gates, then
+logging, then all other flags together, then the configuration. Files are read, none is written.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from kubesched.server.options import (
 
 COMMAND: Final = "kube-scheduler"
 
-#: Flags that a configuration file makes meaningless.
+#: Flags that have no effect with a configuration file.
 _WITHOUT_CONFIG: Final = (
     "contention-profiling",
     "kube-api-burst",
@@ -49,14 +49,14 @@ _WITHOUT_CONFIG: Final = (
 
 
 class Note(msgspec.Struct, frozen=True):
-    """Something to log at the start: a warning, or with values a structured line."""
+    """A line to log at startup: a warning, or a structured line."""
 
     message: str
     fields: Mapping[str, Any] | None = None
 
 
-class Options(msgspec.Struct, frozen=True, kw_only=True):
-    """What the command is to do."""
+class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
+    """All options of the command."""
 
     serving: ServingOptions
     authentication: AuthenticationOptions
@@ -65,24 +65,24 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
     metrics: MetricsOptions
     gates: FeatureGates
     config: SchedulerConfiguration
-    #: "" or the file that the configuration was read from
+    #: "" or the configuration file
     config_file: str
     #: "" or the file to write the configuration to, instead of scheduling
     write_config_to: str
-    #: "" or an address that outranks that of the kubeconfig
+    #: "" or an address that overrides the kubeconfig's
     master: str
     #: how long a pod stays parked if nothing wakes it
     max_unschedulable_s: float
-    #: None settles ties differently every time
+    #: None breaks ties differently in every run
     seed: int | None
     #: share of a CPU
     queue_check_budget: float
     recording: RecordingOptions
-    #: files with plugins, FILE or FILE:CLASS
+    #: plugin files, FILE or FILE:CLASS
     plugin_files: tuple[str, ...]
-    #: whether there is a web page
+    #: whether the web page is served
     web_ui: bool = False
-    #: what is said about our version
+    #: the reported version
     reported_version: str
     #: every flag by name, in order, with its value as text
     flag_values: Mapping[str, str]
@@ -90,19 +90,19 @@ class Options(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def emulated_version(self) -> Version:
-        """The version whose behaviour is asked for."""
+        """The emulated Kubernetes version."""
         return self.gates.emulated_version
 
     @property
     def min_compatibility_version(self) -> Version:
-        """The oldest version of other components to get on with."""
+        """The oldest compatible version of other components."""
         return self.gates.min_compatibility_version
 
 
-def make_options(arguments: Sequence[str]) -> Options:
-    """Read a command line, or say in an exception what is wrong with it.
+def make_options(arguments: Sequence[str]) -> CommandOptions:
+    """Parse and validate a command line.
 
-    UsageError: it cannot be read. ConfigError: it can, but must not say that.
+    Raises UsageError if it cannot be parsed, ConfigError if it is invalid.
     """
     flags = FLAGS.parse(arguments)
     refuse_arguments(flags)
@@ -110,14 +110,14 @@ def make_options(arguments: Sequence[str]) -> Options:
 
 
 def refuse_arguments(flags: ParsedFlags) -> None:
-    """Refuse what is no flag."""
+    """Reject positional arguments."""
     if any(flags.arguments):
         shown = " ".join(quote(each) for each in flags.arguments)
         raise UsageError(f'"{COMMAND}" does not take any arguments, got [{shown}]')
 
 
 def make_gates(flags: ParsedFlags) -> FeatureGates:
-    """Set the feature gates; what is wrong with versions is left to ``complete_options``."""
+    """Set the feature gates; ``complete_options`` reports errors about versions."""
     pairs = flags.get("feature-gates", tuple)
     return FeatureGates.asked(
         ",".join(f"{component}:{gate}" if component else gate for component, gate in pairs),
@@ -127,7 +127,7 @@ def make_gates(flags: ParsedFlags) -> FeatureGates:
 
 
 def make_logging(flags: ParsedFlags, gates: FeatureGates) -> LoggingOptions:
-    """Read and check how to log."""
+    """Parse and validate the logging options."""
     form = flags.get("logging-format", str)
     alpha = {
         f"{each}.{path}": flags.get(f"log-{each}-{flag}", kind)
@@ -155,11 +155,11 @@ def make_logging(flags: ParsedFlags, gates: FeatureGates) -> LoggingOptions:
     return options
 
 
-def complete_options(flags: ParsedFlags, gates: FeatureGates) -> Options:
-    """Check everything else, and read the configuration."""
+def complete_options(flags: ParsedFlags, gates: FeatureGates) -> CommandOptions:
+    """Validate everything else, and read the configuration."""
     logging = make_logging(flags, gates)
     _refuse(_flag_errors(flags, gates))
-    options = Options(
+    options = CommandOptions(
         serving=_serving(flags),
         authentication=_authentication(flags),
         authorization=_authorization(flags),
@@ -202,8 +202,8 @@ def _web_errors(flags: ParsedFlags) -> list[str]:
     return []
 
 
-def _refuse_what_cannot_start(options: Options) -> None:
-    """Refuse what kube-scheduler notices only when it starts its parts."""
+def _refuse_what_cannot_start(options: CommandOptions) -> None:
+    """Reject what kube-scheduler rejects only when it starts its parts."""
     election = options.config.leader_election
     errors = [flag_checks.lock_error(election)]
     if options.serving.secure_port:
@@ -288,7 +288,7 @@ def _seconds(flags: ParsedFlags, name: str) -> float:
 
 
 def read_configuration(flags: ParsedFlags, gates: FeatureGates) -> SchedulerConfiguration:
-    """Read the configuration that flags and their file say, now or again while we run."""
+    """Read the configuration from flags and file; also for reloads."""
 
     def amend(config: SchedulerConfiguration) -> SchedulerConfiguration:
         return replace(config, leader_election=_election(flags, config.leader_election))
@@ -324,7 +324,7 @@ def _without_file(flags: ParsedFlags, config: SchedulerConfiguration) -> Schedul
 
 
 def _election(flags: ParsedFlags, election: LeaderElection) -> LeaderElection:
-    """Apply the flags of leader election that were given: they outrank the file."""
+    """Apply the given flags of leader election: they override the file."""
     changes: dict[str, object] = {}
     for name, attribute, kind in (
         ("leader-elect", "leader_elect", bool),

@@ -1,4 +1,4 @@
-"""Command lines: mistakes become exceptions, so that one place prints them and exits."""
+"""argparse parsers that raise UsageError, so that one place prints errors and exits."""
 
 from __future__ import annotations
 
@@ -32,17 +32,17 @@ class Parser(argparse.ArgumentParser):
 
 
 def positive(text: str) -> int:
-    """Read a number that must be at least 1."""
+    """Parse a number of at least 1."""
     return _at_least(1, text)
 
 
 def not_negative(text: str) -> int:
-    """Read a number that must be at least 0."""
+    """Parse a number of at least 0."""
     return _at_least(0, text)
 
 
 def port(text: str) -> int:
-    """Read the number of a port, 0 for any that is free."""
+    """Parse a port number, 0 for any free one."""
     number = _at_least(0, text)
     if number > 65535:
         raise argparse.ArgumentTypeError(f"{number}: a port is a number from 0 to 65535")

@@ -1,11 +1,11 @@
-"""Reading the configuration again while the scheduler runs.
+"""Reloads the configuration while the scheduler runs.
 
-    SIGHUP, or the file changed ──> plugin files and it are read, checked
+    SIGHUP, or the file changed ──> plugin files and configuration are read and validated
                                         ├── App.reconfigure, between two cycles
-                                        └── refused: logged, and the one before stays in use
+                                        └── invalid: logged, and the previous one stays in use
 
-A file counts as changed when what it leads to does, so that the links by which a ConfigMap volume
-is swapped are followed. What only a start can change is named in the log, and stays as it was.
+A file counts as changed when the target of its symlinks does, so that updates of a ConfigMap volume
+are noticed. Changes that need a restart are logged and ignored.
 """
 
 from __future__ import annotations
@@ -27,8 +27,7 @@ _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 PERIOD_S: Final = 2.0
 
-#: Parts of the configuration that are used once, when the process starts, with their names in the
-#: file.
+#: Parts of the configuration that are used only at startup, with their names in the file.
 _AT_START: Final = {
     "client_connection": "clientConnection",
     "leader_election": "leaderElection",
@@ -39,7 +38,7 @@ _AT_START: Final = {
 
 
 class Reloader:
-    """Keeps the configuration in use up to date with its file."""
+    """Keeps the configuration in use in sync with its file."""
 
     def __init__(
         self,
@@ -53,18 +52,18 @@ class Reloader:
         self._file = file
         self._read = read
         self._apply = apply
-        #: what is in use
+        #: the configuration in use
         self.config = config
         self._seen = self._content()
 
     def reload(self) -> None:
-        """Read the file and use what it says, or say why not."""
+        """Read the file and apply it, or log why not."""
         if not self._file:
             _log.warning("There is no configuration file to read again: start with --config")
             return
         self._seen = self._content()
         try:
-            # Plugins first: what the file says of them is checked against what they are now.
+            # Plugins first: their arguments are validated against the new classes.
             with plugins_read_again():
                 read = self._read()
                 config = replace(read, **{name: getattr(self.config, name) for name in _AT_START})
@@ -88,7 +87,7 @@ class Reloader:
             _log.warning("Changes that need a restart were left out", fields=late)
 
     async def watch(self) -> None:
-        """Read the file again whenever it has changed, for ever."""
+        """Reload the file whenever it has changed, until cancelled."""
         while self._file:
             await asyncio.sleep(PERIOD_S)
             content = self._content()
@@ -96,7 +95,7 @@ class Reloader:
                 self.reload()
 
     def _content(self) -> bytes | None:
-        """Return what the file says; None while it cannot be read."""
+        """Return the contents of the file; None while it cannot be read."""
         try:
             return Path(self._file).read_bytes() if self._file else None
         except OSError:

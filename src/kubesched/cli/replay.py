@@ -1,4 +1,4 @@
-"""``kubesched replay``: decide again what a scheduler has recorded, and compare."""
+"""``kubesched replay``: repeats recorded decisions, and compares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubesched.errors import ObjectError, UsageError
 
 if TYPE_CHECKING:
     from kubesched.recording.reader import Recording
-    from kubesched.replay.replaying import Options
+    from kubesched.replay.replaying import ReplayOptions
     from kubesched.replay.report import Replayed
 
 _EXAMPLES = """\
@@ -116,17 +116,17 @@ def _replay(flags: argparse.Namespace, recording: Recording) -> Replayed:
         ).run()
 
 
-def _options(flags: argparse.Namespace, recording: Recording) -> Options:
+def _options(flags: argparse.Namespace, recording: Recording) -> ReplayOptions:
     from kubesched.cli.found_plugins import found_plugins  # noqa: PLC0415
     from kubesched.replay.deciding import gates_of  # noqa: PLC0415
-    from kubesched.replay.replaying import Options  # noqa: PLC0415
+    from kubesched.replay.replaying import ReplayOptions  # noqa: PLC0415
 
     config = None
     if flags.config is not None:
         gates = gates_of(recording.header.gates)
         config = cluster_source.read_configuration(flags.config, gates)
     plugins = tuple(flags.plugin) or recording.header.plugin_files
-    return Options(
+    return ReplayOptions(
         config=config, follow=flags.follow, registry=found_plugins(plugins), until=flags.until
     )
 

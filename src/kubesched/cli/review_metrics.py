@@ -1,4 +1,4 @@
-"""Counting what the API server is asked about callers of the HTTPS port.
+"""Metrics of the reviews of callers of the HTTPS port.
 
 review clients ──answers──> ReviewMetrics: rest_client_*, apiserver_delegated_*
 token cache ──────────────> TokenCacheMetrics: authentication_token_cache_*
@@ -17,7 +17,7 @@ AUTHENTICATION: Final = "authentication"
 
 
 class ReviewMetrics(RestMetrics):
-    """Hears of every answer to a review, and counts it by its code."""
+    """Counts responses to reviews by code."""
 
     def __init__(self, metrics: Metrics, host: str, *, purpose: str) -> None:
         super().__init__(metrics, host)
@@ -31,9 +31,9 @@ class ReviewMetrics(RestMetrics):
     def on_answer(
         self, method: str, code: int, duration_s: float | None, *, sizes: tuple[int, int] = (0, 0)
     ) -> None:
-        """An answer came after that long; code 0: none came, duration None: it goes on coming."""
+        """Record a response; code 0: there was none, duration None: it is a stream."""
         super().on_answer(method, code, duration_s, sizes=sizes)
-        # What is read are certificate authorities; reviews are posted.
+        # GET reads certificate authorities; reviews are POST.
         if method == "POST" and duration_s is not None:
             label = str(code) if code else "<error>"
             self._requests.labels(label).inc()
@@ -41,37 +41,37 @@ class ReviewMetrics(RestMetrics):
 
 
 class TokenCacheMetrics:
-    """Hears how often callers are known already."""
+    """Counts cache hits of tokens."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def on_answered(self, *, known: bool, duration_s: float) -> None:
-        """Somebody who asked about a token has their answer, or an error."""
+        """Record the end of a lookup of a token."""
         label = "hit" if known else "miss"
         self._metrics.authentication_token_cache_request.labels(label).inc()
         durations = self._metrics.authentication_token_cache_request_duration
         durations.labels(label).observe(duration_s)
 
     def on_asked(self, *, ok: bool) -> None:
-        """The API server was asked about a token."""
+        """Record a request about a token."""
         self._metrics.authentication_token_cache_fetch.labels("ok" if ok else "error").inc()
 
     def on_waiting(self, *, callers: int, questions: int) -> None:
-        """So many callers wait now, for so many answers of the API server."""
+        """Record the number of waiting callers, and of requests in flight."""
         active = self._metrics.authentication_token_cache_active_fetch_count
         active.labels("blocked").set(callers)
         active.labels("in_flight").set(questions)
 
 
 class CallerMetrics:
-    """Hears of everybody who asks for something, and counts them without their names."""
+    """Counts callers, without their names."""
 
     def __init__(self, metrics: Metrics) -> None:
         self._metrics = metrics
 
     def on_authenticated(self, username: str, *, duration_s: float) -> None:
-        """We know who it is; "" if their credentials are no good."""
+        """Record an authentication; "" if the credentials are invalid."""
         result = "success" if username else "error"
         if username:
             self._metrics.authenticated_user_requests.labels(user_label(username)).inc()
@@ -79,8 +79,8 @@ class CallerMetrics:
         self._metrics.authentication_duration.labels(result).observe(duration_s)
 
     def on_authorized(self, *, allowed: bool, failed: bool, duration_s: float) -> None:
-        """They may, or may not; or nobody could tell."""
-        # Kubernetes' roles only allow: what they do not mention is nobody's opinion.
+        """Record an authorization: allowed, denied, or failed."""
+        # Kubernetes' roles only allow: everything else is "no opinion".
         result = "allowed" if allowed else "error" if failed else "no-opinion"
         self._metrics.authorization_attempts.labels(result).inc()
         self._metrics.authorization_duration.labels(result).observe(duration_s)

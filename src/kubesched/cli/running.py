@@ -1,4 +1,4 @@
-"""Running a coroutine as a program: event loop, signals, exit code, errors as one line."""
+"""Runs a coroutine as a program: event loop, signals, exit code, one-line errors."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from kubesched.errors import KubeschedError
 
 _log = logging.getLogger(__name__)
 
-#: What uvloop says of a transport whose socket is closed.
+#: uvloop's error about a transport whose socket is closed.
 _CLOSED: Final = "the handler is closed"
 
 
 def run(main: Callable[[], Coroutine[object, object, None]]) -> int:
-    """Run `main` until it ends or a signal comes; return the exit code.
+    """Run `main` until it ends or a signal arrives; return the exit code.
 
     The first SIGINT, SIGTERM or SIGHUP cancels `main`, which may finish its work; the second one
-    ends the process at once.
+    ends the process immediately.
     """
     try:
         with asyncio.Runner(loop_factory=_loop_factory()) as runner:
@@ -52,7 +52,7 @@ async def _until_signalled(main: Callable[[], Coroutine[object, object, None]]) 
         task.cancel()
 
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
-        # What is ignored stays so: that is how ``nohup`` works.
+        # An ignored signal stays ignored: that is how ``nohup`` works.
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, stop)
     try:
@@ -64,10 +64,10 @@ async def _until_signalled(main: Callable[[], Coroutine[object, object, None]]) 
 
 
 def _on_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """Log what the event loop complains of, unless it is about a connection that we gave up.
+    """Log errors of the event loop, except those about connections that we closed.
 
-    uvloop goes on with the TLS handshake of a connection that was closed in the midst of it, as
-    happens when the process is to end, and finds the socket gone.
+    uvloop continues the TLS handshake of a connection that was closed during it, as happens on
+    shutdown, and finds the socket closed.
     """
     error = context.get("exception")
     if isinstance(error, RuntimeError) and str(error).endswith(_CLOSED):

@@ -1,4 +1,4 @@
-"""What the scheduler serves over HTTPS: health, metrics, configuration, flags and status."""
+"""The scheduler's HTTPS endpoints: health, metrics, configuration, flags and status."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from kubesched import logs
 from kubesched.app import App
 from kubesched.cli.election import Election
-from kubesched.cli.options import Options
+from kubesched.cli.options import CommandOptions
 from kubesched.cli.review_metrics import CallerMetrics, ReviewMetrics, TokenCacheMetrics
 from kubesched.config import encoding
 from kubesched.config.gate_effects import without_effect
@@ -17,17 +17,24 @@ from kubesched.metrics.pod_resources import render_pod_resources
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.slis import HealthSlis
 from kubesched.scheduler import unreadable
-from kubesched.server.answers import Answer
-from kubesched.server.request import Request
-from kubesched.server.sources import PING, Finding, HealthCheck, MetricsPage, Sources, StatusPage
+from kubesched.server.answers import ServerAnswer
+from kubesched.server.request import ServerRequest
+from kubesched.server.sources import (
+    PING,
+    HealthCheck,
+    MetricsPage,
+    Sources,
+    StatusFinding,
+    StatusPage,
+)
 
 
 class Served:
-    """Answers of one scheduler."""
+    """The endpoints of one scheduler."""
 
     def __init__(
         self,
-        options: Options,
+        options: CommandOptions,
         app: App,
         election: Election | None,
         metrics: Metrics,
@@ -41,12 +48,14 @@ class Served:
         self._metrics = metrics
         #: returns the configuration in use
         self._configuration = configuration
-        #: tells whether the process is about to end
+        #: tells whether the process shuts down
         self._is_stopping = is_stopping
         self._slis = HealthSlis()
 
-    def sources(self, web_page: Callable[[Request], Awaitable[Answer]] | None = None) -> Sources:
-        """Return everything that can be asked for."""
+    def sources(
+        self, web_page: Callable[[ServerRequest], Awaitable[ServerAnswer]] | None = None
+    ) -> Sources:
+        """Return the contents of all endpoints."""
         options = self._options
         election = () if self._election is None else (HealthCheck("leaderElection", self._lease),)
         loop = HealthCheck("scheduling-loop", self._loop)
@@ -86,12 +95,12 @@ class Served:
             binary_version=options.reported_version.removeprefix("v"),
             emulation_version=".".join(map(str, options.emulated_version)),
             findings=(
-                Finding(
+                StatusFinding(
                     "Objects that cannot be read; the last version that could be stays in force",
                     "unreadableObjects",
                     lambda: list(unreadable.lines(self._app.informers.unreadable())),
                 ),
-                Finding(
+                StatusFinding(
                     "Feature gates that were switched, and have no effect here",
                     "gatesWithoutEffect",
                     lambda: without_effect(options.gates),
@@ -126,12 +135,12 @@ class Served:
     def _pod_resources(self) -> AsyncIterator[bytes] | None:
         if self._election is not None and not self._election.elector.leading:
             return None
-        # Pods come and go while this is written.
+        # Pods may change while this is written.
         return _in_turns(render_pod_resources(list(self._app.informers.pods.objects.values())))
 
 
 async def _in_turns(pieces: Iterable[bytes]) -> AsyncIterator[bytes]:
-    """Give one piece after the other, and everybody else a turn in between."""
+    """Yield the chunks, letting other tasks run in between."""
     for piece in pieces:
         yield piece
         await asyncio.sleep(0)

@@ -1,4 +1,4 @@
-"""``kubesched shadow``: what ours would do instead of the scheduler that is in charge."""
+"""``kubesched shadow``: what ours would decide beside the active scheduler."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "shadow",
         help="decide beside the scheduler in charge, and say where ours would differ",
         description="Watches a cluster and decides for every pod that another scheduler binds or "
-        "turns away, on the state just before that. Shows where both differ, by how much and "
+        "rejects, on the state just before that. Shows where both differ, by how much and "
         "because of which plugin. Never writes to the cluster: it sends nothing but GET.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -87,7 +87,7 @@ def run(flags: argparse.Namespace) -> int:
     try:
         return running.run(watch)
     except BrokenPipeError:
-        # Whoever read this has seen enough; what is still in the buffer is for nobody.
+        # The reader has closed the pipe; discard the buffer.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
 
@@ -106,7 +106,7 @@ def _begin(shadow: Shadow) -> None:
 
 
 def _duration_s(text: str) -> float | None:
-    """Return seconds, None for no end."""
+    """Parse a duration to seconds, None for no end."""
     from kubesched.config.durations import Duration  # noqa: PLC0415
 
     if not text:

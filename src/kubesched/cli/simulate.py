@@ -1,4 +1,4 @@
-"""``kubesched simulate``: how much more fits, and what if nodes come or go or the rules change."""
+"""``kubesched simulate``: headroom, node changes, another configuration."""
 
 from __future__ import annotations
 
@@ -99,8 +99,8 @@ def _world(flags: argparse.Namespace) -> tuple[World, Snapshot]:
     snapshot = cluster_source.read_snapshot(flags)
     world = World.of_snapshot(snapshot, config, gates, registry=registry)
     tell(world.notes)
-    # What was loaded stays.
-    garbage.settle()
+    # The loaded objects stay alive: exclude them from garbage collection.
+    garbage.freeze()
     return world, snapshot
 
 

@@ -40,7 +40,7 @@ def add_kind_of_simulation(kinds: Kinds) -> None:
 
 
 def add_run_flags(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of a run, be it one or one of many."""
+    """Add the flags of a run, single or in a sweep."""
     group = parser.add_argument_group("the run")
     group.add_argument(
         "--template",
@@ -79,7 +79,7 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def read_script(flags: argparse.Namespace, snapshot: Snapshot) -> Script:
-    """Read the trace, or workload, that is meant."""
+    """Read the trace or workload."""
     from kubesched.simulate import trace  # noqa: PLC0415 (costs time to import)
     from kubesched.simulate.casting import Casting  # noqa: PLC0415
 
@@ -93,7 +93,7 @@ def _run(flags: argparse.Namespace) -> int:
     from kubesched.simulate import run_table  # noqa: PLC0415
     from kubesched.simulate.playing import Conditions  # noqa: PLC0415
     from kubesched.simulate.running import run  # noqa: PLC0415
-    from kubesched.simulate.stage import Delays  # noqa: PLC0415
+    from kubesched.simulate.simulated_cluster import Delays  # noqa: PLC0415
 
     gates = cluster_source.read_gates(flags)
     registry = cluster_source.read_registry(flags)

@@ -1,4 +1,4 @@
-"""What all kinds of simulations have in common: their flags, and how they show what they found."""
+"""Common parts of all simulations: flags, and output."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def add_kind(
     *,
     epilog: str = "",
 ) -> Parser:
-    """Add a kind of simulation, with the flags that all of them have."""
+    """Add a kind of simulation, with the common flags."""
     parser = kinds.add_parser(
         name,
         help=text,
@@ -45,24 +45,24 @@ def add_kind(
 
 
 def show(flags: argparse.Namespace, said: object, as_table: Callable[[Console], None]) -> int:
-    """Print what was found, as the flags ask for; return the exit code."""
+    """Print the result in the requested format; return the exit code."""
     if flags.output != "table":
         sys.stdout.write(encoded(said, flags.output))
         return 0
-    from rich.console import Console  # noqa: PLC0415 (only people who see the table pay for it)
+    from rich.console import Console  # noqa: PLC0415 (costs time to import)
 
     as_table(Console(highlight=False))
     return 0
 
 
 def tell(notes: Iterable[str]) -> None:
-    """Print what people should know, apart from the result."""
+    """Print notes to stderr."""
     for note in notes:
         print(f"Note: {note}", file=sys.stderr)
 
 
 def duration(text: str) -> float:
-    """Read a length of time: seconds, or for example ``1h30m``."""
+    """Parse a duration: seconds, or for example ``1h30m``."""
     from kubesched.simulate.forms import seconds  # noqa: PLC0415 (costs time to import)
 
     try:

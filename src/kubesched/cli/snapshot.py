@@ -1,4 +1,4 @@
-"""``kubesched snapshot``: a cluster's state as a file, for explain and simulate elsewhere."""
+"""``kubesched snapshot``: writes a cluster's state to a file, for explain and simulate."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
     parser = commands.add_parser(
         "snapshot",
         help="write a cluster's state to a file",
-        description="Lists nodes, pods and whatever else decides where pods go, and writes them to "
-        "a file that explain and simulate read. Only fields that scheduling reads are kept: no "
-        "environment variables, no commands. Never writes to the cluster.",
+        description="Lists nodes, pods and all other objects that affect scheduling, and writes "
+        "them to a file for explain and simulate. Only fields that scheduling reads are kept: "
+        "no environment variables, no commands. Never writes to the cluster.",
     )
     cluster_source.add_source(parser)
     parser.add_argument(

@@ -90,7 +90,7 @@ def _variants(flags: argparse.Namespace) -> list[Variant]:
 
 
 def _payload(flags: argparse.Namespace) -> Payload:
-    from kubesched.simulate.stage import Delays  # noqa: PLC0415
+    from kubesched.simulate.simulated_cluster import Delays  # noqa: PLC0415
     from kubesched.simulate.sweeping import Payload, plugin_sources  # noqa: PLC0415
 
     snapshot = cluster_source.read_snapshot(flags)

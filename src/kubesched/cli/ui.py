@@ -39,7 +39,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "ui",
         help="show a cluster, a snapshot or a recording in a browser",
         description="Serves a web page on this machine: nodes, pods that wait and why, what would "
-        "help, and what if. Only whoever has the printed address can see it. Never writes to the "
+        "help, and what if. Only users with the printed address can see it. Never writes to the "
         "cluster.",
         epilog=_EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
@@ -101,7 +101,7 @@ def _rules(flags: argparse.Namespace) -> Rules:
 
 
 def _still(flags: argparse.Namespace) -> Source:
-    """Return what does not change."""
+    """Return a snapshot or manifests."""
     from kubesched.snapshot.world import World  # noqa: PLC0415
     from kubesched.web.source import SnapshotSource  # noqa: PLC0415
     from kubesched.web.world_state import WorldState  # noqa: PLC0415
@@ -144,14 +144,14 @@ async def _watched(flags: argparse.Namespace) -> AsyncIterator[Source]:
     print(f"Listing {access.server.url} …", file=sys.stderr, flush=True)
     async with asyncio.TaskGroup() as tasks:
         watching = tasks.create_task(watched.run())
-        # If it cannot be watched, the group ends this wait with what is wrong.
+        # If it cannot be watched, the task group raises the error here.
         await watched.synced.wait()
         yield source
         watching.cancel()
 
 
 def _has_screen() -> bool:
-    """Tell whether there is somebody to see a browser, and where to show it."""
+    """Tell whether there is a display for a browser."""
     if not sys.stdout.isatty():
         return False
     return sys.platform == "darwin" or any(map(os.environ.get, ("DISPLAY", "WAYLAND_DISPLAY")))
@@ -159,7 +159,7 @@ def _has_screen() -> bool:
 
 @contextlib.contextmanager
 def _browser(url: str) -> Iterator[None]:
-    """Open a browser by way of a file: others on the machine can read a command line."""
+    """Open a browser through a file: other users of the machine can read a command line."""
     with tempfile.TemporaryDirectory(prefix="kubesched-ui-") as folder:
         path = Path(folder) / "open.html"
         path.touch(mode=0o600)

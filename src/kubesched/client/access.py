@@ -1,4 +1,4 @@
-"""How to reach one API server and as whom: what a kubeconfig boils down to."""
+"""The address and credentials of one API server, as resolved from a kubeconfig."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class Server(NamedTuple):
     scheme: str
     host: str
     port: int
-    #: "" or a path before every request's, without a slash at its end
+    #: "" or a path prefix of every request, without a trailing slash
     base_path: str = ""
 
     @property
@@ -50,16 +50,16 @@ class Server(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class ClusterAccess:
-    """Everything a connection needs; made by ``kubeconfig.load`` or ``kubeconfig.in_cluster``."""
+    """Everything a connection needs; built by ``kubeconfig.load`` or ``kubeconfig.in_cluster``."""
 
     server: Server
     #: None for http://
     ssl_context: ssl.SSLContext | None = None
-    #: name to ask for and to find in the certificate, "" for the server's host
+    #: TLS server name, "" for the server's host
     tls_server_name: str = ""
     credentials: Credentials = field(default_factory=StaticCredentials)
     proxy: Proxy | None = None
-    #: sent with every request, e.g. whom to impersonate
+    #: sent with every request, e.g. for impersonation
     headers: tuple[tuple[str, str], ...] = ()
     #: namespace of the kubeconfig's context
     namespace: str = "default"
@@ -78,8 +78,8 @@ def tls_context(*, ca_pem: str | None, verify: bool = True) -> ssl.SSLContext:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
     context.set_alpn_protocols(["http/1.1"])
-    # Cluster authorities are often made by simple tools: be as strict as Go is, not more, and
-    # accept an intermediate authority as the root of trust.
+    # Many cluster CAs are created by simple tools: be as strict as Go, not stricter, and accept an
+    # intermediate CA as the root of trust.
     context.verify_flags &= ~ssl.VERIFY_X509_STRICT
     context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
     if not verify:

@@ -1,11 +1,11 @@
-"""A Lease that the API server assigns: renewed by whoever it names, and taken by nobody.
+"""A Lease that the API server assigns: its holder renews it, and no candidate takes it.
 
     every retry period:  GET ──> ours, not expired, no other is preferred ──> PUT
                            └── anything else: not now
 
-This is coordinated leader election. Candidates tell of themselves with LeaseCandidates
-(`lease_candidates`); the API server picks one of them and writes its name into the Lease. When it
-prefers another, it says so in the Lease, and the holder lets it run out.
+This is coordinated leader election. Candidates register with LeaseCandidates (`lease_candidates`);
+the API server picks one of them and writes its name into the Lease. When it prefers another, it
+sets that in the Lease, and the holder lets the Lease expire.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _log = logs.get_logger(__name__)
 
 
 class AssignedLease(LeaseHolding):
-    """One candidate's renewals of a Lease that it may be given."""
+    """One candidate's renewals of a Lease that may be assigned to it."""
 
     async def take(self) -> bool:
-        """Find out whether the Lease was given to us, and confirm that."""
+        """Check whether the Lease was assigned to us, and confirm it."""
         return await self.renew()
 
     async def renew(self) -> bool:
-        """Renew the Lease if it is ours, and to stay so."""
+        """Renew the Lease, if it is ours and no other candidate is preferred."""
         now = self._clock.monotonic()
         lease = await self._read()
         lock = str(self.lock)
@@ -50,7 +50,7 @@ class AssignedLease(LeaseHolding):
         return True
 
     def _renewal(self) -> JsonObject:
-        """Leave it in the Lease by which strategy it is assigned."""
+        """Keep the strategy of the assignment in the Lease."""
         renewal = super()._renewal()
         del renewal["strategy"]
         return renewal

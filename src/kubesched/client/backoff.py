@@ -1,12 +1,12 @@
-"""Waits between tries, longer and longer, never in step with other clients."""
+"""Exponential backoff with jitter."""
 
 from __future__ import annotations
 
 import random
 
 
-class Backoff:
-    """client-go's reflector pauses: 0.8 s doubled up to 30 s, each stretched by up to as much."""
+class ReflectorBackoff:
+    """client-go's reflector backoff: 0.8 s doubled up to 30 s, with up to 100 % jitter."""
 
     def __init__(
         self,
@@ -17,16 +17,16 @@ class Backoff:
     ) -> None:
         self._first_s = first_s
         self._limit_s = limit_s
-        self._rng = rng or random.Random()  # noqa: S311 - spreads load, hides nothing
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._tries = 0
 
     def next_s(self) -> float:
-        """How long to wait now."""
+        """Return the next delay."""
         pause_s = min(self._limit_s, self._first_s * 2.0**self._tries)
         if pause_s < self._limit_s:
             self._tries += 1
         return pause_s * (1.0 + self._rng.random())
 
     def reset(self) -> None:
-        """Begin again with the shortest wait."""
+        """Start over with the shortest delay."""
         self._tries = 0

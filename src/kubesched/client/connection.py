@@ -2,8 +2,8 @@
 
     send(message) ──write──> socket ──data_received──> httptools ──> head, body ──> Response
 
-httptools does the parsing; this module collects its pieces, and says exactly what happened when a
-connection ends too early, because that decides whether a request may be repeated.
+httptools does the parsing; this module collects its pieces, and reports exactly what happened when
+a connection ends too early, because that decides whether a request may be retried.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from kubesched.client.head import Head
 from kubesched.client.tls_errors import explain_tls
 from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutError
 
-#: Bits that poll() shows when the peer sent something or hung up.
+#: poll() events when the peer sent something or hung up.
 _PEER_SPOKE = select.POLLIN | select.POLLHUP | select.POLLERR | getattr(select, "POLLRDHUP", 0)
 
 
-#: Larger heads than that come from servers that mean no good.
+#: Larger heads are treated as an attack.
 MAX_HEAD_BYTES = 1 << 20
 
 
 class UnansweredError(ConnectionFailedError):
-    """The connection ended before the first byte of an answer."""
+    """The connection ended before the first byte of a response."""
 
     def __init__(self, message: str, *, unread: bool) -> None:
         super().__init__(message)
@@ -37,7 +37,7 @@ class UnansweredError(ConnectionFailedError):
 
 
 class Response:
-    """An answer that was read to its end."""
+    """A complete response."""
 
     __slots__ = ("_head", "body", "status")
 
@@ -47,12 +47,12 @@ class Response:
         self.body = body
 
     def header(self, name: str) -> str | None:
-        """Value of a header, whatever the case of its name."""
+        """Return a header's value; its name is case-insensitive."""
         return Head(self._head).get(name)
 
 
 class HttpConnection(asyncio.Protocol):
-    """A socket that receives answers; subclasses say what becomes of them."""
+    """A socket that receives responses; subclasses handle them."""
 
     __slots__ = (
         "_head",
@@ -68,8 +68,8 @@ class HttpConnection(asyncio.Protocol):
     )
 
     transport: asyncio.Transport
-    #: as long as the connection lasts: it refers to us, and every connection would be a cycle that
-    #: stays until the garbage collector comes
+    #: while the connection lasts: it refers back to us, a cycle that only the garbage collector
+    #: #: would free
     _parser: httptools.HttpResponseParser
 
     def __init__(self, peer: str, on_lost: Callable[[HttpConnection], None]) -> None:
@@ -77,22 +77,22 @@ class HttpConnection(asyncio.Protocol):
         #: ``host:port`` for messages
         self.peer = peer
         self._on_lost = on_lost
-        #: what came of the current answer until its head was complete
+        #: bytes of the current response until its head was complete
         self._head: list[bytes] = []
         self._head_done = False
         self._head_size = 0
-        #: nothing can be sent any more
+        #: whether nothing can be sent any more
         self.closed = False
-        #: the socket is gone
+        #: whether the socket is closed
         self.lost = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Keep the transport."""
+        """Store the transport."""
         self.transport = cast("asyncio.Transport", transport)
         self._parser = httptools.HttpResponseParser(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Finish or fail what is under way."""
+        """Complete or fail the request in flight."""
         self.closed = self.lost = True
         self._ended(exc)
         self._on_lost(self)
@@ -116,28 +116,28 @@ class HttpConnection(asyncio.Protocol):
                 self.abort()
 
     def on_headers_complete(self) -> None:
-        """Note that the head is complete (called by the parser)."""
+        """Handle a complete head (called by the parser)."""
         self._head_size = 0
         if self._expects_data():
             self._head_done = True
         else:
-            # Nobody asked, e.g. a 408 before a hang-up, or a second answer behind the first.
+            # Unsolicited, e.g. a 408 before a hang-up, or a second response behind the first.
             self.abort()
 
     def on_message_complete(self) -> None:
-        """Hand over an answer, unless it only announces one (called by the parser)."""
+        """Handle a complete response, unless it is a 1xx (called by the parser)."""
         if self._parser.get_status_code() < 200:
             self._head_done = False
         else:
             self._completed()
 
     def abort(self) -> None:
-        """Close at once, without good-byes."""
+        """Close immediately, without a TLS shutdown."""
         self.closed = True
         self.transport.abort()
 
     def close(self) -> None:
-        """Close after a good-bye."""
+        """Close after a TLS shutdown."""
         self.closed = True
         self.transport.close()
 
@@ -151,7 +151,7 @@ class HttpConnection(asyncio.Protocol):
         raise NotImplementedError
 
     def _ended(self, exc: Exception | None) -> None:
-        """The socket is gone: an answer without a length is complete by that, others are not."""
+        """Handle a closed socket: it completes a response without a length; others fail."""
         if not self._expects_data():
             return
         if exc is None and self._head_done and self._lasts_until_close():
@@ -174,13 +174,13 @@ class HttpConnection(asyncio.Protocol):
             )
         return UnansweredError(
             f"{self.peer}: the connection was closed before an answer came{reason}",
-            # A reset means that the peer's kernel threw away what we sent.
+            # A reset means that the peer's kernel discarded what we sent.
             unread=isinstance(exc, ConnectionResetError | BrokenPipeError),
         )
 
 
 class PooledConnection(HttpConnection):
-    """A connection for one request after the other."""
+    """A connection for consecutive requests."""
 
     __slots__ = (
         "_body",
@@ -197,29 +197,29 @@ class PooledConnection(HttpConnection):
         self, peer: str, on_lost: Callable[[HttpConnection], None], *, max_body_bytes: int
     ) -> None:
         super().__init__(peer, on_lost)
-        #: who waits for the answer, None: no request is under way
+        #: resolved with the response; None: no request in flight
         self._waiter: asyncio.Future[Response] | None = None
         self._body: list[bytes] = []
         self._size = 0
         self._max_body_bytes = max_body_bytes
-        #: loop time until which the answer must have come
+        #: loop time by which the response must have arrived
         self.deadline = 0.0
-        #: whether more requests may follow the one under way
+        #: whether more requests may follow the one in flight
         self.keep = True
-        #: answers so far
+        #: responses so far
         self.served = 0
-        #: loop time of the last answer
+        #: loop time of the last response
         self.idle_since = self._loop.time()
 
     @property
     def is_busy(self) -> bool:
-        """Whether a request is under way."""
+        """Whether a request is in flight."""
         return self._waiter is not None
 
     def send(self, message: bytes, deadline: float) -> asyncio.Future[Response]:
         """Send a request; a failure leaves the connection closed.
 
-        Whoever stops waiting for the answer must call ``abort()``.
+        A caller that stops waiting for the response must call ``abort()``.
         """
         waiter: asyncio.Future[Response] = self._loop.create_future()
         self._waiter = waiter
@@ -233,7 +233,7 @@ class PooledConnection(HttpConnection):
         return waiter
 
     def is_quiet(self) -> bool:
-        """Whether the peer has neither spoken nor hung up: asks the kernel, not the event loop."""
+        """Whether the peer has neither sent nor hung up, checked in the kernel."""
         descriptor = self.transport.get_extra_info("socket").fileno()
         if descriptor < 0:
             return False
@@ -242,7 +242,7 @@ class PooledConnection(HttpConnection):
         return not poll.poll(0)
 
     def expire(self) -> None:
-        """Give up a request whose time is over."""
+        """Fail a request whose deadline has passed."""
         self._failed(RequestTimeoutError(f"{self.peer}: no answer in time"))
         self.abort()
 

@@ -1,10 +1,10 @@
-"""Who we are towards the API server: the ``Authorization`` header, and the TLS client certificate.
+"""Client credentials: the ``Authorization`` header, and the TLS client certificate.
 
     request ──> authorization_header() ──> "Bearer …" │ "Basic …" │ None
     401     ──> invalidate(header)     ──> the next authorization_header() looks for a newer one
 
-A provider answers from memory nearly always. It counts ``generation`` up when the client
-certificate changed, because only new connections show the new one.
+A provider nearly always answers from memory. It increments ``generation`` when the client
+certificate changed, because only new connections present the new one.
 """
 
 from __future__ import annotations
@@ -22,28 +22,28 @@ from kubesched.errors import KubeconfigError
 
 _log = logging.getLogger(__name__)
 
-#: Half of the time between a kubelet's refresh of a projected token and the old one's expiry.
+#: Half of the time between a kubelet's refresh of a projected token and the old token's expiry.
 TOKEN_FILE_PERIOD_S = 60.0
-#: How often files of a client certificate are looked at, as client-go does.
+#: How often files of a client certificate are checked, as in client-go.
 CERTIFICATE_FILE_PERIOD_S = 300.0
 
 
 class Credentials(Protocol):
-    """What the client asks before each request."""
+    """The credentials that the client reads before each request."""
 
     @property
     def generation(self) -> int:
-        """Another number after the TLS client certificate changed."""
+        """A number that changes with the TLS client certificate."""
 
     async def authorization_header(self) -> str | None:
-        """Value of the ``Authorization`` header; None: send none."""
+        """Return the ``Authorization`` header; None: send none."""
 
     def invalidate(self, header: str | None) -> bool:
-        """Note that ``header`` was answered with 401; True if asking again may give another."""
+        """Handle a 401 for ``header``; return whether a retry may use another header."""
 
 
 class StaticCredentials:
-    """A header that never changes: a token, a user name with a password, or nothing."""
+    """A header that never changes: a token, basic authentication, or none."""
 
     def __init__(self, header: str | None = None) -> None:
         self._header = header
@@ -65,18 +65,18 @@ class StaticCredentials:
         return 0
 
     async def authorization_header(self) -> str | None:
-        """Value of the ``Authorization`` header."""
+        """Return the ``Authorization`` header."""
         return self._header
 
     def invalidate(self, header: str | None) -> bool:  # noqa: ARG002 - the protocol's signature
-        """There is no other."""
+        """Return False: there is no other header."""
         return False
 
 
 class TokenFileCredentials:
-    """A bearer token in a file that somebody else keeps fresh.
+    """A bearer token in a file that another process refreshes.
 
-    A file that vanishes or is empty for a moment does not end anything: the last token stays.
+    If the file is missing or empty for a moment, the last token stays in use.
     """
 
     def __init__(
@@ -91,16 +91,16 @@ class TokenFileCredentials:
         self._clock = clock or RealClock()
         self._period_s = period_s
         self._header = f"Bearer {first_token}" if first_token else None
-        #: when to look at the file again
+        #: when to read the file again
         self._due = self._clock.monotonic()
 
     @property
     def generation(self) -> int:
-        """Tokens do not concern connections."""
+        """Always 0: tokens do not affect connections."""
         return 0
 
     async def authorization_header(self) -> str | None:
-        """The token, at most a period old."""
+        """Return the token, at most a period old."""
         now = self._clock.monotonic()
         if now >= self._due:
             self._due = now + self._period_s
@@ -108,7 +108,7 @@ class TokenFileCredentials:
         return self._header
 
     def invalidate(self, header: str | None) -> bool:
-        """Look at the file before the next request."""
+        """Read the file before the next request."""
         if header == self._header:
             self._due = self._clock.monotonic()
         return True
@@ -123,7 +123,7 @@ class TokenFileCredentials:
 
 
 def read_token(path: Path) -> str:
-    """The token in a file, without the spaces around it."""
+    """Return the token in a file, stripped."""
     try:
         token = path.read_text(encoding="utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -136,14 +136,14 @@ def read_token(path: Path) -> str:
 
 
 def reason_of(error: Exception) -> str:
-    """The reason alone, without the path that the caller's sentence already names."""
+    """Return the reason alone; the caller's message already names the path."""
     if isinstance(error, OSError) and error.strerror:
         return error.strerror
     return str(error)
 
 
 class ClientCertificateFiles:
-    """Certificate and key in files, loaded again when they change; headers come from ``inner``."""
+    """Certificate and key in files, reloaded when they change; headers come from ``inner``."""
 
     def __init__(
         self,
@@ -166,11 +166,11 @@ class ClientCertificateFiles:
 
     @property
     def generation(self) -> int:
-        """Counts the reloads."""
+        """The number of reloads."""
         return self._generation
 
     async def authorization_header(self) -> str | None:
-        """The inner header, after a look at the files if it is time."""
+        """Return the inner header; check the files if it is time."""
         now = self._clock.monotonic()
         if now >= self._due:
             self._due = now + CERTIFICATE_FILE_PERIOD_S
@@ -178,7 +178,7 @@ class ClientCertificateFiles:
         return await self._inner.authorization_header()
 
     def invalidate(self, header: str | None) -> bool:
-        """Look at the files before the next request."""
+        """Check the files before the next request."""
         before = self._generation
         self._reload_if_changed()
         return self._inner.invalidate(header) or self._generation != before
@@ -204,9 +204,9 @@ class ClientCertificateFiles:
 
 
 def load_certificate(context: ssl.SSLContext, certificate_pem: bytes, key_pem: bytes) -> None:
-    """Give a certificate and key that are not in files to a TLS context.
+    """Load a certificate and key from memory into a TLS context.
 
-    The ``ssl`` module takes them from files only, so they are in one for a moment.
+    The ``ssl`` module reads only files, so they are in one for a moment.
     """
     with memory_file() as file:
         file.write(key_pem.rstrip() + b"\n" + certificate_pem)

@@ -1,8 +1,8 @@
-"""From an address to a connection: TCP, perhaps a proxy, perhaps TLS, all within a time limit.
+"""Opens connections: TCP, an optional proxy, optional TLS, all within a time limit.
 
 direct   TCP ──(TLS)──> server
 tunnel   TCP ──(TLS)──> proxy ──CONNECT or SOCKS 5──> ──(TLS)──> server
-relay    TCP ──(TLS)──> HTTP proxy, which gets plain requests with the server's whole address
+relay    TCP ──(TLS)──> HTTP proxy, which gets plain requests with absolute URLs
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutE
 
 C = TypeVar("C", bound=HttpConnection)
 
-#: How long a TLS peer may take to answer our good-bye.
+#: Timeout of a TLS shutdown.
 _TLS_SHUTDOWN_TIMEOUT_S = 2.0
 
-#: A dead peer is noticed after 30 s of silence and 3 unanswered questions of 10 s each.
+#: Keep-alive: a dead peer is detected after 30 s of silence and 3 unanswered probes 10 s apart.
 _KEEP_ALIVE_OPTIONS = (
     (socket.SOL_SOCKET, "SO_KEEPALIVE", 1),
     (socket.IPPROTO_TCP, "TCP_KEEPIDLE", 30),
@@ -36,7 +36,7 @@ _KEEP_ALIVE_OPTIONS = (
 
 
 class Dialer:
-    """Makes connections to one API server."""
+    """Opens connections to one API server."""
 
     def __init__(self, access: ClusterAccess, *, connect_timeout_s: float) -> None:
         self._access = access
@@ -51,20 +51,20 @@ class Dialer:
 
     @property
     def target_prefix(self) -> str:
-        """What comes before the path in a request line."""
+        """The part of the request target before the path."""
         server = self._access.server
         return server.url if self._relays else server.base_path
 
     @property
     def relay_headers(self) -> tuple[tuple[str, str], ...]:
-        """Headers for a proxy that reads our requests."""
+        """Headers for a proxy that relays plain requests."""
         proxy = self._access.proxy
         if not self._relays or proxy is None or proxy.authorization is None:
             return ()
         return (("Proxy-Authorization", proxy.authorization),)
 
     async def dial(self, factory: Callable[[], C], *, deadline: float | None = None) -> C:
-        """A new connection, made before ``deadline`` (loop time) and the connect time-out."""
+        """Open a connection before ``deadline`` (loop time) and the connect timeout."""
         loop = asyncio.get_running_loop()
         limit = loop.time() + self._connect_timeout_s
         if deadline is not None:
@@ -118,7 +118,7 @@ class Dialer:
             raise
 
     async def _take_over(self, transport: asyncio.Transport, connection: C) -> C:
-        """Begin with the server where the talk with the proxy ended."""
+        """Continue with the server after the proxy's handshake."""
         tls = self._tls_arguments()
         if not tls:
             transport.set_protocol(connection)
@@ -138,7 +138,7 @@ def _keep_alive(transport: asyncio.Transport) -> None:
     for level, name, value in _KEEP_ALIVE_OPTIONS:
         option = getattr(socket, name, None)
         if raw is not None and option is not None:
-            with contextlib.suppress(OSError):  # not offered by this system: no harm
+            with contextlib.suppress(OSError):  # not supported by this system
                 raw.setsockopt(level, option, value)
 
 

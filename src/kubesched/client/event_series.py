@@ -1,13 +1,13 @@
-"""Repeated events become one event with a series.
+"""Aggregates repeated events into one event with a series.
 
     1st occurrence        ──> create
     2nd                   ──> patch, count 2
-    3rd and later         ──> counted here
+    3rd and later         ──> only counted
     every 30 minutes      ──> patch of every series
-    6 minutes of silence  ──> last patch, and forgotten; a single event is just forgotten
+    6 minutes of silence  ──> last patch, then dropped; a single event is just dropped
 
-Two occurrences are the same event if everything but the note is: the first note stays. What is
-remembered is bounded: beyond that the longest silent are finished early.
+Occurrences are the same event if all fields but the note are equal; the first note stays. The table
+is bounded: when it is full, the series silent for longest are finished early.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EventKey = tuple[str, str, str, str, str, ObjectReference, ObjectReference | No
 
 
 class Outgoing(Struct, frozen=True, gc=False):
-    """What is to be sent: a new event, or the news of a series."""
+    """A request to send: a new event, or an update of a series."""
 
     what: Occurrence
     series: Series | None = None
@@ -43,18 +43,18 @@ def _key(what: Occurrence) -> _EventKey:
 
 
 class SeriesTable:
-    """Remembers recent events; tells what to send."""
+    """Tracks recent events, and returns what to send."""
 
     def __init__(self, *, max_entries: int = 20_000) -> None:
         self._max_entries = max_entries
-        #: the longest silent first
+        #: longest silent first
         self._entries: dict[_EventKey, Outgoing] = {}
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def observe(self, what: Occurrence) -> list[Outgoing]:
-        """Take an occurrence; mostly one thing to send, none for the later ones of a series."""
+        """Add an occurrence; usually returns one request, none for later ones of a series."""
         key = _key(what)
         known = self._entries.pop(key, None)
         if known is None:
@@ -69,11 +69,11 @@ class SeriesTable:
         return send
 
     def refresh(self) -> list[Outgoing]:
-        """Every series, so that the server does not let it expire."""
+        """Return an update of every series, so that the server does not expire it."""
         return [entry for entry in self._entries.values() if entry.series]
 
     def finish(self, now_ns: int) -> list[Outgoing]:
-        """Forget what has been silent for long; the last news of each series."""
+        """Drop events that were silent for long; return the last update of each series."""
         latest_ns = now_ns - int(FINISH_AFTER_S * 1e9)
         send: list[Outgoing] = []
         while self._entries:

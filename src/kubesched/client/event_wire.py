@@ -1,4 +1,4 @@
-"""Events as the API server wants them: events.k8s.io/v1, or core/v1 where that is missing."""
+"""Events on the wire: events.k8s.io/v1, or core/v1 where that is missing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubesched.client.meta import ObjectReference, WireStruct
 
 EventType = Literal["Normal", "Warning"]
 
-#: The API server refuses longer notes.
+#: The API server rejects longer notes.
 MAX_NOTE_BYTES = 1024
 _CUT_MARK = " ..."
 _MAX_NAME_LENGTH = 253
@@ -25,7 +25,7 @@ _is_subdomain = re.compile(
 
 
 class Occurrence(Struct, frozen=True, gc=False, kw_only=True):
-    """Something that happened to an object, as it was recorded."""
+    """An event about an object, as recorded."""
 
     name: str
     #: time of the first occurrence, nanoseconds since the epoch
@@ -41,7 +41,7 @@ class Occurrence(Struct, frozen=True, gc=False, kw_only=True):
 
     @property
     def namespace(self) -> str:
-        """Where the event lives: with its object, or in ``default``."""
+        """The event's namespace: that of its object, or ``default``."""
         return self.regarding.namespace or "default"
 
     def __str__(self) -> str:
@@ -50,7 +50,7 @@ class Occurrence(Struct, frozen=True, gc=False, kw_only=True):
 
 
 class Series(Struct, frozen=True, gc=False):
-    """How often it happened, and when last."""
+    """How often the event occurred, and when last."""
 
     count: int
     last_ns: int
@@ -112,7 +112,7 @@ class _CorePatch(WireStruct, frozen=True):
 
 
 def event_name(object_name: str, time_ns: int) -> str:
-    """Unique name of an event; a random one where the object's name is not fit for it."""
+    """Return a unique event name; a random one if the object's name cannot be part of it."""
     name = f"{object_name}.{time_ns:x}"
     if len(name) <= _MAX_NAME_LENGTH and _is_subdomain(name):
         return name
@@ -120,7 +120,7 @@ def event_name(object_name: str, time_ns: int) -> str:
 
 
 def fit_note(note: str) -> str:
-    """A note that the API server accepts: cut, visibly, between two characters."""
+    """Truncate a note, visibly and between two characters, to what the API server accepts."""
     encoded = note.encode(errors="replace")
     if len(encoded) <= MAX_NOTE_BYTES:
         return encoded.decode()

@@ -1,10 +1,10 @@
-"""Records events about objects, without ever holding up or failing its caller.
+"""Records events about objects; never blocks or fails the caller.
 
-    record() ──> SeriesTable ──> queue (bounded: what does not fit is counted and dropped)
+    record() ──> SeriesTable ──> bounded queue (overflow is counted and dropped)
                                    └──> workers ──> POST, or PATCH of a series
-                                            └──> no connection: again in about 10 s, 12 tries
+                                            └──> no connection: retried after about 10 s, 12 times
 
-The API server's refusals are not retried: the same event would be refused again.
+Errors of the API server are not retried: it would reject the same event again.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ _log = logging.getLogger(__name__)
 _MAX_TRIES = 12
 _RETRY_AFTER_S = 10.0
 _RETRY_JITTER = 0.25
-#: How often silent series are looked for.
+#: How often the table is checked for silent series.
 _FINISH_EVERY_S = 60.0
 
 
 class _Delivery(Struct):
-    """One thing to send, and how often that was tried."""
+    """One request to send, and the number of tries so far."""
 
     outgoing: Outgoing
     tries: int = 0
@@ -71,26 +71,26 @@ class EventRecorder:
         self._workers = workers
         self._queue_size = queue_size
         self._sleep = sleep
-        self._rng = rng or random.Random()  # noqa: S311 - spreads load, hides nothing
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._api: EventApi = CoreV1() if core_v1 else EventsV1()
-        #: whether the server is known to have the group of ``_api``
+        #: whether the server is known to serve the group of ``_api``
         self._api_known = core_v1
         self._table = SeriesTable()
         self._queue: asyncio.Queue[_Delivery] = asyncio.Queue()
         self._retries: set[asyncio.Task[None]] = set()
-        #: queued, being sent or waiting for another try
+        #: queued, in flight, or waiting for a retry
         self._pending = 0
         self._settled = asyncio.Event()
         self._settled.set()
         self._last_ns = 0
-        #: the trouble that was last logged, "": none
+        #: the last error that was logged, "": none
         self._trouble = ""
-        #: events that found the queue full
+        #: events dropped because the queue was full
         self.dropped = 0
 
     @property
     def pending(self) -> int:
-        """Events that are not sent yet."""
+        """The number of events that are not sent yet."""
         return self._pending
 
     def record(
@@ -103,7 +103,7 @@ class EventRecorder:
         note: str,
         related: ObjectReference | None = None,
     ) -> None:
-        """Note that something happened to an object; never blocks, never raises."""
+        """Record an event; never blocks, never raises."""
         try:
             now_ns = self._now_ns()
             occurrence = Occurrence(
@@ -123,11 +123,11 @@ class EventRecorder:
                 return
             for outgoing in self._table.observe(occurrence):
                 self._enqueue(outgoing)
-        except Exception:  # noqa: BLE001 - an event is never worth its caller's failure
+        except Exception:  # noqa: BLE001 - an event must not fail its caller
             _log.exception("Could not record event %s", reason)
 
     async def run(self) -> None:
-        """Send events; ends by being cancelled, and then sends nothing more."""
+        """Send events until cancelled."""
         try:
             async with asyncio.TaskGroup() as group:
                 for _ in range(self._workers):
@@ -139,7 +139,7 @@ class EventRecorder:
             await asyncio.gather(*self._retries, return_exceptions=True)
 
     async def flush(self, timeout_s: float) -> bool:
-        """Wait until everything recorded is sent; False if time ran out before."""
+        """Wait until all events are sent; False on timeout."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._settled.wait()
@@ -148,7 +148,7 @@ class EventRecorder:
         return True
 
     def _now_ns(self) -> int:
-        """The time, and never the same twice: names are made of it."""
+        """Return the time, never the same twice: event names are made of it."""
         self._last_ns = max(int(self._clock.time() * 1e9), self._last_ns + 1)
         return self._last_ns
 
@@ -176,10 +176,10 @@ class EventRecorder:
             await self._process(await self._queue.get())
 
     async def _process(self, delivery: _Delivery) -> None:
-        """Try to send what is pending; it is done, or will be tried again."""
+        """Send a request; schedule a retry if it failed."""
         try:
             again = await self._deliver(delivery.outgoing)
-        except Exception:  # noqa: BLE001 - one event's bug must not end the worker
+        except Exception:  # noqa: BLE001 - a bug must not end the worker
             _log.exception("Unable to write event %s", delivery.outgoing.what)
             again = False
         if again:
@@ -188,13 +188,13 @@ class EventRecorder:
             self._done()
 
     async def _deliver(self, outgoing: Outgoing) -> bool:
-        """Try once; True if it is worth another try."""
+        """Try once; return whether to retry."""
         what = outgoing.what
         try:
             await self._send(outgoing)
         except AlreadyExistsError as error:
             if outgoing.series is not None:
-                # The event came to be between our PATCH and our POST: the next PATCH will do.
+                # The event was created between our PATCH and our POST: the next PATCH updates it.
                 return True
             _log.debug("Server rejected event %s (will not retry!): %s", what, error)
         except ApiError as error:
@@ -207,7 +207,7 @@ class EventRecorder:
         return False
 
     def _complain(self, message: str, what: Occurrence, error: KubeschedError) -> None:
-        """One line for each new trouble: events come by the thousand."""
+        """Log each new error once: events come by the thousand."""
         text = str(error)
         level = logging.DEBUG if text == self._trouble else logging.ERROR
         self._trouble = text
@@ -222,7 +222,7 @@ class EventRecorder:
                     path, api.patch(series), content_type=STRATEGIC_MERGE_PATCH
                 )
             except NotFoundError:
-                pass  # expired, or not created yet: then create it as it is now
+                pass  # expired, or not created yet: create it
             else:
                 return
         try:
@@ -235,7 +235,9 @@ class EventRecorder:
             await self._send(outgoing)
 
     async def _falls_back(self) -> bool:
-        """Whether the server turns out not to have events.k8s.io/v1, and core/v1 is to be used."""
+        """Fall back to core/v1 if the server does not serve events.k8s.io/v1; return whether it
+        did.
+        """
         if self._api_known:
             return False
         try:
@@ -272,7 +274,7 @@ class EventRecorder:
                 await self._send_series(self._table.refresh())
 
     async def _send_series(self, series: list[Outgoing]) -> None:
-        """One after the other, past the queue: there may be more of them than it takes."""
+        """Send one by one, bypassing the queue: there may be more of them than it holds."""
         for outgoing in series:
             self._pending += 1
             self._settled.clear()

@@ -3,8 +3,8 @@
     ExecCredential in $KUBERNETES_EXEC_INFO ──> program ──> ExecCredential on stdout
                                                               token, certificate and key, expiry
 
-The program runs once, however many requests wait for it, and again when its answer expires or was
-refused with 401. It never blocks the event loop and has a time limit.
+The program runs once, however many requests wait for it, and again when its credentials expire or
+were rejected with 401. It never blocks the event loop and has a time limit.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from kubesched.errors import KubeconfigError
 API_VERSIONS = ("client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1")
 
 _DEFAULT_TIMEOUT_S = 60.0
-#: A failed run is not repeated at once by all the requests that wait in line.
+#: After a failed run, waiting requests do not repeat it for this long.
 _FAILURE_PAUSE_S = 1.0
 _LONGEST_QUOTE = 200
 
 
 class ExecEnv(Struct, frozen=True):
-    """One environment variable of the program."""
+    """An environment variable of the program."""
 
     name: str = ""
     value: str = ""
@@ -54,7 +54,7 @@ class ExecConfig(Struct, frozen=True, rename="camel"):
 
 
 class ExecCluster(Struct, frozen=True, rename="kebab", omit_defaults=True):
-    """What the program may know of the cluster, when ``provideClusterInfo`` is set."""
+    """Cluster information for the program, if ``provideClusterInfo`` is set."""
 
     server: str
     tls_server_name: str = ""
@@ -90,7 +90,7 @@ class _Answer(Struct, frozen=True, rename="camel"):
 
 
 class ExecCredentials:
-    """Runs the program when its last answer is no longer good."""
+    """Runs the program when its last credentials are no longer valid."""
 
     def __init__(
         self,
@@ -102,7 +102,7 @@ class ExecCredentials:
         clock: Clock | None = None,
         timeout_s: float = _DEFAULT_TIMEOUT_S,
     ) -> None:
-        #: the kubeconfig file and user, for the error messages
+        #: the kubeconfig file and user, for error messages
         self._where = where
         self._config = config
         self._cluster = cluster
@@ -114,17 +114,17 @@ class ExecCredentials:
         self._valid = False
         self._header: str | None = None
         self._certificate: tuple[str, str] = ("", "")
-        #: wall clock, None: never
+        #: wall-clock time, None: never
         self._expires: float | None = None
         self._failure: tuple[float, KubeconfigError] | None = None
 
     @property
     def generation(self) -> int:
-        """Counts the certificates."""
+        """The number of certificates so far."""
         return self._generation
 
     async def authorization_header(self) -> str | None:
-        """The program's token, from memory while it is good."""
+        """Return the program's token, cached while it is valid."""
         if self._is_good():
             return self._header
         async with self._lock:
@@ -185,8 +185,8 @@ class ExecCredentials:
         return terminal
 
     async def _output(self, environment: dict[str, str], *, interactive: bool) -> bytes:
-        """Run to the end and return stdout; leaves no process behind, whatever happens."""
-        # Files and not pipes: a pipe stays open as long as any child of the program has it.
+        """Run to the end and return stdout; leaves no process behind in any case."""
+        # Files instead of pipes: a pipe stays open as long as any child of the program holds it.
         with memory_file() as stdout, memory_file() as stderr:
             process = await self._start(
                 environment,
@@ -222,7 +222,7 @@ class ExecCredentials:
                 stdin=None if interactive else asyncio.subprocess.DEVNULL,
                 stdout=stdout,
                 stderr=stderr,
-                # Own session: a time-out ends the program's children too.
+                # Own session: a timeout kills the program's children too.
                 start_new_session=not interactive,
             )
         )
@@ -230,7 +230,7 @@ class ExecCredentials:
             return await asyncio.shield(starting)
         except OSError as error:
             raise self._not_started(error) from error
-        except asyncio.CancelledError:  # it may be running already
+        except asyncio.CancelledError:  # it may have started already
             with contextlib.suppress(OSError):
                 await _end(await starting, whole_session=not interactive)
             raise
@@ -287,7 +287,7 @@ def _content(file: IO[bytes]) -> bytes:
 
 
 def _last_line(stderr: bytes) -> str:
-    """What the program said last, as the end of our sentence."""
+    """Return the program's last line, for the end of our message."""
     lines = stderr.decode(errors="replace").split("\n")
     said = next((line.strip() for line in reversed(lines) if line.strip()), "")
     printable = "".join(char if char.isprintable() else "?" for char in said)

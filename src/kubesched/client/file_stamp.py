@@ -1,4 +1,4 @@
-"""Telling that a file is another one now."""
+"""Detects that a file was changed or replaced."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def stamp(path: Path) -> object:
-    """Return what is different after a file was changed or replaced, a link to it included."""
+    """Return a value that changes when a file, or a link to it, is changed or replaced."""
     try:
         status = path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""The head of an answer, parsed only if somebody asks: most answers are good, and nobody does."""
+"""Response headers, parsed lazily: few callers read them."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ import httptools
 
 
 class Head:
-    """The headers in the first bytes of an answer."""
+    """The headers in the first bytes of a response."""
 
     __slots__ = ("_headers", "_pieces")
 
     def __init__(self, pieces: list[bytes]) -> None:
-        #: what came until the head was complete, perhaps with some of the body
+        #: bytes up to the end of the head, possibly with some of the body
         self._pieces = pieces
         self._headers: list[tuple[bytes, bytes]] | None = None
 
     def get(self, name: str) -> str | None:
-        """Value of the first header of that name, whatever its case."""
+        """Return the first header of that name; case-insensitive."""
         if self._headers is None:
             self._headers = _Collector().collect(self._pieces)
         wanted = name.lower().encode("ascii")
@@ -29,7 +29,7 @@ class Head:
 
 
 class _Collector:
-    """Reads the same bytes once more, this time for the headers."""
+    """Parses the same bytes again, for the headers."""
 
     def __init__(self) -> None:
         self._parser = httptools.HttpResponseParser(self)
@@ -40,7 +40,7 @@ class _Collector:
         with contextlib.suppress(httptools.HttpParserError, httptools.HttpParserUpgrade):
             for piece in pieces:
                 self._parser.feed_data(piece)
-        del self._parser  # it refers to us, and only the garbage collector would free the two
+        del self._parser  # it refers to us: a cycle that only the garbage collector would free
         return self._headers
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -51,4 +51,4 @@ class _Collector:
         if self._parser.get_status_code() >= 200:
             self._done = True
         else:
-            self._headers.clear()  # an announcement, such as 100 Continue
+            self._headers.clear()  # 1xx, such as 100 Continue

@@ -1,13 +1,13 @@
-"""Keeps a copy of one resource and tells handlers what changes.
+"""Keeps a local copy of one resource and notifies handlers of changes.
 
                  ┌────────────── 410 Gone, or an error of the server ─────────────┐
                  v                                                                │
     list page by page ──> watch from the list's version ──> … ──> watch again from the last version
                                                       normal end, broken connection, silence
 
-The store changes first, then the handlers hear of it, in order. Handlers are plain functions of
-the same event loop; one that raises is logged and the rest goes on. Errors are retried for ever,
-with pauses, and logged when they begin, when they change and when they are over.
+The store is updated first, then the handlers are called, in order. Handlers are plain functions on
+the same event loop; an exception in one is logged and does not affect the others. Errors are
+retried forever, with backoff, and logged when they start, change and end.
 
 An *optional* resource that the API server does not serve counts as listed and empty; the informer
 says so once and asks again from time to time. Such a server answers 404, or 403: it looks at rights
@@ -29,7 +29,7 @@ from kubesched.client.limiter import Sleep
 from kubesched.client.meta import ApiObject, BadObject
 from kubesched.client.resources import ResourcePath
 from kubesched.client.rest import ApiClient
-from kubesched.client.store import Added, Change, Key, ObjectStore, Updated, key_of
+from kubesched.client.store import Added, Change, InformerStore, Key, Updated, key_of
 from kubesched.client.watch import DELETED, Bookmark, WatchEvent
 from kubesched.clock import Clock, RealClock
 from kubesched.errors import (
@@ -47,33 +47,33 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T", bound=ApiObject)
 HandledT_contra = TypeVar("HandledT_contra", bound=ApiObject, contravariant=True)
 
-#: The server ends a watch after a random time in this range, so that not all end at once.
+#: The server ends a watch after a random time in this range, to spread the load.
 _WATCH_TIMEOUT_S = (300, 600)
-#: What the server's own end of a watch may be late before we take it for dead.
+#: How late the server may end a watch before we consider it dead.
 _STALL_GRACE_S = 30.0
-#: Objects of one page after which others may have the event loop for a moment.
+#: Objects handled before the event loop runs other tasks.
 _BREATH_AFTER = 500
-#: A watch that ends sooner and without a word is a failure, not an end.
+#: A watch that ends sooner, without an event, counts as a failure.
 _SHORT_WATCH_S = 1.0
-#: After this time the server is asked again for an optional resource that it did not serve.
+#: How often the server is asked for an optional resource that it did not serve.
 NOT_SERVED_PAUSE_S = 60.0
 
 
 class Handler(Protocol[HandledT_contra]):
-    """What hears of changes."""
+    """Receives changes."""
 
     def on_add(self, obj: HandledT_contra, initial: bool) -> None:
-        """An object appeared; ``initial``: it was there when the informer started."""
+        """Handle a new object; ``initial``: it was in the first list."""
 
     def on_update(self, old: HandledT_contra, new: HandledT_contra) -> None:
-        """An object changed."""
+        """Handle a changed object."""
 
     def on_delete(self, obj: HandledT_contra) -> None:
-        """An object is gone; this was its last known state."""
+        """Handle a deleted object; `obj` is its last known state."""
 
 
 class Informer(Generic[T]):
-    """Lists and watches one resource; ``run()`` does the work until it is cancelled."""
+    """Lists and watches one resource; ``run()`` does so until cancelled."""
 
     def __init__(
         self,
@@ -100,7 +100,7 @@ class Informer(Generic[T]):
         self._type = type
         self._field_selector = field_selector
         self._label_selector = label_selector
-        #: whether the server may lack the resource, and whether it had it when last asked
+        #: whether the server may lack the resource, and whether it served it last time
         self._optional = optional
         self._is_served = True
         self._page_size = page_size
@@ -110,17 +110,17 @@ class Informer(Generic[T]):
         self._stall_timeout_s = stall_timeout_s
         self._clock = clock or RealClock()
         self._sleep = sleep
-        self._rng = rng or random.Random()  # noqa: S311 - spreads load, hides nothing
-        self._backoff = Backoff(rng=self._rng)
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
+        self._backoff = ReflectorBackoff(rng=self._rng)
         self._handlers: list[Handler[T]] = [handler] if handler is not None else []
-        self._store: ObjectStore[T] = ObjectStore()
-        #: objects whose newest version cannot be read, until one can, or they are gone
+        self._store: InformerStore[T] = InformerStore()
+        #: objects whose newest version cannot be decoded, until one can, or they are deleted
         self._unreadable: dict[Key, str] = {}
-        #: where the next watch begins, "": list first
+        #: where the next watch starts, "": list first
         self._resource_version = ""
-        #: the trouble that was last logged, "": none
+        #: the last error that was logged, "": none
         self._trouble = ""
-        #: since when it can neither list nor watch, in seconds since the epoch; None while it can
+        #: since when listing and watching fail, in seconds since the epoch; None while they work
         self.failing_since: float | None = None
         #: objects that were received, and wait for those before them to be processed
         self.queued_count = 0
@@ -129,17 +129,17 @@ class Informer(Generic[T]):
 
     @property
     def has_synced(self) -> bool:
-        """Whether the first list is complete and the handlers have heard of it."""
+        """Whether the handlers got the first complete list."""
         return self.synced.is_set()
 
     @property
     def trouble(self) -> str:
-        """What was last in the way of listing and watching, "" if nothing was."""
+        """The error that prevents listing and watching, "" if none."""
         return self._trouble
 
     @property
     def objects(self) -> Mapping[Key, T]:
-        """The copy, by (namespace, name); a view that changes with the cluster."""
+        """The local copy, by (namespace, name); a live view."""
         return self._store.objects
 
     @property
@@ -149,35 +149,35 @@ class Informer(Generic[T]):
 
     @property
     def kind(self) -> str:
-        """What its objects are called."""
+        """The kind of its objects."""
         return self._type.__name__
 
     @property
     def unreadable(self) -> Mapping[Key, str]:
-        """Objects whose newest version cannot be read, with the reason.
+        """Objects whose newest version cannot be decoded, with the reason.
 
-        An older version stays in the copy if there was one. What has no readable name stands under
-        ("", "") until the next list.
+        An older version stays in the copy if there was one. Objects without a readable name are
+        under ("", "") until the next list.
         """
         return self._unreadable
 
     @property
     def resource_version(self) -> str:
-        """The version of the last news, "" before the first list and after a 410."""
+        """The last resource version, "" before the first list and after a 410."""
         return self._resource_version
 
     def get(self, name: str, *, namespace: str = "") -> T | None:
-        """One object of the copy."""
+        """Return an object of the copy."""
         return self._store.objects.get((namespace, name))
 
     def add_handler(self, handler: Handler[T]) -> None:
-        """Add a handler; it first hears of what is there already."""
+        """Add a handler; it is first called for the existing objects."""
         self._handlers.append(handler)
         for obj in list(self._store.objects.values()):
             self._tell(handler, Added(obj), initial=True)
 
     async def run(self) -> None:
-        """List and watch, for ever; ends by being cancelled."""
+        """List and watch until cancelled."""
         while True:
             try:
                 if not self._resource_version:
@@ -192,8 +192,8 @@ class Informer(Generic[T]):
                     await self._sleep(NOT_SERVED_PAUSE_S)
                     continue
                 self._note_trouble(error)
-                # The server may not like this version for a reason of its own, e.g. because it
-                # was restored from a backup and has not come to it: only a list is safe then.
+                # The server may reject this version for another reason, e.g. because it was
+                # restored from a backup and has not reached it: only a new list is safe.
                 if isinstance(error, ApiError) and not isinstance(error, TooManyRequestsError):
                     self._resource_version = ""
             else:
@@ -304,7 +304,7 @@ class Informer(Generic[T]):
                 handler.on_update(change.old, change.new)
             else:
                 handler.on_delete(change.object)
-        except Exception:  # noqa: BLE001 - a handler's bug must not stop the news for the others
+        except Exception:  # noqa: BLE001 - a handler's bug must not affect the others
             obj = change.new if isinstance(change, Updated) else change.object
             _log.exception(
                 "%s %s: a handler failed on %s",
@@ -324,7 +324,7 @@ class Informer(Generic[T]):
         _log.warning("%s: left out, because it cannot be read: %s", self._resource, bad)
 
     def _note_trouble(self, error: KubeschedError) -> None:
-        """One line for each new trouble, not for each try."""
+        """Log each new error once, not each retry."""
         text = str(error)
         if self.failing_since is None:
             self.failing_since = self._clock.time()
@@ -344,7 +344,7 @@ class Informer(Generic[T]):
             return False
 
     def _note_not_served(self) -> None:
-        """What is not served has no objects."""
+        """Handle a resource that is not served: it has no objects."""
         if self._is_served:
             self._is_served = False
             _log.warning(

@@ -1,9 +1,9 @@
-"""From kubeconfig files, or a pod's service account, to a ``ClusterAccess``.
+"""Resolves kubeconfig files, or a pod's service account, to a ``ClusterAccess``.
 
     files ──read──> KubeconfigFile … ──merge (first wins)──> context ──> cluster + user ──> access
 
-The rules are those of client-go: an explicit file alone; else the files of $KUBECONFIG, missing
-ones skipped; else ~/.kube/config. Relative paths are relative to the file that names them.
+The rules are client-go's: an explicit file alone; else the files of $KUBECONFIG, missing ones
+skipped; else ~/.kube/config. Relative paths are relative to the file that contains them.
 Credentials are not sent to servers without TLS.
 """
 
@@ -18,7 +18,14 @@ from pathlib import Path
 from kubesched.client import proxy as proxies
 from kubesched.client.access import ClusterAccess, Server, tls_context
 from kubesched.client.credentials import TokenFileCredentials, read_token, reason_of
-from kubesched.client.kubeconfig_file import Cluster, Context, KubeconfigFile, Located, User, read
+from kubesched.client.kubeconfig_file import (
+    Context,
+    KubeconfigCluster,
+    KubeconfigFile,
+    KubeconfigUser,
+    Located,
+    read,
+)
 from kubesched.client.kubeconfig_user import authority_pem, credentials_of, impersonation_headers
 from kubesched.clock import Clock
 from kubesched.errors import KubeconfigError
@@ -38,7 +45,7 @@ def load(
     environment: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> ClusterAccess:
-    """Access as a kubeconfig says; ``master`` replaces the server's address."""
+    """Resolve a kubeconfig; ``master`` replaces the server's address."""
     environment = os.environ if environment is None else environment
     merged = _Merged(_read_all(path, environment))
     return _access(merged, context, master=master, environment=environment, clock=clock)
@@ -51,12 +58,12 @@ def for_component(
     environment: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> ClusterAccess:
-    """Access as control plane components choose it: the file, the address, or the pod's own."""
+    """Resolve as control plane components do: from the file, the address, or the pod's own."""
     environment = os.environ if environment is None else environment
     if path:
         return load(path, master=master, environment=environment, clock=clock)
     if master:
-        # An address alone means just that: not the user's own kubeconfig.
+        # An address alone does not imply the user's own kubeconfig.
         return _access(_Merged([]), None, master=master, environment=environment, clock=clock)
     _log.warning(
         "Neither --kubeconfig nor --master was specified.  "
@@ -71,7 +78,7 @@ def in_cluster(
     environment: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> ClusterAccess:
-    """Access with the service account of the pod that we run in."""
+    """Use the service account of our own pod."""
     environment = os.environ if environment is None else environment
     host = environment.get("KUBERNETES_SERVICE_HOST", "")
     port = environment.get("KUBERNETES_SERVICE_PORT", "")
@@ -129,21 +136,21 @@ def _read_all(path: str | Path | None, environment: Mapping[str, str]) -> list[K
 
 
 class _Merged:
-    """Several files seen as one: for every name the first file that has it counts."""
+    """Several files merged: for every name, the first file that has it counts."""
 
     def __init__(self, files: list[KubeconfigFile]) -> None:
         self._where = ", ".join(str(file.path) for file in files)
         self._current = next((f.current_context for f in files if f.current_context), "")
         self._contexts: dict[str, Located[Context]] = {}
-        self._clusters: dict[str, Located[Cluster]] = {}
-        self._users: dict[str, Located[User]] = {}
+        self._clusters: dict[str, Located[KubeconfigCluster]] = {}
+        self._users: dict[str, Located[KubeconfigUser]] = {}
         for file in reversed(files):
             self._contexts.update(file.contexts)
             self._clusters.update(file.clusters)
             self._users.update(file.users)
 
     def context(self, name: str | None, *, optional: bool) -> Located[Context] | None:
-        """The context asked for, or the current one."""
+        """Return the named context, or the current one."""
         wanted = name or self._current
         if not wanted:
             if optional:
@@ -161,22 +168,24 @@ class _Merged:
             )
         return found
 
-    def cluster(self, context: Located[Context] | None, *, optional: bool) -> Located[Cluster]:
-        """The cluster that a context names; an empty one if an address was given anyway."""
+    def cluster(
+        self, context: Located[Context] | None, *, optional: bool
+    ) -> Located[KubeconfigCluster]:
+        """Return the context's cluster; an empty one if an address was given explicitly."""
         found = self._clusters.get(context.value.cluster) if context else None
         if found is not None:
             return found
         if context is None or (optional and not context.value.cluster):
-            return Located(Cluster(), _NO_FILE, "")
+            return Located(KubeconfigCluster(), _NO_FILE, "")
         raise KubeconfigError(
             f"{context.where}.cluster: cluster {context.value.cluster!r} does not exist; "
             f"there is: {_names(self._clusters)}"
         )
 
-    def user(self, context: Located[Context] | None) -> Located[User]:
-        """The user that a context names; nobody if it names none."""
+    def user(self, context: Located[Context] | None) -> Located[KubeconfigUser]:
+        """Return the context's user; an empty one if it names none."""
         if context is None or not context.value.user:
-            return Located(User(), _NO_FILE, "")
+            return Located(KubeconfigUser(), _NO_FILE, "")
         found = self._users.get(context.value.user)
         if found is None:
             raise KubeconfigError(
@@ -211,7 +220,7 @@ def _access(
     return ClusterAccess(
         server=server,
         ssl_context=context,
-        # An address given by hand is not the one that tls-server-name was written for.
+        # tls-server-name belongs to the kubeconfig's address, not to an explicit one.
         tls_server_name="" if master else cluster.value.tls_server_name,
         credentials=credentials_of(user, cluster, context=context, clock=clock),
         proxy=proxy,
@@ -220,7 +229,9 @@ def _access(
     )
 
 
-def _server(cluster: Located[Cluster], user: Located[User], master: str | None) -> Server:
+def _server(
+    cluster: Located[KubeconfigCluster], user: Located[KubeconfigUser], master: str | None
+) -> Server:
     value = cluster.value
     secured = (
         value.certificate_authority
@@ -238,7 +249,9 @@ def _server(cluster: Located[Cluster], user: Located[User], master: str | None) 
 
 
 def _proxy_of(
-    server: Server, environment: Mapping[str, str], cluster: Located[Cluster] | None = None
+    server: Server,
+    environment: Mapping[str, str],
+    cluster: Located[KubeconfigCluster] | None = None,
 ) -> proxies.Proxy | None:
     if cluster is not None and cluster.value.proxy_url:
         return proxies.parse(cluster.value.proxy_url, where=f"{cluster.where}.proxy-url")
@@ -247,7 +260,7 @@ def _proxy_of(
     )
 
 
-def _tls(cluster: Located[Cluster]) -> ssl.SSLContext:
+def _tls(cluster: Located[KubeconfigCluster]) -> ssl.SSLContext:
     value = cluster.value
     ca_pem, ca_field = authority_pem(cluster)
     if value.insecure_skip_tls_verify and ca_pem is not None:

@@ -1,4 +1,4 @@
-"""One kubeconfig file as typed values, each with the place it came from for error messages."""
+"""One kubeconfig file as typed values, each with its location for error messages."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ T = TypeVar("T")
 
 
 class Extension(Struct, frozen=True):
-    """Data of somebody else, e.g. of an exec plugin."""
+    """Third-party data, e.g. of an exec plugin."""
 
     name: str = ""
     extension: Any = None
 
 
-class Cluster(Struct, frozen=True, rename="kebab"):
-    """``clusters[].cluster``: a server and how to recognise it."""
+class KubeconfigCluster(Struct, frozen=True, rename="kebab"):
+    """``clusters[].cluster``: a server and its certificate authority."""
 
     server: str = ""
     tls_server_name: str = ""
@@ -37,8 +37,8 @@ class Cluster(Struct, frozen=True, rename="kebab"):
     extensions: list[Extension] | None = None
 
 
-class User(Struct, frozen=True, rename="kebab"):
-    """``users[].user``: who we are."""
+class KubeconfigUser(Struct, frozen=True, rename="kebab"):
+    """``users[].user``: credentials."""
 
     client_certificate: str = ""
     client_certificate_data: str = ""
@@ -66,12 +66,12 @@ class Context(Struct, frozen=True):
 
 class _NamedCluster(Struct, frozen=True):
     name: str
-    cluster: Cluster | None = None
+    cluster: KubeconfigCluster | None = None
 
 
 class _NamedUser(Struct, frozen=True):
     name: str
-    user: User | None = None
+    user: KubeconfigUser | None = None
 
 
 class _NamedContext(Struct, frozen=True):
@@ -88,7 +88,7 @@ class _Document(Struct, frozen=True):
 
 
 class Located(NamedTuple, Generic[T]):
-    """A value, the file that it is in, and where in the file."""
+    """A value with its file and its location in the file."""
 
     value: T
     file: Path
@@ -97,26 +97,26 @@ class Located(NamedTuple, Generic[T]):
 
     @property
     def where(self) -> str:
-        """File and field, the beginning of an error message."""
+        """File and field, the start of an error message."""
         return f"{self.file}: {self.field}"
 
     def resolve(self, path: str) -> Path:
-        """A path of the file, relative to the file's folder."""
+        """Resolve a path relative to the file's folder."""
         return self.file.parent / path
 
 
 class KubeconfigFile(NamedTuple):
-    """What a file says, by name."""
+    """The entries of a file, by name."""
 
     path: Path
     current_context: str
     contexts: dict[str, Located[Context]]
-    clusters: dict[str, Located[Cluster]]
-    users: dict[str, Located[User]]
+    clusters: dict[str, Located[KubeconfigCluster]]
+    users: dict[str, Located[KubeconfigUser]]
 
 
 def read(path: Path) -> KubeconfigFile:
-    """Read a file; every mistake in it is a ``KubeconfigError`` that names the place."""
+    """Read a file; every mistake in it is a ``KubeconfigError`` that names its location."""
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -136,8 +136,10 @@ def read(path: Path) -> KubeconfigFile:
 
 def _by_name(path: Path, document: _Document) -> KubeconfigFile:
     contexts = [(item.name, item.context or Context()) for item in document.contexts or ()]
-    clusters = [(item.name, item.cluster or Cluster()) for item in document.clusters or ()]
-    users = [(item.name, item.user or User()) for item in document.users or ()]
+    clusters = [
+        (item.name, item.cluster or KubeconfigCluster()) for item in document.clusters or ()
+    ]
+    users = [(item.name, item.user or KubeconfigUser()) for item in document.users or ()]
     return KubeconfigFile(
         path,
         document.current_context or "",

@@ -1,4 +1,4 @@
-"""From a kubeconfig's user (and cluster) entry to credentials: certificates, tokens, plugins."""
+"""Builds credentials from a kubeconfig's user and cluster: certificates, tokens, plugins."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ from kubesched.client.credentials import (
     reason_of,
 )
 from kubesched.client.exec_plugin import API_VERSIONS, ExecCluster, ExecConfig, ExecCredentials
-from kubesched.client.kubeconfig_file import Cluster, Located, User
+from kubesched.client.kubeconfig_file import KubeconfigCluster, KubeconfigUser, Located
 from kubesched.clock import Clock
 from kubesched.errors import KubeconfigError
 
-#: Key under which a cluster's extensions hold what its exec plugin wants to know.
+#: Key of a cluster extension that is passed to its exec plugin.
 _EXEC_EXTENSION = "client.authentication.k8s.io/exec"
 _INTERACTIVE_MODES = ("Never", "IfAvailable", "Always")
 _ILLEGAL_IN_HEADER_NAME = re.compile(rb"[^!#$&'*+.^_`|~0-9A-Za-z-]")
 _ILLEGAL_IN_HEADER_VALUE = re.compile(r"[^\t\x20-\x7e\x80-\xff]")
 
 
-def authority_pem(cluster: Located[Cluster]) -> tuple[str | None, str]:
-    """The certificate authority to trust, and the field that it came from."""
+def authority_pem(cluster: Located[KubeconfigCluster]) -> tuple[str | None, str]:
+    """Return the certificate authority to trust, and the field that it came from."""
     value = cluster.value
     if value.certificate_authority_data:
         field = "certificate-authority-data"
@@ -50,13 +50,13 @@ def authority_pem(cluster: Located[Cluster]) -> tuple[str | None, str]:
 
 
 def credentials_of(
-    user: Located[User],
-    cluster: Located[Cluster],
+    user: Located[KubeconfigUser],
+    cluster: Located[KubeconfigCluster],
     *,
     context: ssl.SSLContext,
     clock: Clock | None,
 ) -> Credentials:
-    """What the user presents; a client certificate goes into ``context``."""
+    """Return the user's credentials; a client certificate is loaded into ``context``."""
     value = user.value
     if value.token and (value.username or value.password):
         raise KubeconfigError(
@@ -77,8 +77,8 @@ def credentials_of(
     return StaticCredentials()
 
 
-def impersonation_headers(user: Located[User]) -> tuple[tuple[str, str], ...]:
-    """Headers that ask to act as somebody else."""
+def impersonation_headers(user: Located[KubeconfigUser]) -> tuple[tuple[str, str], ...]:
+    """Return the impersonation headers."""
     value = user.value
     if not value.as_:
         if value.as_uid or value.as_groups or value.as_user_extra:
@@ -107,11 +107,11 @@ def _escape_header_name(key: str) -> str:
     return _ILLEGAL_IN_HEADER_NAME.sub(escape, key.encode()).decode("ascii")
 
 
-def _header(user: Located[User], clock: Clock | None) -> Credentials | None:
+def _header(user: Located[KubeconfigUser], clock: Clock | None) -> Credentials | None:
     value = user.value
     if value.token_file:
         path = user.resolve(value.token_file)
-        # The file is the truth; the token beside it only serves until the file can be read.
+        # The file has precedence; the token beside it only serves until the file can be read.
         try:
             first_token = value.token or read_token(path)
         except KubeconfigError as error:
@@ -127,7 +127,11 @@ def _header(user: Located[User], clock: Clock | None) -> Credentials | None:
 
 
 def _with_certificate(
-    user: Located[User], inner: Credentials, *, context: ssl.SSLContext, clock: Clock | None
+    user: Located[KubeconfigUser],
+    inner: Credentials,
+    *,
+    context: ssl.SSLContext,
+    clock: Clock | None,
 ) -> Credentials:
     value = user.value
     if not (value.client_key or value.client_key_data):
@@ -156,7 +160,7 @@ def _with_certificate(
     return inner
 
 
-def _pem(user: Located[User], data: str, path: str, what: str) -> bytes:
+def _pem(user: Located[KubeconfigUser], data: str, path: str, what: str) -> bytes:
     if data:
         return _decode(data, where=f"{user.where}.client-{what}-data")
     return _read_file(user.resolve(path), where=f"{user.where}.client-{what}")
@@ -177,9 +181,9 @@ def _read_file(path: Path, *, where: str) -> bytes:
 
 
 def _exec(
-    user: Located[User],
+    user: Located[KubeconfigUser],
     config: ExecConfig,
-    cluster: Located[Cluster],
+    cluster: Located[KubeconfigCluster],
     *,
     context: ssl.SSLContext,
     clock: Clock | None,
@@ -189,7 +193,7 @@ def _exec(
     if not mode and config.api_version.endswith("v1beta1"):
         mode = "IfAvailable"
     command = config.command
-    if "/" in command:  # a bare name is looked up in $PATH
+    if "/" in command:  # a bare name is searched in $PATH
         command = str(user.resolve(command))
     config = msgspec.structs.replace(config, command=command, interactive_mode=mode)
     _check_exec(config, where)
@@ -219,7 +223,7 @@ def _check_exec(config: ExecConfig, where: str) -> None:
         raise KubeconfigError(f"{where}.env: a variable without a name")
 
 
-def _exec_cluster(cluster: Located[Cluster]) -> ExecCluster:
+def _exec_cluster(cluster: Located[KubeconfigCluster]) -> ExecCluster:
     value = cluster.value
     ca_pem, _ = authority_pem(cluster)
     extensions = {item.name: item.extension for item in value.extensions or ()}

@@ -1,20 +1,19 @@
-"""Agrees with other replicas, through one Lease, on the one that may act.
+"""Leader election through a Lease: at most one replica acts.
 
     acquire() ──> hold() ──> release()
                     └──> LeadershipLostError: not renewed for renewDeadline, or another holds it
 
-How the Lease is read and written, is in `lease_holding`, and in `assigned_lease` where the API
-server says who leads. Two holders at once are kept apart by three things:
+Reading and writing the Lease is in `lease_holding`, and in `assigned_lease` where the API server
+assigns it. Three rules prevent two leaders at once:
 
-- Every write names the version that it replaces, so of two writers one is refused.
-- Whoever holds the Lease stops acting ``renewDeadline`` after it *sent* the last renewal that the
-  server confirmed. Others have seen that renewal later than it was sent, and wait for
-  ``leaseDuration``, which is longer. The difference is for what is still on its way to the server.
-- ``may_act()`` says so at once and by the clock, not by what a task has found out: if synchronous
-  code blocked the event loop past the deadline, the answer is right before any task has run again.
+- Every write names the version that it replaces, so one of two concurrent writers fails.
+- The holder stops acting ``renewDeadline`` after it *sent* the last renewal that the server
+  confirmed. Other candidates saw that renewal later than it was sent, and wait for
+  ``leaseDuration``, which is longer. The difference covers writes still in flight.
+- ``may_act()`` is computed from the clock, not by a task: if synchronous code blocked the event
+  loop past the deadline, the result is right before any task has run again.
 
-The Lease is only renewed while ``is_progressing()`` holds, so that a leader that does nothing any
-more makes room for another.
+The Lease is renewed only while ``is_progressing()`` holds, so that a stuck leader is replaced.
 """
 
 from __future__ import annotations
@@ -40,22 +39,22 @@ from kubesched.errors import ConfigError, KubeschedError, LeadershipLostError
 
 _log = logs.get_logger(__name__)
 
-#: Waiting candidates come back after 1 to 2.2 retry periods, so that they do not come together.
+#: Candidates retry after 1 to 2.2 retry periods, so that they do not retry in step.
 JITTER_FACTOR: Final = 1.2
 _SHORTEST_REQUEST_TIMEOUT_S: Final = 1.0
 
 
 class ElectionObserver(Protocol):
-    """Hears what metrics count."""
+    """Receives what metrics count."""
 
     def on_leading(self, leading: bool) -> None:
-        """We lead now, or do not: ``leader_election_master_status``."""
+        """We became leader, or stopped leading: ``leader_election_master_status``."""
 
     def on_slow_path(self) -> None:
         """A renewal needed a GET first: ``leader_election_slowpath_total``."""
 
 
-class _Unobserved:
+class _NullElectionObserver:
     def on_leading(self, leading: bool) -> None:
         pass
 
@@ -64,7 +63,7 @@ class _Unobserved:
 
 
 def make_identity() -> str:
-    """Return a name for this process that no other has, not even on the same host."""
+    """Return a unique name for this process, even among those of the same host."""
     return f"{socket.gethostname()}_{uuid.uuid4()}"
 
 
@@ -86,27 +85,27 @@ class LeaderElector:
         on_new_leader: Callable[[str], None] = lambda _identity: None,
         observer: ElectionObserver | None = None,
     ) -> None:
-        """Take part under `identity`; ConfigError if the durations do not fit together.
+        """Take part as `identity`; raises ConfigError if the durations are inconsistent.
 
-        If the election is `coordinated`, the API server says who leads.
+        With `coordinated`, the API server assigns the Lease.
         """
         _check(config)
         if not identity:
             raise ConfigError("Lock identity is empty")
-        #: what the Lease says while we lead
+        #: the holder in the Lease while we lead
         self.identity = identity
         self._clock = clock or RealClock()
         self._sleep = sleep
-        self._rng = rng or random.Random()  # noqa: S311 - spreads load, hides nothing
+        self._rng = rng or random.Random()  # noqa: S311 - jitter, not a secret
         self._events = events
         self._is_progressing = is_progressing
         self._on_new_leader = on_new_leader
-        self._observer = observer or _Unobserved()
+        self._observer = observer or _NullElectionObserver()
         self._renew_deadline_s = config.renew_deadline.seconds
         self._retry_period_s = config.retry_period.seconds
-        # A Lease counts whole seconds, as kube-scheduler writes it: 15.9 s are 15.
+        # A Lease has whole seconds, as kube-scheduler writes it: 15.9 s become 15.
         lease_seconds = int(config.lease_duration.seconds)
-        #: how long we may act on a renewal, from when it was sent
+        #: how long a renewal lets us act, from when it was sent
         self._term_s = min(self._renew_deadline_s, float(lease_seconds))
         lock = LeaseClient(
             client,
@@ -126,30 +125,30 @@ class LeaderElector:
         )
         #: from "became leader" to "stopped leading"
         self._leading = False
-        #: the holder that was last told to ``on_new_leader``
+        #: the holder last passed to ``on_new_leader``
         self._reported = ""
         #: why the last attempt failed, "": it did not
         self._trouble = ""
         self._observer.on_leading(False)
 
-    # --- what others ask ----------------------------------------------------------------------
+    # --- state for callers --------------------------------------------------------------------
 
     @property
     def leader(self) -> str:
-        """Who holds the Lease as far as we know, "" for nobody."""
+        """The last known holder of the Lease, "" for none."""
         return self._holding.holder
 
     @property
     def leading(self) -> bool:
-        """Whether we became leader and have not stopped since; to act, ask ``may_act``."""
+        """Whether we became leader and have not stopped since; before a write, call ``may_act``."""
         return self._leading
 
     def may_act(self, now: float | None = None) -> bool:
-        """Whether nobody else can hold the Lease at `now`, the clock's monotonic time.
+        """Whether no other replica can hold the Lease at `now`, the clock's monotonic time.
 
-        Ask right before every write that only the leader may do, with no ``await`` in between:
-        it costs two comparisons and needs no task to have run. False does not mean that the
-        leadership is lost: while the API server is away it may still be renewed. ``hold`` decides.
+        Call it right before every write that only the leader may do, with no ``await`` in between:
+        it costs two comparisons and depends on no task. False does not mean that the leadership is
+        lost: while the API server is unreachable it may still be renewed. ``hold`` decides.
         """
         renewed_at = self._holding.renewed_at
         if renewed_at is None:
@@ -164,7 +163,7 @@ class LeaderElector:
         _log.info("Attempting to acquire leader lease...", lock=self._lock)
         while True:
             acquired = await self._attempt(self._holding.take(), self._renew_deadline_s)
-            # The answer may have waited for us longer than the leadership lasts.
+            # The response may have waited in our event loop longer than the leadership lasts.
             if acquired and self.may_act():
                 break
             _log.v(4, "Failed to acquire lease", lock=self._lock)
@@ -175,15 +174,15 @@ class LeaderElector:
         _log.info("Successfully acquired lease", lock=self._lock)
 
     async def hold(self) -> NoReturn:
-        """Renew the Lease for ever; LeadershipLostError as soon as we cannot be sure of it."""
+        """Renew the Lease until cancelled; raises LeadershipLostError when it may be lost."""
         while True:
             await self._renew()
             await self._sleep(self._pause_s())
 
     async def release(self) -> None:
-        """Give the Lease back if it is ours, so that another need not wait for it to expire.
+        """Release the Lease if it is ours, so that another replica need not wait until it expires.
 
-        Call it when nothing acts any more and ``hold`` has ended. Never fails: what cannot be
+        Call it when all writes and ``hold`` have ended. Never fails: a Lease that cannot be
         released expires.
         """
         self._stop_leading()
@@ -202,7 +201,7 @@ class LeaderElector:
         """Renew once, trying for renewDeadline."""
         started = self._clock.monotonic()
         if not self.may_act(started):
-            # Nothing was tried in time. The Lease may be another's: do not even ask.
+            # Nothing was tried in time. Another replica may hold the Lease: do not even try.
             raise self._lost(self._overdue(started))
         deadline = started + self._renew_deadline_s
         while not await self._try_renewing(deadline):
@@ -210,8 +209,8 @@ class LeaderElector:
                 raise self._lost(f"{self.leader} holds it")
             left_s = deadline - self._clock.monotonic()
             if left_s <= self._retry_period_s:
-                # No attempt when the time is up: timers may be early, and what is cut off after
-                # half a millisecond would say "no answer in time" instead of why we lost.
+                # No attempt at the deadline: timers may be early, and an attempt cut off after half
+                # a millisecond would report "no answer in time" instead of the reason.
                 await self._sleep(max(0.0, left_s))
                 deadline_text = Duration.of_seconds(self._renew_deadline_s)
                 why = self._trouble or self._holding.refusal
@@ -222,7 +221,7 @@ class LeaderElector:
         _log.v(5, "Successfully renewed lease", lock=self._lock)
 
     def _pause_s(self) -> float:
-        """How long until the next renewal: the retry period, less if answers take long."""
+        """Return the time until the next renewal: the retry period, less if responses are slow."""
         renewed_at = self._holding.renewed_at
         if renewed_at is None:
             return self._retry_period_s
@@ -236,7 +235,7 @@ class LeaderElector:
         return await self._attempt(self._holding.renew(), deadline - self._clock.monotonic())
 
     async def _attempt(self, work: Coroutine[None, None, bool], limit_s: float) -> bool:
-        """Try once to have our name in the Lease; failures are logged, and worth another try."""
+        """Try once to write our name into the Lease; failures are logged, and retried."""
         done = False
         try:
             async with asyncio.timeout(limit_s):
@@ -249,7 +248,7 @@ class LeaderElector:
         self._report_transition()
         return done
 
-    # --- what we tell -------------------------------------------------------------------------
+    # --- logs and callbacks--------------------------------------------------------------------
 
     def _lost(self, why: str) -> LeadershipLostError:
         self._stop_leading()
@@ -265,7 +264,7 @@ class LeaderElector:
         return f"not renewed for {late_s:.1f} s: the process was held up"
 
     def _stop_leading(self) -> None:
-        # First of all, nobody may act any more.
+        # First of all, stop all writes.
         self._holding.renewed_at = None
         if not self._leading:
             return
@@ -289,13 +288,13 @@ class LeaderElector:
             lease.reference(),
             "LeaderElection",
             type="Normal",
-            # Not sent with core/v1 events, but it keeps the two apart.
+            # Not sent with core/v1 events, but it distinguishes the two.
             action=action,
             note=f"{self.identity} {what}",
         )
 
     def _complain(self, what: str, why: str) -> None:
-        """One line for each new trouble: without an API server this goes on for hours."""
+        """Log each new error once: without an API server this goes on for hours."""
         if why != self._trouble:
             self._trouble = why
             _log.error(what, why, lock=self._lock)
@@ -304,7 +303,7 @@ class LeaderElector:
 
 
 def _check(config: LeaderElection) -> None:
-    """Refuse durations that do not fit together, in client-go's words."""
+    """Reject inconsistent durations, in client-go's words."""
     lease, deadline, retry = config.lease_duration, config.renew_deadline, config.retry_period
     if lease <= deadline:
         raise ConfigError("leaseDuration must be greater than renewDeadline")

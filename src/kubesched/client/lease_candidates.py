@@ -1,11 +1,11 @@
-"""Telling the API server that we would lead: a LeaseCandidate, kept alive.
+"""Registers us for coordinated leader election: a LeaseCandidate, kept alive.
 
-    list and watch of the one of our name ──> missing: POST
-                                          └─> every five minutes, or asked by a ping: PUT
+    list and watch of our own LeaseCandidate ──> missing: POST
+                                             └─> every five minutes, or on a ping: PUT
 
-In coordinated leader election the API server picks among candidates the one with the oldest version
-that is emulated, asks those it has not heard of for long by setting ``pingTime``, and forgets who
-does not answer.
+In coordinated leader election the API server picks the candidate with the oldest emulated version,
+pings candidates that were silent for long by setting ``pingTime``, and drops those that do not
+answer.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ _log = logs.get_logger(__name__)
 
 NAMESPACE: Final = "kube-system"
 STRATEGY: Final = "OldestEmulationVersion"
-#: How often a candidate tells that it is there without being asked.
+#: How often a candidate renews itself without a ping.
 RENEWAL_S: Final = 300.0
-#: Pauses after failures are doubled from the first to the last.
+#: Backoff after failures, doubled from the first to the last.
 _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 60.0
 
@@ -46,13 +46,13 @@ class _Candidate(WireStruct, frozen=True):
 
     @property
     def is_pinged(self) -> bool:
-        """Whether somebody asks, and has not been answered."""
-        # Both are written by Go with the same number of digits and in UTC: text sorts as time.
+        """Whether there is an unanswered ping."""
+        # Go writes both with the same number of digits and in UTC: the texts sort by time.
         return self.spec.ping_time > self.spec.renew_time
 
 
 class LeaseCandidate:
-    """One candidate for one Lease; ``run()`` keeps it known until it is cancelled."""
+    """One candidate for one Lease; ``run()`` keeps it registered until cancelled."""
 
     def __init__(
         self,
@@ -84,16 +84,16 @@ class LeaseCandidate:
             namespace=NAMESPACE,
             field_selector=f"metadata.name={identity}",
         )
-        #: set when it is time to be heard
+        #: set when a renewal is due
         self._due = asyncio.Event()
 
     @property
     def has_synced(self) -> bool:
-        """Whether we know what the API server knows of us."""
+        """Whether the informer has synced."""
         return self._informer.has_synced
 
     async def run(self) -> None:
-        """Be known, for ever; ends by being cancelled."""
+        """Stay registered until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._informer.run())
             await self._informer.synced.wait()
@@ -113,7 +113,7 @@ class LeaseCandidate:
                     failures = 0
 
     async def _come_back(self) -> None:
-        """Be heard at once, and then every five minutes."""
+        """Renew immediately, and then every five minutes."""
         while True:
             self._due.set()
             await self._sleep(RENEWAL_S)
@@ -125,13 +125,13 @@ class LeaseCandidate:
             try:
                 await self._create()
             except AlreadyExistsError:
-                # The watch is behind: it is there, and that is all that was wanted.
+                # The watch is behind: the candidate exists, as wanted.
                 _log.v(2, "Lease candidate exists")
             else:
                 _log.v(2, "Created lease candidate")
             return
         _log.v(2, "Lease candidate exists. Renewing.")
-        # As it is now, with fields that we do not know: a PUT replaces everything.
+        # The current object, with unknown fields: a PUT replaces everything.
         newest = await self._client.get(self._path, dict[str, Any])
         newest["spec"] = {**newest["spec"], "renewTime": self._now()}
         await self._client.put(self._path, newest)
@@ -148,23 +148,23 @@ class LeaseCandidate:
     def _now(self) -> str:
         return micro_time(int(self._clock.time() * 1e9))
 
-    # --- what the watch tells -----------------------------------------------------------------
+    # --- informer handler --------------------------------------------------------------------
 
     def on_add(self, obj: _Candidate, initial: bool) -> None:  # noqa: ARG002 (a handler's signature)
-        """Hear that we are known."""
+        """Handle our own LeaseCandidate."""
         if obj.is_pinged:
             self._due.set()
 
     def on_update(self, old: _Candidate, new: _Candidate) -> None:  # noqa: ARG002 (as above)
-        """Hear that something changed: somebody may ask whether we are still there."""
+        """Handle a change: the API server may have pinged us."""
         if new.is_pinged:
             self._due.set()
 
     def on_delete(self, obj: _Candidate) -> None:
-        """Do as kube-scheduler does: come back when it is time to be heard."""
+        """Do as kube-scheduler does: register again when a renewal is due."""
 
 
 def finalized(version: str) -> str:
-    """Write a version as LeaseCandidates have it: three numbers, and nothing behind them."""
+    """Format a version as LeaseCandidates have it: three numbers, no suffix."""
     numbers = version.removeprefix("v").partition("-")[0].partition("+")[0].split(".")
     return ".".join((*numbers, "0", "0")[:3])

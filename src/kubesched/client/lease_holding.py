@@ -1,12 +1,12 @@
-"""Attempts to have our name in a Lease, and what we know of it from them.
+"""Attempts to hold a Lease, and the state observed from them.
 
     take() ───> GET ──> missing: create · free, ours or expired: PUT ──> ours
     renew() ──> PUT of what we wrote last ──refused──> GET, PUT
-    give_back() ──> GET ──> ours: PUT without a name
+    give_back() ──> GET ──> ours: PUT without a holder
 
-Times that others wrote are not trusted: a Lease is expired when *we* have not seen its record
-change for as long as it says it lasts. Every PUT names the version that it replaces, so of two
-writers one is refused.
+Timestamps written by others are not trusted: a Lease is expired when *we* have not seen its record
+change for its own duration. Every PUT names the version that it replaces, so one of two concurrent
+writers fails.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _UNASSIGNED: Final[JsonObject] = {"strategy": None, "preferredHolder": None}
 
 
 class AttemptFailedError(ClientError):
-    """An attempt that another may follow; the text says at which step, the cause why."""
+    """An attempt that may be retried; the text names the step, the cause the reason."""
 
 
 @contextmanager
 def step(what: str) -> Iterator[None]:
-    """Name the step of an attempt that fails."""
+    """Name the step that fails."""
     try:
         yield
     except KubeschedError as failed:
@@ -57,29 +57,29 @@ class LeaseHolding:
         self._lease_seconds = lease_seconds
         self._clock = clock
         self._on_slow_path = on_slow_path
-        #: the newest version that we know; None: there is none, or we have not looked
+        #: the newest known version; None: there is none, or it was not read yet
         self.lease: Lease | None = None
-        #: what the Lease said last, and when (monotonic) that was news to us
+        #: the last known record, and when (monotonic) we saw it change
         self._observed = LeaseRecord()
         self._observed_at = float("-inf")
-        #: when (monotonic) the last write that was confirmed was sent; None: it is not ours
+        #: when (monotonic) the last confirmed write was sent; None: we do not hold the Lease
         self.renewed_at: float | None = None
-        #: whether the Lease may carry our name, be it from a write that was never answered
+        #: whether the Lease may name us, e.g. by a write that was never answered
         self.may_have_written = False
-        #: why an attempt that did not fail did not succeed, either
+        #: why the last attempt did not get the Lease, if it was not an error
         self.refusal = ""
 
     @property
     def holder(self) -> str:
-        """Who holds the Lease as far as we know, "" for nobody."""
+        """The last known holder of the Lease, "" for none."""
         return self._observed.holder_identity
 
     async def take(self) -> bool:
-        """Try once to get the Lease; raises AttemptFailedError if that could not be tried."""
+        """Try once to get the Lease; raises AttemptFailedError if a request failed."""
         return await self._read_and_write(may_take=True)
 
     async def renew(self) -> bool:
-        """Try once to renew it: write on the version that we wrote last, or look first."""
+        """Try once to renew: write on top of our last version, else read first."""
         if self.lease is not None:
             try:
                 await self._write(self.lease, self._renewal())
@@ -122,10 +122,10 @@ class LeaseHolding:
     # --- steps --------------------------------------------------------------------------------
 
     async def _read_and_write(self, *, may_take: bool) -> bool:
-        """Read the Lease and put our name in, unless it is another's.
+        """Read the Lease and write our name, unless another replica holds it.
 
-        `may_take` allows to put it over another's that has expired; a leader that finds another's
-        name has lost, whatever became of that other.
+        `may_take` allows to replace another holder that has expired; a leader that finds another
+        holder has lost, expired or not.
         """
         now = self._clock.monotonic()
         lease = await self._read()
@@ -167,7 +167,7 @@ class LeaseHolding:
         self.renewed_at = sent_at
         self._observe(self.lease.record)
 
-    # --- what we write and what we see --------------------------------------------------------
+    # --- records ---------------------------------------------------------------------------------
 
     def _renewal(self) -> JsonObject:
         return {
@@ -189,5 +189,5 @@ class LeaseHolding:
             self._observed_at = self._clock.monotonic()
 
     def has_expired(self, now: float) -> bool:
-        """Whether the record has not changed for as long as it says it lasts."""
+        """Whether the record has not changed for its own duration."""
         return now >= self._observed_at + self._observed.lease_duration_seconds

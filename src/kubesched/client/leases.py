@@ -2,9 +2,9 @@
 
     get() ──> Lease(raw, record) ──> update(lease, fields of the spec) ──> Lease
 
-A Lease is kept as it came. Others may have put labels, annotations or fields of the spec into it
-that we do not know, and a PUT replaces everything: so an update names the fields of the spec that
-change, and sends back the rest as it was read.
+The Lease is kept as it was read. Others may have added labels, annotations or unknown fields of the
+spec, and a PUT replaces everything: so an update names the fields of the spec that change, and
+sends the rest back unchanged.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ _KIND = "Lease"
 
 
 class LeaseRecord(WireStruct, frozen=True):
-    """What an election reads of a Lease; an equal one later means no sign of life in between."""
+    """The fields that an election reads; equal records mean no renewal in between."""
 
-    #: "": nobody holds it
+    #: "": no holder
     holder_identity: str = ""
     lease_duration_seconds: int = 0
     acquire_time: str = ""
@@ -39,14 +39,14 @@ class LeaseRecord(WireStruct, frozen=True):
 
 
 class Lease(Struct, frozen=True, gc=False):
-    """A Lease as it was read, and what an election makes of it."""
+    """A Lease as it was read, and its record."""
 
     raw: JsonObject
     record: LeaseRecord
 
     @classmethod
     def of(cls, raw: JsonObject) -> Self:
-        """Read a Lease; ClientError if it is none."""
+        """Decode a Lease; raises ClientError if it is none."""
         spec = raw.get("spec")
         try:
             return cls(raw, convert(spec if isinstance(spec, dict) else {}, LeaseRecord))
@@ -71,7 +71,7 @@ class Lease(Struct, frozen=True, gc=False):
 
 
 class LeaseClient:
-    """The requests about one Lease; failures are the client's exceptions."""
+    """Requests for one Lease; failures are the client's exceptions."""
 
     def __init__(self, client: ApiClient, *, namespace: str, name: str, timeout_s: float) -> None:
         self._client = client
@@ -92,7 +92,7 @@ class LeaseClient:
         return Lease.of(raw)
 
     async def create(self, spec: JsonObject) -> Lease:
-        """Create the Lease; AlreadyExistsError if somebody was quicker."""
+        """Create the Lease; raises AlreadyExistsError if another replica was faster."""
         body = {
             "apiVersion": resources.LEASES.api_version,
             "kind": _KIND,
@@ -105,7 +105,7 @@ class LeaseClient:
         )
 
     async def update(self, lease: Lease, changes: JsonObject) -> Lease:
-        """Change fields of the spec; ConflictError if `lease` is not the newest version."""
+        """Change fields of the spec; raises ConflictError if `lease` is not the newest version."""
         body = lease.with_spec(changes)
         return Lease.of(
             await self._client.put(self._path, body, type=dict[str, Any], timeout_s=self._timeout_s)

@@ -1,8 +1,7 @@
-"""Client-side rate limit: a token bucket of ``burst`` tokens, refilled with ``qps`` a second.
+"""Client-side rate limit: a token bucket of ``burst`` tokens, refilled at ``qps`` per second.
 
 A caller that finds the bucket empty takes its token from the future: it learns how long to wait,
-and the next caller's wait is that much longer. So turns come in the order of asking, without a
-queue, and nothing has to be woken.
+and the next caller waits longer. So callers are served in order, without a queue or wake-ups.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ Sleep = Callable[[float], Awaitable[None]]
 
 
 class RateLimiter:
-    """Lets through ``qps`` calls a second on average and ``burst`` at once; qps <= 0: all."""
+    """Allows ``qps`` calls per second on average and ``burst`` at once; qps <= 0: no limit."""
 
     __slots__ = ("_burst", "_clock", "_qps", "_sleep", "_tokens", "_updated", "unlimited")
 
@@ -33,15 +32,15 @@ class RateLimiter:
         self._clock = clock or RealClock()
         self._sleep = sleep
         self._qps = qps
-        #: whether nobody ever waits
+        #: whether there is no limit
         self.unlimited = qps <= 0
         self._burst = float(burst)
-        #: below zero: tokens already promised to callers that are still waiting
+        #: negative: tokens reserved by callers that still wait
         self._tokens = float(burst)
         self._updated = self._clock.monotonic()
 
     def reserve(self) -> float:
-        """Take a token; the answer is how many seconds to wait before acting on it."""
+        """Take a token; return how many seconds to wait before using it."""
         if self.unlimited:
             return 0.0
         now = self._clock.monotonic()
@@ -51,12 +50,12 @@ class RateLimiter:
         return -self._tokens / self._qps if self._tokens < 0 else 0.0
 
     def give_back(self) -> None:
-        """Return a token that was reserved and not used."""
+        """Return a reserved token that was not used."""
         if not self.unlimited:
             self._tokens = min(self._burst, self._tokens + 1)
 
     async def wait(self, delay_s: float) -> None:
-        """Wait for a turn that was reserved; who gives up gives it back."""
+        """Wait for a reserved token; a cancelled caller returns it."""
         try:
             await self._sleep(delay_s)
         except asyncio.CancelledError:

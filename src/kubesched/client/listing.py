@@ -1,7 +1,7 @@
-"""One page of a list: its objects, and what had to be left out.
+"""One page of a list: its objects, and those that cannot be decoded.
 
-The whole page is decoded in one pass. Only if that fails is it taken apart, object by object, so
-that one malformed object costs nothing but itself, and one with nulls only its own second look.
+The whole page is decoded in one pass. Only if that fails is it decoded object by object, so that a
+malformed object affects only itself, and one with nulls only its own second pass.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ T = TypeVar("T")
 
 
 class ListPage(Struct, Generic[T], frozen=True, kw_only=True):
-    """A part of a list; ``first`` marks a beginning, also when a list had to begin again."""
+    """A page of a list; ``first`` marks the start, also when the list had to start over."""
 
     items: list[T]
     bad: list[BadObject]
-    #: version of the collection: the same on all pages of one list
+    #: version of the collection: the same on all pages of a list
     resource_version: str
     #: token of the next page, "" on the last one
     next_page: str
-    #: whether what earlier pages held is to be forgotten
+    #: whether to discard earlier pages
     first: bool
 
 
@@ -58,7 +58,7 @@ def _list_decoder(object_type: Any) -> msgspec.json.Decoder[Any]:  # noqa: ANN40
 
 
 def decode_page(body: bytes, object_type: type[T], *, first: bool) -> ListPage[T]:
-    """Decode a list's answer; raises msgspec.DecodeError if it is not a list at all."""
+    """Decode a list response; raises msgspec.DecodeError if it is not a list."""
     try:
         page = _list_decoder(object_type).decode(body)
     except UNREADABLE:
@@ -84,7 +84,7 @@ def _decode_one_by_one(body: bytes, object_type: type[T], *, first: bool) -> Lis
             bad.append(describe_bad_object(raw, error))
     return ListPage(
         items=items,
-        # A list does not repeat the kind on each object.
+        # A list omits the kind of each object.
         bad=[
             item
             if item.kind

@@ -8,12 +8,12 @@ from typing import IO
 
 
 def memory_file() -> IO[bytes]:
-    """A file without a name that vanishes when closed; in memory where the system can do that."""
+    """Return an anonymous file that vanishes when closed; in memory if supported."""
     if hasattr(os, "memfd_create"):
         return os.fdopen(os.memfd_create("kubesched"), "w+b")
     return tempfile.NamedTemporaryFile(prefix="kubesched-")
 
 
 def path_of(file: IO[bytes]) -> str:
-    """A path under which this process can open the file again."""
+    """Return a path under which this process can open the file again."""
     return file.name if isinstance(file.name, str) else f"/proc/self/fd/{file.fileno()}"

@@ -1,6 +1,6 @@
-"""What the client itself reads and writes of API objects, and nothing more.
+"""The parts of API objects that the client itself reads and writes.
 
-The scheduler's own types live in ``kubesched.api``; here are the few structs that the protocol
+The scheduler's own types are in ``kubesched.api``; here are the few structs that the protocol
 needs: an object's identity, a list's envelope, ``Status`` and references to objects.
 """
 
@@ -11,12 +11,12 @@ from typing import Final, Protocol
 import msgspec
 from msgspec import Struct, field
 
-#: What decoding raises for JSON that cannot be read, be it nested deeper than any stack.
+#: Exceptions for JSON that cannot be decoded, including too deep nesting.
 UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 
 
 class Metadata(Protocol):
-    """What an informer asks of an object's ``metadata``."""
+    """The fields of ``metadata`` that an informer reads."""
 
     @property
     def name(self) -> str:
@@ -28,11 +28,11 @@ class Metadata(Protocol):
 
     @property
     def uid(self) -> str:
-        """Identity that a later object of the same name does not share."""
+        """Identity, not shared with a later object of the same name."""
 
     @property
     def resource_version(self) -> str:
-        """Opaque version, another one after every change."""
+        """Opaque version, changed by every write."""
 
 
 class ApiObject(Protocol):
@@ -56,13 +56,13 @@ class ListMeta(WireStruct, frozen=True):
 
 
 class StatusDetails(WireStruct, frozen=True):
-    """The part of ``Status.details`` that callers act upon."""
+    """The part of ``Status.details`` that callers use."""
 
     retry_after_seconds: float = 0
 
 
 class Status(WireStruct, frozen=True):
-    """The API server's answer to a request that failed, or that has no object to show."""
+    """The API server's response to a failed request, or to one without an object."""
 
     status: str = ""
     message: str = ""
@@ -72,7 +72,7 @@ class Status(WireStruct, frozen=True):
 
 
 class ObjectReference(WireStruct, frozen=True):
-    """Which object an event is about; all fields take part in telling two references apart."""
+    """The object of an event; all fields count in comparisons."""
 
     kind: str = ""
     namespace: str = ""
@@ -84,7 +84,7 @@ class ObjectReference(WireStruct, frozen=True):
 
 
 class BadObject(Struct, frozen=True, gc=False, kw_only=True):
-    """An object of a list or a watch that could not be read, and was left out."""
+    """An object of a list or watch that could not be decoded, and was skipped."""
 
     #: ADDED, MODIFIED or DELETED in a watch, "" in a list
     event_type: str = ""

@@ -1,11 +1,11 @@
-"""Kept connections to one server: who gets which, and when they are closed.
+"""A pool of keep-alive connections to one server.
 
     take_idle() │ check_out() ──> busy ──> give_back() ──> idle ──> too old: closed
-                                              └──> the first in line, if somebody waits
+                                              └──> the first waiter, if any
 
-Idle connections are a stack: the one used last is the one least likely to be stale, and the rest
-can age out. Who waits for a connection gets it in the order of asking. Time-outs are found by
-looking at all busy connections now and then, which costs less than a timer for each request.
+Idle connections are a stack: the last used is the least likely to be stale, and the rest can age
+out. Waiters are served in order. Timeouts are found by a periodic scan of busy connections, which
+costs less than a timer per request.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ from kubesched.client.connection import HttpConnection, PooledConnection
 from kubesched.client.dial import Dialer
 from kubesched.errors import ConnectionFailedError, RequestTimeoutError
 
-#: A connection that rested this long is checked for an unseen hang-up before a request uses it.
+#: A connection idle for this long is checked for an unseen hang-up before it is used.
 _CHECK_AFTER_S = 1.0
-#: How long a connection may take to close before it is cut.
+#: How long a connection may take to close before it is aborted.
 _CLOSE_TIMEOUT_S = 1.0
-#: How often busy connections are looked through for requests whose time is over.
+#: How often busy connections are scanned for requests past their deadline.
 _SWEEP_EVERY_S = 0.1
 
 
 class _Turn(asyncio.Future[PooledConnection | None]):
-    """A place in the line, until some time."""
+    """A waiter, with its deadline."""
 
     def __init__(self, deadline: float, *, loop: asyncio.AbstractEventLoop) -> None:
         super().__init__(loop=loop)
@@ -35,7 +35,7 @@ class _Turn(asyncio.Future[PooledConnection | None]):
 
 
 class ConnectionPool:
-    """Belongs to the event loop that it is first used in."""
+    """A pool; belongs to the event loop that it is first used in."""
 
     def __init__(
         self,
@@ -49,17 +49,17 @@ class ConnectionPool:
         self._max_connections = max_connections
         self._idle_timeout_s = idle_timeout_s
         self._max_body_bytes = max_body_bytes
-        #: connections without a request, the last used at the end; a subset of _open
+        #: connections without a request, last used at the end; a subset of _open
         self._idle: list[PooledConnection] = []
         #: connections that are idle or busy
         self._open: set[PooledConnection] = set()
-        #: connections that are of no more use and whose sockets are not gone yet
+        #: closed connections whose sockets are not gone yet
         self._closing: set[HttpConnection] = set()
-        #: connections being made: they count against the limit
+        #: number of connections being opened: they count against the limit
         self._dialing = 0
-        #: who waits for a connection; the result None means: make your own
+        #: waiters for a connection; the result None means: open your own
         self._line: deque[_Turn] = deque()
-        #: nobody in line has to give up before that
+        #: no waiter has an earlier deadline
         self._line_due = math.inf
         self._reaper: asyncio.TimerHandle | None = None
         self._sweeper: asyncio.TimerHandle | None = None
@@ -67,7 +67,7 @@ class ConnectionPool:
         self._closed = False
 
     def take_idle(self, now: float) -> PooledConnection | None:
-        """A connection that can be used at once."""
+        """Return a connection that can be used immediately."""
         while self._idle:
             connection = self._idle.pop()
             if not connection.closed and not connection.transport.is_closing():
@@ -80,7 +80,7 @@ class ConnectionPool:
         return None
 
     async def check_out(self, deadline: float) -> PooledConnection:
-        """Make a connection, or wait for one if there are enough."""
+        """Open a connection, or wait for one if the limit is reached."""
         self.check_open()
         connection = None
         if len(self._open) + self._dialing >= self._max_connections:
@@ -93,7 +93,7 @@ class ConnectionPool:
         return connection
 
     def give_back(self, connection: PooledConnection) -> None:
-        """End of a request: the next one's turn."""
+        """End a request: pass the connection to the next waiter."""
         if connection.closed or connection.transport.is_closing():
             self._retire(connection)
             return
@@ -105,25 +105,25 @@ class ConnectionPool:
             self._schedule_reaper(self._idle_timeout_s)
 
     def drop_idle(self) -> None:
-        """Close the connections that nobody uses."""
+        """Close idle connections."""
         idle, self._idle = self._idle, []
         for connection in idle:
             connection.close()
             self._retire(connection)
 
     def renew(self) -> None:
-        """Use no connection of now for a request to come."""
+        """Use no existing connection for later requests."""
         self.drop_idle()
         for connection in self._open:
             connection.keep = False
 
     def check_open(self) -> None:
-        """Refuse work after the end."""
+        """Raise if the pool is closed."""
         if self._closed:
             raise ConnectionFailedError(f"{self._dialer.peer}: the client is closed")
 
     async def aclose(self) -> None:
-        """Close everything; requests under way fail."""
+        """Close everything; requests in flight fail."""
         self._closed = True
         for timer in (self._reaper, self._sweeper):
             if timer is not None:
@@ -181,20 +181,20 @@ class ConnectionPool:
         if not turn.done() or turn.cancelled() or turn.exception() is not None:
             turn.cancel()
             return
-        connection = turn.result()  # called just before it gave up: pass it on
+        connection = turn.result()  # served just before it gave up: pass it on
         if connection is not None:
             self.give_back(connection)
         else:
             self._call_next()
 
     def _call_next(self) -> None:
-        """A place became free: the first in line may make a connection."""
+        """Let the first waiter open a connection, as a slot is free."""
         while self._line and len(self._open) + self._dialing < self._max_connections:
             if _call(self._line.popleft(), None):
                 return
 
     def _retire(self, connection: PooledConnection) -> None:
-        """Free the place of a connection that is closed, though its socket may take a while."""
+        """Free the slot of a closed connection, though its socket may take a while."""
         if connection in self._open:
             self._open.remove(connection)
             if not connection.lost:
@@ -214,7 +214,7 @@ class ConnectionPool:
         self._reaper = asyncio.get_running_loop().call_later(delay_s, self._reap)
 
     def _reap(self) -> None:
-        """Close what rested too long, before the server does; the oldest come first."""
+        """Close connections idle for too long, before the server does; the oldest first."""
         self._reaper = None
         now = asyncio.get_running_loop().time()
         while self._idle and now - self._idle[0].idle_since >= self._idle_timeout_s:
@@ -228,7 +228,7 @@ class ConnectionPool:
         self._sweeper = asyncio.get_running_loop().call_later(_SWEEP_EVERY_S, self._sweep)
 
     def _sweep(self) -> None:
-        """Give up the requests whose time is over; goes on as long as there are requests."""
+        """Fail requests past their deadline; repeats while there are requests."""
         self._sweeper = None
         now = asyncio.get_running_loop().time()
         busy = [connection for connection in self._open if connection.is_busy]
@@ -240,7 +240,7 @@ class ConnectionPool:
             self._schedule_sweep()
 
     def _send_away(self, now: float) -> None:
-        """Let those in line give up whose time is over; the first have not waited longest."""
+        """Fail waiters past their deadline; the first are not always the oldest."""
         if now < self._line_due:
             return
         for turn in [each for each in self._line if each.deadline <= now and not each.done()]:
@@ -251,7 +251,7 @@ class ConnectionPool:
 
 
 def _call(turn: _Turn, connection: PooledConnection | None) -> bool:
-    """Call somebody out of the line; False if they have left."""
+    """Serve a waiter; False if it has given up."""
     if turn.done():
         return False
     turn.set_result(connection)

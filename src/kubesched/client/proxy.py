@@ -1,6 +1,6 @@
-"""Which proxy stands between us and the API server: ``proxy-url``, or the environment's.
+"""The proxy for an API server: ``proxy-url``, or the environment's.
 
-Kinds: ``http://`` and ``https://`` (CONNECT for TLS servers, absolute requests for plain ones) and
+Schemes: ``http://`` and ``https://`` (CONNECT for TLS servers, absolute URLs for plain ones) and
 ``socks5://``. Without ``proxy-url``, HTTPS_PROXY, HTTP_PROXY and NO_PROXY count, as in Go programs.
 """
 
@@ -19,7 +19,7 @@ _DEFAULT_PORTS = {"http": 80, "https": 443, "socks5": 1080, "socks5h": 1080}
 
 
 class Proxy(Struct, frozen=True, kw_only=True):
-    """A proxy's address and the name to give there."""
+    """A proxy's address and credentials."""
 
     scheme: str
     host: str
@@ -47,7 +47,7 @@ class Proxy(Struct, frozen=True, kw_only=True):
 
 
 def parse(url: str, *, where: str) -> Proxy:
-    """A proxy from its URL; ``where`` names the field for the error message."""
+    """Parse a proxy's URL; ``where`` names the field for the error message."""
     try:
         parts = urlsplit(url)
         port = parts.port
@@ -71,7 +71,7 @@ def parse(url: str, *, where: str) -> Proxy:
 def from_environment(
     environment: Mapping[str, str], *, scheme: str, host: str, port: int
 ) -> Proxy | None:
-    """The proxy that the environment wants for a server, None: go there directly."""
+    """Return the environment's proxy for a server, None: connect directly."""
     name = "HTTPS_PROXY" if scheme == "https" else "HTTP_PROXY"
     url = environment.get(name) or environment.get(name.lower())
     if not url or _is_exempt(environment, host, port):
@@ -101,7 +101,7 @@ def _matches(
     port: int,
     address: ipaddress.IPv4Address | ipaddress.IPv6Address | None,
 ) -> bool:
-    """One entry of NO_PROXY: ``*``, a network, an address or a domain, with or without port."""
+    """Match an entry of NO_PROXY: ``*``, a network, an address or a domain; port optional."""
     if entry == "*":
         return True
     if "/" in entry:

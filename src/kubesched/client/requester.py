@@ -1,10 +1,10 @@
-"""One request with everything that can come between: rate limit, credentials, come-back-later.
+"""One request with its rate limit, credentials and retries.
 
     request ──limiter──> credentials ──> transport ──> 2xx: Response
                 ^             ^                          401: other credentials, once more
-                └─────────────┴────── wait ──────────────429, 5xx with Retry-After: again
+                └─────────────┴────── wait ──────────────429, 5xx with Retry-After: retry
 
-All of it, except the wait for the rate limit, happens within the request's time-out.
+The request's timeout covers everything except the wait for the rate limit.
 """
 
 from __future__ import annotations
@@ -26,35 +26,35 @@ from kubesched.errors import NotLeadingError, WithdrawnError
 
 _log = logging.getLogger(__name__)
 
-#: Retries of an answer with Retry-After, as in client-go.
+#: Retries after a response with Retry-After, as in client-go.
 _MAX_RETRIES = 10
 
 
 class RequestObserver(Protocol):
-    """Hears of every answer, e.g. to count them."""
+    """Receives every response, e.g. to count it."""
 
     def on_answer(
         self, method: str, code: int, duration_s: float | None, *, sizes: tuple[int, int] = (0, 0)
     ) -> None:
-        """An answer came after that long; code 0: none came, duration None: it goes on coming.
+        """Handle a response; code 0: there was none, duration None: it is a stream.
 
-        `sizes` are those of what was sent and of what came, in bytes.
+        `sizes` are those of the request and of the response, in bytes.
         """
 
     def on_limited(self, method: str, waited_s: float) -> None:
-        """The rate limiter lets a request go after that long."""
+        """Handle the end of a wait for the rate limiter."""
 
 
 class _Identity(NamedTuple):
-    """As whom a request is sent."""
+    """The credentials of a request."""
 
     authorization: str | None
-    #: of the credentials: which client certificate
+    #: generation of the credentials, i.e. of the client certificate
     generation: int
 
 
 class Requester:
-    """Sends requests until there is an answer to be had."""
+    """Sends requests, with retries."""
 
     def __init__(
         self,
@@ -65,15 +65,15 @@ class Requester:
         observer: RequestObserver | None = None,
         may_write: Callable[[], bool] | None = None,
     ) -> None:
-        #: asked before every request that changes something; None: always
+        #: called before every write; None: always allowed
         self._may_write = may_write
         self._credentials = access.credentials
-        #: as whom the last request was sent
+        #: the credentials of the last request
         self._identity = _Identity(None, access.credentials.generation)
         self._transport = transport
         self._limiter = limiter
         self._observer = observer
-        #: the line made of it
+        #: the header line for them
         self._authorization_line = ""
 
     async def request(
@@ -86,11 +86,11 @@ class Requester:
         timeout_s: float,
         still_wanted: Callable[[], bool] | None = None,
     ) -> Response:
-        """The answer with a 2xx status; others are raised as ApiError.
+        """Return a 2xx response; others are raised as ApiError.
 
-        A refusal may not be the last word: sign in again, or come back later. A request may wait
-        for its turn for seconds: `still_wanted` is asked right before it leaves, each time, and
-        WithdrawnError raised if it says no.
+        A 401 is retried with new credentials, a Retry-After after a wait. A request may wait for
+        seconds: `still_wanted` is called right before each time it is sent, and WithdrawnError
+        raised if it returns False.
         """
         if delay_s := self._take_turn(method):
             await self._limiter.wait(delay_s)
@@ -139,7 +139,7 @@ class Requester:
             timeout_s = deadline - time.monotonic()
 
     def _take_turn(self, method: str) -> float:
-        """Take one of the turns that the rate limit gives; return how long to wait for it."""
+        """Reserve a token of the rate limit; return how long to wait for it."""
         if self._limiter.unlimited:
             return 0.0
         delay_s = self._limiter.reserve()
@@ -148,7 +148,7 @@ class Requester:
         return delay_s
 
     def _check_may_send(self, method: str, path: str) -> None:
-        """Raise NotLeadingError for what must not be sent; nothing is awaited in between."""
+        """Raise NotLeadingError for a write that must not be sent; no ``await`` in between."""
         if self._may_write is not None and method != "GET" and not self._may_write():
             what = request_name(method, path)
             raise NotLeadingError(f"{what}: not sent, another replica may be in charge by now")
@@ -156,7 +156,7 @@ class Requester:
     async def _come_back(
         self, method: str, path: str, response: Response, deadline: float, retries: int
     ) -> bool:
-        """Wait as long as the server asks for; False if it does not, or there is no time."""
+        """Wait as long as the server asks for; False if it does not ask, or there is no time."""
         delay_s = _delay(response, retries, time_left_s=deadline - time.monotonic())
         if delay_s is None:
             return False
@@ -174,8 +174,8 @@ class Requester:
         return True
 
     async def _sign_in_again(self, refused: _Identity) -> bool:
-        """Whether there are other credentials to try than those that were refused."""
-        if self._identity == refused:  # else another request has found better ones meanwhile
+        """Return whether there are other credentials than the rejected ones."""
+        if self._identity == refused:  # else another request renewed them meanwhile
             if not self._credentials.invalidate(refused.authorization):
                 return False
             await self._authorize()
@@ -185,7 +185,7 @@ class Requester:
     async def stream(
         self, path: str, *, inactivity_timeout_s: float
     ) -> AsyncIterator[StreamResponse]:
-        """An answer that is read while it comes; not rate limited, as watches are not."""
+        """Open a streaming response; not rate limited, as watches are not."""
         headers = await self._authorize()
         identity = self._identity
         async with self._transport.stream(
@@ -202,7 +202,7 @@ class Requester:
             yield response
 
     async def _authorize(self) -> str:
-        """The Authorization header line; new connections after a new client certificate."""
+        """Return the Authorization header line; a new client certificate renews the connections."""
         value = await self._credentials.authorization_header()
         generation = self._credentials.generation
         before = self._identity
@@ -215,7 +215,7 @@ class Requester:
 
 
 def _delay(response: Response, retries: int, *, time_left_s: float) -> float | None:
-    """How long the server asked to wait, None if it did not or there is no time for it."""
+    """Return the server's Retry-After, None if there is none or no time for it."""
     if response.status != 429 and response.status < 500:
         return None
     delay_s = retry_after(response.header("Retry-After"))

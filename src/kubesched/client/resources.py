@@ -1,7 +1,7 @@
-"""Where each resource lives under the API server's root.
+"""URL paths of resources.
 
-A ``ResourcePath`` is group, version and plural name; from it come the URL paths of a collection,
-of one object and of a subresource.
+A ``ResourcePath`` is group, version and plural name; it gives the URL paths of a collection, of an
+object and of a subresource.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ _NEEDS_NO_QUOTING = re.compile(r"[A-Za-z0-9._~-]+").fullmatch
 
 
 def _segment(name: str) -> str:
-    """One path segment; nearly every name in Kubernetes is one as it stands."""
+    """Quote a path segment; nearly every name in Kubernetes is unchanged."""
     return name if _NEEDS_NO_QUOTING(name) else quote(name, safe=":")
 
 
@@ -36,7 +36,7 @@ class ResourcePath(Struct, frozen=True, kw_only=True, cache_hash=True):
 
     @property
     def group_path(self) -> str:
-        """Path of the API version, where discovery answers."""
+        """Path of the API version, for discovery."""
         return f"/apis/{self.group}/{self.version}" if self.group else f"/api/{self.version}"
 
     def collection(self, namespace: str = "") -> str:
@@ -58,7 +58,7 @@ class ResourcePath(Struct, frozen=True, kw_only=True, cache_hash=True):
 
 @lru_cache(maxsize=4096)
 def _collection(resource: ResourcePath, namespace: str) -> str:
-    """Hardly anything is asked for as often as the path of a pod."""
+    """Cached, because the path of a pod is needed all the time."""
     plural = resource.plural
     if not namespace:
         return f"{resource.group_path}/{plural}"
@@ -68,17 +68,17 @@ def _collection(resource: ResourcePath, namespace: str) -> str:
 
 
 def core(plural: str, *, namespaced: bool = True) -> ResourcePath:
-    """Return where a resource of the core group lives."""
+    """Return the path of a resource of the core group."""
     return ResourcePath(version="v1", plural=plural, namespaced=namespaced)
 
 
 def grouped(group_version: str, plural: str, *, namespaced: bool = True) -> ResourcePath:
-    """Return where a resource of a group lives, e.g. of ``apps/v1``."""
+    """Return the path of a resource of a group, e.g. of ``apps/v1``."""
     group, _, version = group_version.partition("/")
     return ResourcePath(group=group, version=version, plural=plural, namespaced=namespaced)
 
 
-# Kinds that the scheduler reads and nothing else are named in the table of kinds alone.
+# Kinds that only the scheduler reads are in the table of kinds.
 PODS = core("pods")
 NODES = core("nodes", namespaced=False)
 CONFIG_MAPS = core("configmaps")

@@ -1,8 +1,8 @@
 """The API server's verbs: typed objects in and out, failures as exceptions.
 
 get · post · put · patch · delete   one request, see requester.py
-list_pages                          page after page, bad objects set aside
-watch                               events as they come, see watch.py
+list_pages                          page by page, undecodable objects set aside
+watch                               events as they arrive, see watch.py
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from kubesched.errors import ClientError, GoneError
 T = TypeVar("T")
 ObjectT = TypeVar("ObjectT", bound=ApiObject)
 
-#: Parameters of a query; those that are None are left out.
+#: Query parameters; None values are left out.
 Params = Mapping[str, str | int | bool | None]
 
 MERGE_PATCH = "application/merge-patch+json"
@@ -41,10 +41,10 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ApiClient:
-    """A connection pool to one API server, a rate limit, and the verbs.
+    """A client of one API server: connection pool, rate limit, and the verbs.
 
-    ``body`` is bytes that are JSON already, or anything msgspec can encode. Where ``type`` is
-    left out the answer is not looked at: a binding, for one, is answered with a Status.
+    ``body`` is JSON bytes, or anything msgspec can encode. Without ``type`` the response is not
+    decoded: a binding, for one, is answered with a Status.
     """
 
     def __init__(
@@ -60,8 +60,8 @@ class ApiClient:
         observer: RequestObserver | None = None,
         may_write: Callable[[], bool] | None = None,
     ) -> None:
-        """Make a client; `may_write` is asked before every request that changes something."""
-        #: how the server is reached
+        """Create a client; `may_write` is called before every write."""
+        #: address and credentials of the server
         self.access = access
         self._timeout_s = timeout_s
         self._transport = Transport(access, user_agent=user_agent, max_connections=max_connections)
@@ -80,7 +80,7 @@ class ApiClient:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Close all connections; requests under way fail."""
+        """Close all connections; requests in flight fail."""
         await self._transport.aclose()
 
     async def request(
@@ -94,9 +94,10 @@ class ApiClient:
         timeout_s: float | None = None,
         still_wanted: Callable[[], bool] | None = None,
     ) -> Response:
-        """Any request; an answer that is not 2xx is raised as ApiError.
+        """Send any request; a response that is not 2xx is raised as ApiError.
 
-        `still_wanted` is asked right before it is sent; WithdrawnError is raised if it says no.
+        `still_wanted` is called right before it is sent; WithdrawnError is raised if it returns
+        False.
         """
         return await self._requester.request(
             method,
@@ -225,14 +226,14 @@ class ApiClient:
         label_selector: str | None = None,
         on_bad_object: Callable[[BadObject], None] | None = None,
     ) -> AsyncGenerator[ListPage[T], None]:
-        """The pages of a list. If the list expires on the way, a whole one follows as ``first``."""
+        """Yield the pages of a list. If the list expires midway, a new one follows as ``first``."""
         selection: dict[str, str | int | bool | None] = {
             "fieldSelector": field_selector or None,
             "labelSelector": label_selector or None,
         }
         start: Params = {**selection, "limit": limit, "resourceVersion": resource_version}
         first = True
-        # The next page is on its way while the caller is busy with one.
+        # The next page is requested while the caller handles the current one.
         coming = asyncio.ensure_future(self.request("GET", path, params=start))
         try:
             while True:
@@ -247,7 +248,7 @@ class ApiClient:
                     continue
                 page = _decode_page(response, item_type, first=first, what=f"GET {path}")
                 if page.next_page:
-                    # A continued list goes on at its own version: naming one is an error.
+                    # A continued list has its own version: naming one is an error.
                     query = {**selection, "limit": limit, "continue": page.next_page}
                     coming = asyncio.ensure_future(self.request("GET", path, params=query))
                 if on_bad_object is not None:
@@ -274,7 +275,7 @@ class ApiClient:
         label_selector: str | None = None,
         extra: Params | None = None,
     ) -> AsyncIterator[WatchStream[ObjectT]]:
-        """Changes after a version; the server ends the watch after ``timeout_s``."""
+        """Watch changes after a version; the server ends the watch after ``timeout_s``."""
         query: Params = {
             "watch": True,
             "allowWatchBookmarks": True,

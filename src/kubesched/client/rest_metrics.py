@@ -1,4 +1,4 @@
-"""Counting requests to the API server."""
+"""Metrics of requests to the API server."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from kubesched.metrics.series import Bundle, Counter, Histogram
 
 
 class RestMetrics:
-    """Hears of every answer, and counts it by code, method and host."""
+    """Counts responses by code, method and host."""
 
     def __init__(self, metrics: Metrics, host: str) -> None:
         self._metrics = metrics
         self._host = host
-        #: method and code → what counts answers, and where durations and sizes are noted
+        #: method and code → counter of responses, histograms of durations and sizes
         self._answers: dict[tuple[str, int], tuple[Counter, Bundle]] = {}
         self._by_method: dict[str, Bundle] = {}
         self._limited: dict[str, Histogram] = {}
@@ -20,14 +20,14 @@ class RestMetrics:
     def on_answer(
         self, method: str, code: int, duration_s: float | None, *, sizes: tuple[int, int] = (0, 0)
     ) -> None:
-        """An answer came after that long; code 0: none came, duration None: it goes on coming."""
+        """Record a response; code 0: there was none, duration None: it is a stream."""
         counter, answered = self._answers.get((method, code)) or self._of(method, code)
         counter.value += 1
         if duration_s is not None:
             answered.observe((duration_s, *sizes))
 
     def on_limited(self, method: str, waited_s: float) -> None:
-        """The rate limiter lets a request go after that long."""
+        """Record the end of a wait for the rate limiter."""
         limited = self._limited.get(method)
         if limited is None:
             durations = self._metrics.rest_client_rate_limiter_duration

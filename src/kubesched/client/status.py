@@ -1,7 +1,7 @@
-"""From an answer that says no to the exception that says why.
+"""Maps an error response to an exception.
 
 The text is the server's own message where it sent a ``Status``, because events and logs repeat it
-and people search for it; the caller adds what it was doing.
+and users search for it; the caller adds the context.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def error_from_answer(
     what: str,
     header: Callable[[str], str | None],
 ) -> ApiError:
-    """The exception for a failed request; ``what`` is its method and path."""
+    """Return the exception for a failed request; ``what`` is its method and path."""
     status = _parse(body)
     retry_after_s = retry_after(header("Retry-After"))
     if status is None:
@@ -56,7 +56,7 @@ def error_from_answer(
 
 
 def error_from_event(raw: bytes) -> ApiError:
-    """The exception for an ERROR event of a watch."""
+    """Return the exception for an ERROR event of a watch."""
     status = _parse(raw)
     if status is None:
         quote = raw[:_LONGEST_QUOTE].decode(errors="replace")
@@ -65,7 +65,7 @@ def error_from_event(raw: bytes) -> ApiError:
 
 
 def retry_after(value: str | None) -> float | None:
-    """Seconds of a ``Retry-After`` header, which may be a number or a date."""
+    """Parse a ``Retry-After`` header, a number of seconds or a date."""
     if not value:
         return None
     try:

@@ -1,12 +1,12 @@
-"""The last known state of one resource: what came in, and what changed by it.
+"""The last known state of one resource, and the changes it yields.
 
     apply(object)              ──>  Added · Updated · nothing (same resource version)
     remove(object │ key)       ──>  Deleted
     retain(keys of a list)     ──>  Deleted, for each object that the list no longer has
 
 Keys are (namespace, name). An object of the same name and another uid is another object: the old
-one is deleted before the new one is added, even if nobody saw it go. Each change is in the store
-when it is yielded, so whoever hears of it sees the state that it made.
+one is deleted before the new one is added, even if no deletion was observed. Each change is in the
+store when it is yielded, so a handler sees the new state.
 """
 
 from __future__ import annotations
@@ -25,20 +25,20 @@ Key = tuple[str, str]
 
 
 class Added(Struct, Generic[T], frozen=True, gc=False):
-    """An object that was not there before."""
+    """A new object."""
 
     object: T
 
 
 class Updated(Struct, Generic[T], frozen=True, gc=False):
-    """An object and what it was before."""
+    """A changed object and its previous version."""
 
     old: T
     new: T
 
 
 class Deleted(Struct, Generic[T], frozen=True, gc=False):
-    """An object that is gone, as it was last seen."""
+    """A deleted object in its last known state."""
 
     object: T
 
@@ -47,23 +47,23 @@ Change = Added[T] | Updated[T] | Deleted[T]
 
 
 def key_of(obj: ApiObject) -> Key:
-    """Where an object is kept."""
+    """Return the key of an object."""
     return obj.metadata.namespace, obj.metadata.name
 
 
-class ObjectStore(Generic[T]):
-    """Objects by key, and the differences that news make."""
+class InformerStore(Generic[T]):
+    """Objects by key; updates yield the differences."""
 
     def __init__(self) -> None:
         self._objects: dict[Key, T] = {}
 
     @property
     def objects(self) -> Mapping[Key, T]:
-        """What is there now; a view, not a copy."""
+        """The current objects; a view, not a copy."""
         return MappingProxyType(self._objects)
 
     def apply(self, obj: T) -> Iterator[Change[T]]:
-        """Take an object as it is now."""
+        """Add or update an object."""
         key = key_of(obj)
         old = self._objects.get(key)
         if old is not None and old.metadata.uid != obj.metadata.uid:
@@ -78,18 +78,18 @@ class ObjectStore(Generic[T]):
             yield Updated(old, obj)
 
     def remove(self, obj: T) -> Iterator[Change[T]]:
-        """Take notice that an object is gone; the news may hold its last state."""
+        """Remove an object; `obj` may be its last state."""
         old = self._objects.pop(key_of(obj), None)
         if old is not None:
             yield Deleted(obj if obj.metadata.uid == old.metadata.uid else old)
 
     def remove_key(self, key: Key) -> Iterator[Change[T]]:
-        """The same when the news cannot be read."""
+        """Remove an object whose last state cannot be decoded."""
         old = self._objects.pop(key, None)
         if old is not None:
             yield Deleted(old)
 
     def retain(self, keys: set[Key]) -> Iterator[Change[T]]:
-        """Drop what a complete list no longer has."""
+        """Remove objects that a complete list no longer has."""
         for key in [key for key in self._objects if key not in keys]:
             yield Deleted(self._objects.pop(key))

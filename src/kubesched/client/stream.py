@@ -1,6 +1,6 @@
-"""An answer that is read while it comes: watches.
+"""Streaming responses, for watches.
 
-socket ──> httptools ──> chunks ──> next()         too much unread: the socket is not read
+socket ──> httptools ──> chunks ──> next()         too much unread: reading from the socket pauses
                                                    no byte for too long: RequestTimeoutError
 """
 
@@ -13,12 +13,12 @@ from kubesched.client.connection import HttpConnection
 from kubesched.client.head import Head
 from kubesched.errors import ClientError, ConnectionFailedError, RequestTimeoutError
 
-#: Unread bytes above which the socket is left alone until they are taken.
+#: Above this number of unread bytes, reading from the socket pauses.
 _HIGH_WATER_BYTES = 1 << 20
 
 
 class StreamConnection(HttpConnection):
-    """A connection for one request whose answer may never end."""
+    """A connection for one request with an unbounded response."""
 
     __slots__ = (
         "_chunks",
@@ -39,12 +39,12 @@ class StreamConnection(HttpConnection):
         self._paused = False
         self._complete = False
         self._has_failed = False
-        #: why, until the reader has been told
+        #: why it failed, until raised in the reader
         self._error: ClientError | None = None
         self._waiter: asyncio.Future[None] | None = None
 
     async def open(self, message: bytes, *, timeout_s: float) -> StreamResponse:
-        """Send the request and wait for the head of the answer."""
+        """Send the request and wait for the head of the response."""
         self.transport.write(message)
         while not self._head_done:
             if self._has_failed:
@@ -53,7 +53,7 @@ class StreamConnection(HttpConnection):
         return StreamResponse(self, self._status, Head(self._head), inactivity_timeout_s=timeout_s)
 
     async def next(self, timeout_s: float) -> bytes:
-        """All that came since the last call, b"" at the end."""
+        """Return all bytes since the last call, b"" at the end."""
         while not self._chunks:
             if self._complete:
                 return b""
@@ -69,7 +69,7 @@ class StreamConnection(HttpConnection):
         return chunks[0] if len(chunks) == 1 else b"".join(chunks)
 
     def on_body(self, data: bytes) -> None:
-        """Keep a piece for the reader (called by the parser)."""
+        """Buffer a chunk (called by the parser)."""
         self._chunks.append(data)
         self._size += len(data)
         if self._size > _HIGH_WATER_BYTES and not self._paused:
@@ -78,7 +78,7 @@ class StreamConnection(HttpConnection):
         self._wake()
 
     def on_headers_complete(self) -> None:
-        """Wake the opener, unless it is a 1xx that only announces the answer."""
+        """Wake the opener, unless it is a 1xx."""
         self._status = self._parser.get_status_code()
         if self._status >= 200:
             super().on_headers_complete()
@@ -97,7 +97,7 @@ class StreamConnection(HttpConnection):
         self._wake()
 
     def _take_error(self) -> ClientError:
-        """Hand the error over: its traceback leads to our reader, and from there back to us."""
+        """Pass the error on without keeping it: its traceback refers to our reader."""
         error, self._error = self._error, None
         return error or ConnectionFailedError(f"{self.peer}: the connection has failed before")
 
@@ -138,7 +138,7 @@ class StreamResponse:
         self._head = head
 
     def header(self, name: str) -> str | None:
-        """Value of a header, whatever the case of its name."""
+        """Return a header's value; its name is case-insensitive."""
         return self._head.get(name)
 
     def __aiter__(self) -> StreamResponse:
@@ -151,7 +151,7 @@ class StreamResponse:
         return chunk
 
     async def read(self, *, limit_bytes: int = 1 << 20) -> bytes:
-        """The whole body, for answers that turn out to be failures."""
+        """Read the whole body, for error responses."""
         pieces: list[bytes] = []
         size = 0
         async for chunk in self:

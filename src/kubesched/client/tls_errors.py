@@ -1,4 +1,4 @@
-"""TLS failures as sentences that say what to check."""
+"""TLS errors as messages that say what to check."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ssl
 
 from kubesched.errors import ConnectionFailedError
 
-#: OpenSSL's verification results by what they mean to an operator.
+#: OpenSSL's verification results by meaning.
 _UNKNOWN_AUTHORITY = frozenset({2, 18, 19, 20, 21, 27})
 _EXPIRED = 10
 _NOT_YET_VALID = 9
@@ -22,7 +22,7 @@ _CLIENT_CERTIFICATE_ALERTS = (
 
 
 def explain_tls(error: Exception, peer: str) -> ConnectionFailedError | None:
-    """The sentence for a TLS failure, None if it was something else."""
+    """Return the exception for a TLS failure, None if it was something else."""
     if isinstance(error, ssl.SSLCertVerificationError):
         return ConnectionFailedError(f"{peer}: {_verification(error)}")
     if isinstance(error, ssl.SSLError):

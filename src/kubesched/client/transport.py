@@ -1,10 +1,10 @@
-"""HTTP/1.1 requests to one API server over kept connections.
+"""HTTP/1.1 requests to one API server over keep-alive connections.
 
     request() ──> a connection of the pool ──> Response
-    stream()  ──> a connection of its own  ──> StreamResponse, read while it comes
+    stream()  ──> a connection of its own  ──> StreamResponse, read as it arrives
 
-A request is repeated once, on another connection, if its connection turned out to be stale and the
-server cannot have acted on it: the request may be done twice, or was thrown away unread.
+A request is retried once, on another connection, if its connection turned out to be stale and the
+server cannot have acted on it, or the request is idempotent.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ from kubesched.errors import ClientError
 
 JSON = "application/json"
 
-#: Methods that can be sent twice without doing more than once.
+#: Idempotent methods.
 _IDEMPOTENT = frozenset({"GET", "HEAD", "PUT", "DELETE", "OPTIONS"})
-#: Different sets of headers to remember: there is one for each kind of request.
+#: Number of cached header blocks: there is one per kind of request.
 _MAX_HEADER_BLOCKS = 16
 
 
@@ -60,7 +60,7 @@ class Transport:
                 *self._dialer.relay_headers,
             )
         )
-        #: by other headers and content type: see _header_block
+        #: by additional headers and content type: see _header_block
         self._header_blocks: dict[tuple[str, str], tuple[bytes, bytes]] = {}
 
     async def request(
@@ -79,7 +79,7 @@ class Transport:
         `content_type` is the type of the body; without one, the type that is asked for.
         """
         message = self._message(method, path, body=body, content_type=content_type, headers=headers)
-        # What the loop's clock says; asking for the running loop is a system call.
+        # The loop's clock; looking up the running loop costs a system call.
         now = time.monotonic()
         deadline = now + timeout_s
         pool = self._pool
@@ -92,12 +92,12 @@ class Transport:
                 except UnansweredError as error:
                     if idempotent is None:
                         idempotent = method in _IDEMPOTENT
-                    # Only a connection that worked before can have gone stale.
+                    # Only a connection that worked before can be stale.
                     repeatable = repeatable and connection.served > 0
                     if not repeatable or not (idempotent or error.unread):
                         raise
                     repeatable = False
-                    pool.drop_idle()  # they rested even longer than this one
+                    pool.drop_idle()  # idle even longer than this one
                 except asyncio.CancelledError:
                     connection.abort()
                     raise
@@ -116,7 +116,7 @@ class Transport:
         headers: str = "",
         inactivity_timeout_s: float = 60.0,
     ) -> AsyncIterator[StreamResponse]:
-        """Send a request and read its answer as it comes, on a connection of its own."""
+        """Send a request and stream its response, on a connection of its own."""
         message = self._message(method, path, body=None, content_type=JSON, headers=headers)
         connection: StreamConnection | None = None
         try:
@@ -134,11 +134,11 @@ class Transport:
                 connection.abort()
 
     def renew(self) -> None:
-        """Make new connections for the requests to come, e.g. to be somebody else."""
+        """Use new connections for later requests, e.g. for new credentials."""
         self._pool.renew()
 
     async def aclose(self) -> None:
-        """Close everything; requests under way fail."""
+        """Close everything; requests in flight fail."""
         for connection in self._streams:
             connection.abort()
         await self._pool.aclose()
@@ -160,7 +160,7 @@ class Transport:
         content_type: str,
         headers: str,
     ) -> bytes:
-        """The request's bytes; what is the same in many requests is made once."""
+        """Return the request's bytes; parts common to many requests are cached."""
         if not (path.isascii() and path.isprintable() and path) or " " in path:
             raise ValueError(f"not a path that can be requested: {path!r}")
         first = f"{method} {self._target_prefix}{path} HTTP/1.1\r\n".encode("ascii")
@@ -183,7 +183,7 @@ class Transport:
 
 
 def encode_headers(headers: tuple[tuple[str, str], ...]) -> str:
-    """Header lines, each with its end; refuses what would begin another line."""
+    """Encode headers as lines; rejects line breaks."""
     for name, value in headers:
         if "\r" in value or "\n" in value:
             raise ValueError(f"header {name} cannot hold a line break")
@@ -191,5 +191,5 @@ def encode_headers(headers: tuple[tuple[str, str], ...]) -> str:
 
 
 def request_name(method: str, path: str) -> str:
-    """Method and path for messages; without the query, so that a repeated failure reads alike."""
+    """Method and path for messages; without the query, so that messages repeat."""
     return f"{method} {path.partition('?')[0]}"

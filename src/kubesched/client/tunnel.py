@@ -1,4 +1,4 @@
-"""The words with a proxy before it becomes a wire: HTTP CONNECT, or SOCKS 5 (RFC 1928, 1929)."""
+"""Proxy handshakes: HTTP CONNECT, or SOCKS 5 (RFC 1928, 1929)."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SOCKS_REFUSALS = {
 
 
 class _Talk(asyncio.Protocol):
-    """Collects what the proxy says."""
+    """Collects the proxy's bytes."""
 
     transport: asyncio.Transport
 
@@ -58,7 +58,7 @@ class _Talk(asyncio.Protocol):
             self._waiter = None
 
     async def exactly(self, count: int) -> bytes:
-        """The next ``count`` bytes."""
+        """Read ``count`` bytes."""
         while len(self._heard) < count:
             await self._more()
         piece = bytes(self._heard[:count])
@@ -66,7 +66,7 @@ class _Talk(asyncio.Protocol):
         return piece
 
     async def head(self) -> bytes:
-        """An HTTP head, up to its empty line."""
+        """Read an HTTP head, up to its empty line."""
         while b"\r\n\r\n" not in self._heard:
             if len(self._heard) > _LONGEST_HEAD:
                 raise ConnectionFailedError(f"the proxy {self._address} does not speak HTTP")
@@ -79,7 +79,9 @@ class _Talk(asyncio.Protocol):
 async def open_tunnel(
     proxy: Proxy, host: str, port: int, arguments: dict[str, Any]
 ) -> asyncio.Transport:
-    """A transport that is wired to ``host:port``; ``arguments`` say how to reach the proxy."""
+    """Return a transport connected to ``host:port``; ``arguments`` are those of the proxy's
+    connection.
+    """
     loop = asyncio.get_running_loop()
     _, talk = await loop.create_connection(
         lambda: _Talk(proxy.address), proxy.host, proxy.port, **arguments
@@ -132,7 +134,7 @@ async def _socks(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
 
 async def _socks_sign_in(talk: _Talk, proxy: Proxy) -> None:
     name, password = proxy.username.encode(), proxy.password.encode()
-    with contextlib.suppress(ValueError):  # more than 255 bytes: the proxy will say no
+    with contextlib.suppress(ValueError):  # more than 255 bytes: the proxy will reject it
         talk.transport.write(b"\x01" + _counted(name) + _counted(password))
     _, status = await talk.exactly(2)
     if status != 0:

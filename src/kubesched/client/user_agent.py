@@ -1,9 +1,9 @@
-"""What we call ourselves in requests: as kube-scheduler does, with our version where its commit is.
+"""The User-Agent header: kube-scheduler's, with our version in place of its commit.
 
     kube-scheduler/v1.37.1 (linux/amd64) kubesched/0.1.0/leader-election
 
-The API server takes the part before the slash for the manager of fields, and puts the whole into
-its audit log, where people look for the component.
+The API server uses the part before the slash as the field manager, and logs the whole in its audit
+log, where operators search for the component.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def user_agent(purpose: str) -> str:
-    """Return the name under which requests for a purpose are made."""
+    """Return the User-Agent of requests for a purpose."""
     machine = platform.machine()
     system = f"{sys.platform}/{_ARCHITECTURES.get(machine, machine)}"
     return f"kube-scheduler/{KUBERNETES_VERSION} ({system}) kubesched/{__version__}/{purpose}"

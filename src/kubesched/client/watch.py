@@ -1,10 +1,10 @@
-"""From the bytes of a watch to its events.
+"""Decodes the bytes of a watch to events.
 
     b'{"type":"ADDED","object":{…}}\\n{"ty' ──feed──> WatchEvent · Bookmark · BadObject
                                                      ERROR raises: GoneError means list again
 
-Nothing here waits: ``WatchDecoder`` takes chunks as they come, cut anywhere. An object that cannot
-be read becomes a ``BadObject`` and the watch goes on.
+Sans-IO: ``WatchDecoder`` takes chunks that are cut anywhere. An object that cannot be decoded
+becomes a ``BadObject`` and the watch goes on.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _INITIAL_EVENTS_END = "k8s.io/initial-events-end"
 
 
 class WatchEvent(Struct, Generic[T], frozen=True, gc=False):
-    """One change: ADDED, MODIFIED or DELETED, and the object after it."""
+    """One change: ADDED, MODIFIED or DELETED, and the new object."""
 
     type: str
     object: T
@@ -45,7 +45,7 @@ class Bookmark(Struct, frozen=True, gc=False):
     """Nothing changed up to this resource version."""
 
     resource_version: str
-    #: the last of the events that describe the state at the beginning
+    #: whether it ends the initial events
     initial_events_end: bool = False
 
 
@@ -68,14 +68,14 @@ _decode_bookmark = decoder_of(_BookmarkObject).decode
 
 
 def describe_bad_object(raw: bytes | Raw, error: Exception, *, event_type: str = "") -> BadObject:
-    """As much of an unreadable object's identity as can be read."""
+    """Return as much of an undecodable object's identity as possible."""
     try:
         tree = msgspec.json.decode(raw)
     except UNREADABLE:
         tree = None
     metadata = tree.get("metadata") if isinstance(tree, dict) else None
 
-    def text(table: Any, key: str) -> str:  # noqa: ANN401 - whatever the wire held
+    def text(table: Any, key: str) -> str:  # noqa: ANN401 - arbitrary JSON
         value = table.get(key) if isinstance(table, dict) else None
         return value if isinstance(value, str) else ""
 
@@ -91,16 +91,16 @@ def describe_bad_object(raw: bytes | Raw, error: Exception, *, event_type: str =
 
 @cache
 def _event_decoder(object_type: type[T]) -> msgspec.json.Decoder[WatchEvent[T]]:
-    """One decoder for all watches of a type: a watch lasts some minutes, the next one follows.
+    """Return a cached decoder per type: a watch lasts minutes, and another follows.
 
-    It reads the event and its object in one pass, a third faster than one after the other.
+    It decodes the event and its object in one pass, a third faster than in two.
     """
     event_type = cast("type[WatchEvent[T]]", WatchEvent[object_type])  # type: ignore[valid-type]  # a type made at run time
     return msgspec.json.Decoder(event_type)
 
 
 class WatchDecoder(Generic[T]):
-    """Cuts chunks into lines and decodes them; remembers the resource version it came to."""
+    """Splits chunks into lines and decodes them; tracks the resource version."""
 
     def __init__(
         self,
@@ -109,7 +109,7 @@ class WatchDecoder(Generic[T]):
         resource_version: str = "",
         max_line_bytes: int = MAX_LINE_BYTES,
     ) -> None:
-        #: where a next watch would go on
+        #: where the next watch would continue
         self.resource_version = resource_version
         self._max_line_bytes = max_line_bytes
         self._pending: list[bytes] = []
@@ -119,7 +119,7 @@ class WatchDecoder(Generic[T]):
         self._decode_object = decoder_of(object_type).decode
 
     def feed(self, chunk: bytes) -> Iterator[WatchEvent[T] | Bookmark | BadObject]:
-        """The events that are complete with this chunk; raises the ApiError of an ERROR event."""
+        """Yield the events completed by this chunk; raises the ApiError of an ERROR event."""
         first, *others = chunk.split(b"\n")
         if not others:
             yield from self._keep(first)
@@ -132,7 +132,7 @@ class WatchDecoder(Generic[T]):
         yield from self._keep(rest)
 
     def _keep(self, piece: bytes) -> Iterator[BadObject]:
-        """Set an unfinished line aside, unless it is too long to be one."""
+        """Buffer an incomplete line, unless it is too long for an event."""
         if not piece or self._skipping:
             return
         self._pending.append(piece)
@@ -144,7 +144,7 @@ class WatchDecoder(Generic[T]):
             yield BadObject(error=f"an event longer than {self._max_line_bytes} bytes was skipped")
 
     def _join(self, end: bytes) -> bytes:
-        """The line that ends with this piece, b"" if it is being skipped."""
+        """Return the line that ends with this piece, b"" if it is being skipped."""
         if self._skipping:
             self._skipping = False
             return b""
@@ -170,7 +170,7 @@ class WatchDecoder(Generic[T]):
         return event
 
     def _special_event(self, line: bytes) -> WatchEvent[T] | Bookmark | BadObject:
-        """Bookmarks, errors, objects with nulls, and what does not decode."""
+        """Decode bookmarks, errors, objects with nulls, and undecodable lines."""
         try:
             raw = _decode_raw_event(line)
         except UNREADABLE as error:
@@ -200,7 +200,7 @@ class WatchDecoder(Generic[T]):
 
 
 class WatchStream(Generic[T]):
-    """An open watch: for each chunk that comes, the events in it."""
+    """An open watch: yields the events of each chunk."""
 
     def __init__(self, response: StreamResponse, decoder: WatchDecoder[T]) -> None:
         self._response = response
@@ -208,12 +208,12 @@ class WatchStream(Generic[T]):
 
     @property
     def resource_version(self) -> str:
-        """Where a next watch would go on."""
+        """Where the next watch would continue."""
         return self._decoder.resource_version
 
     def __aiter__(self) -> Self:
         return self
 
     async def __anext__(self) -> Iterator[WatchEvent[T] | Bookmark | BadObject]:
-        """The events of the next chunk; take them all before asking again."""
+        """Return the events of the next chunk; consume them before the next call."""
         return self._decoder.feed(await anext(self._response))

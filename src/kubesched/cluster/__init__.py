@@ -3,5 +3,5 @@
     informers, binding ──> Cluster ──> NodeTable (columns, change logs) ──> framework
                               └──────> PodInfo (compiled once, shares its PodSignature)
 
-Everything here is state and arithmetic on it: no waiting, no clock, one writer.
+State and arithmetic only: no I/O, no clock, one writer.
 """

@@ -1,7 +1,7 @@
 """Affinity and anti-affinity terms between pods, compiled.
 
-A term says which pods it is about (namespaces and a label selector) and how near is near (a node
-label). A pod has its own terms, about others; and there are the terms of others that are about it.
+A term selects pods (namespaces and a label selector) within a topology domain (a node label). A pod
+is affected by its own terms and by the terms of other pods that select it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class AffinityTerm(Struct, frozen=True, cache_hash=True):
     def is_about(
         self, pod_labels: Mapping[str, str], *, namespace: str, namespace_labels: Mapping[str, str]
     ) -> bool:
-        """Tell whether a pod is one of those that the term is about."""
+        """Tell whether the term selects a pod."""
         in_namespace = namespace in self.namespaces or self.namespace_selector.matches(
             namespace_labels
         )
@@ -44,7 +44,7 @@ class WeightedTerm(Struct, frozen=True, cache_hash=True):
 
 
 class Role(Enum):
-    """What a pod carries a term for."""
+    """How a pod uses a term."""
 
     REQUIRED = auto()
     REQUIRED_ANTI = auto()
@@ -52,7 +52,7 @@ class Role(Enum):
 
 
 class CarriedTerm(Struct, frozen=True, cache_hash=True):
-    """A term, what it is for, and the weight of a preference."""
+    """A term, its role, and the weight of a preference."""
 
     term: AffinityTerm
     role: Role
@@ -65,17 +65,17 @@ class PodTerms(Struct, frozen=True, dict=True):
     required: tuple[AffinityTerm, ...] = ()
     required_anti: tuple[AffinityTerm, ...] = ()
     preferred: tuple[WeightedTerm, ...] = ()
-    #: what is malformed; there are no terms then
+    #: why the terms are malformed; there are none then
     error: str = ""
 
     @property
     def any(self) -> bool:
-        """Whether there is any."""
+        """Whether the pod has any terms."""
         return bool(self.required or self.required_anti or self.preferred)
 
     @cached_property
     def carried(self) -> tuple[CarriedTerm, ...]:
-        """All of them, each with what it is for."""
+        """All terms, each with its role."""
         return (
             *(CarriedTerm(term, Role.REQUIRED) for term in self.required),
             *(CarriedTerm(term, Role.REQUIRED_ANTI) for term in self.required_anti),

@@ -21,14 +21,14 @@ DType = TypeVar("DType", bound=np.generic)
 
 
 def grown(array: npt.NDArray[DType], shape: tuple[int, ...], fill: Any = 0) -> npt.NDArray[DType]:  # noqa: ANN401 (any scalar that the dtype takes)
-    """Return a copy of `array` extended to `shape`, new places holding `fill`."""
+    """Return a copy of `array` extended to `shape`, padded with `fill`."""
     result = np.full(shape, fill, dtype=array.dtype)
     result[tuple(slice(0, n) for n in array.shape)] = array
     return result
 
 
 def read_only(array: npt.NDArray[DType]) -> npt.NDArray[DType]:
-    """Return the same memory as an array that cannot be written to."""
+    """Return a read-only view of the same memory."""
     shown = array.view()
     shown.setflags(write=False)
     return shown

@@ -1,4 +1,4 @@
-"""Disruption budgets, and which evictions would overdraw them."""
+"""Pod disruption budgets, and the evictions that would violate them."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from kubesched.errors import SelectorError, require
 
 
 class Budget(Struct, frozen=True):
-    """One budget, compiled."""
+    """A compiled budget."""
 
     selector: Selector
     allowed: int
     already_disrupted: Mapping[str, object]
 
     def covers(self, pod: PodInfo) -> bool:
-        """Tell whether evicting a pod would draw on the budget."""
+        """Tell whether evicting a pod counts against the budget."""
         # A budget without requirements covers no pod, and a pod without labels has no budget.
         return (
             bool(self.selector.requirements)
@@ -41,13 +41,13 @@ class Budgets(NamespacedStore[PodDisruptionBudget]):
         self._compiled: dict[str, dict[str, Budget]] = {}
 
     def put(self, obj: PodDisruptionBudget) -> None:
-        """Take over a budget; one with a malformed selector covers nothing."""
+        """Add or update a budget; one with a malformed selector covers nothing."""
         namespace, name = self.key_of(obj)
         self._compiled.setdefault(namespace, {})[name] = _compiled(obj)
         super().put(obj)
 
     def remove(self, obj: HasMeta) -> None:
-        """Forget a budget."""
+        """Remove a budget."""
         namespace, name = self.key_of(obj)
         in_namespace = self._compiled.get(namespace, {})
         in_namespace.pop(name, None)
@@ -56,7 +56,7 @@ class Budgets(NamespacedStore[PodDisruptionBudget]):
         super().remove(obj)
 
     def validate(self) -> None:
-        """Check that each compiled budget is its object's."""
+        """Check each compiled budget against its object."""
         super().validate()
         known = {
             (namespace, name): budget
@@ -67,7 +67,7 @@ class Budgets(NamespacedStore[PodDisruptionBudget]):
         require(known == fresh, "compiled budgets")
 
     def split(self, pods: Iterable[PodInfo]) -> tuple[list[PodInfo], list[PodInfo]]:
-        """Tell pods whose eviction would overdraw a budget from the others.
+        """Separate pods whose eviction would violate a budget from the others.
 
         They are taken to be evicted in the given order, each drawing on the budgets that cover it
         up to the first one that it overdraws.

@@ -1,18 +1,18 @@
-"""The state of the cluster: nodes, the pods on them, and what was decided but not yet seen.
+"""The state of the cluster: nodes, their pods, and decisions that are not confirmed yet.
 
     informer: node, pod events ──┐
     scheduling cycle: assume ────┼──> NodeTable
     binding cycle: forget ───────┘
 
-A pod that the scheduler has placed is *assumed*: it counts on its node at once, long before the
-API server's watch confirms it. Events may come in any order, twice, or after a gap as the
-difference of two lists; each leads to the state that the newest object describes:
+A pod that the scheduler has placed is *assumed*: it counts on its node immediately, before the API
+server's watch confirms it. Events may arrive in any order, twice, or after a gap as the difference
+of two lists; each leads to the state that the newest object describes:
 
     pending ── assume ──> assumed ── pod added (bound) ──> placed ── pod removed ──> gone
                              └────── forget ──> pending
 
-A pod may be seen before its node. It waits in `homeless` until the node comes, and goes back there
-when the node is deleted first.
+A pod may arrive before its node. It waits in `_without_node` until the node arrives, and returns
+there when its node is deleted first.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ from kubesched.errors import InvariantError, require
 
 
 class Cluster:
-    """Everything the scheduling cycle reads."""
+    """The state that the scheduling cycle reads."""
 
     def __init__(self, rules: RequestRules | None = None) -> None:
         self.table = NodeTable()
@@ -50,34 +50,34 @@ class Cluster:
         self.plugin_objects = PluginObjects()
         self.groups = PodGroups()
         self.compiler = PodCompiler(rules or RequestRules())
-        #: uid → (pod, name of its node), for pods that are on a node or assumed to be
+        #: uid → (pod, node name), for placed and assumed pods
         self._placed: dict[str, tuple[PodInfo, str]] = {}
-        #: priority → how many of those pods have it
+        #: priority → number of those pods
         self._priorities: Counter[int] = Counter()
-        #: uids of pods that we placed and have not seen bound
+        #: uids of pods that were assumed and not yet confirmed by the watch
         self._assumed: set[str] = set()
-        #: node name → uid → pod, for pods whose node is not there
-        self._homeless: dict[str, dict[str, PodInfo]] = {}
+        #: node name → uid → pod, for pods whose node is missing
+        self._without_node: dict[str, dict[str, PodInfo]] = {}
 
     # --- nodes ------------------------------------------------------------------------------
 
     def put_node(self, node: Node) -> None:
-        """Add a node, or take over its new version; raises ObjectError if it cannot be read."""
+        """Add or update a node; raises ObjectError if it cannot be read."""
         row = self.table.put_node(node)
-        for pod in self._homeless.pop(node.metadata.name, {}).values():
+        for pod in self._without_node.pop(node.metadata.name, {}).values():
             self.table.add_pod(row, pod)
 
     def remove_node(self, node_name: str) -> None:
-        """Remove a node, if it is there."""
+        """Remove a node, if present."""
         if self.table.row_of(node_name) is None:
             return
         orphans = self.table.remove_node(node_name)
         if orphans:
-            self._homeless[node_name] = {pod.uid: pod for pod in orphans}
+            self._without_node[node_name] = {pod.uid: pod for pod in orphans}
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Another one for each state that may matter to where a pod fits."""
+        """A value that changes whenever state that filters may read changes."""
         return (
             self.table.node_changes.position,
             self.table.row_changes.position,
@@ -93,9 +93,9 @@ class Cluster:
     # --- pods on nodes ----------------------------------------------------------------------
 
     def put_pod(self, pod: Pod) -> PodInfo:
-        """Add a pod that is on a node, or take over its new version, wherever it was before.
+        """Add or update a pod that is on a node, even if it was on another node before.
 
-        Raises ObjectError if it cannot be read; what was known of it before then stays.
+        Raises ObjectError if it cannot be read; the previous version then stays.
         """
         info = self.compiler.placed(pod)
         self._assumed.discard(info.uid)
@@ -103,7 +103,7 @@ class Cluster:
         if known is None:
             self._put_on(info, pod.spec.node_name)
         elif known[1] == pod.spec.node_name and known[0].counts_as(info):
-            # Most updates are like that: a status, a heartbeat, the confirmation of a binding.
+            # Most updates are like that: status, heartbeat, the confirmation of a binding.
             self._swap(info, pod.spec.node_name)
         elif known[1] == pod.spec.node_name and known[0].counts_as_bound(info):
             self._relabel(known[0], info, pod.spec.node_name)
@@ -118,37 +118,37 @@ class Cluster:
             self.suppose_off(uid)
 
     def pod(self, uid: str) -> PodInfo | None:
-        """Return a pod that is on a node or assumed to be."""
+        """Return a placed or assumed pod."""
         found = self._placed.get(uid)
         return found and found[0]
 
     def node_of(self, uid: str) -> str | None:
-        """Return the name of the node that a pod is on, or assumed to be on."""
+        """Return the name of the node of a placed or assumed pod."""
         found = self._placed.get(uid)
         return found and found[1]
 
     @property
     def pod_count(self) -> int:
-        """The number of pods on nodes, assumed ones included."""
+        """The number of placed pods, assumed ones included."""
         return len(self._placed)
 
     def has_pods_below(self, priority: int) -> bool:
-        """Tell whether there are pods on nodes that a pod of some priority could preempt."""
+        """Tell whether there are placed pods with a priority below `priority`."""
         return any(each < priority for each in self._priorities)
 
     @property
     def assumed_count(self) -> int:
-        """The number of pods that we placed and have not seen bound."""
+        """The number of assumed pods."""
         return len(self._assumed)
 
     # --- what if ----------------------------------------------------------------------------
 
     def transaction(self) -> Transaction:
-        """Return a context in which changes are made that are undone at its end."""
+        """Return a context whose changes are undone at its end."""
         return Transaction(self)
 
     def suppose_on(self, pod: PodInfo, node_name: str, *, is_assumed: bool = True) -> None:
-        """Count a pod on a node, in a transaction: it is no decision, and not recorded as one."""
+        """Count a pod on a node inside a transaction; not recorded as a decision."""
         if pod.uid in self._placed:
             raise InvariantError(f"pod {pod.full_name} is on a node and cannot be assumed")
         self._put_on(pod, node_name)
@@ -156,22 +156,22 @@ class Cluster:
             self._assumed.add(pod.uid)
 
     def suppose_off(self, uid: str) -> None:
-        """Stop counting a pod on its node, in a transaction."""
+        """Stop counting a pod on its node, inside a transaction."""
         self._assumed.discard(uid)
         self._take_off(uid)
 
     # --- decisions --------------------------------------------------------------------------
 
     def assume(self, pod: PodInfo, node_name: str) -> None:
-        """Count a pod on the node chosen for it."""
+        """Count a pod on the node that was chosen for it."""
         self.suppose_on(pod, node_name)
 
     def is_assumed(self, uid: str) -> bool:
-        """Tell whether a pod was placed by us and not yet seen bound."""
+        """Tell whether a pod is assumed and not yet confirmed."""
         return uid in self._assumed
 
     def forget(self, uid: str) -> None:
-        """Take an assumption back; does nothing for a pod that was seen bound meanwhile."""
+        """Undo an assumption; does nothing if the pod was confirmed meanwhile."""
         if uid in self._assumed:
             self.suppose_off(uid)
 
@@ -182,7 +182,7 @@ class Cluster:
         self._priorities[pod.priority] += 1
         row = self.table.row_of(node_name)
         if row is None:
-            self._homeless.setdefault(node_name, {})[pod.uid] = pod
+            self._without_node.setdefault(node_name, {})[pod.uid] = pod
         else:
             self.table.add_pod(row, pod)
 
@@ -195,7 +195,7 @@ class Cluster:
         self._note_placed(pod, node_name)
         row = self.table.row_of(node_name)
         if row is None:
-            self._homeless[node_name][pod.uid] = pod
+            self._without_node[node_name][pod.uid] = pod
         else:
             self.table.swap_pod(row, pod)
 
@@ -218,10 +218,10 @@ class Cluster:
         if row is not None:
             self.table.remove_pod(row, pod)
             return
-        homeless = self._homeless[node_name]
-        del homeless[uid]
-        if not homeless:
-            del self._homeless[node_name]
+        without_node = self._without_node[node_name]
+        del without_node[uid]
+        if not without_node:
+            del self._without_node[node_name]
 
     def validate(self) -> None:
         """Check that every pod is in exactly one place, and that all columns add up."""
@@ -241,9 +241,9 @@ class Cluster:
             for uid in pods:
                 require(uid not in seen, f"pod {uid} is in two places")
                 seen[uid] = self.table.name_at(row)
-        for node_name, waiting in self._homeless.items():
-            require(waiting, f"nobody waits for node {node_name}")
-            require(self.table.row_of(node_name) is None, f"node {node_name} is there")
+        for node_name, waiting in self._without_node.items():
+            require(waiting, f"no pod waits for node {node_name}")
+            require(self.table.row_of(node_name) is None, f"node {node_name} is in the table")
             for uid in waiting:
                 require(uid not in seen, f"pod {uid} is in two places")
                 seen[uid] = node_name

@@ -1,8 +1,8 @@
-"""Rows by domain, and counts of pods by domain that follow every pod.
+"""Rows by topology domain, and counts of pods by domain.
 
-A *domain* is the set of nodes with the same value of a label; domain 0 stands for rows that do not
-count. Which rows are in which domain changes when nodes do, which is seldom; the counts change with
-every pod, and follow the counters of rows that they are sums of.
+A *domain* is the set of nodes with the same value of a label; domain 0 holds the rows that do not
+count. Rows change their domain only when nodes change; counts change with every pod, and are
+updated with the per-row counters that they sum up.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 
 class Domains(View):
-    """The values of one label, on all rows or on those that are eligible."""
+    """The values of one label, over all rows or the eligible ones."""
 
     __slots__ = (
         "_by_domain",
@@ -49,16 +49,16 @@ class Domains(View):
         self._table = table
         self._key = key
         self._eligible = eligible
-        #: row → domain, as numbers that arrays can be indexed by without converting them first
+        #: row → domain, in the dtype that indexes arrays without a conversion
         self.ids: IndexArray = np.zeros(0, dtype=np.intp)
-        #: how many domains the label has ever had
+        #: number of domains ever seen
         self.size = 1
-        #: which of them have a row that counts, and how many these are
+        #: which domains have an eligible row, and how many of them
         self.there: BoolArray = np.zeros(1, dtype=np.bool_)
         self.number = 0
-        #: whether there are rows that do not count
+        #: whether some rows are not eligible
         self.leaves_rows_out = False
-        #: rows sorted by domain, and where each domain begins; None until they are needed
+        #: rows sorted by domain, and where each domain begins; computed on demand
         self._by_domain: IndexArray | None = None
         self._starts: IndexArray = np.zeros(0, dtype=np.intp)
 
@@ -76,7 +76,7 @@ class Domains(View):
         self._by_domain = None
 
     def with_rows(self, nodes: NodeRows) -> BoolArray:
-        """Return which domains some rows are in, domain 0 included; the caller may change it."""
+        """Return a new mask of the domains of some rows, domain 0 included."""
         if len(nodes) < len(self.ids):
             return np.bincount(self.ids[nodes.rows], minlength=self.size) > 0
         there = self.there.copy()
@@ -93,7 +93,7 @@ class Domains(View):
 
 
 class DomainCounts(View):
-    """Sums of one counter's rows by domain: rebuilt with the domains, updated by the counter."""
+    """Sums of a per-row counter by domain: rebuilt with the domains, updated by the counter."""
 
     __slots__ = ("_counter", "_hit", "counts", "domains")
 
@@ -102,20 +102,20 @@ class DomainCounts(View):
     def __init__(self, counter: RowCounter, domains: Domains) -> None:
         super().__init__()
         self.domains = domains
-        # The counter refers to its sums: a second reference would be a cycle.
+        # The counter owns its sums: a strong reference back would be a cycle.
         self._counter = ref(counter)
         #: domain → pods; domain 0 has none
         self.counts: Int64Array
-        #: row → whether its domain has pods; None until it is needed
+        #: row → whether its domain has pods; computed on demand
         self._hit: BoolArray | None = None
 
     def stamp(self) -> int:
-        """Return which rows are in which domains."""
+        """Return the version of the domains."""
         self.domains.refresh()
         return self.domains.version
 
     def rebuild(self) -> None:
-        """Sum up all rows."""
+        """Sum all rows."""
         domains, counter = self.domains, self._counter()
         if counter is None:
             raise InvariantError("a counter outlives its sums")
@@ -126,9 +126,9 @@ class DomainCounts(View):
         self._hit = None
 
     def add(self, row: int, amount: int) -> None:
-        """Follow the counter."""
+        """Apply a change of the counter."""
         domains = self.domains
-        # Otherwise rows are about to be assigned to domains, and all is summed up.
+        # Otherwise the domains changed and the next refresh sums all rows.
         if self._read is None or self._stamp != domains.version or row >= len(domains.ids):
             return
         domain = domains.ids.item(row)
@@ -146,13 +146,13 @@ class DomainCounts(View):
         return self._hit
 
     def validate(self) -> None:
-        """Compare with sums built anew, and the rows that have pods in their domain as well."""
+        """Compare with sums built from scratch, and the mask of rows with pods in their domain."""
         super().validate()
         hit = (self.counts > 0).take(self.domains.ids)
         require(self._hit is None or np.array_equal(self._hit, hit), "rows with pods nearby")
 
     @property
     def nbytes(self) -> int:
-        """About how much memory it takes."""
+        """Approximate memory use."""
         counts = self.counts.nbytes if self.is_known else 0
         return counts + (0 if self._hit is None else self._hit.nbytes)

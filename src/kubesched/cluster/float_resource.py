@@ -1,7 +1,7 @@
-"""One resource of all rows in floats: allocatable and requested.
+"""One resource of all rows as floats: allocatable and requested.
 
-Scores are made of divisions, which floats do in a fraction of the time that integers take. They are
-exact as long as amounts are small, which those of real nodes are.
+Scores need divisions, and float division is several times faster than integer division. Floats are
+exact for amounts below a limit that real nodes stay under.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SMALL: Final = 1 << 45
 
 
 class FloatResource(RowView):
-    """What the node table says of a resource."""
+    """A resource of the node table as float columns."""
 
     __slots__ = (
         "_non_zero",
@@ -40,14 +40,14 @@ class FloatResource(RowView):
         super().__init__(table, table.row_changes)
         self._number = number
         self._non_zero = non_zero
-        #: what each row offers, and the same to divide by: at least one
+        #: allocatable of each row, and the same as a divisor: at least one
         self.allocatable: Float64Array
         self.divisor: Float64Array
-        #: what the pods of each row request
+        #: requested by the pods of each row
         self.requested: Float64Array
-        #: whether every row offers some
+        #: whether every row has some
         self.is_everywhere: bool
-        #: whether all amounts are small; only then may the floats be used
+        #: whether all amounts are below the limit; only then are the floats exact
         self.is_small: bool
 
     def rebuild(self) -> None:
@@ -60,7 +60,7 @@ class FloatResource(RowView):
         self.divisor = self.allocatable if self.is_everywhere else np.maximum(self.allocatable, 1)
 
     def update(self, rows: list[int]) -> bool:
-        """Read what pods request of some rows, unless these rows changed otherwise."""
+        """Read the requested amounts of some rows; rebuild if these rows changed otherwise."""
         allocatable, requested = self._columns()
         if not self.is_small or len(self.requested) < self._table.size:
             return False

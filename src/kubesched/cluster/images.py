@@ -14,25 +14,25 @@ class ImageState:
     __slots__ = ("_rows_array", "rows", "size_bytes", "spread")
 
     def __init__(self, size_bytes: int) -> None:
-        #: as reported by the node that was the first to have it
+        #: as reported by the first node that has it
         self.size_bytes = size_bytes
         self.rows: set[int] = set()
-        #: the size, and how many nodes have it
+        #: the size, and the number of nodes that have it
         self.spread = (size_bytes, 0)
         self._rows_array: IndexArray | None = None
 
     def add(self, row: int) -> None:
-        """Note that the node at `row` has the image."""
+        """Record that the node at `row` has the image."""
         self.rows.add(row)
         self._changed()
 
     def discard(self, row: int) -> None:
-        """Note that the node at `row` no longer has the image."""
+        """Record that the node at `row` no longer has the image."""
         self.rows.discard(row)
         self._changed()
 
     def resize(self, size_bytes: int) -> None:
-        """Take over the size."""
+        """Update the size."""
         self.size_bytes = size_bytes
         self._changed()
 
@@ -48,7 +48,7 @@ class ImageState:
 
 
 class Images:
-    """All image names known to the cluster."""
+    """All images of the cluster, by name."""
 
     def __init__(self) -> None:
         self._states: dict[str, ImageState] = {}
@@ -58,13 +58,13 @@ class Images:
         return self._states.get(name)
 
     def replace(self, row: int, old: Node | None, new: Node | None) -> None:
-        """Move from the images of `old` to those of `new` at `row`."""
+        """Replace the images of `old` with those of `new` at `row`."""
         if old is not None and new is not None and old.status.images == new.status.images:
             self._resize_own(image_sizes(new))
             return
         before = image_sizes(old)
         after = image_sizes(new)
-        # All old ones go first, so that an image which only this node has takes its new size.
+        # Remove all old ones first, so that an image only this node has gets its new size.
         for name in before:
             state = self._states[name]
             state.discard(row)
@@ -76,7 +76,7 @@ class Images:
             self._states[name].add(row)
 
     def _resize_own(self, sizes: dict[str, int]) -> None:
-        """Take over the sizes of images that no other node has."""
+        """Update the sizes of images that no other node has."""
         for name, size_bytes in sizes.items():
             state = self._states[name]
             if len(state.rows) == 1:

@@ -1,11 +1,11 @@
-"""The incremental core: logs of what changed, and views that follow them.
+"""The incremental core: change logs, and views that are updated from them.
 
     record ──> Log ──since(position)──> View.refresh() ──┬──> update(changes)   few keys changed
                                                          └──> rebuild()         all others
 
-Everything the scheduler caches about the cluster is a `View`: it is derived from other state and
-updated only where that state changed. The base class owns the bookkeeping: how far each log was
-read, when to rebuild, what happens on failure, and how to check a view against one built anew.
+Everything the scheduler caches about the cluster is a `View`: derived state that is updated only
+where its source changed. The base class owns the bookkeeping: how far each log was read, when to
+rebuild, what happens on failure, and how to compare a view with one built from scratch.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ D = TypeVar("D", bound=np.generic)
 
 # --- thresholds ------------------------------------------------------------------------------
 
-#: A log remembers at least half as many changes; a view that missed more is rebuilt.
+#: A log holds at least half as many changes; a view that missed more is rebuilt.
 LOG_LENGTH: Final = 65_536
-#: With more than one changed row in so many, evaluating all rows at once is cheaper.
+#: Above this share of changed rows (1 in N), evaluating all rows at once is cheaper.
 SPARSE: Final = 4
-#: Up to so many rows, evaluating one after the other is cheaper than an array of them.
+#: Up to this many rows, evaluating them one by one is cheaper than as an array.
 FEW_ROWS: Final = 2
 
 
 class Log(Generic[K]):
-    """A bounded, append-only list of the keys that changed."""
+    """A bounded, append-only list of changed keys."""
 
     __slots__ = ("_end", "_keys", "_length", "_start", "position")
 
     def __init__(self, length: int = LOG_LENGTH) -> None:
         self._keys: list[K] = []
         self._length = length
-        #: position of the first key that is still remembered, and after the last one
+        #: position of the oldest key still held, and one past the newest
         self._start = self._end = 0
-        #: the position after the newest change that was not rolled back
+        #: one past the newest change that was not rolled back
         self.position = 0
 
     def record(self, key: K) -> None:
@@ -64,16 +64,16 @@ class Log(Generic[K]):
             self._start += dropped
 
     def roll_back(self, position: int) -> None:
-        """Make a position the current one again, since all changes after it are undone.
+        """Return to an earlier position, since all changes after it were undone.
 
-        A reader that stopped there sees that nothing changed. One that has read later changes sees
-        their keys once more. Positions are never given twice, which tells the two apart.
+        A reader at that position sees no change. A reader that has read later changes sees their
+        keys again. Positions are never reused, which tells the two apart.
         """
         if position == self.position:
             return
         undone = self.since(position)
         if undone is None:
-            # What was undone is forgotten: every reader has to look at everything again.
+            # Undone changes are no longer in the log: every reader must rebuild.
             self._keys = []
             self.position = self._start = self._end = self._end + 1
             return
@@ -82,7 +82,7 @@ class Log(Generic[K]):
         self.position = position
 
     def since(self, position: int) -> list[K] | None:
-        """Return the distinct keys recorded since `position`; None if the log forgot some."""
+        """Return the distinct keys recorded since `position`; None if some were discarded."""
         if position < self._start:
             return None
         keys = self._keys[position - self._start :]
@@ -93,8 +93,8 @@ class View(ABC):
     """State derived from other state, updated from the logs of that state.
 
     A subclass lists in `derived` the attributes that `rebuild` assigns. `rebuild` must assign new
-    objects; `update` may change them in place. A view that raises forgets what it knew and is
-    rebuilt the next time.
+    objects; `update` may change them in place. A view that raises is invalidated, and rebuilt on
+    the next refresh.
     """
 
     #: attributes that hold the derived state
@@ -110,33 +110,33 @@ class View(ABC):
         #: position of each log up to which it was read; None: the view knows nothing
         self._read: tuple[int, ...] | None = None
         self._stamp: Hashable = None
-        #: grows with every refresh that found something to do
+        #: incremented by every refresh that changed something
         self.version = 0
 
     @abstractmethod
     def rebuild(self) -> None:
-        """Derive everything anew."""
+        """Derive everything from scratch."""
 
     def update(self, *args: Any, **kwargs: Any) -> bool:  # noqa: ANN401, ARG002 (a list a log)
-        """Apply the changes of each log; return False if only rebuilding will do."""
+        """Apply the changes of each log; return False to request a rebuild."""
         return False
 
     def stamp(self) -> Hashable:
-        """Return what else the derived state depends on; another stamp means a rebuild."""
+        """Return the other inputs of the derived state; a different stamp causes a rebuild."""
         return None
 
     @property
     def has_stamp(self) -> bool:
-        """Whether the derived state depends on more than logs."""
+        """Whether the derived state depends on more than its logs."""
         return type(self).stamp is not View.stamp
 
     @property
     def is_known(self) -> bool:
-        """Whether there is derived state, current or not."""
+        """Whether there is derived state, current or stale."""
         return self._read is not None
 
     def refresh(self) -> bool:
-        """Bring the view up to date; return whether there was anything to do."""
+        """Bring the view up to date; return whether anything changed."""
         before, only = self._read, self._only_log
         if only is not None and before is not None and only.position == before[0]:
             return False
@@ -147,7 +147,7 @@ class View(ABC):
             read = tuple([each.position for each in self._logs]) if self._logs else ()
         if read == before and stamp == self._stamp:
             return False
-        # If something raises below, the view knows nothing.
+        # If something raises below, the view stays invalid.
         self._read = None
         if before is None or stamp != self._stamp or not self._catch_up(before):
             self.rebuild()
@@ -165,11 +165,11 @@ class View(ABC):
         return self.update(*changes)
 
     def forget(self) -> None:
-        """Drop the derived state; the next refresh rebuilds it."""
+        """Invalidate the view; the next refresh rebuilds it."""
         self._read = None
 
     def validate(self) -> None:
-        """Compare with a view built anew; raise InvariantError if they differ."""
+        """Compare with a view built from scratch; raise InvariantError if they differ."""
         self.refresh()
         twin = copy(self)
         twin.forget()
@@ -177,7 +177,7 @@ class View(ABC):
         for name in self.derived:
             mine, fresh = getattr(self, name), getattr(twin, name)
             what = f"{type(self).__name__}.{name}"
-            require(same(mine, fresh), f"{what} is what building it anew gives")
+            require(same(mine, fresh), f"{what} equals the one built from scratch")
             require(not _shared(mine, fresh), f"rebuild assigns a new {what}")
 
 
@@ -197,7 +197,7 @@ def _shared(one: object, other: object) -> bool:
 
 
 class RowView(View):
-    """A view with one value a row, for which an array of all rows is cheaper than many updates."""
+    """A view with one value per row; above a share of changed rows, a rebuild is cheaper."""
 
     __slots__ = ("_table",)
 
@@ -211,9 +211,9 @@ class RowView(View):
 
 
 class LazyRows(View):
-    """A view that computes a row when it is first asked for.
+    """A view that computes each row on first use.
 
-    Its logs are of rows, or of the names of nodes.
+    Its logs hold rows, or node names.
     """
 
     derived = ("values",)
@@ -221,33 +221,33 @@ class LazyRows(View):
     def __init__(self, table: NodeTable, *logs: Log[Any]) -> None:
         super().__init__(*logs)
         self._table = table
-        #: which rows are computed; `values` means nothing on the others
+        #: which rows are computed; `values` is undefined on the others
         self.known: BoolArray
         #: [row], or [element, row]
         self.values: npt.NDArray[Any]
 
     @abstractmethod
     def empty(self, size: int) -> npt.NDArray[Any]:
-        """Return values for so many rows."""
+        """Return uninitialized values for `size` rows."""
 
     @abstractmethod
     def compute(self, rows: IndexArray) -> None:
-        """Fill in the values of some rows."""
+        """Compute the values of some rows."""
 
     def ensure(self, rows: IndexArray) -> None:
-        """Compute those rows that are not known; the view must be refreshed."""
+        """Compute the rows that are missing; the view must be refreshed."""
         unknown = rows[~self.known[rows]]
         if len(unknown):
             self.compute(unknown)
             self.known[unknown] = True
 
     def rebuild(self) -> None:
-        """Forget all rows."""
+        """Invalidate all rows."""
         size = self._table.size
         self.known, self.values = np.zeros(size, dtype=np.bool_), self.empty(size)
 
     def update(self, *changes: list[Any]) -> bool:
-        """Forget some rows."""
+        """Invalidate some rows."""
         size = self._table.size
         if len(self.known) < size:
             self.known = grown(self.known, (size,), fill=False)
@@ -260,7 +260,7 @@ class LazyRows(View):
         return True
 
     def validate(self) -> None:
-        """Compute again all rows that are known, and compare."""
+        """Recompute all computed rows, and compare."""
         self.refresh()
         twin, rows = copy(self), np.flatnonzero(self.known)
         twin.forget()
@@ -271,12 +271,12 @@ class LazyRows(View):
 
 
 _EMPTY: Final[npt.NDArray[Any]] = np.zeros(0)
-#: Evaluates one row; None if only an array will do.
+#: Evaluates one row; None if there is only the array form.
 EvaluateRow = Callable[[int], int | None]
 
 
 class Column(RowView, Generic[D]):
-    """One value a row: what a function of the row says, evaluated again only where rows changed."""
+    """One value per row, computed by a function and re-evaluated only for changed rows."""
 
     __slots__ = ("_evaluate", "_evaluate_row", "_stamp_of", "_uniform", "values")
 
@@ -291,17 +291,17 @@ class Column(RowView, Generic[D]):
         evaluate_row: EvaluateRow | None = None,
         stamp: Callable[[], Hashable] | None = None,
     ) -> None:
-        """`evaluate_row` says the same of one row, for less; `stamp` is as for views."""
+        """`evaluate_row` gives the same for a single row at less cost; `stamp` is as for views."""
         self._stamp_of = stamp
         super().__init__(table, log)
         self._evaluate = evaluate
         self._evaluate_row = evaluate_row
         self.values: npt.NDArray[D] = _EMPTY
-        #: whether all rows have the same value, None: not known
+        #: whether all rows have the same value; None: not computed
         self._uniform: bool | None = None
 
     def stamp(self) -> Hashable:
-        """Return what all rows depend on."""
+        """Return the inputs that all rows depend on."""
         return self._stamp_of() if self._stamp_of is not None else None
 
     @property
@@ -311,16 +311,16 @@ class Column(RowView, Generic[D]):
 
     @property
     def last_stamp(self) -> Hashable:
-        """The stamp as of the last refresh."""
+        """The stamp of the last refresh."""
         return self._stamp
 
     def current(self) -> npt.NDArray[D]:
-        """Return the value of each row; not to be changed."""
+        """Return the value of each row; read-only."""
         self.refresh()
         return self.values
 
     def at(self, rows: Rows) -> npt.NDArray[D]:
-        """Return the values of some rows; keeps nothing if `current` was never called."""
+        """Return the values of some rows; caches nothing if `current` was never called."""
         if self._read is None:
             return self._evaluate(NodeRows(self._table, rows))
         return self.current()[rows]
@@ -360,13 +360,13 @@ class Column(RowView, Generic[D]):
         self.values[changed] = self._evaluate(NodeRows(self._table, changed))
 
     def forget(self) -> None:
-        """Drop the values and free their memory."""
+        """Invalidate the view and free its memory."""
         super().forget()
         self.values = _EMPTY
 
 
 class Memo(View, Generic[K, V]):
-    """Answers to questions asked before, forgotten when what they depend on changes."""
+    """Cached results of a function, invalidated when its inputs change."""
 
     __slots__ = ("_answer", "_limit", "_stamp_of", "answers")
 
@@ -379,7 +379,7 @@ class Memo(View, Generic[K, V]):
         stamp: Callable[[], Hashable] | None = None,
         limit: int = 4096,
     ) -> None:
-        """Of the answers that are still good, the `limit` most recently used are kept."""
+        """At most `limit` results are cached; the least recently used are evicted."""
         self._stamp_of = stamp
         super().__init__(*logs)
         self._answer = answer
@@ -387,16 +387,16 @@ class Memo(View, Generic[K, V]):
         self.answers: Recent[K, V] = Recent(limit)
 
     def stamp(self) -> Hashable:
-        """Return what all answers depend on."""
+        """Return the inputs that all results depend on."""
         return self._stamp_of() if self._stamp_of is not None else None
 
     @property
     def has_stamp(self) -> bool:
-        """Whether answers depend on more than logs."""
+        """Whether results depend on more than logs."""
         return self._stamp_of is not None
 
     def of(self, key: K) -> V:
-        """Return the answer for a key."""
+        """Return the result for a key."""
         self.refresh()
         answer = self.answers.get(key)
         if answer is None:
@@ -404,11 +404,11 @@ class Memo(View, Generic[K, V]):
         return answer
 
     def rebuild(self) -> None:
-        """Forget all answers."""
+        """Drop all results."""
         self.answers = Recent(self._limit)
 
     def validate(self) -> None:
-        """Ask again for all answers that are remembered."""
+        """Recompute all cached results, and compare."""
         self.refresh()
         for key, answer in self.answers.items():
-            require(same(answer, self._answer(key)), f"remembered answer for {key}")
+            require(same(answer, self._answer(key)), f"cached result for {key}")

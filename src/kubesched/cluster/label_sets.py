@@ -1,8 +1,8 @@
-"""Pods by their namespace and labels: all that a label selector can tell apart.
+"""Pods by namespace and labels: all that a label selector can distinguish.
 
 Pods of one workload have the same labels, so a selector is evaluated once for all of them. Each
-label set also knows on which rows its pods are, which makes a new counter a sum over label sets
-instead of a walk over all pods.
+label set also counts its pods by row, so a new counter is a sum over label sets instead of a walk
+over all pods.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ V = TypeVar("V")
 
 
 class LabelSet:
-    """A namespace and labels, and where the pods are that have them."""
+    """A namespace and labels, and the rows of the pods that have them."""
 
     __slots__ = (
         "__weakref__",
@@ -42,14 +42,14 @@ class LabelSet:
     def __init__(self, namespace: str, labels: Mapping[str, str], *, terminating: bool) -> None:
         self.namespace = namespace
         self.labels = labels
-        #: whether the pods are being deleted: some rules do not count those
+        #: whether the pods are terminating: some selections exclude those
         self.terminating = terminating
         #: row → number of pods
         self.rows: dict[int, int] = {}
-        #: counters that count these pods
+        #: counters that include these pods
         self.counters: list[PodCounter] = []
-        #: terms of other pods that are about these pods, of those that had been seen by then:
-        #: terms about pods of this namespace, and terms about pods of any
+        #: cached terms of other pods that select these pods: terms on this namespace, and terms on
+        #: any
         self.matching_terms: list[TermCounter] = []
         self.terms_seen = [0, 0]
         self.terms_epoch = -1
@@ -59,7 +59,7 @@ class LabelSet:
 
 
 class LabelMemo(Generic[K, V]):
-    """Answers about pods with the same labels, remembered as long as there are such pods."""
+    """A `Memo` per label set, dropped with the last pod that has these labels."""
 
     def __init__(
         self,
@@ -68,7 +68,7 @@ class LabelMemo(Generic[K, V]):
         stamp: Callable[[], Hashable] | None = None,
         limit: int,
     ) -> None:
-        """`logs`, `stamp` and `limit` are those of a `Memo`, of which each label set has one."""
+        """`logs`, `stamp` and `limit` are those of each `Memo`."""
         self._answer = answer
         self._logs = logs
         self._stamp = stamp
@@ -76,10 +76,10 @@ class LabelMemo(Generic[K, V]):
         self._memos: WeakKeyDictionary[LabelSet, Memo[K, V]] = WeakKeyDictionary()
 
     def of(self, labels: LabelSet, key: K) -> V:
-        """Return the answer about pods with some labels."""
+        """Return the result for pods with some labels."""
         memo = self._memos.get(labels)
         if memo is None:
-            # What a memo refers to lives as long as the label set: it must not be that itself.
+            # The memo lives as long as the label set, so it must not hold a strong reference to it.
             answer = partial(_about, ref(labels), self._answer)
             memo = Memo(answer, *self._logs, stamp=self._stamp, limit=self._limit)
             self._memos[labels] = memo

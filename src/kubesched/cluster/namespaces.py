@@ -1,4 +1,4 @@
-"""Namespaces: their labels decide which pods an affinity term is about."""
+"""Namespaces; affinity terms may select them by label."""
 
 from __future__ import annotations
 
@@ -8,18 +8,18 @@ from kubesched.cluster.term_counters import TermCounters
 
 
 class Namespaces(NamedStore[Namespace]):
-    """Namespaces, whose labels the counters of affinity terms follow."""
+    """All namespaces; label changes are forwarded to the counters of affinity terms."""
 
     def __init__(self, term_counters: TermCounters) -> None:
         super().__init__()
         self._term_counters = term_counters
 
     def put(self, obj: Namespace) -> None:
-        """Take over a namespace, or its new version."""
+        """Add or update a namespace."""
         self._term_counters.put_namespace(obj.metadata.name, obj.metadata.labels or {})
         super().put(obj)
 
     def remove(self, obj: HasMeta) -> None:
-        """Forget a namespace."""
+        """Remove a namespace."""
         self._term_counters.remove_namespace(obj.metadata.name)
         super().remove(obj)

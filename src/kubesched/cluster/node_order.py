@@ -1,7 +1,7 @@
-"""The order in which kube-scheduler looks at nodes: one of each zone in turn.
+"""kube-scheduler's node order: one node of each zone in turn.
 
-Zones come in the order in which they first appeared, nodes of a zone in the order in which they
-were added; a node that changes zone goes to the end of its new one.
+Zones are ordered by first appearance, nodes of a zone by arrival; a node that changes its zone goes
+to the end of the new one.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class NodeOrder:
         self._zone_of[row] = zone
 
     def remove(self, row: int) -> None:
-        """Take a row out, if it is in."""
+        """Remove a row, if present."""
         self._order = None
         zone = self._zone_of.pop(row, None)
         if zone is not None:
@@ -48,11 +48,11 @@ class NodeOrder:
                 del self._zones[zone]
 
     def saved(self) -> dict[Zone, dict[int, None]]:
-        """Return the order, to be restored later."""
+        """Return a copy of the order, for `restore`."""
         return {zone: dict(rows) for zone, rows in self._zones.items()}
 
     def restore(self, saved: dict[Zone, dict[int, None]]) -> None:
-        """Go back to an order of the same rows."""
+        """Restore a saved order of the same rows."""
         self._zones = saved
         self._zone_of = {row: zone for zone, rows in saved.items() for row in rows}
         self._order = None
@@ -62,14 +62,14 @@ class NodeOrder:
         if self._order is None:
             zones = [np.fromiter(rows, np.intp, len(rows)) for rows in self._zones.values()]
             turns = [np.arange(len(rows)) for rows in zones]
-            # Stable: within a turn zones stay in their order.
+            # A stable sort: within a turn, zones keep their order.
             in_turn = np.argsort(np.concatenate([_NO_ROWS, *turns]), kind="stable")
             self._order = np.concatenate([_NO_ROWS, *zones])[in_turn]
             self._positions = None
         return self._order
 
     def positions(self) -> IndexArray:
-        """Return the place of each row in the order; rows that are free have none."""
+        """Return the position of each row in the order; undefined for free rows."""
         order = self.rows()
         if self._positions is None:
             self._positions = np.full(order.max(initial=-1) + 1, -1, dtype=np.intp)

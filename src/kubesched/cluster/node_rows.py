@@ -1,4 +1,4 @@
-"""The rows that an expression is evaluated for: all of the table, or just the changed ones."""
+"""The rows that an expression is evaluated for: the whole table, or the changed rows."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ D = TypeVar("D", bound=np.generic)
 
 
 class ShownColumns(NamedTuple):
-    """Columns of the node table: the same memory, to be read and not written to."""
+    """Columns of the node table, read-only and sharing its memory."""
 
     allocatable: Int64Array
     requested: Int64Array
@@ -31,9 +31,9 @@ class ShownColumns(NamedTuple):
 
 
 class NodeRows:
-    """A view of the node table; every property is an array with one element a row asked about.
+    """A view of the node table; every property is an array with one element per row.
 
-    Where such an array shares the table's memory, writing to it raises.
+    Arrays that share the table's memory are read-only.
     """
 
     __slots__ = ("count", "rows", "table")
@@ -45,7 +45,7 @@ class NodeRows:
 
     @classmethod
     def all_of(cls, table: NodeTable) -> NodeRows:
-        """Return all rows, those that are free included."""
+        """Return all rows, free ones included."""
         return cls(table, slice(0, table.size))
 
     @classmethod
@@ -55,25 +55,25 @@ class NodeRows:
 
     @classmethod
     def where(cls, table: NodeTable, chosen: BoolArray) -> NodeRows:
-        """Return those rows that are chosen."""
+        """Return the rows of a mask."""
         return ChosenRows(table, chosen)
 
     def __len__(self) -> int:
         return self.count
 
     def row_numbers(self) -> IndexArray:
-        """Return the row of each element."""
+        """Return the row number of each element."""
         if isinstance(self.rows, slice):
             return np.arange(self.rows.start, self.rows.stop, dtype=np.intp)
         return self.rows
 
     @property
     def are_real(self) -> bool:
-        """Whether rows are as in the table, and not only supposed to be."""
+        """Whether rows are as in the table, and not hypothetical."""
         return True
 
     def none(self) -> BoolArray:
-        """Return False for every row, to be filled in."""
+        """Return a mask that is False for every row, for the caller to fill."""
         return np.zeros(self.count, dtype=np.bool_)
 
     @property
@@ -83,7 +83,7 @@ class NodeRows:
 
     @property
     def allowed_pods(self) -> Int64Array:
-        """How many pods the node takes."""
+        """How many pods the node allows."""
         return self.table.shown.allowed_pods[self.rows]
 
     @property
@@ -92,7 +92,7 @@ class NodeRows:
         return self.table.shown.pod_count[self.rows]
 
     def allocatable(self, resource: int) -> Int64Array:
-        """How much of a resource, by its number, the node offers."""
+        """How much of a resource, given by its number, the node has."""
         return self.table.shown.allocatable[resource, self.rows]
 
     def requested(self, resource: int) -> Int64Array:
@@ -104,11 +104,11 @@ class NodeRows:
         return self.table.shown.non_zero_requested[resource, self.rows]
 
     def by_taints(self, lookup: Lookup[tuple[Taint, ...], D]) -> npt.NDArray[D]:
-        """A function of the node's taints."""
+        """Evaluate a function of the node's taints."""
         return lookup(self.table.taint_ids[self.rows])
 
     def by_features(self, lookup: Lookup[frozenset[str], D]) -> npt.NDArray[D]:
-        """A function of the features that the node declares."""
+        """Evaluate a function of the features that the node declares."""
         return lookup(self.table.feature_ids[self.rows])
 
     def among(self, rows: IndexArray | set[int]) -> BoolArray:
@@ -121,7 +121,7 @@ class NodeRows:
 
 
 class ChosenRows(NodeRows):
-    """Some rows of the table, given as a mask; which ones they are is found when somebody asks."""
+    """Some rows of the table, given as a mask; row numbers are computed on demand."""
 
     __slots__ = ("_chosen",)
 
@@ -131,7 +131,7 @@ class ChosenRows(NodeRows):
         self._chosen = chosen
 
     def __getattr__(self, name: str) -> Rows:
-        """Fill `rows` in, the only attribute that is not there yet."""
+        """Compute `rows`, the only attribute that is not set in advance."""
         if name != "rows":
             raise AttributeError(name)
         everything = self.count == self.table.size
@@ -159,7 +159,7 @@ class SupposedRows(NodeRows):
 
     @property
     def are_real(self) -> bool:
-        """They are not."""
+        """False: these rows are hypothetical."""
         return False
 
     @property
@@ -173,7 +173,7 @@ class SupposedRows(NodeRows):
 
     @contextmanager
     def supposed(self) -> Iterator[int]:
-        """Let the table itself be like that for a while, if this is one row; give its number."""
+        """Make the table's own sums of a single row hypothetical for a while; yield the row."""
         row, table = self.row_numbers().item(), self.table
         with table.supposing(row):
             table.requested[:, row] = self._requested[:, 0]

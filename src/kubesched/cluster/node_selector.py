@@ -1,7 +1,7 @@
 """Node selectors evaluated over columns.
 
-A requirement on a label is a function of the label's value alone, so it is evaluated once for each
-distinct value and then gathered. A requirement on ``metadata.name`` is a comparison of row numbers.
+A requirement on a label is a function of the label's value, so it is evaluated once per distinct
+value and then gathered. A requirement on ``metadata.name`` is a comparison of row numbers.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class LabelMatch:
         self._lookup: Lookup[str | None, np.bool_] | None = None
 
     def __call__(self, nodes: NodeRows) -> BoolArray:
-        """Tell which of the rows satisfy it."""
+        """Return which of the rows satisfy it."""
         column = nodes.table.label_column(self._requirement.key)
         lookup = self._lookup
         if lookup is None or lookup.vocabulary is not column.vocabulary:
@@ -36,7 +36,7 @@ class LabelMatch:
 
 
 def match_name(requirement: Requirement, nodes: NodeRows) -> BoolArray:
-    """Tell which of the rows satisfy a requirement on a field; nodes have one, their name."""
+    """Return which of the rows satisfy a field requirement; nodes have one field, their name."""
     if requirement.key != names.FIELD_NODE_NAME:
         return np.full(len(nodes), requirement.matches_value(""))
     row = nodes.table.row_of(requirement.values[0])
@@ -45,7 +45,7 @@ def match_name(requirement: Requirement, nodes: NodeRows) -> BoolArray:
 
 
 class TermMatch:
-    """A term of a node selector: all of its requirements."""
+    """A term of a node selector: a conjunction of requirements."""
 
     def __init__(self, term: NodeTerm) -> None:
         self._labels = [LabelMatch(requirement) for requirement in term.labels]
@@ -53,7 +53,7 @@ class TermMatch:
         self._malformed = bool(term.errors)
 
     def __call__(self, nodes: NodeRows) -> BoolArray:
-        """Tell which of the rows satisfy all requirements; of a malformed term, none."""
+        """Return which of the rows satisfy all requirements; none if the term is malformed."""
         result = np.full(len(nodes), not self._malformed)
         for label in self._labels:
             result &= label(nodes)
@@ -63,7 +63,7 @@ class TermMatch:
 
 
 class SelectorMatch:
-    """Labels that all must be there, and terms of which at least one must hold."""
+    """A ``nodeSelector`` and the terms of node affinity, at least one of which must match."""
 
     def __init__(
         self, match_labels: Mapping[str, str] | None, selector: NodeSelector | None
@@ -77,7 +77,7 @@ class SelectorMatch:
             self._terms = [TermMatch(term) for term in labels.node_selector_terms(selector)]
 
     def __call__(self, nodes: NodeRows) -> BoolArray:
-        """Tell which of the rows match."""
+        """Return which of the rows match."""
         result = np.ones(len(nodes), dtype=np.bool_)
         for label in self._labels:
             result &= label(nodes)

@@ -1,9 +1,9 @@
 """The node table: one row a node, one array a property.
 
 Arrays are indexed by row. A row belongs to one node from its addition to its removal and is then
-given to another; `valid` tells which rows are in use. Logs say what changed: `node_changes` lists
-rows whose node object changed, `row_changes` those and also the rows whose pods changed, and
-`version_changes` rows with a pod that has a new version, which takes and means the same.
+reused; `valid` tells which rows are in use. Logs record changes: `node_changes` holds rows whose
+node object changed, `row_changes` those and also the rows whose pods changed, and `version_changes`
+rows with a new pod version that is equivalent for scheduling.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ from kubesched.cluster.volume_uses import VolumeUses
 from kubesched.errors import InvariantError, require
 
 FIRST_CAPACITY = 64
-#: A label column is dropped, and made anew if somebody asks for it, when it has seen this many
-#: times more values than there are rows.
+#: A label column is dropped, and rebuilt on demand, when it has seen this many times more values
+#: #: than there are rows.
 STALE_VALUES_FACTOR = 4
 
 
@@ -51,12 +51,12 @@ class NodeTable:
     """All nodes as columns."""
 
     def __init__(self) -> None:
-        #: number of rows ever in use at once; every column is valid up to here
+        #: the highest number of rows ever in use; every column has this length
         self.size = 0
         self._capacity = FIRST_CAPACITY
         self._free: list[int] = []
         self._row_of: dict[str, int] = {}
-        #: row → node, None for rows that are free
+        #: row → node, None for free rows
         self.nodes: list[Node | None] = []
         #: row → pods on it by uid, in order of arrival
         self.pods: list[dict[str, PodInfo]] = []
@@ -76,7 +76,7 @@ class NodeTable:
         self.pod_count: Int64Array = np.zeros(FIRST_CAPACITY, np.int64)
         self.valid: BoolArray = np.zeros(FIRST_CAPACITY, np.bool_)
         self.unschedulable: BoolArray = np.zeros(FIRST_CAPACITY, np.bool_)
-        #: the same columns for others, who cannot write to them
+        #: the same columns as read-only views
         self.shown = self._show()
         #: ids into `taint_sets` and `feature_sets`
         self.taint_ids: Int32Array = np.zeros(FIRST_CAPACITY, np.int32)
@@ -85,7 +85,7 @@ class NodeTable:
         self.feature_sets: Vocabulary[frozenset[str]] = Vocabulary(frozenset())
         self._labels: dict[str, LabelColumn] = {}
         self._domains: Recent[str, Domains] = Recent(limit=256)
-        #: (number of a resource, with a default for pods that request none) → it in floats
+        #: (resource number, whether a default counts for pods that request none) → float columns
         self._floats: dict[tuple[int, bool], FloatResource] = {}
 
         #: pods by selector, and the affinity terms that pods carry
@@ -104,7 +104,7 @@ class NodeTable:
         return len(self._row_of)
 
     def row_of(self, node_name: str) -> int | None:
-        """Return the row of a node, or None if there is no such node."""
+        """Return the row of a node, None if it is not in the table."""
         return self._row_of.get(node_name)
 
     def node_at(self, row: int) -> Node:
@@ -149,7 +149,7 @@ class NodeTable:
         return row
 
     def remove_node(self, node_name: str) -> list[PodInfo]:
-        """Remove a node; return the pods that were on it, which are on no row any more."""
+        """Remove a node; return the pods that were on it."""
         row = self._row_of.pop(node_name)
         pods = list(self.pods[row].values())
         for pod in pods:
@@ -158,7 +158,7 @@ class NodeTable:
         self.order.remove(row)
         self.nodes[row] = None
         self.valid[row] = self.unschedulable[row] = False
-        # Rows without a node are evaluated along with others, and always look the same.
+        # Rows without a node are evaluated along with the others, and always look the same.
         self.allocatable[:, row] = self.allowed_pods[row] = 0
         self.taint_ids[row] = self.feature_ids[row] = 0
         self._set_labels(row, {})
@@ -169,7 +169,7 @@ class NodeTable:
     # --- pods -------------------------------------------------------------------------------
 
     def add_pod(self, row: int, pod: PodInfo) -> None:
-        """Count a pod on its row, where it must not be already."""
+        """Count a pod on its row; it must not be on the row already."""
         pods = self.pods[row]
         if pod.uid in pods:
             raise InvariantError(f"{pod} is in row {row} already")
@@ -199,7 +199,7 @@ class NodeTable:
 
     @contextmanager
     def supposing(self, row: int) -> Iterator[None]:
-        """Let the sums of a row be others for a while: what its pods request, how many they are."""
+        """Restore the sums of a row (requested resources, number of pods) at the end of a block."""
         requested, pod_count = self.requested[:, row].copy(), self.pod_count.item(row)
         try:
             yield
@@ -207,19 +207,19 @@ class NodeTable:
             self.requested[:, row], self.pod_count[row] = requested, pod_count
 
     def suppose_more(self, row: int, requests: Requests, sign: int) -> None:
-        """Add what a pod requests to the sums of a row, or take it away, while `supposing`."""
+        """Add a pod's requests to the sums of a row, or subtract them, inside `supposing`."""
         requests.resolve(self.resources)
         for number, amount in requests.pairs:
             self.requested[number, row] += sign * amount
         self.pod_count[row] += sign
 
     def swap_pod(self, row: int, pod: PodInfo) -> None:
-        """Give a pod its new version, which takes and means the same on its row."""
+        """Replace a pod by a new version that is equivalent for scheduling."""
         self.pods[row][pod.uid] = pod
         self.version_changes.record(row)
 
     def relabel_pod(self, row: int, old: PodInfo, new: PodInfo) -> None:
-        """Give a pod its new version, of which only the labels mean something else to others."""
+        """Replace a pod by a new version that differs only in labels."""
         self.pod_counters.relabel(row, old.labels, new.labels)
         self.swap_pod(row, new)
 
@@ -230,13 +230,13 @@ class NodeTable:
         self.non_zero_requested[MEMORY, row] += sign * memory
 
     def pod_counter(self, selection: Selection) -> PodCounter:
-        """Return how many selected pods each row has, now and from now on."""
+        """Return the incrementally maintained count of selected pods per row."""
         return self.pod_counters.counter(selection)
 
     # --- columns ----------------------------------------------------------------------------
 
     def label_column(self, key: str) -> LabelColumn:
-        """Return the column of a label, made the first time somebody asks for it."""
+        """Return the column of a label, built on first use."""
         column = self._labels.get(key)
         if column is None:
             column = self._labels[key] = LabelColumn(self._capacity)
@@ -247,7 +247,7 @@ class NodeTable:
         return column
 
     def domains(self, key: str) -> Domains:
-        """Return the domains of a label, as they are now."""
+        """Return the current domains of a label."""
         domains = self._domains.get(key)
         if domains is None:
             domains = self._domains[key] = Domains(self, key)
@@ -255,7 +255,7 @@ class NodeTable:
         return domains
 
     def float_resource(self, number: int, *, non_zero: bool = False) -> FloatResource:
-        """Return a resource in floats, as it is now."""
+        """Return the current float columns of a resource."""
         found = self._floats.get((number, non_zero))
         if found is None:
             found = self._floats[number, non_zero] = FloatResource(self, number, non_zero=non_zero)
@@ -263,7 +263,7 @@ class NodeTable:
         return found
 
     def _is_stale(self, column: LabelColumn) -> bool:
-        """Tell whether most values that a column knows are those of nodes long gone."""
+        """Tell whether most values of a column belong to nodes that are gone."""
         return len(column.vocabulary) > STALE_VALUES_FACTOR * self._capacity
 
     def _set_labels(self, row: int, labels: dict[str, str]) -> None:
@@ -285,7 +285,7 @@ class NodeTable:
         self.allocatable = grown(self.allocatable, signature)
         self.requested = grown(self.requested, signature)
         self.shown = self._show()
-        # Pods may have requested it before any node offered it.
+        # Pods may have requested it before any node had it.
         for row, pods in enumerate(self.pods):
             for pod in pods.values():
                 self.requested[number, row] += pod.requests.amounts.get(name, 0)

@@ -1,6 +1,6 @@
-"""What nominated pods request on each row: reserved, as other pods must leave that room to them.
+"""Requests of nominated pods by row: reserved, so other pods must not use them.
 
-Nominations are few, but many pods are evaluated while they last: all that wait behind them.
+Nominations are few, but every pod that is evaluated while they last reads these sums.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class NominatedRows:
         self._requests: Recent[int, NominatedRequests] = Recent(limit=16)
 
     def reserved_on(self, rows: IndexArray, pod: PodInfo) -> tuple[Int64Array, Int64Array]:
-        """Return what is reserved for others, [resource, element], and for how many pods."""
+        """Return what is reserved for other pods, [resource, element], and for how many pods."""
         sums = self.requests(pod.priority)
         requested, pod_count = sums.requested[:, rows], sums.pod_count[rows]
         own = self.own_row(pod)
@@ -35,13 +35,13 @@ class NominatedRows:
         return requested, pod_count
 
     def own_row(self, pod: PodInfo) -> int | None:
-        """Return the row whose sums the pod itself is part of."""
+        """Return the row whose sums include the pod itself."""
         name = self._nominator.node_of(pod.uid)
         row = None if name is None else self._table.row_of(name)
         return None if row is None or pod.uid in self._table.pods[row] else row
 
     def requests(self, priority: int) -> NominatedRequests:
-        """Return the sums over the pods of at least some priority."""
+        """Return the sums over nominated pods of at least some priority."""
         requests = self._requests.get(priority)
         if requests is None:
             requests = NominatedRequests(self._table, self._nominator, priority)
@@ -66,11 +66,11 @@ class NominatedRequests(View):
         self.requested: Int64Array
 
     def stamp(self) -> tuple[int, int]:
-        """Return the number of resources, and which nodes there are: rows may be given away."""
+        """Return the number of resources and the version of the node set: rows may be reused."""
         return len(self._table.resources), self._table.node_changes.position
 
     def rebuild(self) -> None:
-        """Sum up all rows."""
+        """Sum all rows."""
         table = self._table
         self.pod_count = np.zeros(table.size, dtype=np.int64)
         self.requested = np.zeros((len(table.resources), table.size), dtype=np.int64)
@@ -78,7 +78,7 @@ class NominatedRequests(View):
             self._sum(name)
 
     def update(self, rows: list[int], names: list[str]) -> bool:
-        """Sum up nodes whose nominations changed, or where a nominated pod may have come."""
+        """Sum the nodes whose nominations or pods changed."""
         nodes = (self._table.nodes[row] for row in rows)
         on_rows = (node.metadata.name for node in nodes if node is not None)
         for name in {*names, *(name for name in on_rows if self._nominator.has_pods_on(name))}:

@@ -1,7 +1,7 @@
-"""Pods that were promised a place on a node which is not free yet.
+"""Nominated pods: a node is reserved for them until their victims are gone.
 
-A pod for which others were evicted is *nominated* to their node and tried again when they are
-gone. Until then, pods of the same or lower priority must leave that room to it.
+A pod that preempted others is *nominated* to their node and tried again when they are gone. Until
+then, pods of the same or lower priority must leave its requests free there.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubesched.errors import require
 
 
 class Nominator:
-    """Who is nominated where."""
+    """Nominated pods and their nodes."""
 
     def __init__(self) -> None:
         #: node name → uid → pod
@@ -28,14 +28,14 @@ class Nominator:
         return len(self._node_of)
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
-        """Promise a pod a place, instead of any that it was promised before."""
+        """Nominate a pod to a node; replaces an earlier nomination."""
         self.clear(pod.uid)
         self._by_node.setdefault(node_name, {})[pod.uid] = pod
         self._node_of[pod.uid] = node_name
         self.changes.record(node_name)
 
     def clear(self, uid: str) -> None:
-        """Take the promise back, if there is one."""
+        """Remove the nomination of a pod, if any."""
         node_name = self._node_of.pop(uid, None)
         if node_name is not None:
             pods = self._by_node[node_name]
@@ -66,7 +66,7 @@ class Nominator:
         return list(self._by_node.get(node_name, {}).values())
 
     def nodes_to_leave_room_on(self, pod: PodInfo) -> Mapping[str, list[PodInfo]]:
-        """Return the nodes where a pod has to leave room, and for whom."""
+        """Return the pods whose requests a pod must leave free, by node."""
         if not self._by_node:
             return {}
         found = {
@@ -80,7 +80,7 @@ class Nominator:
         return {node_name: others for node_name, others in found.items() if others}
 
     def validate(self) -> None:
-        """Check that both directions agree."""
+        """Check that both indexes agree."""
         listed = {uid: node for node, pods in self._by_node.items() for uid in pods}
         require(listed == self._node_of, "nominated pods by node and by uid")
         require(all(self._by_node.values()), "no node without nominated pods")

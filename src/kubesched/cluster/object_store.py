@@ -1,10 +1,10 @@
-"""API objects by key, with a log of what changed.
+"""API objects by key, with a change log.
 
     put · remove ──> objects, indexes ──> changes ──> views derived from the objects
 
-An *assume store* also holds decisions that are not written yet: a changed copy of an object hides
-the object as long as the copy was made from it, which the resource version tells. Any other version
-of the object, and its removal, makes the copy worthless.
+An *assume store* also holds decisions that are not written yet: an assumed copy hides the object it
+was made from. The resource version tells which that is; any other version of the object, and its
+removal, discards the copy.
 """
 
 from __future__ import annotations
@@ -31,20 +31,20 @@ K = TypeVar("K", bound=Hashable)
 
 
 class Index(Generic[T, K]):
-    """Keys of objects by something about the objects."""
+    """Keys of objects by a property of the objects."""
 
     def __init__(self, of: Callable[[T], str]) -> None:
-        #: tells where an object belongs; "" is a place like any other
+        #: returns the place of an object; "" is a place like any other
         self._of = of
         #: place → keys, in the order in which they came
         self._keys: dict[str, dict[K, None]] = {}
 
     def add(self, key: K, obj: T) -> None:
-        """Note an object."""
+        """Add an object."""
         self._keys.setdefault(self._of(obj), {})[key] = None
 
     def remove(self, key: K, obj: T) -> None:
-        """Forget an object."""
+        """Remove an object."""
         place = self._of(obj)
         keys = self._keys[place]
         del keys[key]
@@ -56,26 +56,26 @@ class Index(Generic[T, K]):
         return self._keys.get(place, ())
 
     def moves(self, old: T, new: T) -> bool:
-        """Tell whether a new version of an object belongs elsewhere."""
+        """Tell whether a new version of an object has another place."""
         return self._of(old) != self._of(new)
 
     def validate(self, objects: dict[K, T]) -> None:
-        """Check that each object is where it belongs."""
+        """Check that each object is at its place."""
         found = {key: place for place, keys in self._keys.items() for key in keys}
         require(found == {key: self._of(obj) for key, obj in objects.items()}, "index")
         require(sum(map(len, self._keys.values())) == len(objects), "each key once")
 
 
 class ObjectStore(ABC, Generic[T, K]):
-    """Objects as the API server's watch last showed them."""
+    """Objects as the informer last reported them."""
 
     def __init__(self, changes: Log[K] | None = None) -> None:
-        """`changes` is the log to record changes in, if it is not a log of its own."""
+        """`changes` is the log to record changes in, if shared with other stores."""
         self._objects: dict[K, T] = {}
         self._indexes: list[Index[T, K]] = []
         #: keys of objects that changed
         self.changes: Log[K] = Log() if changes is None else changes
-        #: told the key of each object that changes, after it did
+        #: called with the key of each changed object, after the change
         self.listeners: list[Callable[[K], None]] = []
 
     @staticmethod
@@ -90,7 +90,7 @@ class ObjectStore(ABC, Generic[T, K]):
         return iter(list(self._objects.values()))
 
     def put(self, obj: T) -> None:
-        """Take over an object, or its new version."""
+        """Add or update an object."""
         key = self.key_of(obj)
         old = self._objects.get(key)
         self._objects[key] = obj
@@ -103,7 +103,7 @@ class ObjectStore(ABC, Generic[T, K]):
         self._changed(key)
 
     def remove(self, obj: HasMeta) -> None:
-        """Forget an object, if it is known."""
+        """Remove an object, if present."""
         key = self.key_of(obj)
         old = self._objects.pop(key, None)
         if old is not None:
@@ -130,7 +130,7 @@ class ObjectStore(ABC, Generic[T, K]):
 
 
 class NamedStore(ObjectStore[T, str]):
-    """Objects that a name is enough for."""
+    """Objects of a cluster-scoped kind."""
 
     @staticmethod
     def key_of(obj: HasMeta) -> str:
@@ -143,7 +143,7 @@ class NamedStore(ObjectStore[T, str]):
 
 
 class NamespacedStore(ObjectStore[T, tuple[str, str]]):
-    """Objects that live in namespaces."""
+    """Objects of a namespaced kind."""
 
     @staticmethod
     def key_of(obj: HasMeta) -> tuple[str, str]:
@@ -156,18 +156,18 @@ class NamespacedStore(ObjectStore[T, tuple[str, str]]):
 
 
 class Assumptions(ObjectStore[T, K]):
-    """Mixed into a store: decisions that are not written yet."""
+    """Mixin for a store: decisions that are not written yet."""
 
     def __init__(self, changes: Log[K] | None = None) -> None:
         super().__init__(changes)
-        #: key → changed copy; of the same resource version as the object under that key
+        #: key → assumed copy, of the same resource version as the object under that key
         self._assumed: dict[K, T] = {}
 
     def __iter__(self) -> Iterator[T]:
         return iter([self._assumed.get(key, obj) for key, obj in self._objects.items()])
 
     def put(self, obj: T) -> None:
-        """Take over an object, or its new version, which ends what was assumed of it."""
+        """Add or update an object; a new version discards the assumed copy."""
         key = self.key_of(obj)
         assumed = self._assumed.get(key)
         if assumed is not None and not _same_version(assumed, obj):
@@ -175,14 +175,14 @@ class Assumptions(ObjectStore[T, K]):
         super().put(obj)
 
     def remove(self, obj: HasMeta) -> None:
-        """Forget an object, and what was assumed of it."""
+        """Remove an object and its assumed copy."""
         self._assumed.pop(self.key_of(obj), None)
         super().remove(obj)
 
     def assume(self, obj: T) -> None:
-        """Hide an object by a changed copy of it.
+        """Hide an object by an assumed copy of it.
 
-        Raises ObjectError if the copy was not made from the object as it is now.
+        Raises ObjectError if the copy was not made from the current version.
         """
         key = self.key_of(obj)
         seen = self._objects.get(key)
@@ -198,12 +198,12 @@ class Assumptions(ObjectStore[T, K]):
         self._changed(key)
 
     def restore(self, key: K) -> None:
-        """Show an object as it is again."""
+        """Discard the assumed copy of an object."""
         if self._assumed.pop(key, None) is not None:
             self._changed(key)
 
     def is_assumed(self, key: K) -> bool:
-        """Tell whether a changed copy hides an object."""
+        """Tell whether an object has an assumed copy."""
         return key in self._assumed
 
     def _shown(self, key: K) -> T | None:
@@ -213,7 +213,7 @@ class Assumptions(ObjectStore[T, K]):
         return [self._assumed.get(key) or self._objects[key] for key in keys]
 
     def validate(self) -> None:
-        """Check that copies hide the objects that they were made from."""
+        """Check that each copy was made from the object it hides."""
         super().validate()
         for key, copy in self._assumed.items():
             require(self.key_of(copy) == key, f"{key} is the key of its copy")

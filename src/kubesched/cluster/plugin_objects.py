@@ -1,4 +1,4 @@
-"""Objects of kinds that only plugins read, and how a plugin reads them.
+"""Objects of kinds that only plugins read, and the plugin's interface to them.
 
 informer ──> store of the kind ──> Lister: get, iterate, version
 """
@@ -16,13 +16,13 @@ AnyStore = NamedStore[Any] | NamespacedStore[Any]
 
 
 class Lister(Generic[T]):
-    """The objects of one kind, as the informer last showed them; read-only."""
+    """Read-only access to the objects of one kind, as the informer last reported them."""
 
     def __init__(self, store: NamedStore[T] | NamespacedStore[T]) -> None:
         self._store = store
 
     def get(self, name: str, *, namespace: str = "") -> T | None:
-        """Return an object, None if there is none of that name."""
+        """Return an object, None if not found."""
         if isinstance(self._store, NamespacedStore):
             return self._store.get(namespace, name)
         return self._store.get(name)
@@ -35,21 +35,21 @@ class Lister(Generic[T]):
 
     @property
     def version(self) -> int:
-        """Another one for each state of the objects: for `epoch` of a score that depends on it."""
+        """A number that changes with every change of the objects: for the `epoch` of a score."""
         return self._store.changes.position
 
 
 class PluginObjects:
-    """The stores of all kinds that plugins watch, by the names of these."""
+    """The stores of all kinds that plugins watch, by kind."""
 
     def __init__(self) -> None:
         self._stores: dict[str, AnyStore] = {}
         self._has_informers = False
 
     def store(self, kind: str, *, namespaced: bool) -> AnyStore:
-        """Return the store of a kind, made the first time that one asks for it.
+        """Return the store of a kind, created on first use.
 
-        Raises ConfigError if it would stay empty, since informers were started without it.
+        Raises ConfigError if the informers were started without the kind.
         """
         if kind not in self._stores:
             if self._has_informers:
@@ -61,12 +61,12 @@ class PluginObjects:
         return self._stores[kind]
 
     def informers_started(self) -> None:
-        """Take note that informers fill the stores that there are, and no others."""
+        """Record that informers run: from now on, no new kind can be watched."""
         self._has_informers = True
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Another one for each state of the objects."""
+        """A value that changes with every change of the objects."""
         return tuple([store.changes.position for store in self._stores.values()])
 
     def validate(self) -> None:

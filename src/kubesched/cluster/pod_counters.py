@@ -1,12 +1,12 @@
-"""How many pods that a selector selects are on each row, kept up to date as pods come and go.
+"""How many pods that match a selector are on each row, incrementally maintained.
 
-Topology spread and inter-pod affinity ask for such counts. A counter is made the first time one
-asks for it, from the label sets, and from then on follows every pod that is added or removed; it is
-never recounted. Those longest unused are dropped when there are too many, and those that count
+Topology spread and inter-pod affinity need such counts. A counter is built from the label sets on
+first use, then updated with every pod that is added or removed; it is never recounted. The least
+recently used counters are dropped when all of them take too much memory, and those that count
 nothing, which rollouts leave behind, when they are as many as the others.
 
-Nearly every selector asks for one value, or one of a few, of some label. Both selectors and label
-sets are found by that, so that neither is compared with all of the others.
+Nearly every selector requires one value, or one of a few, of some label. Selectors and label sets
+are indexed by that, so that neither is compared with all of the others.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ Pair = tuple[str, str]
 #: A namespace and a label, None for any.
 Scope = tuple[str | None, Pair | None]
 
-#: How much memory all counters may take.
+#: Memory limit of all counters.
 LIMIT_BYTES = 256 << 20
-#: So many counters are never too many, even if they count nothing.
+#: Below this number, counters are not dropped for counting nothing.
 FEW_COUNTERS = 64
 
 
@@ -40,7 +40,7 @@ class Selection(Struct, frozen=True, cache_hash=True):
     selector: Selector
     #: None means all
     namespaces: frozenset[str] | None
-    #: whether pods that are being deleted count
+    #: whether terminating pods count
     with_terminating: bool
 
     def matches(self, labels: LabelSet) -> bool:
@@ -53,7 +53,7 @@ class Selection(Struct, frozen=True, cache_hash=True):
 
     @property
     def pairs(self) -> tuple[Pair | None, ...]:
-        """Labels of which all selected pods have one; None stands for any label, or none."""
+        """Labels of which every selected pod has at least one; None: not restricted."""
         for each in self.selector.requirements:
             if each.operator == IN:
                 return tuple((each.key, value) for value in dict.fromkeys(each.values))
@@ -61,7 +61,7 @@ class Selection(Struct, frozen=True, cache_hash=True):
 
     @property
     def scopes(self) -> Iterator[Scope]:
-        """Where pods may be that are counted."""
+        """Where selected pods may be."""
         namespaces = (None,) if self.namespaces is None else self.namespaces
         return ((namespace, pair) for namespace in namespaces for pair in self.pairs)
 
@@ -81,12 +81,12 @@ class PodCounters:
 
     def __init__(self, limit_bytes: int = LIMIT_BYTES) -> None:
         self._limit_bytes = limit_bytes
-        #: least recently used first
+        #: in order of last use
         self._counters: OrderedDict[Selection, PodCounter] = OrderedDict()
         self._by_scope: dict[Scope, dict[Selection, PodCounter]] = {}
-        #: how many were dropped, and count nothing any more, whoever still knows them
+        #: how many were dropped; those are no longer updated
         self.dropped = 0
-        #: with so many, those that count nothing are looked for
+        #: at this number, counters that count nothing are dropped
         self._tidy_at = FEW_COUNTERS
         #: namespace → label, None for all → label sets that have pods on some row
         self._label_sets: dict[str, dict[Pair | None, dict[LabelSet, None]]] = {}
@@ -95,7 +95,7 @@ class PodCounters:
         return len(self._counters)
 
     def counter(self, selection: Selection) -> PodCounter:
-        """Return the counter of a selection, made now if nobody asked for it before."""
+        """Return the counter of a selection, built on first use."""
         counter = self._counters.get(selection)
         if counter is not None:
             self._counters.move_to_end(selection)
@@ -124,7 +124,7 @@ class PodCounters:
         self._leave(row, labels)
 
     def relabel(self, row: int, old: LabelSet, new: LabelSet) -> None:
-        """Count a pod on a row by other labels, which few counters care about."""
+        """Move a pod to other labels; only counters that distinguish the two are updated."""
         self._enter(row, new)
         for counter in old.counters:
             if counter not in new.counters:
@@ -177,7 +177,7 @@ class PodCounters:
                 yield from self._label_sets.get(each, {}).get(pair, ())
 
     def _make_room(self) -> None:
-        # Each takes about as much as the largest of the most recent ones.
+        # Estimate the size of each by the largest of the most recent ones.
         recent = [
             counter.nbytes
             for _, counter in zip(range(8), reversed(self._counters.values()), strict=False)
@@ -187,7 +187,7 @@ class PodCounters:
         if len(self._counters) >= self._tidy_at:
             for selection in [each for each, counts in self._counters.items() if not counts.total]:
                 self._drop(selection)
-            # Twice as many as are left: so each is looked at about once for each new one.
+            # Doubling keeps the cost constant per new counter.
             self._tidy_at = max(FEW_COUNTERS, 2 * len(self._counters))
 
     def _drop(self, selection: Selection) -> None:

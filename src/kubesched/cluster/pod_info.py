@@ -1,4 +1,4 @@
-"""Pods as the scheduler holds them: the object, and what was compiled from it."""
+"""Pods as the scheduler holds them: the object, and its compiled form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from kubesched.config.features import FeatureGates
 
 
 class RequestRules(Struct, frozen=True):
-    """Feature gates that decide what counts as requested."""
+    """Feature gates that decide which requests count."""
 
     #: PodLevelResources
     pod_level: bool = True
@@ -36,7 +36,7 @@ class RequestRules(Struct, frozen=True):
 
 
 class PodInfo:
-    """A pod with its signature and with what it takes from a node."""
+    """A pod with its signature and its requests."""
 
     __slots__ = ("labels", "pod", "requests", "signature", "terms", "uid", "volumes")
 
@@ -53,11 +53,11 @@ class PodInfo:
         #: the identity of the pod: a name may be used again, a uid is not
         self.uid = pod.metadata.uid
         self.signature = signature
-        #: namespace and labels, shared by all pods that have the same
+        #: namespace and labels, shared by pods with the same
         self.labels = labels
-        #: affinity to other pods, shared by all pods of the signature in the namespace
+        #: inter-pod affinity, shared by pods of the signature in the namespace
         self.terms = terms
-        #: what it takes while it runs; a resize in place makes that differ from its signature's
+        #: what the pod uses while it runs; after an in-place resize not what its signature says
         self.requests = requests
         #: claims and disks; not part of the signature, since they differ from pod to pod
         self.volumes: PodVolumes = compile_volumes(pod)
@@ -66,13 +66,13 @@ class PodInfo:
         return f"PodInfo({self.full_name})"
 
     def counts_as(self, other: PodInfo) -> bool:
-        """Tell whether another version of the pod makes no difference to anybody else."""
+        """Tell whether another version of the pod is equivalent for scheduling."""
         return self.labels is other.labels and self._takes_as(other)
 
     def counts_as_bound(self, other: PodInfo) -> bool:
         """Tell whether another version differs only by labels that it got from its node.
 
-        The API server gives them to a pod when it is bound.
+        The API server adds them when it binds a pod.
         """
         before, after = self.labels, other.labels
         return (
@@ -100,7 +100,7 @@ class PodInfo:
 
     @property
     def is_being_preempted(self) -> bool:
-        """Whether a scheduler had it deleted for a more important pod, and it is not gone yet."""
+        """Whether a scheduler deleted it for a pod of higher priority, and it still terminates."""
         return self.pod.metadata.deletion_timestamp is not None and any(
             condition.type == names.DISRUPTION_TARGET
             and condition.status == "True"
@@ -120,7 +120,7 @@ class PodInfo:
 
 
 class PodCompiler:
-    """Turns pods into PodInfos, sharing whatever is equal."""
+    """Compiles pods to PodInfos; equal parts are shared."""
 
     def __init__(self, rules: RequestRules = RequestRules()) -> None:  # noqa: B008 (immutable)
         self._rules = rules
@@ -129,7 +129,7 @@ class PodCompiler:
         self._requests: WeakValueDictionary[object, Requests] = WeakValueDictionary()
 
     def pending(self, pod: Pod) -> PodInfo:
-        """Compile a pod that is to be placed; raises ObjectError if it cannot be read."""
+        """Compile a pending pod; raises ObjectError if it cannot be read."""
         signature = self._signature(pod, pod.spec.node_name)
         return self._info(pod, signature, signature.requests)
 

@@ -1,11 +1,11 @@
-"""A pod's signature: what it asks of a node, compiled once for all pods that ask the same.
+"""Pod signature: what a pod requires of a node, compiled once per equivalence class of pods.
 
-The pods of one workload differ in name and identity, not in what they need. All that a row-local
-plugin may look at is in the signature, and nothing else about the pod is. So a result for one pod
-holds for all pods of its signature, which form an equivalence class.
+The pods of one workload differ in name and identity, not in what they require. The signature holds
+all that a row-local plugin may read, and nothing else of the pod, so a result for one pod holds for
+all pods of its signature.
 
-What a pod wants of other pods has nothing to do with a single row. So row-local plugins are asked
-about the signature without that, which many more pods have in common.
+Inter-pod constraints do not depend on a single row. So row-local plugins get the signature without
+them, which many more pods share.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kubesched.cluster.node_selector import SelectorMatch
 from kubesched.cluster.ports import ANY_ADDRESS, HostPort
 from kubesched.cluster.resources import Requests
 
-#: The only spelling of a number that taints and tolerations compare.
+#: The only integer format that the taint operators Lt and Gt accept.
 _DECIMAL_INTEGER = re.compile(r"0|-?[1-9][0-9]*")
 _encode_key = msgspec.json.Encoder().encode
 
@@ -43,26 +43,26 @@ class PodSignature:
         row_signature: PodSignature | None = None,
         is_resize: bool = False,
     ) -> None:
-        #: of the first pod that had this signature, of which its ``nodeName`` is not a part
+        #: of the first pod that had this signature; its ``nodeName`` is not part of it
         self.spec = spec
-        #: the only node that the pod may go to, "" if it did not name one
+        #: the only node the pod may go to, "" if it has no ``nodeName``
         self.node_name = node_name
         #: whether the pod is on that node and waits for room to be resized
         self.is_resize = is_resize
         #: what the pod takes from a node
         self.requests = requests
-        #: what scoring takes it to request, with a default where containers say nothing
+        #: what scoring counts as requested, with a default for containers that request nothing
         self.scoring_requests = scoring_requests
         self.host_ports = host_ports(spec)
-        # Not self where there is none: a signature that refers to itself outlives its last pod
-        # until the garbage collector comes.
+        # Not self where there is none: a signature that refers to itself is a cycle, and would
+        # outlive its last pod until the garbage collector runs.
         self._row_signature = row_signature
-        #: namespace → terms, which by default are about pods of their own namespace
+        #: namespace → terms, which by default select pods of their own namespace
         self._terms: dict[str, PodTerms] = {}
 
     @property
     def row_signature(self) -> PodSignature:
-        """The same without any wish about other pods: all that matters to a row by itself."""
+        """The signature without inter-pod constraints: all that matters to a single row."""
         return self._row_signature or self
 
     @cached_property
@@ -74,14 +74,14 @@ class PodSignature:
 
     @cached_property
     def images(self) -> tuple[str, ...]:
-        """Every image that a node would have to fetch, in the form in which nodes report them."""
+        """Every image that a node would have to pull, normalized as nodes report them."""
         containers = (*self.spec.init_containers, *self.spec.containers)
         wanted = [container.image for container in containers]
         wanted += [volume.image.reference for volume in self.spec.volumes if volume.image]
         return tuple(normalized_image_name(image) for image in wanted)
 
     def copy(self) -> PodSignature:
-        """Return the same as an object of its own, for what is not to keep this one."""
+        """Return an independent copy, for a cache that must not keep this one alive."""
         return PodSignature(
             self.spec,
             node_name=self.node_name,
@@ -99,7 +99,7 @@ class PodSignature:
         return terms
 
     def tolerates(self, taint: Taint, *, comparisons: bool = False) -> bool:
-        """Tell whether the pod accepts a taint."""
+        """Tell whether the pod tolerates a taint."""
         return any_tolerates(self.spec.tolerations, taint, comparisons=comparisons)
 
 
@@ -126,7 +126,7 @@ def signature_key(spec: PodSpec, node_name: str, *, is_resize: bool = False) -> 
 
 
 def spec_for_rows(spec: PodSpec) -> PodSpec:
-    """Return a pod's spec without its wishes about other pods; the same object if it has none."""
+    """Return a pod's spec without inter-pod constraints; the same object if it has none."""
     affinity = spec.affinity
     has_pod_terms = affinity and (affinity.pod_affinity or affinity.pod_anti_affinity)
     if not has_pod_terms and not spec.topology_spread_constraints:
@@ -140,7 +140,7 @@ def spec_for_rows(spec: PodSpec) -> PodSpec:
 
 
 def spec_for_nodes(spec: PodSpec) -> PodSpec:
-    """Return a pod's spec without what it requests."""
+    """Return a pod's spec without its requests."""
     return replace(
         spec,
         overhead=None,
@@ -155,7 +155,7 @@ def _without_resources(container: Container) -> Container:
 
 
 def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
-    """Return the host ports of all containers that run beside each other."""
+    """Return the host ports of all long-running containers."""
     sidecars = (each for each in spec.init_containers if is_sidecar(each))
     return tuple(
         HostPort(port.protocol or "TCP", port.host_port, port.host_ip or ANY_ADDRESS)
@@ -166,12 +166,12 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def is_sidecar(init_container: Container) -> bool:
-    """Tell whether an init container keeps running beside the others."""
+    """Tell whether an init container is a sidecar (``restartPolicy: Always``)."""
     return init_container.restart_policy == "Always"
 
 
 def normalized_image_name(image: str) -> str:
-    """Add the tag that is meant where none is given."""
+    """Add the default tag if there is none."""
     if image.rfind(":") <= image.rfind("/"):
         return image + ":latest"
     return image
@@ -180,7 +180,7 @@ def normalized_image_name(image: str) -> str:
 def any_tolerates(
     tolerations: Iterable[Toleration], taint: Taint, *, comparisons: bool = False
 ) -> bool:
-    """Tell whether one of some tolerations covers a taint."""
+    """Tell whether any of the tolerations covers a taint."""
     return any(tolerates(each, taint, comparisons=comparisons) for each in tolerations)
 
 

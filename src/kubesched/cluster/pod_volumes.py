@@ -1,7 +1,7 @@
-"""What the volumes of a pod mean to the scheduler, compiled once.
+"""The volumes of a pod that matter to scheduling, compiled once.
 
-Most volumes (tokens, configuration, scratch space) mean nothing to it. Those that do are claims,
-disks that are used without a claim, and of these disks the ones that cannot be shared.
+Most volumes (tokens, configuration, scratch space) do not matter. Those that do are claims, disks
+that are used without a claim, and among these the disks that cannot be shared.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ class ClaimMount(Struct, frozen=True, gc=False):
     namespace: str
     #: name of the claim
     name: str
-    #: whether the claim is made for this pod alone, which must then be its owner
+    #: whether the claim is an ephemeral volume's, which the pod must then own
     ephemeral: bool = False
 
     @property
@@ -35,22 +35,22 @@ class ClaimMount(Struct, frozen=True, gc=False):
 
 
 class Disk(Struct, frozen=True, gc=False):
-    """A disk that several pods of a node can share at most for reading."""
+    """A disk that pods of a node can share for reading at most."""
 
-    #: the same disk under all names that it has
+    #: all identities of the disk
     keys: tuple[DiskKey, ...]
     read_only: bool
 
     def conflicts(self, other: Disk) -> bool:
-        """Tell whether a node cannot have both."""
+        """Tell whether a node cannot mount both."""
         shared = any(key in other.keys for key in self.keys)
         return shared and not (self.read_only and other.read_only)
 
 
 class PodVolumes(Struct, frozen=True):
-    """The volumes of a pod that matter, in the order in which the pod has them."""
+    """The volumes of a pod that matter, in the pod's order."""
 
-    #: claims, and disks used without a claim that a CSI driver may have taken over
+    #: claims, and disks without a claim that may be migrated to a CSI driver
     attachable: tuple[ClaimMount | Volume, ...] = ()
     disks: tuple[Disk, ...] = ()
 
@@ -59,16 +59,18 @@ class PodVolumes(Struct, frozen=True):
 
     @property
     def mounts(self) -> Iterator[ClaimMount]:
-        """The claims, those made for the pod included."""
+        """All claims, ephemeral ones included."""
         return (each for each in self.attachable if isinstance(each, ClaimMount))
 
     @property
     def named_claims(self) -> Iterator[ClaimMount]:
-        """The claims that the pod's author named."""
+        """The claims that the pod names."""
         return (each for each in self.mounts if not each.ephemeral)
 
     def uses_claim(self, namespace: str, name: str, *, or_ephemeral: bool = False) -> bool:
-        """Tell whether the pod's author named a claim, or it is one that is made for the pod."""
+        """Tell whether the pod names a claim; with `or_ephemeral`, also whether it is made for the
+        pod.
+        """
         return any(
             each.name == name and each.namespace == namespace
             for each in (self.mounts if or_ephemeral else self.named_claims)
@@ -79,7 +81,7 @@ NO_VOLUMES: Final = PodVolumes()
 
 
 def compile_volumes(pod: Pod) -> PodVolumes:
-    """Return what the volumes of a pod mean."""
+    """Compile the volumes of a pod."""
     attachable: list[ClaimMount | Volume] = []
     disks: list[Disk] = []
     for volume in pod.spec.volumes:
@@ -98,12 +100,12 @@ def compile_volumes(pod: Pod) -> PodVolumes:
 
 
 def ephemeral_claim_name(pod: Pod, volume_name: str) -> str:
-    """Return the name of the claim that is made for a pod's ephemeral volume."""
+    """Return the name of the claim for a pod's ephemeral volume."""
     return f"{pod.metadata.name}-{volume_name}"
 
 
 def is_migratable(volume: Volume) -> bool:
-    """Tell whether a volume is a disk of a kind that has a CSI driver by now."""
+    """Tell whether a volume is of an in-tree kind that is migrated to a CSI driver."""
     return (
         volume.gce_persistent_disk is not None
         or volume.aws_elastic_block_store is not None
@@ -116,7 +118,7 @@ def is_migratable(volume: Volume) -> bool:
 
 
 def any_conflict(first: Iterable[Disk], second: Iterable[Disk]) -> bool:
-    """Tell whether a node cannot have all disks of two pods."""
+    """Tell whether a node cannot mount all disks of two pods."""
     second = list(second)
     return any(disk.conflicts(other) for disk in first for other in second)
 
@@ -135,7 +137,7 @@ def _disk(volume: Volume) -> Disk | None:
     if (gce := volume.gce_persistent_disk) is not None:
         return Disk((("gce", gce.pd_name),), gce.read_only)
     if (aws := volume.aws_elastic_block_store) is not None:
-        # Not even readers share it.
+        # Not shared, not even for reading.
         return Disk((("aws", aws.volume_id),), read_only=False)
     if (iscsi := volume.iscsi) is not None:
         return Disk((("iscsi", iscsi.iqn),), iscsi.read_only)
@@ -145,5 +147,5 @@ def _disk(volume: Volume) -> Disk | None:
 
 
 def _rbd_keys(rbd: RBDVolumeSource) -> tuple[DiskKey, ...]:
-    # Two images are the same if one monitor knows both.
+    # Two RBD images are the same if they have a monitor in common.
     return tuple(("rbd", monitor, rbd.pool, rbd.image) for monitor in dict.fromkeys(rbd.monitors))

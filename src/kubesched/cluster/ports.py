@@ -1,4 +1,4 @@
-"""Host ports in use, by port rather than by node: few pods use any."""
+"""Host ports in use, indexed by port: few pods use any."""
 
 from __future__ import annotations
 
@@ -10,34 +10,34 @@ ANY_ADDRESS = "0.0.0.0"  # noqa: S104 (the wildcard that pods ask for, not somet
 
 
 class HostPort(NamedTuple):
-    """A port that a pod takes on its node's address."""
+    """A port that a pod uses on its node's address."""
 
     protocol: str
     port: int
     address: str
 
     def conflicts(self, address: str) -> bool:
-        """Tell whether the same port on `address` is the same socket."""
+        """Tell whether the same port on `address` conflicts."""
         return ANY_ADDRESS in (self.address, address) or self.address == address
 
 
 class HostPorts:
-    """Which rows have which ports taken."""
+    """Host ports in use, by row."""
 
     def __init__(self) -> None:
         #: (protocol, port) → row → address → number of pods
         self._in_use: dict[tuple[str, int], dict[int, Counter[str]]] = {}
-        #: row → ports taken to be free while evictions are tried out
+        #: row → ports that count as free during a dry-run preemption
         self._supposed_free: dict[int, set[HostPort]] = {}
 
     def add(self, row: int, ports: Iterable[HostPort]) -> None:
-        """Take `ports` on `row`."""
+        """Mark `ports` as used on `row`."""
         for port in ports:
             rows = self._in_use.setdefault((port.protocol, port.port), {})
             rows.setdefault(row, Counter())[port.address] += 1
 
     def remove(self, row: int, ports: Iterable[HostPort]) -> None:
-        """Give `ports` back on `row`."""
+        """Release `ports` on `row`."""
         for port in ports:
             rows = self._in_use[port.protocol, port.port]
             addresses = rows[row]
@@ -50,7 +50,7 @@ class HostPorts:
                 del self._in_use[port.protocol, port.port]
 
     def rows_in_conflict(self, ports: Iterable[HostPort]) -> set[int]:
-        """Return the rows where at least one of `ports` is taken."""
+        """Return the rows where at least one of `ports` is in use."""
         return {
             row
             for port in ports
@@ -62,20 +62,19 @@ class HostPorts:
         }
 
     def suppose_free(self, row: int, ports: Iterable[HostPort]) -> None:
-        """Take the ports of a pod that is tried to be evicted to be free.
+        """Count the ports of a dry-run victim as free.
 
-        That goes for other pods which have the same ports, too: kube-scheduler keeps one entry a
-        port, and what one pod gives back is gone. Pods get into that position only past the
-        scheduler.
+        That includes the same ports of other pods: kube-scheduler keeps one entry per port, and
+        removing one pod removes it. Only pods that were bound past the scheduler share a port.
         """
         self._supposed_free.setdefault(row, set()).update(ports)
 
     def suppose_taken(self, row: int, ports: Iterable[HostPort]) -> None:
-        """Take the ports of a pod that came back to be taken again."""
+        """Count the ports of a reprieved pod as used again."""
         self._supposed_free.get(row, set()).difference_update(ports)
 
     def stop_supposing(self, row: int) -> None:
-        """Go back to what is."""
+        """End the dry run."""
         self._supposed_free.pop(row, None)
 
     def _is_supposed_free(self, row: int, port: HostPort, address: str) -> bool:
@@ -83,7 +82,7 @@ class HostPorts:
         return supposed is not None and HostPort(port.protocol, port.port, address) in supposed
 
     def snapshot(self) -> dict[tuple[str, int], dict[int, dict[str, int]]]:
-        """Return all counts, for checks."""
+        """Return all counts, for `validate`."""
         return {
             key: {row: dict(addresses) for row, addresses in rows.items()}
             for key, rows in self._in_use.items()

@@ -1,6 +1,6 @@
-"""What the pods below a certain priority request on each row: what preemption could free.
+"""Requests of the pods below a priority, by row: what preemption could free.
 
-Every pod of a priority that fits nowhere asks for the same sums.
+All unschedulable pods of a priority share the sums.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class PreemptableRequests(RowView):
         return len(self._table.resources)
 
     def rebuild(self) -> None:
-        """Sum up all rows."""
+        """Sum all rows."""
         table = self._table
         self.pod_count = np.zeros(table.size, dtype=np.int64)
         self.requested = np.zeros((len(table.resources), table.size), dtype=np.int64)
         self._sum(np.arange(table.size, dtype=np.intp))
 
     def update(self, rows: list[int]) -> bool:
-        """Sum up some rows."""
+        """Sum some rows."""
         size = self._table.size
         if len(self.pod_count) < size:
             self.pod_count = grown(self.pod_count, (size,))
@@ -46,7 +46,7 @@ class PreemptableRequests(RowView):
         return True
 
     def _sum(self, rows: IndexArray) -> None:
-        # Plain numbers: there are few of them a row, and at first many rows.
+        # Plain integers: few per row, and initially many rows.
         resources, priority = self._table.resources, self._priority
         counts: list[int] = []
         sums: list[list[int]] = []

@@ -1,4 +1,4 @@
-"""A mapping that forgets what was not used for long."""
+"""An LRU cache."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Recent(Generic[K, V]):
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """Return an entry, which makes it recent."""
+        """Return an entry and mark it as used."""
         value = self._entries.get(key)
         if value is not None:
             self._entries.move_to_end(key)
@@ -33,13 +33,13 @@ class Recent(Generic[K, V]):
             self._entries.popitem(last=False)
 
     def items(self) -> list[tuple[K, V]]:
-        """Return all entries, the least recent first."""
+        """Return all entries, least recently used first."""
         return list(self._entries.items())
 
     def values(self) -> list[V]:
-        """Return what the entries hold, the least recent first."""
+        """Return all values, least recently used first."""
         return list(self._entries.values())
 
     def clear(self) -> None:
-        """Forget everything."""
+        """Drop all entries."""
         self._entries.clear()

@@ -1,8 +1,8 @@
-"""What pods request, as interned vectors over the resource columns.
+"""Requests of pods, as interned vectors over the resource columns.
 
-Resources are numbered in the order in which nodes offer them; cpu, memory and ephemeral storage
-always come first. A resource that no node offers has no number: nothing can be requested of it,
-so it needs no column, and pods that name resources at will cannot make the table grow.
+Resources are numbered in the order in which nodes first offer them; cpu, memory and ephemeral
+storage always come first. A resource that no node offers has no number and no column, so pods that
+request arbitrary names cannot make the table grow.
 """
 
 from __future__ import annotations
@@ -35,14 +35,14 @@ class ResourceIndex:
         return self._numbers.get(name)
 
     def add(self, name: str) -> int:
-        """Number a resource that a node offers for the first time."""
+        """Number a resource that a node has for the first time."""
         number = self._numbers[name] = len(self.names)
         self.names.append(name)
         return number
 
 
 class Requests:
-    """What a pod takes from its node; shared by all pods that take the same."""
+    """Requests of a pod; shared by all pods that request the same."""
 
     __slots__ = (
         "__weakref__",
@@ -57,17 +57,17 @@ class Requests:
     def __init__(self, amounts: Mapping[str, int], non_zero: tuple[int, int]) -> None:
         #: resource → amount, in milli for cpu
         self.amounts = dict(amounts)
-        #: cpu and memory as scoring counts them: pods that say nothing count a little
+        #: cpu and memory as scoring counts them: with a default for containers that request none
         self.non_zero = non_zero
-        #: numbers of the requested resources, and their amounts; see `resolve`
+        #: numbers and amounts of the requested resources; see `resolve`
         self.numbers: IndexArray = np.zeros(0, dtype=np.intp)
         self.vector: Int64Array = np.zeros(0, dtype=np.int64)
-        #: the same one by one: for a single row that is quicker than arrays
+        #: the same as plain integers: faster than arrays for a single row
         self.pairs: tuple[tuple[int, int], ...] = ()
         self._resolved_for = -1
 
     def resolve(self, index: ResourceIndex) -> None:
-        """Bring the numbers up to date with the resources that nodes offer now."""
+        """Update the numbers to the resources that nodes offer now."""
         if self._resolved_for == len(index):
             return
         self.pairs = tuple(

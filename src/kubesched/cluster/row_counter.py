@@ -1,4 +1,4 @@
-"""A count for each row, small where few rows have any, and its sums by domain."""
+"""A count per row, stored sparsely while few rows have any, and its sums by domain."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ import numpy as np
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array, grown
 from kubesched.cluster.domains import DomainCounts, Domains
 
-#: With more rows than that an array is quicker, and worth its memory.
+#: Above this number of rows, an array is faster and worth its memory.
 SPARSE_ROWS = 64
-#: Sums by so many different domains are kept.
+#: Sums are cached for this many sets of domains.
 MAX_SUMS = 8
 
 
 class RowCounter:
-    """Counts by row: a dict as long as few rows have any, then an array."""
+    """Counts by row: a dict while few rows have any, then an array."""
 
     __slots__ = ("__weakref__", "_dense", "_sparse", "_sums", "total")
 
     def __init__(self) -> None:
         self._sparse: dict[int, int] = {}
         self._dense: Int32Array | None = None
-        #: the least recently made first
+        #: in order of creation
         self._sums: list[DomainCounts] = []
         self.total = 0
 
@@ -45,7 +45,7 @@ class RowCounter:
             self._sparse = {}
 
     def counts(self, size: int) -> Int32Array:
-        """Return the counts of the first `size` rows; not to be changed."""
+        """Return the counts of the first `size` rows; read-only."""
         if self._dense is not None:
             if len(self._dense) < size:
                 self._dense = grown(self._dense, (size,))
@@ -56,11 +56,11 @@ class RowCounter:
         return result
 
     def by_domain(self, domains: Domains) -> Int64Array:
-        """Return the sums by domain, 0 for domain 0; not to be changed."""
+        """Return the sums by domain, 0 for domain 0; read-only."""
         return self._sums_by(domains).counts
 
     def hit(self, domains: Domains) -> BoolArray:
-        """Return which rows are in a domain that has any; not to be changed."""
+        """Return which rows are in a domain with a positive sum; read-only."""
         return self._sums_by(domains).hit()
 
     def _sums_by(self, domains: Domains) -> DomainCounts:
@@ -80,6 +80,6 @@ class RowCounter:
 
     @property
     def nbytes(self) -> int:
-        """About how much memory the counts take."""
+        """Approximate memory use of the counts."""
         rows = 4096 if self._dense is None else self._dense.nbytes
         return rows + sum(each.nbytes for each in self._sums)

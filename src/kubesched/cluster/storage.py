@@ -1,7 +1,7 @@
-"""The storage side of the cluster: volumes, claims, classes, and what CSI drivers say about nodes.
+"""Storage objects: volumes, claims, classes, and the CSI objects about nodes and capacity.
 
-Informers put objects in; volume plugins read them. Volumes and claims are shown with what the
-scheduler has decided about them and not yet written; `observed` shows them without.
+Informers put objects in; volume plugins read them. `get` returns volumes and claims as assumed by
+the scheduler; `observed` returns them as the API server has them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Volumes(Assumptions[PersistentVolume, str], NamedStore[PersistentVolume]):
         self._by_class = self._indexed(lambda volume: volume.storage_class)
 
     def get(self, name: str) -> PersistentVolume | None:
-        """Return a volume, with what was decided about it."""
+        """Return a volume, as assumed."""
         return self._shown(name)
 
     def observed(self, name: str) -> PersistentVolume | None:
@@ -38,19 +38,19 @@ class Volumes(Assumptions[PersistentVolume, str], NamedStore[PersistentVolume]):
         return self._objects.get(name)
 
     def of_class(self, class_name: str) -> list[PersistentVolume]:
-        """Return the volumes of a class, with what was decided about them; "" means without."""
+        """Return the volumes of a class, as assumed; "" means without a class."""
         return self._shown_at(self._by_class.keys(class_name))
 
 
 class Claims(Assumptions[PersistentVolumeClaim, ClaimKey], NamespacedStore[PersistentVolumeClaim]):
-    """Claims to volumes."""
+    """Persistent volume claims."""
 
     def __init__(self, changes: Log[ClaimKey] | None = None) -> None:
         super().__init__(changes)
         self._by_volume = self._indexed(lambda claim: claim.spec.volume_name)
 
     def get(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
-        """Return a claim, with what was decided about it."""
+        """Return a claim, as assumed."""
         return self._shown((namespace, name))
 
     def observed(self, namespace: str, name: str) -> PersistentVolumeClaim | None:
@@ -63,7 +63,7 @@ class Claims(Assumptions[PersistentVolumeClaim, ClaimKey], NamespacedStore[Persi
 
 
 class Attachments(NamedStore[VolumeAttachment]):
-    """Volumes that are attached to nodes, or are to be."""
+    """Volume attachments, by node and by volume."""
 
     def __init__(self, changes: Log[str] | None = None) -> None:
         super().__init__(changes)
@@ -82,14 +82,14 @@ class Attachments(NamedStore[VolumeAttachment]):
 
 
 class Capacities(NamespacedStore[CSIStorageCapacity]):
-    """How much space is left, by class and place."""
+    """CSI storage capacities, by class."""
 
     def __init__(self, changes: Log[tuple[str, str]] | None = None) -> None:
         super().__init__(changes)
         self._by_class = self._indexed(lambda capacity: capacity.storage_class_name)
 
     def of_class(self, class_name: str) -> list[CSIStorageCapacity]:
-        """Return what is said about a class."""
+        """Return the capacities of a class."""
         return [self._objects[key] for key in self._by_class.keys(class_name)]
 
 
@@ -117,7 +117,7 @@ class Storage:
 
     @property
     def version(self) -> tuple[int, ...]:
-        """Another one for each state of the objects."""
+        """A value that changes with every change of the objects."""
         return tuple([store.changes.position for store in self._all])
 
     def validate(self) -> None:

@@ -1,8 +1,8 @@
-"""How many pods on each row carry a certain affinity term, kept up to date.
+"""How many pods on each row carry an affinity term, incrementally maintained.
 
-The terms of pods that are there already concern new pods too: their anti-affinity keeps new pods
-away, their preferences attract or repel them. Each distinct term has one counter, however many pods
-carry it. Which terms are about a pod depends on its labels alone, so label sets remember it.
+The terms of placed pods apply to new pods too: anti-affinity rejects nodes, preferences change
+scores. Each distinct term has one counter, however many pods carry it. Which terms select a pod
+depends only on its labels, so label sets cache that.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ class TermCounter(RowCounter):
 
 
 class TermCounters:
-    """All terms that pods on rows carry."""
+    """All terms that placed pods carry."""
 
     def __init__(self) -> None:
         self._counters: dict[CarriedTerm, TermCounter] = {}
-        #: namespace → terms that are about its pods, None → terms that may be about any, in the
-        #: order in which they appeared, those that are gone included
+        #: namespace → terms that select its pods, None → terms that may select any, in order of
+        #: appearance, removed ones included
         self._history: dict[str | None, list[TermCounter]] = {}
-        #: how many counters the history has that are gone
+        #: number of removed counters in the history
         self._gone = 0
-        #: a new epoch makes what label sets remember worthless
+        #: a new epoch invalidates what label sets cache
         self._epoch = 0
-        #: changes whenever there are other terms, or a new epoch
+        #: changes with the set of terms, and with the epoch
         self.version = 0
         self._namespace_labels: dict[str, Mapping[str, str]] = {}
 
@@ -84,11 +84,11 @@ class TermCounters:
 
     @property
     def epoch(self) -> int:
-        """A number that changes when a namespace's labels do."""
+        """A number that changes when a namespace's labels change."""
         return self._epoch
 
     def about(self, labels: LabelSet) -> list[TermCounter]:
-        """Return the counters of terms that are about pods with these labels."""
+        """Return the counters of terms that select pods with these labels."""
         if labels.terms_epoch != self._epoch:
             labels.matching_terms, labels.terms_seen = [], [0, 0]
             labels.terms_epoch = self._epoch
@@ -111,18 +111,18 @@ class TermCounters:
     # --- namespaces -------------------------------------------------------------------------
 
     def put_namespace(self, name: str, labels: Mapping[str, str]) -> None:
-        """Take over the labels of a namespace."""
+        """Update the labels of a namespace."""
         if self._namespace_labels.get(name) != labels:
             self._namespace_labels[name] = labels
             self._begin_epoch()
 
     def remove_namespace(self, name: str) -> None:
-        """Forget a namespace."""
+        """Remove a namespace."""
         if self._namespace_labels.pop(name, None) is not None:
             self._begin_epoch()
 
     def namespaces_of(self, term: AffinityTerm) -> frozenset[str] | None:
-        """Return the namespaces that a new pod's own term is about; None means all.
+        """Return the namespaces that a new pod's own term selects; None means all.
 
         Other than an empty selector, which is about all namespaces, one is about those that there
         are: a namespace that is not known yet is not selected, not even by the lack of a label.

@@ -1,14 +1,14 @@
-"""What if these pods were here, and those were gone: changes that are undone at the end.
+"""Transactions: hypothetical changes to the cluster that are undone at the end.
 
     with cluster.transaction() as tx:
         tx.remove(victim.uid)
         tx.place(pod, "node-1")
-        ...                          # everything sees the cluster as it would be
-    # and now as it was before, unless tx.keep() was called
+        ...                          # everything sees the changed cluster
+    # the cluster is as before, unless tx.keep() was called
 
-Inside, all changes are real: counts, logs and views follow them as ever. The end undoes them in
-reverse order, restores the order of pods and nodes, and sets the logs back if only pods changed.
-So a transaction costs what it touches, and not the size of the cluster.
+Inside, all changes are real: counts, logs and views follow them. The end undoes them in reverse
+order, restores the order of pods and nodes, and rolls the logs back if only pods changed. So a
+transaction costs what it touches, not the size of the cluster.
 """
 
 from __future__ import annotations
@@ -38,12 +38,12 @@ class Transaction:
             cluster.nominator.changes,
         )
         self._positions = [(log, log.position) for log in logs]
-        #: whether nodes were changed: then all views look at these once more, since rows and values
-        #: of labels that came stay, although no node has them
+        #: whether nodes changed: views must then read the logs again, since new rows and label
+        #: values remain after the undo
         self._changes_nodes = False
-        #: row → its pods in the order in which they were, of rows with other pods now
+        #: row → its pods in their previous order, for rows whose pods changed
         self._pods: dict[int, dict[str, PodInfo]] = {}
-        #: rows whose ports are supposed to be free
+        #: rows whose ports count as free
         self._supposed: set[int] = set()
 
     def __enter__(self) -> Self:
@@ -53,7 +53,7 @@ class Transaction:
         self.undo()
 
     def undo(self) -> None:
-        """Let everything be as it was at the beginning."""
+        """Undo all changes."""
         undo, self._undo = self._undo, []
         if not undo:
             return
@@ -62,7 +62,7 @@ class Transaction:
         table = self._cluster.table
         for row, order in self._pods.items():
             pods = table.pods[row]
-            # A row may have had another node in between, when its pods were saved.
+            # The row may have had another node when its pods were saved.
             table.pods[row] = {uid: pods[uid] for uid in order if uid in pods} | pods
         for row in self._supposed:
             table.ports.stop_supposing(row)
@@ -72,13 +72,13 @@ class Transaction:
                 log.roll_back(position)
 
     def keep(self) -> None:
-        """Let everything stay as it is now, or leave it to the transaction that this is part of."""
+        """Keep all changes, or hand them to the enclosing transaction."""
         if self._parent is not None:
             self._parent._adopt(self)  # noqa: SLF001 (its own class)
         self._undo, self._pods = [], {}
 
     def part(self) -> Transaction:
-        """Return a transaction whose changes become part of this one if they are kept."""
+        """Return a nested transaction: kept changes become part of this one."""
         return Transaction(self._cluster, self)
 
     def _adopt(self, part: Transaction) -> None:
@@ -89,20 +89,20 @@ class Transaction:
             self._pods.setdefault(row, pods)
 
     def on_undo(self, call: Callable[[], None]) -> None:
-        """Have something done when the changes made so far are undone, before they are."""
+        """Call `call` before the changes made so far are undone."""
         self._undo.append(call)
 
     # --- pods -------------------------------------------------------------------------------
 
     def add(self, pod: Pod) -> None:
-        """Let a pod come that is on a node, and is not there yet."""
+        """Add a pod that is on a node, and not yet in the cluster."""
         cluster, uid = self._cluster, pod.metadata.uid
         self._save_pods(pod.spec.node_name)
         cluster.put_pod(pod)
         self._undo.append(lambda: cluster.remove_pod(uid))
 
     def withdraw(self, pod: PodInfo) -> None:
-        """Take the nomination of a pod back, if it has one."""
+        """Remove the nomination of a pod, if any."""
         nominator = self._cluster.nominator
         node_name = nominator.node_of(pod.uid)
         if node_name is not None:
@@ -110,14 +110,14 @@ class Transaction:
             self._undo.append(lambda: nominator.nominate(pod, node_name))
 
     def place(self, pod: PodInfo, node_name: str) -> None:
-        """Put a pod on a node, where it must not be already."""
+        """Place a pod on a node; it must not be on one already."""
         cluster = self._cluster
         self._save_pods(node_name)
         cluster.suppose_on(pod, node_name)
         self._undo.append(lambda: cluster.suppose_off(pod.uid))
 
     def remove(self, uid: str) -> None:
-        """Take a pod off its node, if it is on one."""
+        """Remove a pod from its node, if it is on one."""
         cluster = self._cluster
         pod, node_name = cluster.pod(uid), cluster.node_of(uid)
         if pod is None or node_name is None:
@@ -128,14 +128,14 @@ class Transaction:
         self._undo.append(lambda: cluster.suppose_on(pod, node_name, is_assumed=was_assumed))
 
     def evict(self, pod: PodInfo) -> None:
-        """Take a pod off its node as preemption does in a dry run: its host ports become free."""
+        """Remove a pod as a dry-run victim: its host ports count as free."""
         row = self._row_of(pod)
         self.remove(pod.uid)
         self._supposed.add(row)
         self._cluster.table.ports.suppose_free(row, pod.signature.host_ports)
 
     def reprieve(self, pod: PodInfo, node_name: str) -> None:
-        """Put a pod back that was evicted."""
+        """Put a victim back."""
         self.place(pod, node_name)
         self._cluster.table.ports.suppose_taken(self._row_of(pod), pod.signature.host_ports)
 
@@ -154,7 +154,7 @@ class Transaction:
     # --- nodes ------------------------------------------------------------------------------
 
     def put_node(self, node: Node) -> None:
-        """Let a node be there, or be as given instead of as it is."""
+        """Add or replace a node."""
         self._changes_nodes = True
         cluster, name = self._cluster, node.metadata.name
         row = cluster.table.row_of(name)
@@ -172,7 +172,7 @@ class Transaction:
         self._undo.append(undo)
 
     def remove_node(self, node_name: str) -> None:
-        """Let a node be gone, if it is there; its pods are on no node then."""
+        """Remove a node, if present; its pods are then on no node."""
         cluster = self._cluster
         row = cluster.table.row_of(node_name)
         if row is None:

@@ -1,8 +1,8 @@
-"""Values as small integers, and functions of a value as tables over those integers.
+"""Values interned as small integers, and functions of a value as tables over those integers.
 
 A node property with few distinct values (a label, a set of taints) is stored as a column of ids
-into a vocabulary. A predicate on it is then evaluated once for each distinct value, not once for
-each node: ``Lookup(vocabulary, predicate)(ids)`` is one gather.
+into a vocabulary. A predicate on it is evaluated once per distinct value, not per node:
+``Lookup(vocabulary, predicate)(ids)`` is one gather.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Vocabulary(Generic[V]):
         return len(self.values)
 
     def id_of(self, value: V) -> int:
-        """Return the id of `value`, giving it one if it is new."""
+        """Return the id of `value`, assigning one if it is new."""
         found = self._ids.get(value)
         if found is None:
             found = self._ids[value] = len(self.values)
@@ -41,7 +41,7 @@ class Vocabulary(Generic[V]):
         return found
 
     def find(self, value: V) -> int | None:
-        """Return the id of `value`, or None if it was never seen."""
+        """Return the id of `value`, None if it was never seen."""
         return self._ids.get(value)
 
 

@@ -1,6 +1,6 @@
-"""Which rows have pods that use a claim, or a disk without a claim.
+"""Rows by the claims, and the disks without a claim, that their pods use.
 
-Kept up to date as pods come to rows and go, what-if trials included.
+Incrementally maintained, inside transactions too.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubesched.errors import require
 
 K = TypeVar("K")
 
-#: Something → row → how many uses the row's pods make of it, never 0.
+#: key → row → number of uses by the row's pods, never 0
 Uses = dict[K, dict[int, int]]
 ClaimKey = tuple[str, str]
 
@@ -24,9 +24,9 @@ class VolumeUses:
     def __init__(self) -> None:
         #: of claims that pods name
         self._claims: Uses[ClaimKey] = {}
-        #: of claims that are made for a pod
+        #: of ephemeral claims
         self._ephemeral: Uses[ClaimKey] = {}
-        #: of the first, by name alone: the claims of all namespaces that have the name
+        #: of named claims, by name alone, in all namespaces
         self._names: Uses[str] = {}
         #: (disk, whether for reading only) → row → uses
         self._disks: Uses[tuple[DiskKey, bool]] = {}
@@ -51,19 +51,19 @@ class VolumeUses:
                 _add(self._disks, (key, disk.read_only), row, amount)
 
     def is_claim_in_use(self, key: ClaimKey) -> bool:
-        """Tell whether some pod on a row names a claim."""
+        """Tell whether some placed pod names a claim."""
         return key in self._claims
 
     def rows_using(self, key: ClaimKey) -> set[int]:
-        """Return the rows whose pods use a claim, be it named or made for them."""
+        """Return the rows whose pods use a claim, named or ephemeral."""
         return {*self._claims.get(key, ()), *self._ephemeral.get(key, ())}
 
     def uses_of_name(self, claim_name: str) -> Mapping[int, int]:
-        """Return row → how often its pods name a claim of that name, in whatever namespace."""
+        """Return row → how often its pods name a claim of that name, in any namespace."""
         return self._names.get(claim_name, {})
 
     def rows_in_conflict(self, disks: Iterable[Disk]) -> set[int]:
-        """Return the rows whose pods use a disk in a way that excludes one of `disks`."""
+        """Return the rows whose pods use a disk that conflicts with one of `disks`."""
         rows: set[int] = set()
         for disk in disks:
             for key in disk.keys:

@@ -1,7 +1,7 @@
-"""Which pods belong together, as services and the owners of pods tell it.
+"""Services and pod owners: they select the pods that default spread constraints apply to.
 
-Pods that bring no spread constraints are spread by the defaults of their profile, and then it is
-the pod's services and its owner that say which other pods are its kind.
+Pods without spread constraints get those of their profile; the pod's services and its owner then
+define the selector.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class Services(NamespacedStore[Service]):
         self._by_namespace = self._indexed(lambda service: service.metadata.namespace)
 
     def selectors(self, namespace: str) -> Iterator[Mapping[str, str]]:
-        """Return what the services of a namespace select; one without a selector selects none."""
+        """Return the selectors of a namespace's services; skip services without one."""
         for key in self._by_namespace.keys(namespace):
             selector = self._objects[key].spec.selector
             if selector:
@@ -37,24 +37,24 @@ class Services(NamespacedStore[Service]):
 
 
 class Owners(NamespacedStore[OwnerT]):
-    """Owners of pods of one kind, with their selectors compiled."""
+    """Owners of pods of one kind, with their compiled selectors."""
 
     def __init__(self, changes: Log[tuple[str, str]]) -> None:
         super().__init__(changes)
         self._selectors: dict[tuple[str, str], Selector] = {}
 
     def put(self, obj: OwnerT) -> None:
-        """Take over an owner, or its new version."""
+        """Add or update an owner."""
         self._selectors[self.key_of(obj)] = _compiled(obj.spec.selector)
         super().put(obj)
 
     def remove(self, obj: HasMeta) -> None:
-        """Forget an owner."""
+        """Remove an owner."""
         self._selectors.pop(self.key_of(obj), None)
         super().remove(obj)
 
     def selector(self, namespace: str, name: str) -> Selector:
-        """Return what an owner selects; everything if it is not known."""
+        """Return the selector of an owner; everything if it is unknown."""
         return self._selectors.get((namespace, name), EVERYTHING)
 
     def validate(self) -> None:
@@ -68,13 +68,13 @@ class Workloads:
     """Services and owners of pods."""
 
     def __init__(self) -> None:
-        #: of all of them
+        #: log of all stores
         self.changes: Log[tuple[str, str]] = Log()
         self.services = Services(self.changes)
         self.replication_controllers: Owners[ReplicationController] = Owners(self.changes)
         self.replica_sets: Owners[ReplicaSet] = Owners(self.changes)
         self.stateful_sets: Owners[StatefulSet] = Owners(self.changes)
-        #: (apiVersion, kind) of an owner, as its pods refer to it → owners
+        #: (apiVersion, kind) of an owner reference → owners
         self._owners: Mapping[tuple[str, str], Owners[Any]] = {
             ("v1", "ReplicationController"): self.replication_controllers,
             ("apps/v1", "ReplicaSet"): self.replica_sets,
@@ -87,9 +87,9 @@ class Workloads:
             store.validate()
 
     def selector_of(self, pods: LabelSet, owners: Sequence[OwnerReference]) -> Selector:
-        """Return what selects the kind of pods with some labels and owners.
+        """Return the selector of the services and the owner of a pod.
 
-        A selector without requirements if nothing does.
+        Without requirements if there are none.
         """
         merged: dict[str, str] = {}
         for selector in self.services.selectors(pods.namespace):
@@ -102,7 +102,7 @@ class Workloads:
         kind = self._owners.get((owner.api_version, owner.kind))
         if kind is None:
             return result
-        # A selector that selects nothing has no requirements to add.
+        # A selector that selects nothing adds no requirements.
         return result.plus(*kind.selector(pods.namespace, owner.name).requirements)
 
 

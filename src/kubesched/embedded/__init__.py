@@ -1,13 +1,12 @@
-"""An API server in memory, with nodes and a kubelet that only pretend.
+"""An in-memory API server, with simulated nodes and a simulated kubelet.
 
     HTTP ──▶ app ──▶ registry ──▶ store ──▶ watchers ──▶ HTTP
                                     ▲ │
                                     │ ▼
                           kubelet, namespaces (same loop, no HTTP)
 
-For trying things out with one command and a stock kubectl, for quick simulation, and for tests that
-start in milliseconds. For what it offers it behaves as kube-apiserver does, which one suite of
-contract tests checks against both.
+For demos with a stock kubectl, for fast simulations, and for tests that start in milliseconds. What
+it serves behaves as in kube-apiserver: one suite of contract tests runs against both.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The API server as an ASGI application: one request in, one answer or one stream out.
+"""The API server as an ASGI application: one request in, one response or stream out.
 
-    scope, receive ──▶ path and verb ──▶ Registry | Deletion | listing ──▶ Renderer ──▶ send
-                                     └─▶ WatchStream ──▶ send … send
+    scope, receive ──▶ path, verb ──▶ ObjectRegistry, ObjectDeletion, listing ──▶ Renderer ──▶ send
+                                  └─▶ WatchResponse ──▶ send … send
 
-It is served by uvicorn in the loop that owns all state, so a request that writes runs from start to
-end without another one in between.
+Served by uvicorn in the loop that owns all state, so a write runs to its end before the next
+request.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, Final, NamedTuple
 import msgspec
 
 from kubesched.embedded import discovery, openapi, patches
-from kubesched.embedded.deletion import Deletion
+from kubesched.embedded.deletion import ObjectDeletion
 from kubesched.embedded.listing import list_page
 from kubesched.embedded.media import (
     JSON,
     PROTOBUF,
     YAML,
-    Form,
+    MediaForm,
     sent_form,
     wanted_form,
     wants_aggregated_discovery,
@@ -48,11 +48,11 @@ from kubesched.embedded.refusals import (
     request_too_large,
     too_large_resource_version,
 )
-from kubesched.embedded.registry import Registry, Where, without_nulls
-from kubesched.embedded.rendering import Answer, Renderer, document, refusal, text
-from kubesched.embedded.resources import BINDINGS, PODS, Resource
+from kubesched.embedded.registry import ObjectRegistry, Where, without_nulls
+from kubesched.embedded.rendering import RenderedResponse, Renderer, document, refusal, text
+from kubesched.embedded.resources import BINDINGS, PODS, ServedResource
 from kubesched.embedded.routing import resource_path, verb
-from kubesched.embedded.streams import WatchStream
+from kubesched.embedded.streams import WatchResponse
 from kubesched.embedded.versions import encode
 
 JsonObject = dict[str, Any]
@@ -61,16 +61,16 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 _LOG: Final = logging.getLogger(__name__)
-#: Larger bodies are refused, as kube-apiserver does.
+#: Larger bodies are rejected, as in kube-apiserver.
 _BODY_LIMIT: Final = 3 * 1024 * 1024
-#: How long a request for a version from the future waits for it.
+#: How long a request waits for a future version.
 _FUTURE_WAIT_S: Final = 3.0
 _FUTURE_STEP_S: Final = 0.05
 _CACHE_CONTROL: Final = (b"cache-control", b"no-cache, private")
 
 
-class Request(NamedTuple):
-    """What a handler needs to know of a request."""
+class ApiRequest(NamedTuple):
+    """The parsed request, for handlers."""
 
     where: Where
     query: dict[str, str]
@@ -79,21 +79,23 @@ class Request(NamedTuple):
     accept: str
 
 
-class App:
+class EmbeddedApiApp:
     """The ASGI application."""
 
-    def __init__(self, registry: Registry, *, allowed_hosts: frozenset[str] | None = None) -> None:
-        """``allowed_hosts`` are the names that a Host header may give; None allows all."""
+    def __init__(
+        self, registry: ObjectRegistry, *, allowed_hosts: frozenset[str] | None = None
+    ) -> None:
+        """``allowed_hosts`` are the valid names in a Host header; None allows all."""
         self._registry = registry
         self._store = registry.store
-        self._deletion = Deletion(registry)
+        self._deletion = ObjectDeletion(registry)
         self._allowed_hosts = allowed_hosts
-        self._streams: set[WatchStream] = set()
+        self._streams: set[WatchResponse] = set()
         self._ending = False
-        self._plain: dict[Resource, Renderer] = {}
-        #: Host headers that were looked at and are fine
+        self._plain: dict[ServedResource, Renderer] = {}
+        #: Host headers that were checked
         self._known_hosts: set[bytes] = set()
-        self._handlers: dict[str, Callable[[Request], Answer]] = {
+        self._handlers: dict[str, Callable[[ApiRequest], RenderedResponse]] = {
             "create": self._create,
             "update": self._update,
             "patch": self._patch,
@@ -103,16 +105,16 @@ class App:
         }
 
     @property
-    def deletion(self) -> Deletion:
-        """Deletes objects; for whoever does so within this process."""
+    def deletion(self) -> ObjectDeletion:
+        """Deletes objects; for callers within this process."""
         return self._deletion
 
     def begin_watches(self) -> None:
-        """Let watches go on until they are ended."""
+        """Keep watches open until `end_watches`."""
         self._ending = False
 
     def end_watches(self) -> None:
-        """End all watches, also those that come from now on, so that the server can stop."""
+        """End all current and future watches, so that the server can stop."""
         self._ending = True
         for stream in tuple(self._streams):
             stream.cancel()
@@ -125,13 +127,13 @@ class App:
             answer = await self._serve(scope, receive, send)
         except StatusError as error:
             answer = refusal(error)
-        except Exception as error:  # noqa: BLE001  a bug must not take the connection down
+        except Exception as error:  # noqa: BLE001  a bug must not close the connection
             _LOG.exception("%s %s failed", scope["method"], scope["path"])
             answer = refusal(_internal(error))
         if answer is not None:
             await _respond(send, answer)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> Answer | None:
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> RenderedResponse | None:
         headers = self._headers(scope)
         if headers is None:
             return text("this server answers only to its own address\n", code=403)
@@ -143,7 +145,7 @@ class App:
         action = verb(method, where)
         body = await _body(receive) if method != "GET" else b""
         query = parse_query(scope["query_string"])
-        request = Request(where, query, body, content_type, accept)
+        request = ApiRequest(where, query, body, content_type, accept)
         if action == "list":
             if flag(query, "watch"):
                 await self._watch(request, receive, send)
@@ -154,9 +156,9 @@ class App:
         return self._handlers[action](request)
 
     def _headers(self, scope: Scope) -> tuple[str, str] | None:
-        """Return content type and accept; None if the host is not one of ours.
+        """Return content type and accept; None if the host is not allowed.
 
-        A browser that was tricked into calling this server (DNS rebinding) gives another host.
+        A browser tricked into calling this server (DNS rebinding) sends another host.
         """
         content_type = accept = b""
         for name, value in scope["headers"]:
@@ -175,18 +177,18 @@ class App:
         host, _, port = value.rpartition(":")
         if (host if host and port.isdecimal() else value).strip("[]") not in self._allowed_hosts:
             return False
-        self._known_hosts.add(header)  # only as many as there are names and ports of ours
+        self._known_hosts.add(header)  # bounded by our own names and ports
         return True
 
     # ------------------------------------------------------------ reading
 
-    async def _get(self, request: Request) -> Answer:
+    async def _get(self, request: ApiRequest) -> RenderedResponse:
         form = wanted_form(request.accept)
         await self._reach(object_version(request.query) or 0)
         version = self._registry.get(request.where)
         return self._renderer(request, form).one(version)
 
-    async def _list(self, request: Request) -> Answer:
+    async def _list(self, request: ApiRequest) -> RenderedResponse:
         form = wanted_form(request.accept)
         where = request.where
         options = list_options(where.resource, where.namespace, request.query)
@@ -194,9 +196,9 @@ class App:
         page = list_page(self._store, where.resource, options)
         return self._renderer(request, form).many(page)
 
-    def _renderer(self, request: Request, form: Form) -> Renderer:
+    def _renderer(self, request: ApiRequest, form: MediaForm) -> Renderer:
         resource = request.where.resource
-        if form is Form.JSON:
+        if form is MediaForm.JSON:
             if resource not in self._plain:
                 self._plain[resource] = Renderer(resource, form, self._registry.times)
             return self._plain[resource]
@@ -204,7 +206,7 @@ class App:
         return Renderer(resource, form, self._registry.times, include=include)
 
     async def _reach(self, revision: int) -> None:
-        """Wait a little for a revision that is not there yet."""
+        """Wait a little for a future revision."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + _FUTURE_WAIT_S
         while self._store.revision < revision:
@@ -212,16 +214,16 @@ class App:
                 raise too_large_resource_version(revision, self._store.revision)
             await asyncio.sleep(_FUTURE_STEP_S)
 
-    async def _watch(self, request: Request, receive: Receive, send: Send) -> None:
+    async def _watch(self, request: ApiRequest, receive: Receive, send: Send) -> None:
         form = wanted_form(request.accept)
-        if form is Form.YAML:
+        if form is MediaForm.YAML:
             raise not_acceptable((f"{JSON};stream=watch",))
         where = request.where
         options = watch_options(where.resource, where.namespace, request.query)
         renderer = self._renderer(request, form)
         if options.initial_events:
             await self._reach(options.resource_version or 0)
-        stream = WatchStream(
+        stream = WatchResponse(
             self._store,
             where.resource,
             options,
@@ -242,7 +244,7 @@ class App:
 
     # ------------------------------------------------------------ writing
 
-    def _create(self, request: Request) -> Answer:
+    def _create(self, request: ApiRequest) -> RenderedResponse:
         where, sent = request.where, _decoded(request)
         dry_run = is_dry_run(request.query, "CreateOptions")
         if where.resource is BINDINGS:
@@ -251,20 +253,20 @@ class App:
         version = self._registry.create(where, sent, dry_run=dry_run)
         return self._renderer(request, wanted_form(request.accept)).one(version, code=201)
 
-    def _bind(self, request: Request) -> Answer:
+    def _bind(self, request: ApiRequest) -> RenderedResponse:
         dry_run = is_dry_run(request.query, "CreateOptions")
         pod = request.where._replace(subresource="")
         status = self._registry.bind(pod, _decoded(request, "Binding"), dry_run=dry_run)
         return document(status, code=201)
 
-    def _update(self, request: Request) -> Answer:
+    def _update(self, request: ApiRequest) -> RenderedResponse:
         form = wanted_form(request.accept)
         dry_run = is_dry_run(request.query, "UpdateOptions")
         written = self._registry.update(request.where, _decoded(request), dry_run=dry_run)
         code = 201 if written.created else 200
         return self._renderer(request, form).one(written.version, code=code)
 
-    def _patch(self, request: Request) -> Answer:
+    def _patch(self, request: ApiRequest) -> RenderedResponse:
         form = wanted_form(request.accept)
         kind = request.content_type.partition(";")[0].strip()
         if kind not in patches.KINDS:
@@ -289,7 +291,7 @@ class App:
         code = 201 if written.created else 200
         return self._renderer(request, form).one(written.version, code=code)
 
-    def _delete(self, request: Request) -> Answer:
+    def _delete(self, request: ApiRequest) -> RenderedResponse:
         form = wanted_form(request.accept)
         options = delete_options(request.query, _options_body(request))
         deleted = self._deletion.delete(request.where, options)
@@ -297,7 +299,7 @@ class App:
             return document(deleted.status)
         return self._renderer(request, form).one(deleted.version)
 
-    def _delete_collection(self, request: Request) -> Answer:
+    def _delete_collection(self, request: ApiRequest) -> RenderedResponse:
         where = request.where
         options = delete_options(request.query, _options_body(request))
         chosen = list_options(where.resource, where.namespace, request.query)
@@ -310,7 +312,7 @@ class App:
 
     # ------------------------------------------------------------ everything else
 
-    def _other_path(self, method: str, path: str, accept: str, scope: Scope) -> Answer:
+    def _other_path(self, method: str, path: str, accept: str, scope: Scope) -> RenderedResponse:
         trimmed = path.rstrip("/")
         if method not in {"GET", "HEAD"}:
             return text("404 page not found\n", code=404)
@@ -326,7 +328,7 @@ class App:
 
 
 def _described(path: str, scope: Scope) -> JsonObject | None:
-    """Return what a path of discovery or OpenAPI answers, None if it is neither."""
+    """Return the discovery or OpenAPI document of a path, None if it is neither."""
     match path.strip("/").split("/"):
         case ["api"]:
             host, port = scope.get("server") or ("127.0.0.1", 0)
@@ -348,7 +350,7 @@ def _described(path: str, scope: Scope) -> JsonObject | None:
     return found
 
 
-def _decoded(request: Request, kind: str = "") -> JsonObject:
+def _decoded(request: ApiRequest, kind: str = "") -> JsonObject:
     """Return the object in the body."""
     kind = kind or request.where.resource.kind
     form = sent_form(request.content_type)
@@ -372,7 +374,7 @@ def _decoded(request: Request, kind: str = "") -> JsonObject:
     return obj
 
 
-def _options_body(request: Request) -> bytes:
+def _options_body(request: ApiRequest) -> bytes:
     """Return the body of a DELETE as JSON."""
     if request.body and sent_form(request.content_type) == PROTOBUF:
         return encode(decode_object(request.body))
@@ -399,7 +401,7 @@ async def _disconnected(receive: Receive) -> None:
         pass
 
 
-async def _respond(send: Send, answer: Answer) -> None:
+async def _respond(send: Send, answer: RenderedResponse) -> None:
     headers = [
         (b"content-type", answer.content_type.encode("latin-1")),
         (b"content-length", b"%d" % len(answer.body)),
@@ -409,7 +411,7 @@ async def _respond(send: Send, answer: Answer) -> None:
     await send({"type": "http.response.body", "body": answer.body})
 
 
-async def _stream(send: Send, stream: WatchStream) -> None:
+async def _stream(send: Send, stream: WatchResponse) -> None:
     headers = [(b"content-type", JSON.encode()), _CACHE_CONTROL]
     await send({"type": "http.response.start", "status": 200, "headers": headers})
     while (lines := await stream.next()) is not None:

@@ -1,16 +1,16 @@
-"""Server-side apply: who set which field, and what follows when they change their mind.
+"""Server-side apply: field ownership and merging.
 
     configuration + live object ──apply──▶ live object with the configuration's fields,
                                            without those that only the last configuration had,
                                            and an entry in metadata.managedFields
 
-A set of fields is kept in the form of the API (``FieldsV1``), a tree in which ``f:x`` is a field,
-``k:{…}`` an item of a list by its keys, ``v:…`` a member of a set, and ``.`` the thing itself.
+A set of fields has the API's own form (``FieldsV1``), a tree in which ``f:x`` is a field, ``k:{…}``
+a list item by its keys, ``v:…`` a member of a set, and ``.`` the item itself.
 
-What is offered: any number of managers that apply, conflicts between them (409, unless forced),
-removal of fields that are applied no more, creation by apply. What is not: fields written by other
-requests (POST, PUT, the other patches) have no manager here, so applying over them is no conflict,
-where kube-apiserver would name one.
+Supported: any number of apply managers, conflicts between them (409, unless forced), removal of
+fields that are no longer applied, creation by apply. Not supported: fields written by other
+requests (POST, PUT, other patches) have no manager here, so applying over them is no conflict,
+where kube-apiserver reports one.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ from kubesched.embedded.refusals import StatusError
 
 JsonObject = dict[str, Any]
 Fields = dict[str, Any]
-#: One step of a path per entry, as in FieldsV1: "f:spec", 'k:{"name":"c"}'.
+#: One path element per entry, as in FieldsV1: "f:spec", 'k:{"name":"c"}'.
 Path = tuple[str, ...]
 
-#: Lists that are maps, and the fields that tell their items apart, with what a missing one means.
+#: Lists that are maps, and the keys of their items, with the default of a missing key.
 LIST_KEYS: Final[Mapping[str, Mapping[str, str | None]]] = {
     **{
         name: {"name": None}
@@ -55,7 +55,7 @@ LIST_KEYS: Final[Mapping[str, Mapping[str, str | None]]] = {
 _CONTAINER_PORT: Final[Mapping[str, str | None]] = {"containerPort": None, "protocol": "TCP"}
 _SERVICE_PORT: Final[Mapping[str, str | None]] = {"port": None, "protocol": "TCP"}
 _SETS: Final = frozenset({"finalizers", "podCIDRs"})
-#: Fields that belong to nobody.
+#: Fields without an owner.
 _SYSTEM_META: Final = frozenset(
     {
         "name",
@@ -72,7 +72,7 @@ _SYSTEM_META: Final = frozenset(
 
 
 class Manager(NamedTuple):
-    """Who applies, and to which part of the API."""
+    """A field manager, and the part of the API it applies to."""
 
     name: str
     api_version: str
@@ -87,7 +87,7 @@ def apply(
     force: bool,
     now: str,
 ) -> JsonObject:
-    """Return the live object after an apply; StatusError 409 if others own fields that change.
+    """Return the object after an apply; StatusError 409 if others own fields that change.
 
     ``live`` is empty if the object is to be created. Both are without kind and apiVersion.
     """
@@ -185,7 +185,7 @@ def _merged_value(name: str, live: object, value: Any) -> Any:  # noqa: ANN401  
 
 
 def _without(obj: JsonObject, path: Path) -> JsonObject:
-    """Return the object without the field at a path, and without what became empty by that."""
+    """Return the object without the field at a path, and without parents that became empty."""
     step, rest = path[0], path[1:]
     name = step.removeprefix("f:")
     if name not in obj:
@@ -217,7 +217,7 @@ def _list_without(name: str, items: list[Any], path: Path) -> list[Any]:
 
 
 def _leaves(fields: Fields, path: Path = ()) -> Iterator[Path]:
-    """Return the paths of a set; an item of a list comes before the fields within it."""
+    """Return the paths of a set; a list item comes before the fields within it."""
     for step, below in fields.items():
         if step == ".":
             continue
@@ -275,7 +275,7 @@ def _conflicts(
 
 
 def _is_empty(name: str, value: object) -> bool:
-    """Tell whether a value is an empty map, or list of that sort, and so changes nothing."""
+    """Tell whether a value is an empty map or map-like list, and so changes nothing."""
     if isinstance(value, list):
         return not value and (name in _SETS or _keys_of(name, value) is not None)
     return isinstance(value, dict)

@@ -1,11 +1,10 @@
-"""A whole cluster in this process: an API server, nodes and a kubelet that only pretend.
+"""A whole cluster in this process: an API server, simulated nodes and a simulated kubelet.
 
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(1000, NodeTemplate(cpu="32"))
         cluster.write_kubeconfig(path)          # kubectl --kubeconfig=path get nodes
 
-Everything lives in memory and in the loop that entered the ``async with``; leaving it ends all of
-it.
+All state is in memory and in the loop that entered the ``async with``; leaving it ends everything.
 """
 
 from __future__ import annotations
@@ -25,15 +24,15 @@ import uvicorn
 import yaml
 
 from kubesched.clock import Clock
-from kubesched.embedded.app import App
+from kubesched.embedded.app import EmbeddedApiApp
 from kubesched.embedded.kubelet import Kubelet, KubeletOptions
 from kubesched.embedded.namespaces import NamespaceController
 from kubesched.embedded.nodes import NodeTemplate, ready_condition
 from kubesched.embedded.pods import Admission
-from kubesched.embedded.provisioner import Provisioner
-from kubesched.embedded.registry import Registry, Where, without_nulls
+from kubesched.embedded.provisioner import SimulatedProvisioner
+from kubesched.embedded.registry import ObjectRegistry, Where, without_nulls
 from kubesched.embedded.resources import BY_KIND
-from kubesched.embedded.store import HISTORY, Store
+from kubesched.embedded.store import HISTORY, VersionedStore
 from kubesched.embedded.versions import encode
 from kubesched.errors import UsageError
 
@@ -61,7 +60,7 @@ _SYSTEM_CLASSES: Final = (
 
 
 class EmbeddedCluster:
-    """An API server over HTTP, and what makes its objects come alive; an async context manager."""
+    """An API server over HTTP, with its controllers; an async context manager."""
 
     def __init__(
         self,
@@ -75,9 +74,9 @@ class EmbeddedCluster:
         clock: Clock | None = None,
         history: int = HISTORY,
     ) -> None:
-        """Take port 0 for any free one; ``allow_remote`` must be set for other than loopback.
+        """Port 0 means any free one; ``allow_remote`` must be set for other than loopback.
 
-        There is no authentication: whoever can connect can do everything.
+        There is no authentication: every client that can connect has full access.
         """
         if host not in _LOOPBACK and not allow_remote:
             raise UsageError(
@@ -86,11 +85,11 @@ class EmbeddedCluster:
             )
         self._host = host
         self._port = port
-        self.store = Store(history=history)
-        self.registry = Registry(self.store, clock=clock, admission=admission)
-        self._app = App(self.registry, allowed_hosts=None if allow_remote else _LOOPBACK)
+        self.store = VersionedStore(history=history)
+        self.registry = ObjectRegistry(self.store, clock=clock, admission=admission)
+        self._app = EmbeddedApiApp(self.registry, allowed_hosts=None if allow_remote else _LOOPBACK)
         self._kubelet = Kubelet(self.store, self._app.deletion, self.registry.times, kubelet)
-        self._provisioner = Provisioner(self.registry)
+        self._provisioner = SimulatedProvisioner(self.registry)
         self._run_kubelet = run_kubelet
         self._namespaces = NamespaceController(self.store, self._app.deletion)
         self._server: _Server | None = None
@@ -99,7 +98,7 @@ class EmbeddedCluster:
         self._bootstrap()
 
     def _bootstrap(self) -> None:
-        """Create what every cluster has."""
+        """Create the objects that every cluster has."""
         for name in _NAMESPACES:
             self.create({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
         for name, value, description in _SYSTEM_CLASSES:
@@ -142,7 +141,7 @@ class EmbeddedCluster:
         await self.stop()
 
     async def start(self) -> None:
-        """Listen; UsageError if the address cannot be had."""
+        """Listen; raises UsageError if the address is not available."""
         listener = _listener(self._host, self._port)
         self._port = listener.getsockname()[1]
         self._app.begin_watches()
@@ -176,7 +175,7 @@ class EmbeddedCluster:
             self._tasks.append(_eternal("provisioner", self._provisioner.run))
 
     async def stop(self) -> None:
-        """End watches, connections and the pretence."""
+        """End watches, connections and controllers."""
         if self._server is None:
             return
         self._server.should_exit = True
@@ -191,7 +190,7 @@ class EmbeddedCluster:
 
     @property
     def url(self) -> str:
-        """Where the API is."""
+        """The URL of the API."""
         host = f"[{self._host}]" if ":" in self._host else self._host
         return f"http://{host}:{self._port}"
 
@@ -249,39 +248,39 @@ class EmbeddedCluster:
 
 
 def _eternal(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-    """Start what should never end by itself; if it does, somebody must hear of it."""
+    """Start a task that must never end by itself; log it if it does."""
 
     async def guarded() -> None:
         try:
-            # Called only now: a cluster may end before the task's turn has come.
+            # Called only now: the cluster may end before the task first runs.
             await work()
-        except Exception:  # noqa: BLE001  the cluster goes on without it, and says so
+        except Exception:  # noqa: BLE001  the cluster goes on without it, and logs that
             _LOG.exception("the embedded %s stopped working", name)
 
     return asyncio.create_task(guarded(), name=name)
 
 
 class _Server(uvicorn.Server):
-    """A server among others in this process: signals are not its business."""
+    """A server among others in this process: it handles no signals."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
         self.listening = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell whoever waits for it."""
+        """Start, and set the event that callers wait for."""
         await super().startup(sockets=sockets)
         self.listening.set()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signal handlers alone."""
+        """Leave the process's signal handlers alone."""
         yield
 
 
 def _listener(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Only if the protocol is named does asyncio switch off the delay of small packets.
+    # asyncio sets TCP_NODELAY only if the protocol is given.
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

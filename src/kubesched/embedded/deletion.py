@@ -1,8 +1,8 @@
-"""Deletion: at once, after a period of grace, or when the last finalizer is gone.
+"""Deletion: immediate, after a grace period, or when the last finalizer is removed.
 
-A pod on a node is only marked at first: its kubelet ends the containers and then deletes the
-object for good, with no grace. An object with finalizers is marked until they are taken off. A
-namespace is marked, emptied and then deleted (see ``namespaces``).
+A pod on a node is only marked at first: its kubelet ends the containers and then deletes the object
+without grace. An object with finalizers is marked until they are removed. A namespace is marked,
+emptied and then deleted (see ``namespaces``).
 
 There is no garbage collector: ``propagationPolicy`` is checked and has no other effect, and
 dependents stay.
@@ -20,9 +20,9 @@ from kubesched.embedded.refusals import (
     not_valid,
     success,
 )
-from kubesched.embedded.registry import Registry, Where
-from kubesched.embedded.resources import NAMESPACES, PODS, Resource
-from kubesched.embedded.shapes import DeleteOptions
+from kubesched.embedded.registry import ObjectRegistry, Where
+from kubesched.embedded.resources import NAMESPACES, PODS, ServedResource
+from kubesched.embedded.schemas import DeleteOptions
 from kubesched.embedded.times import format_time, parse_time
 from kubesched.embedded.versions import Version, encode
 
@@ -33,23 +33,23 @@ _POLICIES: Final = ("Foreground", "Background", "Orphan")
 _DONE: Final = frozenset({"Succeeded", "Failed"})
 
 
-class Deleted(NamedTuple):
-    """What a DELETE answers: the object, or a ``Status`` that names it."""
+class DeletionResult(NamedTuple):
+    """The response of a DELETE: the object, or a ``Status`` that names it."""
 
     version: Version
     status: JsonObject | None = None
 
 
-class Deletion:
+class ObjectDeletion:
     """Deletes objects, by the rules of the API."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ObjectRegistry) -> None:
         self._registry = registry
         self._store = registry.store
         self._times = registry.times
 
-    def delete(self, where: Where, options: DeleteOptions) -> Deleted:
-        """Delete one object, or begin to."""
+    def delete(self, where: Where, options: DeleteOptions) -> DeletionResult:
+        """Delete an object, or start to."""
         refuse_options(options)
         resource = where.resource
         if resource is NAMESPACES and where.name in _IMMORTAL:
@@ -58,16 +58,18 @@ class Deletion:
         self._check_preconditions(resource, old, options)
         dry_run = bool(options.dry_run)
         if resource is NAMESPACES:
-            return Deleted(self._terminate(old, dry_run=dry_run))
+            return DeletionResult(self._terminate(old, dry_run=dry_run))
         if resource is PODS:
-            return Deleted(self._delete_pod(old, options, dry_run=dry_run))
+            return DeletionResult(self._delete_pod(old, options, dry_run=dry_run))
         if old.obj["metadata"].get("finalizers"):
-            return Deleted(self._mark(resource, old, grace_s=0, dry_run=dry_run))
+            return DeletionResult(self._mark(resource, old, grace_s=0, dry_run=dry_run))
         gone = old if dry_run else self._store.remove(resource, old)
-        return Deleted(gone, None if resource.returns_deleted else _status(resource, old.obj))
+        return DeletionResult(
+            gone, None if resource.returns_deleted else _status(resource, old.obj)
+        )
 
     def _check_preconditions(
-        self, resource: Resource, old: Version, options: DeleteOptions
+        self, resource: ServedResource, old: Version, options: DeleteOptions
     ) -> None:
         wanted, meta = options.preconditions, old.obj["metadata"]
         if wanted is None:
@@ -88,7 +90,7 @@ class Deletion:
             raise conflict(resource.kind, meta["name"], why, group=resource.group)
 
     def _terminate(self, old: Version, *, dry_run: bool) -> Version:
-        """Close a namespace for new objects; it goes once it is empty."""
+        """Set a namespace to terminating; it is deleted once it is empty."""
         if old.obj["metadata"].get("deletionTimestamp"):
             return old
         meta = {**old.obj["metadata"], "deletionTimestamp": self._times.now()}
@@ -110,7 +112,7 @@ class Deletion:
         return self._store.remove(PODS, marked)
 
     def _delete_again(self, old: Version, options: DeleteOptions, *, dry_run: bool) -> Version:
-        """Delete a pod that is being deleted: its grace can only become shorter."""
+        """Delete a terminating pod again: its grace period can only be shortened."""
         meta = old.obj["metadata"]
         left, asked = meta.get("deletionGracePeriodSeconds") or 0, options.grace_period_seconds
         if left:
@@ -135,8 +137,10 @@ class Deletion:
 
     # ------------------------------------------------------------ marking
 
-    def _mark(self, resource: Resource, old: Version, *, grace_s: int, dry_run: bool) -> Version:
-        """Set the time of deletion, once."""
+    def _mark(
+        self, resource: ServedResource, old: Version, *, grace_s: int, dry_run: bool
+    ) -> Version:
+        """Set the deletion timestamp, once."""
         meta = dict(old.obj["metadata"])
         if meta.get("deletionTimestamp"):
             return old
@@ -147,7 +151,7 @@ class Deletion:
         return self._changed(resource, old, {**old.obj, "metadata": meta}, dry_run=dry_run)
 
     def _changed(
-        self, resource: Resource, old: Version, obj: JsonObject, *, dry_run: bool
+        self, resource: ServedResource, old: Version, obj: JsonObject, *, dry_run: bool
     ) -> Version:
         if dry_run:
             return Version(old.key, obj, old.revision, encode(obj))
@@ -163,7 +167,7 @@ def _grace_s(pod: JsonObject, asked: int | None) -> int:
 
 
 def refuse_options(options: DeleteOptions) -> None:
-    """Refuse options that cannot be meant."""
+    """Reject invalid options."""
     errors = []
     policy = options.propagation_policy
     if policy is not None and options.orphan_dependents is not None:
@@ -177,7 +181,7 @@ def refuse_options(options: DeleteOptions) -> None:
         raise invalid("DeleteOptions", "", errors, group="meta.k8s.io")
 
 
-def _status(resource: Resource, obj: JsonObject) -> JsonObject:
+def _status(resource: ServedResource, obj: JsonObject) -> JsonObject:
     details: JsonObject = {"name": obj["metadata"]["name"]}
     if resource.group:
         details["group"] = resource.group

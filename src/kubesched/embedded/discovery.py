@@ -1,7 +1,7 @@
-"""Discovery: which groups, versions and resources there are, told in the two ways clients ask.
+"""Discovery: groups, versions and resources, in both forms that clients request.
 
-``/api`` and ``/apis`` answer with one document for everything if a client can read it (kubectl
-can), otherwise with the groups, and each version's path lists its resources.
+``/api`` and ``/apis`` return one aggregated document if the client accepts it (kubectl does),
+otherwise the groups, and each version's path lists its resources.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ VERSION: Final[JsonObject] = {
 
 
 def core_versions(address: str) -> JsonObject:
-    """Return what /api answers."""
+    """Return the response of /api."""
     return {
         "kind": "APIVersions",
         "versions": ["v1"],
@@ -45,13 +45,13 @@ def core_versions(address: str) -> JsonObject:
 
 
 def groups() -> JsonObject:
-    """Return what /apis answers."""
+    """Return the response of /apis."""
     found = [_group(group) for group in GROUPS if group]
     return {"kind": "APIGroupList", "apiVersion": "v1", "groups": found}
 
 
 def group(name: str) -> JsonObject | None:
-    """Return what /apis/<group> answers, None if there is no such group."""
+    """Return the response of /apis/<group>, None if there is no such group."""
     if not name or name not in GROUPS:
         return None
     return {"kind": "APIGroup", "apiVersion": "v1", **_group(name)}
@@ -92,7 +92,7 @@ def resources(group_name: str, version: str) -> JsonObject | None:
     }
 
 
-def _entry(resource: Resource) -> JsonObject:
+def _entry(resource: ServedResource) -> JsonObject:
     entry: JsonObject = {
         "name": resource.plural,
         "singularName": resource.singular,
@@ -107,7 +107,7 @@ def _entry(resource: Resource) -> JsonObject:
     return entry
 
 
-def _subresources(resource: Resource) -> list[tuple[str, str, tuple[str, ...]]]:
+def _subresources(resource: ServedResource) -> list[tuple[str, str, tuple[str, ...]]]:
     found: list[tuple[str, str, tuple[str, ...]]] = []
     if resource is PODS:
         found.append(("binding", "Binding", ("create",)))
@@ -117,7 +117,7 @@ def _subresources(resource: Resource) -> list[tuple[str, str, tuple[str, ...]]]:
 
 
 def aggregated(*, core: bool) -> JsonObject:
-    """Return everything at once: of the core group, or of all others."""
+    """Return the aggregated document: of the core group, or of all others."""
     items = [_aggregated_group(name) for name in GROUPS if core == (not name)]
     return {
         "kind": "APIGroupDiscoveryList",
@@ -143,7 +143,7 @@ def _aggregated_group(name: str) -> JsonObject:
     return {"metadata": {"name": name} if name else {}, "versions": versions}
 
 
-def _aggregated_resource(resource: Resource) -> JsonObject:
+def _aggregated_resource(resource: ServedResource) -> JsonObject:
     def kind_of(kind: str) -> JsonObject:
         return {"group": "", "version": "", "kind": kind}
 

@@ -1,7 +1,7 @@
-"""Events in two APIs: one store, two spellings.
+"""Conversion between the two event APIs, which share one store.
 
-``v1`` says involvedObject, message and source; ``events.k8s.io/v1`` says regarding, note and
-reportingController. They are kept in the form of ``v1`` and converted on the way in and out.
+``v1`` has involvedObject, message and source; ``events.k8s.io/v1`` has regarding, note and
+reportingController. Events are stored in the form of ``v1`` and converted on the way in and out.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from kubesched.embedded import formats
 from kubesched.embedded.refusals import FieldError, not_valid, required
-from kubesched.embedded.resources import NEW_EVENTS, Resource
+from kubesched.embedded.resources import NEW_EVENTS, ServedResource
 from kubesched.embedded.validation import (
     IMMUTABLE,
     complaints,
@@ -32,7 +32,7 @@ _CORE_NAMES: Final[Mapping[str, str]] = {
     "deprecatedCount": "count",
 }
 _NEW_NAMES: Final[Mapping[str, str]] = {core: new for new, core in _CORE_NAMES.items()}
-#: What v1 writes even if it is empty.
+#: Fields that v1 writes even if empty.
 _CORE_EMPTY: Final[Mapping[str, Any]] = {
     "involvedObject": {},
     "source": {},
@@ -42,7 +42,7 @@ _CORE_EMPTY: Final[Mapping[str, Any]] = {
     "reportingComponent": "",
     "reportingInstance": "",
 }
-#: What events.k8s.io/v1 leaves out if it is empty.
+#: Fields that events.k8s.io/v1 omits if empty.
 _NEW_OMITTED: Final = frozenset({"reportingController", "reportingInstance"})
 
 _SHORT_TEXT: Final = 128
@@ -81,7 +81,7 @@ def complete(event: JsonObject) -> None:
         event.setdefault(name, value)
 
 
-def creation_errors(event: JsonObject, resource: Resource) -> list[FieldError]:
+def creation_errors(event: JsonObject, resource: ServedResource) -> list[FieldError]:
     """Validate a new event; the newer API is stricter."""
     errors = _common_errors(event, resource)
     if resource is not NEW_EVENTS:
@@ -100,7 +100,7 @@ def creation_errors(event: JsonObject, resource: Resource) -> list[FieldError]:
     return errors
 
 
-def update_errors(event: JsonObject, old: JsonObject, resource: Resource) -> list[FieldError]:
+def update_errors(event: JsonObject, old: JsonObject, resource: ServedResource) -> list[FieldError]:
     """Validate a changed event: the newer API lets only the series change."""
     errors = _common_errors(event, resource)
     errors += metadata_update_errors(event["metadata"], old["metadata"])
@@ -126,7 +126,7 @@ def _series_errors(series: JsonObject | None) -> list[FieldError]:
     return errors
 
 
-def _common_errors(event: JsonObject, resource: Resource) -> list[FieldError]:
+def _common_errors(event: JsonObject, resource: ServedResource) -> list[FieldError]:
     namespace = event["metadata"].get("namespace", "")
     about = (event.get("involvedObject") or {}).get("namespace", "")
     if not event.get("eventTime"):
@@ -142,8 +142,8 @@ def _other_namespace(about: str) -> FieldError:
     return not_valid("involvedObject.namespace", about, "does not match event.namespace")
 
 
-def _new_style_errors(event: JsonObject, resource: Resource) -> list[FieldError]:
-    """Validate what an event with an eventTime must say."""
+def _new_style_errors(event: JsonObject, resource: ServedResource) -> list[FieldError]:
+    """Validate the required fields of an event with an eventTime."""
     field = "reportingController" if resource is NEW_EVENTS else "reportingComponent"
     controller = event.get("reportingComponent") or ""
     errors = [] if controller else [required(field)]

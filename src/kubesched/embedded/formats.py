@@ -1,7 +1,7 @@
-"""Formats of names, labels and keys: what is allowed, and what kube-apiserver says if it is not.
+"""Formats of names, labels and keys, with kube-apiserver's messages.
 
-Each function returns the complaints about a text, none if it is fine. Results are cached: ten
-thousand pods have few distinct label keys.
+Each function returns the errors of a text, none if it is valid. Results are cached: ten thousand
+pods have few distinct label keys.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""What objects get if they do not say, kind by kind.
+"""Defaults of each kind.
 
-Each function modifies the object it is given: its top level, metadata and spec are its own.
+Each function modifies its argument, whose top level, metadata and spec are not shared.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from typing import Any, Final
 
 from kubesched.embedded.pod_defaults import set_spec_defaults
 from kubesched.embedded.quantities import canonical, canonical_amounts
-from kubesched.embedded.resources import Resource
-from kubesched.embedded.shapes import PodSpecShape, read
+from kubesched.embedded.resources import ServedResource
+from kubesched.embedded.schemas import PodSpecSchema, read
 
 JsonObject = dict[str, Any]
 
 
 def namespace_defaults(namespace: JsonObject) -> None:
-    """Label a namespace with its name, and keep it until it is empty."""
+    """Label a namespace with its name, and add its finalizer."""
     meta = namespace["metadata"]
     if name := meta.get("name"):
         meta["labels"] = {**(meta.get("labels") or {}), "kubernetes.io/metadata.name": name}
@@ -28,7 +28,7 @@ def namespace_defaults(namespace: JsonObject) -> None:
 
 
 def pod_template(obj: JsonObject) -> JsonObject | None:
-    """Return the template of pods in an object, None if there is none."""
+    """Return the pod template of an object, None if there is none."""
     spec = obj.get("spec")
     template = spec.get("template") if isinstance(spec, dict) else None
     if isinstance(template, dict) and isinstance(template.get("spec"), dict):
@@ -36,9 +36,9 @@ def pod_template(obj: JsonObject) -> JsonObject | None:
     return None
 
 
-def template_defaults(resource: Resource, template: JsonObject) -> None:
-    """Fill in what a template of pods does not say."""
-    read(resource, template["spec"], PodSpecShape)
+def template_defaults(resource: ServedResource, template: JsonObject) -> None:
+    """Set the defaults of a pod template."""
+    read(resource, template["spec"], PodSpecSchema)
     set_spec_defaults(template["spec"], is_template=True)
     template.setdefault("metadata", {})
 
@@ -102,7 +102,7 @@ def _job(obj: JsonObject) -> None:
 
 
 def job_selector(job: JsonObject) -> None:
-    """Let a job select the pods that carry its uid."""
+    """Make a job select the pods that carry its uid."""
     spec, meta = job["spec"], job["metadata"]
     if spec["manualSelector"]:
         return

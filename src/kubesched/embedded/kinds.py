@@ -1,8 +1,8 @@
-"""Defaults and validation of everything but pods: what a kind gets, and what it may not be.
+"""Defaults and validation of all kinds but pods.
 
-``Kinds`` has the same three operations as ``pods.Pods``: they turn what was sent into the object
-to be stored. The object they are given has a top level and metadata of its own; anything below may
-be shared with a stored version and is replaced, never modified.
+``Kinds`` has the same three operations as ``pods.Pods``: they turn a request's body into the object
+to be stored. Its top level and metadata are not shared; anything below may be shared with a stored
+version and is replaced, never modified.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from kubesched.embedded.kind_defaults import (
 from kubesched.embedded.pods import default_class
 from kubesched.embedded.quantities import canonical_amounts
 from kubesched.embedded.refusals import forbidden, invalid, not_allowed, not_supported, not_valid
-from kubesched.embedded.resources import PRIORITY_CLASSES, Resource
-from kubesched.embedded.store import Store
+from kubesched.embedded.resources import PRIORITY_CLASSES, ServedResource
+from kubesched.embedded.store import VersionedStore
 from kubesched.embedded.validation import (
     IMMUTABLE,
     Errors,
@@ -37,7 +37,7 @@ from kubesched.embedded.versions import encode
 
 JsonObject = dict[str, Any]
 
-#: What a status starts as. Kinds that are not here start with an empty one.
+#: Initial status. Kinds that are not here start with an empty one.
 _FIRST_STATUS: Final[Mapping[str, JsonObject]] = {
     "Namespace": {"phase": "Active"},
     "PersistentVolume": {"phase": "Pending"},
@@ -60,7 +60,7 @@ _FIRST_STATUS: Final[Mapping[str, JsonObject]] = {
     "Service": {"loadBalancer": {}},
     "VolumeAttachment": {"attached": False},
 }
-#: Kinds of which a status update changes nothing but the status.
+#: Kinds of which a status update changes only the status.
 _STATUS_ONLY: Final = frozenset({"ResourceClaim", "VolumeAttachment"})
 _STATUS_META: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
@@ -72,15 +72,15 @@ _SYSTEM_CLASSES: Final = {
 
 
 class Kinds:
-    """What the API server does with objects beyond storing them."""
+    """Prepares objects of all kinds but pods for the store."""
 
-    def __init__(self, store: Store, now: Callable[[], str]) -> None:
+    def __init__(self, store: VersionedStore, now: Callable[[], str]) -> None:
         self._store = store
         self._now = now
         self._services = 1
 
-    def create(self, resource: Resource, obj: JsonObject) -> None:
-        """Turn what was sent into a new object; refuses what is not valid."""
+    def create(self, resource: ServedResource, obj: JsonObject) -> None:
+        """Turn a request's body into a new object; rejects invalid ones."""
         meta = obj["metadata"]
         if resource.generation or resource.kind == "PriorityClass":
             meta["generation"] = 1
@@ -96,8 +96,8 @@ class Kinds:
         if resource is PRIORITY_CLASSES:
             self._refuse_second_default(obj)
 
-    def update(self, resource: Resource, obj: JsonObject, old: JsonObject) -> None:
-        """Turn what was sent into the next version; refuses what may not change."""
+    def update(self, resource: ServedResource, obj: JsonObject, old: JsonObject) -> None:
+        """Turn a request's body into the next version; rejects forbidden changes."""
         if resource.status:
             obj["status"] = old.get("status", {})
         self._set_defaults(resource, obj)
@@ -112,8 +112,8 @@ class Kinds:
         if resource is PRIORITY_CLASSES:
             self._refuse_second_default(obj)
 
-    def update_status(self, resource: Resource, obj: JsonObject, old: JsonObject) -> None:
-        """Take over the status, and of the metadata what this kind allows."""
+    def update_status(self, resource: ServedResource, obj: JsonObject, old: JsonObject) -> None:
+        """Update the status, and the metadata that this kind allows."""
         for name in old.keys() | obj.keys():
             if name not in {"metadata", "status"}:
                 _copy_field(old, obj, name)
@@ -131,7 +131,7 @@ class Kinds:
 
     # ------------------------------------------------------------ defaults
 
-    def _set_defaults(self, resource: Resource, obj: JsonObject) -> None:
+    def _set_defaults(self, resource: ServedResource, obj: JsonObject) -> None:
         if resource.kind == "Event":
             event_forms.complete(obj)
             return
@@ -204,15 +204,15 @@ def _copy_field(source: JsonObject, target: JsonObject, name: str) -> None:
         target.pop(name, None)
 
 
-def _error_group(resource: Resource) -> str:
-    """Return the group that a refusal names: events are refused as core objects in both APIs."""
+def _error_group(resource: ServedResource) -> str:
+    """Return the group in error messages: events count as core objects in both APIs."""
     return "" if resource.kind == "Event" else resource.group
 
 
 # ---------------------------------------------------------------- validation
 
 
-def _errors(resource: Resource, obj: JsonObject) -> Errors:
+def _errors(resource: ServedResource, obj: JsonObject) -> Errors:
     if resource.kind == "Node":
         return _node_errors(obj)
     if resource is PRIORITY_CLASSES:
@@ -248,7 +248,7 @@ def _priority_class_errors(obj: JsonObject) -> Errors:
     return errors
 
 
-def _update_errors(resource: Resource, obj: JsonObject, old: JsonObject) -> Errors:
+def _update_errors(resource: ServedResource, obj: JsonObject, old: JsonObject) -> Errors:
     if resource is not PRIORITY_CLASSES:
         return []
     errors: Errors = []

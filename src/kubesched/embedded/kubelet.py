@@ -1,13 +1,13 @@
-"""A kubelet for all nodes that only pretends: nothing runs, but every status says that it does.
+"""A simulated kubelet for all nodes: nothing runs, but every status says so.
 
     pod bound          ── start_delay_s ──▶ Running
     pod of a Job       ── its run time  ──▶ Succeeded, and the Job counts it
-    pod being deleted  ── its grace     ──▶ gone
-    node               ── heartbeat_s   ──▶ says again that it is ready
+    pod being deleted  ── its grace     ──▶ deleted
+    node               ── heartbeat_s   ──▶ Ready again
 
-What is due when is kept in one heap. ``observe_pod``, ``observe_node`` and ``tick`` do all the
-work, given the time; ``run`` only waits. It writes to the store directly, as no rule of the API
-stands in the way of a kubelet's reports.
+Due actions are in one heap. ``observe_pod``, ``observe_node`` and ``tick`` do all the work, given
+the time; ``run`` only waits. It writes to the store directly: no API rule restricts a kubelet's
+reports.
 """
 
 from __future__ import annotations
@@ -21,46 +21,46 @@ from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from kubesched.clock import Clock
-from kubesched.embedded.deletion import Deletion
+from kubesched.embedded.deletion import ObjectDeletion
 from kubesched.embedded.nodes import ready_condition
 from kubesched.embedded.pod_status import finished_status, job_status, running_status
 from kubesched.embedded.registry import Where
-from kubesched.embedded.resources import JOBS, NODES, PODS, Resource
-from kubesched.embedded.shapes import DeleteOptions
-from kubesched.embedded.store import Store
+from kubesched.embedded.resources import JOBS, NODES, PODS, ServedResource
+from kubesched.embedded.schemas import DeleteOptions
+from kubesched.embedded.store import VersionedStore
 from kubesched.embedded.times import Timestamps
-from kubesched.embedded.versions import ADDED, MODIFIED, Change, Version
-from kubesched.embedded.watching import Selection
+from kubesched.embedded.versions import ADDED, MODIFIED, Version, VersionChange
+from kubesched.embedded.watching import WatchSelection
 
 JsonObject = dict[str, Any]
 
-#: How long a pod runs, in seconds, if it is one that ends.
+#: Annotation: how long a pod runs, in seconds, if it is one that ends.
 RUN_SECONDS: Final = "kubesched.io/run-seconds"
-#: Pods' actions happen at multiples of this, nodes' reports at multiples of that.
+#: Pods' actions are aligned to multiples of the first, nodes' reports of the second.
 _POD_GRID_S: Final = 0.01
 _BEAT_GRID_S: Final = 0.25
-#: Actions per turn of the loop: others want to run too.
+#: Actions per turn of the loop, so that other tasks can run.
 _BATCH: Final = 256
 _DONE: Final = frozenset({"Succeeded", "Failed"})
 
 
 @dataclass(frozen=True)
 class KubeletOptions:
-    """How the pretence goes."""
+    """Timing of the simulated kubelet."""
 
     #: from binding to running
     start_delay_s: float = 0.5
-    #: how long a Job's pod runs, unless an annotation says otherwise
+    #: how long a Job's pod runs, unless its annotation overrides it
     job_run_s: float = 5.0
-    #: pods being deleted are gone after this, even if their grace is longer
+    #: maximum grace of terminating pods
     grace_cap_s: float = 1.0
-    #: how often a node says that it is ready; None for never
+    #: interval of node heartbeats; None for never
     heartbeat_s: float | None = 10.0
 
 
 class _Due(NamedTuple):
     moment: float
-    #: ties are settled by age
+    #: ties are broken by age
     number: int
     act: Callable[[str, str], None]
     key: str
@@ -68,12 +68,12 @@ class _Due(NamedTuple):
 
 
 class Kubelet:
-    """Reports for all nodes."""
+    """Reports the status of pods and nodes."""
 
     def __init__(
         self,
-        store: Store,
-        deletion: Deletion,
+        store: VersionedStore,
+        deletion: ObjectDeletion,
         times: Timestamps,
         options: KubeletOptions | None = None,
     ) -> None:
@@ -84,10 +84,10 @@ class Kubelet:
         self._options = options or KubeletOptions()
         self._heap: list[_Due] = []
         self._numbers = itertools.count()
-        #: (uid, action) that are in the heap
+        #: (uid, action) in the heap
         self._planned: set[tuple[str, str]] = set()
-        #: node that does not exist → pods bound to it
-        self._homeless: dict[str, set[str]] = {}
+        #: missing node → pods bound to it
+        self._without_node: dict[str, set[str]] = {}
         self._addresses = itertools.count(1)
         self._heartbeats = itertools.count()
         self._timer: asyncio.TimerHandle | None = None
@@ -106,17 +106,17 @@ class Kubelet:
                 self._timer.cancel()
 
     async def _follow(
-        self, resource: Resource, observe: Callable[[Version], None], kinds: frozenset[str]
+        self, resource: ServedResource, observe: Callable[[Version], None], kinds: frozenset[str]
     ) -> None:
-        while True:  # should it fall behind, it looks at all of them again
+        while True:  # if its watch is cut off, it lists again
             await self._follow_once(resource, observe, kinds)
 
     async def _follow_once(
-        self, resource: Resource, observe: Callable[[Version], None], kinds: frozenset[str]
+        self, resource: ServedResource, observe: Callable[[Version], None], kinds: frozenset[str]
     ) -> None:
         collection = self._store.collection(resource)
         watcher = self._store.watch(
-            resource, Selection(resource), _current, since=self._store.revision, kinds=kinds
+            resource, WatchSelection(resource), _current, since=self._store.revision, kinds=kinds
         )
         try:
             for known in list(collection.versions()):
@@ -130,7 +130,7 @@ class Kubelet:
             collection.unwatch(watcher)
 
     def _arm(self) -> None:
-        """Set the timer for what is due next."""
+        """Set the timer for the next due action."""
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -145,7 +145,7 @@ class Kubelet:
     # ------------------------------------------------------------ deciding
 
     def observe_pod(self, pod: Version) -> None:
-        """Take notice of a pod, and plan what follows."""
+        """Schedule the next actions of a pod."""
         meta, spec, status = pod.obj["metadata"], pod.obj["spec"], pod.obj["status"]
         node = spec.get("nodeName")
         if not node:
@@ -156,20 +156,20 @@ class Kubelet:
             return
         phase = status.get("phase")
         if self._store.get(NODES, node) is None:
-            self._homeless.setdefault(node, set()).add(pod.key)
+            self._without_node.setdefault(node, set()).add(pod.key)
         elif phase == "Pending":
             self._plan(self._options.start_delay_s, "start", self._start, pod)
         elif phase == "Running" and (run_s := self._run_s(pod.obj)) is not None:
             self._plan(run_s, "finish", self._finish, pod)
 
     def observe_node(self, node: Version) -> None:
-        """Take notice of a node: it reports from now on, and starts what was bound to it."""
+        """Start a node's heartbeat, and the pods bound to it before it existed."""
         if self._options.heartbeat_s is not None:
             known = (node.obj["metadata"]["uid"], "beat") in self._planned
             if not known:
                 reported = _ready_place(node.obj) is not None
                 self._plan(self._spread_s() if reported else 0, "beat", self._beat, node)
-        for key in self._homeless.pop(node.key, ()):
+        for key in self._without_node.pop(node.key, ()):
             pod = self._store.get(PODS, key)
             if pod is not None:
                 self.observe_pod(pod)
@@ -198,7 +198,7 @@ class Kubelet:
             self._planned.discard((uid, name))
             act(key, uid)
 
-        # What falls into the same moment is done in one go: fewer wake-ups, fewer pieces to send.
+        # Actions of the same moment are done together: fewer wake-ups, fewer chunks to send.
         grid_s = _BEAT_GRID_S if name == "beat" else _POD_GRID_S
         moment = math.ceil((self._clock.monotonic() + delay_s) / grid_s) * grid_s
         due = _Due(moment, next(self._numbers), once, version.key, uid)
@@ -207,7 +207,7 @@ class Kubelet:
     # ------------------------------------------------------------ acting
 
     def tick(self) -> None:
-        """Do what is due, a limited number of things at a time."""
+        """Run due actions, a limited number at a time."""
         now = self._clock.monotonic()
         for _ in range(_BATCH):
             if not self._heap or self._heap[0].moment > now:
@@ -215,7 +215,7 @@ class Kubelet:
             due = heapq.heappop(self._heap)
             due.act(due.key, due.uid)
 
-    def _current(self, resource: Resource, key: str, uid: str) -> Version | None:
+    def _current(self, resource: ServedResource, key: str, uid: str) -> Version | None:
         version = self._store.get(resource, key)
         if version is None or version.obj["metadata"]["uid"] != uid:
             return None
@@ -282,12 +282,12 @@ class Kubelet:
         self._plan(next_s, "beat", self._beat, node)
 
     def _spread_s(self) -> float:
-        """Return a share of the interval; any number of them are spread evenly over it."""
+        """Return a fraction of the interval; successive ones are spread evenly over it."""
         golden_ratio = 0.618034
         return (self._options.heartbeat_s or 0) * (next(self._heartbeats) * golden_ratio % 1.0)
 
 
-def _current(_kind: str, change: Change) -> Version:
+def _current(_kind: str, change: VersionChange) -> Version:
     return change.current
 
 
@@ -297,7 +297,7 @@ def _job_of(pod: JsonObject) -> JsonObject | None:
 
 
 def _ready_place(node: JsonObject) -> int | None:
-    """Return where among its conditions a node says whether it is ready."""
+    """Return the index of a node's Ready condition."""
     conditions = (node.get("status") or {}).get("conditions") or ()
     return next((i for i, c in enumerate(conditions) if c.get("type") == "Ready"), None)
 

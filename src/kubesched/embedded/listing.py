@@ -1,8 +1,8 @@
 """Reading collections: a consistent state, whole or in pages.
 
 A continue token names the revision of the first page and the last key that was sent, so that all
-pages show one state. When that state is forgotten the answer is ``Expired``, with a token that goes
-on from the same key in the present state.
+pages show one state. When that state is no longer available the response is ``Expired``, with a
+token that continues from the same key in the current state.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ import msgspec
 
 from kubesched.embedded.options import ListOptions
 from kubesched.embedded.refusals import StatusError, bad_request, expired
-from kubesched.embedded.resources import Resource
-from kubesched.embedded.store import Store
+from kubesched.embedded.resources import ServedResource
+from kubesched.embedded.store import VersionedStore
 from kubesched.embedded.versions import Version
 
 JsonObject = dict[str, Any]
 
 _FORMAT: Final = "meta.k8s.io/v1"
-#: In a token: go on in the present state.
+#: In a token: continue in the current state.
 _PRESENT: Final = -1
 _TOO_OLD: Final = "The resourceVersion for the provided list is too old."
 _PAGE_TOO_OLD: Final = (
@@ -41,7 +41,7 @@ class _Token(msgspec.Struct):
 
 
 class Page(NamedTuple):
-    """Some objects of a collection, and how to go on."""
+    """Some objects of a collection, and how to continue."""
 
     versions: list[Version]
     revision: int
@@ -59,8 +59,8 @@ class Page(NamedTuple):
         return meta
 
 
-def list_page(store: Store, resource: Resource, options: ListOptions) -> Page:
-    """Return the page that is asked for."""
+def list_page(store: VersionedStore, resource: ServedResource, options: ListOptions) -> Page:
+    """Return the requested page."""
     if options.continue_token:
         return _continued(store, resource, options)
     collection = store.collection(resource)
@@ -70,12 +70,12 @@ def list_page(store: Store, resource: Resource, options: ListOptions) -> Page:
         if not collection.remembers(at):
             raise expired(_TOO_OLD)
     versions = collection.snapshot(at=at, namespace=options.namespace)
-    # "Any version" is answered from what is at hand, and that is always everything.
+    # "Any version" is answered from the current state.
     limit = 0 if options.resource_version == 0 else options.limit
     return _page(versions, options, at=at, limit=limit)
 
 
-def _continued(store: Store, resource: Resource, options: ListOptions) -> Page:
+def _continued(store: VersionedStore, resource: ServedResource, options: ListOptions) -> Page:
     if options.resource_version:
         raise bad_request("specifying resource version is not allowed when using continue")
     token = _decoded(options.continue_token)

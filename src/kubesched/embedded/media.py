@@ -1,8 +1,7 @@
-"""Content types: in which form a client wants its answer, and in which it sends its request.
+"""Content negotiation: the format of requests and responses.
 
-JSON is spoken, and YAML is read and written for whoever insists. Protobuf is read, because Go
-clients send it whether it is liked or not, and never written: they take JSON as their second
-choice.
+JSON and YAML are read and written. Protobuf is read, because Go clients send it unconditionally,
+and never written: they accept JSON as their second choice.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ _READ: Final = (JSON, YAML, PROTOBUF)
 _ANY: Final = frozenset({"*/*", "application/*", JSON})
 
 
-class Form(Enum):
-    """What an answer looks like."""
+class MediaForm(Enum):
+    """The form of a response."""
 
     JSON = "JSON"
     YAML = "YAML"
@@ -32,14 +31,14 @@ class Form(Enum):
 
 
 @lru_cache(maxsize=256)
-def wanted_form(accept: str) -> Form:
-    """Return the first form of an Accept header that is offered; StatusError 406 if none is."""
+def wanted_form(accept: str) -> MediaForm:
+    """Return the first supported form of an Accept header; raises StatusError 406."""
     for clause in accept.split(",") if accept else ("*/*",):
         media, parameters = _parsed(clause)
         if media in _ANY:
             form = _converted(parameters)
         elif media == YAML and "as" not in parameters:
-            form = Form.YAML
+            form = MediaForm.YAML
         else:
             continue
         if form is not None:
@@ -47,19 +46,19 @@ def wanted_form(accept: str) -> Form:
     raise not_acceptable(_OFFERED)
 
 
-def _converted(parameters: dict[str, str]) -> Form | None:
+def _converted(parameters: dict[str, str]) -> MediaForm | None:
     kind = parameters.get("as")
     if kind is None:
-        return Form.JSON
+        return MediaForm.JSON
     if parameters.get("g") != "meta.k8s.io" or parameters.get("v") not in {"v1", "v1beta1"}:
         return None
-    if kind in {Form.TABLE.value, Form.METADATA.value, Form.METADATA_LIST.value}:
-        return Form(kind)
+    if kind in {MediaForm.TABLE.value, MediaForm.METADATA.value, MediaForm.METADATA_LIST.value}:
+        return MediaForm(kind)
     return None
 
 
 def wants_aggregated_discovery(accept: str) -> bool:
-    """Tell whether a client takes all of discovery in one document."""
+    """Tell whether a client accepts aggregated discovery."""
     for clause in accept.split(","):
         _, parameters = _parsed(clause)
         if (
@@ -78,7 +77,7 @@ def _parsed(clause: str) -> tuple[str, dict[str, str]]:
 
 @lru_cache(maxsize=64)
 def sent_form(content_type: str) -> str:
-    """Return what a body is: JSON, YAML or PROTOBUF; StatusError 415 if it is none of them."""
+    """Return the format of a body: JSON, YAML or PROTOBUF; raises StatusError 415 otherwise."""
     media = content_type.partition(";")[0].strip() or JSON
     if media not in _READ:
         raise unsupported_media_type(_READ)

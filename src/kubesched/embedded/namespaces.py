@@ -1,22 +1,22 @@
-"""Empties namespaces that are being deleted, and then lets them go.
+"""Empties terminating namespaces, and then deletes them.
 
-A controller in miniature: it hears of a namespace that terminates, deletes what is in it and, when
-the last object is gone (pods may take their grace, finalizers as long as they like), the namespace.
+A small controller: it watches for terminating namespaces, deletes their objects and, when the last
+one is gone (pods may take their grace period, finalizers any time), the namespace.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from kubesched.embedded.deletion import Deletion
+from kubesched.embedded.deletion import ObjectDeletion
 from kubesched.embedded.registry import Where
-from kubesched.embedded.resources import BINDINGS, NAMESPACES, RESOURCES, Resource
-from kubesched.embedded.shapes import DeleteOptions
-from kubesched.embedded.store import Store
-from kubesched.embedded.versions import Change
-from kubesched.embedded.watching import Selection
+from kubesched.embedded.resources import BINDINGS, NAMESPACES, RESOURCES, ServedResource
+from kubesched.embedded.schemas import DeleteOptions
+from kubesched.embedded.store import VersionedStore
+from kubesched.embedded.versions import VersionChange
+from kubesched.embedded.watching import WatchSelection
 
-#: How often a namespace that is not empty yet is looked at again.
+#: How often a namespace that is not empty yet is checked again.
 _RETRY_S: Final = 0.1
 _CONTENTS: Final = tuple(r for r in RESOURCES if r.namespaced and r is not BINDINGS)
 
@@ -24,14 +24,14 @@ _CONTENTS: Final = tuple(r for r in RESOURCES if r.namespaced and r is not BINDI
 class NamespaceController:
     """Finishes the deletion of namespaces."""
 
-    def __init__(self, store: Store, deletion: Deletion) -> None:
+    def __init__(self, store: VersionedStore, deletion: ObjectDeletion) -> None:
         self._store = store
         self._deletion = deletion
         self._terminating: set[str] = set()
 
     async def run(self) -> None:
         """Work until cancelled."""
-        selection = Selection(NAMESPACES)
+        selection = WatchSelection(NAMESPACES)
         revision = self._store.revision
         for version in self._store.collection(NAMESPACES).versions():
             self.observe(version.obj["metadata"]["name"])
@@ -46,13 +46,13 @@ class NamespaceController:
             self._store.collection(NAMESPACES).unwatch(watcher)
 
     def observe(self, name: str) -> None:
-        """Take notice of a namespace."""
+        """Add a namespace, if it terminates."""
         version = self._store.get(NAMESPACES, name)
         if version is not None and version.obj["metadata"].get("deletionTimestamp"):
             self._terminating.add(name)
 
     def work(self) -> None:
-        """Delete what is in terminating namespaces, and those that are empty."""
+        """Delete the objects in terminating namespaces, and empty namespaces."""
         for name in sorted(self._terminating):
             if sum(self._empty(resource, name) for resource in _CONTENTS) == 0:
                 self._terminating.discard(name)
@@ -60,8 +60,8 @@ class NamespaceController:
                 if version is not None:
                     self._store.remove(NAMESPACES, version)
 
-    def _empty(self, resource: Resource, namespace: str) -> int:
-        """Delete the objects of one kind; return how many are still there."""
+    def _empty(self, resource: ServedResource, namespace: str) -> int:
+        """Delete the objects of one kind; return how many are left."""
         collection = self._store.collection(resource)
         if not len(collection):
             return 0
@@ -74,5 +74,5 @@ class NamespaceController:
         return len(collection.keys(namespace))
 
 
-def _changed_name(_kind: str, change: Change) -> str:
+def _changed_name(_kind: str, change: VersionChange) -> str:
     return change.current.key

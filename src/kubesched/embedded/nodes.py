@@ -1,4 +1,4 @@
-"""Nodes that only pretend, made from a template: as many as asked for, spread over zones.
+"""Simulated nodes, created from a template and spread over zones.
 
 NodeTemplate(cpu="32", zones=("a", "b")).nodes(1000)   →   node-0000 in a, node-0001 in b, …
 """
@@ -19,7 +19,7 @@ _REGION: Final = "region-1"
 
 @dataclass(frozen=True)
 class NodeTemplate:
-    """What the nodes have in common."""
+    """The common properties of the nodes."""
 
     cpu: str = "8"
     memory: str = "32Gi"
@@ -27,15 +27,15 @@ class NodeTemplate:
     ephemeral_storage: str = "100Gi"
     #: further resources, such as {"nvidia.com/gpu": "8"}
     resources: Mapping[str, str] = field(default_factory=dict)
-    #: a node is in the zone that is its turn; no zones, no zone label
+    #: nodes are assigned to zones in turn; without zones there is no zone label
     zones: Sequence[str] = ()
     labels: Mapping[str, str] = field(default_factory=dict)
     taints: Sequence[Mapping[str, str]] = ()
-    #: the node's number goes in here
+    #: format of the name, with the node's number
     name_format: str = "node-{:04d}"
 
     def nodes(self, count: int, *, start: int = 0) -> Iterator[JsonObject]:
-        """Return so many nodes, numbered from ``start``."""
+        """Return `count` nodes, numbered from ``start``."""
         return (self.node(number) for number in range(start, start + count))
 
     def node(self, number: int) -> JsonObject:
@@ -93,7 +93,7 @@ class NodeTemplate:
 
 
 def ready_condition(now: str) -> JsonObject:
-    """Return the condition by which a node says that it is well."""
+    """Return the Ready condition of a healthy node."""
     return {
         "type": "Ready",
         "status": "True",

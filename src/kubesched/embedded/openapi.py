@@ -1,8 +1,7 @@
-"""As much OpenAPI as kubectl needs: which kinds there are, and which parameters writing takes.
+"""The parts of OpenAPI that kubectl needs: kinds, and parameters of writes.
 
-kubectl looks here whether the server checks fields itself (``fieldValidation``), which it then
-leaves to the server. Schemas are open: they say that a kind exists and nothing about its fields,
-so ``kubectl explain`` has nothing to tell.
+kubectl checks here whether the server validates fields (``fieldValidation``), which it then leaves
+to the server. Schemas are open: a kind has no fields, so ``kubectl explain`` shows nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ _WRITE_PARAMETERS: Final = ("dryRun", "fieldManager", "fieldValidation")
 
 
 def index() -> JsonObject:
-    """Return which documents there are."""
+    """Return the list of documents."""
     prefixes = dict.fromkeys(resource.prefix for resource in RESOURCES)
     paths = {
         prefix.lstrip("/"): {"serverRelativeURL": f"/openapi/v3{prefix}"} for prefix in prefixes
@@ -47,12 +46,12 @@ def document(prefix: str) -> JsonObject | None:
     }
 
 
-def _path(resource: Resource) -> str:
+def _path(resource: ServedResource) -> str:
     scope = "/namespaces/{namespace}" if resource.namespaced else ""
     return f"{resource.prefix}{scope}/{resource.plural}"
 
 
-def _operation(resource: Resource, action: str) -> JsonObject:
+def _operation(resource: ServedResource, action: str) -> JsonObject:
     return {
         "parameters": [
             {"name": name, "in": "query", "schema": {"type": "string", "uniqueItems": True}}
@@ -64,16 +63,16 @@ def _operation(resource: Resource, action: str) -> JsonObject:
     }
 
 
-def _kind(resource: Resource) -> JsonObject:
+def _kind(resource: ServedResource) -> JsonObject:
     return {"group": resource.group, "version": resource.version, "kind": resource.kind}
 
 
-def _schema_name(resource: Resource) -> str:
+def _schema_name(resource: ServedResource) -> str:
     group = resource.group.partition(".")[0] or "core"
     return f"io.k8s.api.{group}.{resource.version}.{resource.kind}"
 
 
-def _schema(resource: Resource) -> JsonObject:
+def _schema(resource: ServedResource) -> JsonObject:
     return {
         "type": "object",
         "x-kubernetes-preserve-unknown-fields": True,

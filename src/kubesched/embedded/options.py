@@ -1,6 +1,6 @@
-"""Query parameters: what a request asks for, read and checked as kube-apiserver does.
+"""Query parameters, parsed and validated as in kube-apiserver.
 
-A query is a plain dict of the last value of each parameter; an absent one is missing.
+A query is a plain dict with the last value of each parameter.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from kubesched.embedded.refusals import (
     not_allowed,
     not_supported,
 )
-from kubesched.embedded.resources import Resource
+from kubesched.embedded.resources import ServedResource
+from kubesched.embedded.schemas import DeleteOptions, PreconditionsSchema
 from kubesched.embedded.selectors import parse_fields, parse_labels
-from kubesched.embedded.shapes import DeleteOptions, PreconditionsShape
-from kubesched.embedded.watching import Selection
+from kubesched.embedded.watching import WatchSelection
 from kubesched.errors import SelectorError
 
 Query = Mapping[str, str]
@@ -40,7 +40,7 @@ def parse_query(query_string: bytes) -> dict[str, str]:
 
 
 def is_dry_run(query: Query, options_kind: str) -> bool:
-    """Tell whether nothing is to be stored."""
+    """Tell whether the request is a dry run."""
     value = query.get("dryRun")
     if not value:
         return False
@@ -68,9 +68,9 @@ def number(query: Query, name: str) -> int | None:
 
 
 class ListOptions(NamedTuple):
-    """What a list or a watch asks for."""
+    """Options of a list or a watch."""
 
-    selection: Selection
+    selection: WatchSelection
     namespace: str = ""
     limit: int = 0
     continue_token: str = ""
@@ -82,7 +82,7 @@ class ListOptions(NamedTuple):
     initial_events: bool = False
 
 
-def list_options(resource: Resource, namespace: str, query: Query) -> ListOptions:
+def list_options(resource: ServedResource, namespace: str, query: Query) -> ListOptions:
     """Read the parameters of a list."""
     _refuse_list_options(query)
     return ListOptions(
@@ -95,7 +95,7 @@ def list_options(resource: Resource, namespace: str, query: Query) -> ListOption
     )
 
 
-def watch_options(resource: Resource, namespace: str, query: Query) -> ListOptions:
+def watch_options(resource: ServedResource, namespace: str, query: Query) -> ListOptions:
     """Read the parameters of a watch."""
     _refuse_watch_options(query)
     version = object_version(query)
@@ -106,26 +106,26 @@ def watch_options(resource: Resource, namespace: str, query: Query) -> ListOptio
         resource_version=version,
         timeout_s=number(query, "timeoutSeconds"),
         bookmarks=bool(flag(query, "allowWatchBookmarks")),
-        # A watch from no particular version always began with what is there.
+        # A watch without a version starts with the existing objects.
         initial_events=not version if initial is None else initial,
     )
 
 
-def selection(resource: Resource, namespace: str, query: Query) -> Selection:
-    """Return which objects are meant; refuses selectors that cannot be understood."""
+def selection(resource: ServedResource, namespace: str, query: Query) -> WatchSelection:
+    """Return the selection of objects; rejects malformed selectors."""
     try:
         labels = parse_labels(query.get("labelSelector", ""))
         fields = parse_fields(query.get("fieldSelector", ""), resource.field_name)
     except SelectorError as error:
         raise bad_request(str(error)) from None
-    return Selection(resource, namespace=namespace, labels=labels, fields=fields)
+    return WatchSelection(resource, namespace=namespace, labels=labels, fields=fields)
 
 
 def object_version(query: Query) -> int | None:
     """Return the resourceVersion of a get or a watch, None if it is absent."""
     text = query.get("resourceVersion", "")
     if text and not text.isdecimal():
-        # An accident of kube-apiserver's that clients can see: no reason, and the code is 500.
+        # A quirk of kube-apiserver that clients can see: no reason, and the code is 500.
         raise StatusError(_unreadable(text), code=500, reason="")
     return int(text) if text else None
 
@@ -193,7 +193,7 @@ def _raise(errors: list[FieldError]) -> None:
 
 
 def delete_options(query: Query, body: bytes) -> DeleteOptions:
-    """Read how to delete: from the body if there is one, else from the query."""
+    """Parse delete options: from the body if there is one, else from the query."""
     if body:
         try:
             return msgspec.json.decode(body, type=DeleteOptions)
@@ -204,7 +204,7 @@ def delete_options(query: Query, body: bytes) -> DeleteOptions:
         grace_period_seconds=number(query, "gracePeriodSeconds"),
         propagation_policy=query.get("propagationPolicy"),
         orphan_dependents=flag(query, "orphanDependents"),
-        preconditions=PreconditionsShape(
+        preconditions=PreconditionsSchema(
             uid=query.get("preconditions.uid"),
             resource_version=query.get("preconditions.resourceVersion"),
         ),

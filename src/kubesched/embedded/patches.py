@@ -1,7 +1,7 @@
-"""The four kinds of patch: which one a request is, and what it makes of an object.
+"""The four patch types, and their application to an object.
 
-The object that is patched has kind and apiVersion, as clients see it. A patch never modifies it:
-what it does not touch is shared between the old object and the new.
+The patched object has kind and apiVersion, as clients see it. A patch never modifies it: untouched
+parts are shared between the old and the new object.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ def patched(original: JsonObject, content_type: str, body: bytes) -> JsonObject:
 
 
 def decoded_yaml(body: bytes) -> object:
-    """Read YAML, of which JSON is a part and the common case; StatusError if it is neither."""
+    """Parse YAML, including JSON, the common case; raises StatusError if it is neither."""
     try:
         return msgspec.json.decode(body)
     except msgspec.DecodeError:
         pass
     try:
-        return yaml.load(body, Loader=_Loader)  # noqa: S506  it is a SafeLoader
+        return yaml.load(body, Loader=_PatchLoader)  # noqa: S506  it is a SafeLoader
     except yaml.YAMLError as error:
         raise bad_request(f"error decoding YAML: {' '.join(str(error).split())}") from None
 
 
 def configuration(body: bytes) -> JsonObject:
-    """Read what is applied."""
+    """Parse the body of an apply."""
     loaded = decoded_yaml(body)
     if not isinstance(loaded, dict):
         raise bad_request("error decoding YAML: an object is needed")
     return loaded
 
 
-class _Loader(yaml.SafeLoader):
-    """Leaves timestamps as the text that they are in the API."""
+class _PatchLoader(yaml.SafeLoader):
+    """Keeps timestamps as text, as in the API."""
 
 
-_Loader.yaml_implicit_resolvers = {
+_PatchLoader.yaml_implicit_resolvers = {
     first: [(tag, pattern) for tag, pattern in resolvers if tag != "tag:yaml.org,2002:timestamp"]
     for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
 }
@@ -95,7 +95,7 @@ def _json_patched(original: JsonObject, body: bytes) -> JsonObject:
 
 
 def _rejected() -> StatusError:
-    """Say that the operations do not fit the object, in the few words of kube-apiserver."""
+    """Return kube-apiserver's terse error for operations that do not fit the object."""
     return StatusError(
         "the server rejected our request due to an error in our request",
         code=422,
@@ -112,7 +112,7 @@ def _decoded(body: bytes) -> object:
 
 
 def _replacing_selector(original: JsonObject, patch: JsonObject) -> JsonObject:
-    """A disruption budget's selector is the one map that a strategic patch replaces."""
+    """Handle a PDB's selector, the one map that a strategic merge patch replaces."""
     spec = patch.get("spec")
     if original.get("kind") != "PodDisruptionBudget" or not isinstance(spec, dict):
         return patch

@@ -187,7 +187,7 @@ def _label_key_errors(path: str, term: JsonObject) -> Errors:
             errors += complaints(f"{path}.{name}[{index}]", key, formats.qualified_name)
     selected = set((selector or {}).get("matchLabels") or ())
     for expression in (selector or {}).get("matchExpressions") or ():
-        # What matchLabelKeys put into the selector is there once; twice is the user's own.
+        # matchLabelKeys adds a key to the selector once; twice means the user had it there, too.
         key = expression.get("key")
         if key in selected and key in keys["matchLabelKeys"]:
             index = keys["matchLabelKeys"].index(key)

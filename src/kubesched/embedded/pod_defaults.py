@@ -1,7 +1,7 @@
-"""What a pod's spec gets if it does not say: the defaults of the API, and of admission.
+"""Defaults of a pod's spec, by the API and by admission.
 
-Everything here depends on the spec alone, so that it is done once for all pods with the same spec
-(see ``pods``). The functions modify the spec they are given, which nobody else holds yet.
+All of it depends on the spec alone, so it is done once for all pods with the same spec (see
+``pods``). The functions modify their argument, which is not shared yet.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _HOUR_S: Final = 3600
 
 
 def without_empty_lists(value: Any) -> Any:  # noqa: ANN401  any JSON value
-    """Return a value without its empty lists: in the API, they mean not there."""
+    """Return a value without empty lists, which the API treats as absent."""
     if isinstance(value, dict):
         return {k: without_empty_lists(v) for k, v in value.items() if v != []}
     if isinstance(value, list):
@@ -37,7 +37,7 @@ def without_empty_lists(value: Any) -> Any:  # noqa: ANN401  any JSON value
 
 
 def set_spec_defaults(spec: JsonObject, *, is_template: bool = False) -> None:
-    """Fill in what is missing; pods get more of it than templates of pods."""
+    """Set defaults; pods get more of them than pod templates."""
     for container in containers_of(spec):
         _container(container)
     for volume in spec.get("volumes") or ():
@@ -98,7 +98,7 @@ def _container(container: JsonObject) -> None:
 
 
 def pull_policy(image: str) -> str:
-    """Return Always for an image without a version, IfNotPresent for all others."""
+    """Return Always for an image without a tag or with latest, IfNotPresent otherwise."""
     reference, _, digest = image.partition("@")
     tag = reference.rpartition("/")[2].partition(":")[2]
     return "Always" if tag == "latest" or not (tag or digest) else "IfNotPresent"
@@ -143,7 +143,7 @@ def _requests_from_limits(resources: JsonObject) -> None:
 
 
 def _pod_level_requests(spec: JsonObject) -> None:
-    """Fill in the requests of the pod as a whole, where it has limits of its own."""
+    """Set the pod-level requests, where the pod has pod-level limits."""
     resources = spec.get("resources") or {}
     if not resources.get("limits"):
         return
@@ -157,7 +157,7 @@ def _pod_level_requests(spec: JsonObject) -> None:
 
 
 def _sum_of_requests(spec: JsonObject, name: str) -> str | None:
-    """Return what the containers request together while they run, None if nothing."""
+    """Return the sum of the containers' requests while they run, None if there is none."""
 
     def request(container: JsonObject) -> int:
         return quantity.nano(container["resources"].get("requests", {}).get(name, "0"))
@@ -187,7 +187,7 @@ _DEFAULT_TOLERATIONS: Final = tuple(
 
 
 def add_default_tolerations(spec: JsonObject) -> None:
-    """Let a pod stay five minutes on a node that is not ready or not reachable."""
+    """Tolerate a node that is not ready or unreachable for five minutes."""
     tolerations = spec.get("tolerations") or []
     missing = [
         dict(default)

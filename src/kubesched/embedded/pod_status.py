@@ -1,4 +1,4 @@
-"""The statuses that a kubelet reports: of pods that run, of pods that are done, of their Jobs."""
+"""Statuses that a kubelet reports: of running and finished pods, and of their Jobs."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def running_status(pod: JsonObject, *, address: str, host: str, now: str) -> Jso
 
 
 def finished_status(pod: JsonObject, *, now: str) -> JsonObject:
-    """Return the status of a pod whose containers have all done their work."""
+    """Return the status of a pod whose containers have all finished."""
     before = pod["status"]
     start = before.get("startTime") or now
     return {
@@ -68,7 +68,7 @@ def finished_status(pod: JsonObject, *, now: str) -> JsonObject:
 
 
 def job_status(job: JsonObject, *, started: bool, now: str) -> JsonObject:
-    """Return the status of a Job after one of its pods started, or was done."""
+    """Return the status of a Job after one of its pods started or finished."""
     status = dict(job.get("status") or {})
     status.setdefault("startTime", now)
     active, succeeded = status.get("active") or 0, status.get("succeeded") or 0

@@ -1,7 +1,7 @@
-"""What may change in a pod once it exists, in spec and status.
+"""Allowed changes of an existing pod, in spec and status.
 
-A spec is all but fixed: images, a deadline that gets shorter, tolerations that are added, gates
-that are removed; and while it has gates, node selectors that get narrower.
+A spec is nearly immutable: images, a shorter deadline, additional tolerations, removed gates; and
+while it has gates, narrower node selectors.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def update_errors(new: JsonObject, old: JsonObject) -> Errors:
     if old.get("schedulingGates"):
         errors += _gated_errors(settled, old)
     if changed := sorted(name for name in {*settled, *old} if settled.get(name) != old.get(name)):
-        # kube-apiserver appends a diff of its internal types; the fields' names serve as well.
+        # kube-apiserver appends a diff of its internal types; the field names serve as well.
         detail = f"pod updates may not change fields other than {_UPDATABLE}\n"
         errors.append(not_allowed("spec", detail + "".join(f"- {name}\n" for name in changed)))
     return errors
@@ -83,7 +83,7 @@ def _gate_errors(new: list[JsonObject], old: list[JsonObject]) -> Errors:
 
 
 def _settled(new: JsonObject, old: JsonObject) -> JsonObject:
-    """Return the new spec with the fields as they were that have rules of their own."""
+    """Return the new spec with those fields reset that have their own rules."""
     settled = dict(new)
     for group in ("containers", "initContainers"):
         if group in new:
@@ -103,7 +103,7 @@ def _settled(new: JsonObject, old: JsonObject) -> JsonObject:
 
 
 def _gated_errors(settled: JsonObject, old: JsonObject) -> Errors:
-    """Validate what may be narrowed while gates hold the pod back; settles it."""
+    """Validate what may be narrowed while the pod is gated; resets it in `settled`."""
     errors: Errors = []
     after, before = settled.get("nodeSelector") or {}, old.get("nodeSelector") or {}
     if any(after.get(key) != value for key, value in before.items()):
@@ -179,7 +179,7 @@ def status_update_errors(new: JsonObject, old: JsonObject) -> Errors:
 
 
 def _restart_errors(status: JsonObject, before: JsonObject, policy: str) -> Errors:
-    """A container that is done stays so, unless it failed and is to be tried again."""
+    """Check that a terminated container stays so, unless it failed and is restarted."""
     running = {
         container.get("name")
         for container in status.get("containerStatuses") or ()

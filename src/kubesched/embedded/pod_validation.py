@@ -1,7 +1,7 @@
 """Validation of a pod's spec, as far as scheduling depends on it.
 
-The order and the words of the errors are kube-apiserver's. What has no bearing on where a pod may
-run (probes, security contexts, the many volume sources, DNS) is accepted as it comes.
+Order and text of the errors are kube-apiserver's. Fields that do not affect scheduling (probes,
+security contexts, most volume sources, DNS) are not validated.
 """
 
 from __future__ import annotations
@@ -67,14 +67,14 @@ def spec_errors(spec: JsonObject) -> Errors:
 
 
 def creation_errors(spec: JsonObject) -> Errors:
-    """Validate what only holds for a pod that is created."""
+    """Validate rules that apply only on creation."""
     if spec.get("ephemeralContainers"):
         return [not_allowed("spec.ephemeralContainers", "cannot be set on create")]
     return []
 
 
 def node_name_errors(spec: JsonObject) -> Errors:
-    """Validate the node of a pod that is created on one."""
+    """Validate the node of a pod that is created with one."""
     errors = complaints("spec.nodeName", spec["nodeName"], formats.dns_subdomain)
     if spec.get("schedulingGates"):
         detail = "cannot be set until all schedulingGates have been cleared"
@@ -125,7 +125,7 @@ def _claim_source_errors(field: str, claim: JsonObject) -> Errors:
     one, other = claim.get("resourceClaimName"), claim.get("resourceClaimTemplateName")
     if (one is None) != (other is None):
         return []
-    # The value is shown in the spelling of kube-apiserver's internal type.
+    # The value is printed as kube-apiserver's internal type prints it.
     shown = {
         "Name": claim.get("name", ""),
         "ResourceClaimName": one,
@@ -157,7 +157,7 @@ def _containers_errors(spec: JsonObject, volumes: set[str], claims: set[str]) ->
             if name in names:
                 errors.append(duplicate(f"{path}.name", name))
             names.add(name)
-            if group == "initContainers":  # they run one after the other, and share no ports
+            if group == "initContainers":  # they run in sequence, so ports cannot conflict
                 errors += _host_port_errors(group, [container])
         if group == "containers":
             errors += _host_port_errors(group, members)

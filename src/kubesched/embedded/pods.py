@@ -1,8 +1,8 @@
-"""The life of a pod's object: created, bound, changed within narrow limits, given a status.
+"""Pods: creation, binding, restricted updates, status.
 
-A spec is prepared (defaults, validation, quality of service) once and then shared by all pods that
-were sent with the same one: ten thousand replicas hold one spec between them. Shared objects are
-never modified; a pod that needs a spec of its own gets a copy of the top level.
+A spec is prepared (defaults, validation, QoS class) once and then shared by all pods with the same
+spec: ten thousand replicas share one. Shared objects are never modified; a pod that needs its own
+spec gets a copy of the top level.
 """
 
 from __future__ import annotations
@@ -23,14 +23,14 @@ from kubesched.embedded.pod_updates import status_update_errors, update_errors
 from kubesched.embedded.pod_validation import creation_errors, node_name_errors, spec_errors
 from kubesched.embedded.refusals import StatusError, conflict, forbidden, invalid
 from kubesched.embedded.resources import NODES, PODS, PRIORITY_CLASSES
-from kubesched.embedded.shapes import PodSpecShape, read
-from kubesched.embedded.store import Store
+from kubesched.embedded.schemas import PodSpecSchema, read
+from kubesched.embedded.store import VersionedStore
 from kubesched.embedded.validation import metadata_errors, metadata_update_errors
 from kubesched.embedded.versions import Version, encode
 
 JsonObject = dict[str, Any]
 
-#: Specs that are remembered; above it all are forgotten, which costs only time.
+#: Maximum number of cached specs; then the cache is cleared.
 _SPEC_CACHE: Final = 4096
 _TOPOLOGY_LABELS: Final = (names.LABEL_ZONE, names.LABEL_REGION)
 _PREEMPT: Final = "PreemptLowerPriority"
@@ -40,9 +40,9 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 
 
 class Admission(NamedTuple):
-    """Which admission plugins act on pods."""
+    """The admission plugins that act on pods."""
 
-    #: the priority is the one of the pod's class, and may not be given otherwise
+    #: the priority is that of the pod's class
     priority: bool = True
     #: pods tolerate a node that is not ready or unreachable for five minutes
     default_toleration_seconds: bool = True
@@ -51,7 +51,7 @@ class Admission(NamedTuple):
 
 
 class Priority(NamedTuple):
-    """What a priority class gives to a pod."""
+    """The fields that a priority class sets in a pod."""
 
     class_name: str
     value: int
@@ -59,14 +59,14 @@ class Priority(NamedTuple):
 
 
 class PreparedSpec:
-    """A spec with all that could be said about it without knowing the pod."""
+    """A spec with everything that can be computed without the pod."""
 
     __slots__ = ("_by_priority", "errors", "label_keys", "qos", "spec")
 
     def __init__(self, spec: JsonObject) -> None:
         self.spec = spec
         self.qos = qos_class(spec)
-        #: a selector in it depends on the pod's own labels, and can only be judged with them
+        #: a selector in it depends on the pod's own labels, and is validated with them
         self.label_keys = _uses_label_keys(spec)
         self.errors = creation_errors(spec)
         if not self.label_keys:
@@ -74,7 +74,7 @@ class PreparedSpec:
         self._by_priority: dict[Priority, JsonObject] = {}
 
     def with_priority(self, priority: Priority) -> JsonObject:
-        """Return the spec with the fields that admission fills in."""
+        """Return the spec with the fields that admission sets."""
         spec = self._by_priority.get(priority)
         if spec is None:
             spec = {**self.spec, "priority": priority.value, "preemptionPolicy": priority.policy}
@@ -85,21 +85,21 @@ class PreparedSpec:
 
 
 class Pods:
-    """What the API server does with pods beyond storing them."""
+    """Prepares pods for the store."""
 
-    def __init__(self, store: Store, now: Callable[[], str], admission: Admission) -> None:
+    def __init__(self, store: VersionedStore, now: Callable[[], str], admission: Admission) -> None:
         self._store = store
         self._now = now
         self._admission = admission
         self._specs: dict[bytes, PreparedSpec] = {}
-        #: name of a class ("" for none) → what it gives, as of the revision
+        #: class name ("" for none) → its fields, as of the revision
         self._priorities: dict[str, Priority] = {}
         self._priorities_revision = -1
 
     # ------------------------------------------------------------ creation
 
     def create(self, pod: JsonObject) -> None:
-        """Turn what was sent into a new pod; refuses what is not valid."""
+        """Turn a request's body into a new pod; rejects invalid ones."""
         meta = pod["metadata"]
         sent, node_name = _without_node(pod.get("spec") or {})
         prepared = self._prepared(sent)
@@ -132,9 +132,9 @@ class Pods:
         return prepared
 
     def _with_defaults(self, encoded: bytes) -> JsonObject:
-        """Return a spec of its own, with defaults."""
+        """Return a new spec with defaults."""
         spec: JsonObject = without_empty_lists(msgspec.json.decode(encoded))
-        read(PODS, spec, PodSpecShape)
+        read(PODS, spec, PodSpecSchema)
         set_spec_defaults(spec)
         if self._admission.default_toleration_seconds:
             add_default_tolerations(spec)
@@ -187,7 +187,7 @@ class Pods:
     # ------------------------------------------------------------ changes
 
     def update(self, pod: JsonObject, old: JsonObject) -> None:
-        """Turn what was sent into the next version of a pod; refuses what may not change."""
+        """Turn a request's body into the next version of a pod; rejects forbidden changes."""
         pod["status"] = old["status"]
         errors = metadata_update_errors(pod["metadata"], old["metadata"])
         if pod.get("spec") != old["spec"]:
@@ -204,7 +204,7 @@ class Pods:
             raise invalid("Pod", old["metadata"]["name"], errors)
 
     def update_status(self, pod: JsonObject, old: JsonObject) -> None:
-        """Take over the status alone, and what of the metadata may come with it."""
+        """Update the status, and the metadata that may come with it."""
         meta, old_meta = pod["metadata"], old["metadata"]
         pod["spec"] = old["spec"]
         if "ownerReferences" in old_meta:
@@ -222,7 +222,7 @@ class Pods:
     # ------------------------------------------------------------ binding
 
     def bind(self, old: Version, node_name: str, binding_meta: JsonObject) -> JsonObject:
-        """Return the pod bound to a node; refuses one that cannot be."""
+        """Return the pod bound to a node; rejects one that cannot be."""
         pod = old.obj
         name = pod["metadata"]["name"]
         self._refuse_unbindable(name, pod)
@@ -272,7 +272,7 @@ class Pods:
 
 
 def _without_node(spec: JsonObject) -> tuple[JsonObject, str]:
-    """Return a spec without its node, and the node: all else can be shared with other pods."""
+    """Return a spec without its node, and the node: the rest can be shared with other pods."""
     node_name = spec.get("nodeName")
     if not node_name or not isinstance(node_name, str):
         return spec, ""
@@ -280,13 +280,13 @@ def _without_node(spec: JsonObject) -> tuple[JsonObject, str]:
 
 
 def default_class(classes: Iterable[Version]) -> JsonObject | None:
-    """Return the priority class of pods that name none: the lowest, should there be several."""
+    """Return the default priority class: the lowest, if there are several."""
     defaults = [version.obj for version in classes if version.obj.get("globalDefault")]
     return min(defaults, key=lambda obj: int(obj["value"]), default=None)
 
 
 def _priorities(classes: Iterable[Version]) -> dict[str, Priority]:
-    """Return what each class gives to a pod, and "" for what a pod without one gets."""
+    """Return the fields of each class, and of "" for a pod without one."""
     known = {version.key: version.obj for version in classes}
     found = {
         name: Priority(name, obj["value"], obj["preemptionPolicy"]) for name, obj in known.items()
@@ -300,7 +300,7 @@ def _priorities(classes: Iterable[Version]) -> dict[str, Priority]:
 
 
 def precondition_failed(kind: str, key: str, details: str) -> StatusError:
-    """409: the object is not the one that was meant."""
+    """409: the object does not match the precondition."""
     name = key.rpartition("/")[2]
     why = (
         f"StorageError: invalid object, Code: 4, Key: /registry/{kind}/{key}, ResourceVersion: 0, "
@@ -326,7 +326,7 @@ def _uses_label_keys(spec: JsonObject) -> bool:
 
 
 def with_label_keys(spec: JsonObject, labels: JsonObject) -> JsonObject:
-    """Return the spec with the pod's values of matchLabelKeys put into the selectors."""
+    """Return the spec with the pod's values of matchLabelKeys added to the selectors."""
     copy: JsonObject = msgspec.json.decode(encode(spec))
     for term in _terms(copy):
         selector = term.get("labelSelector")

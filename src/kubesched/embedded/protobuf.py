@@ -1,12 +1,12 @@
-"""Requests in protobuf, read into the JSON form that everything else here speaks.
+"""Decodes protobuf requests to JSON.
 
-Go programs (``kubectl create namespace`` among them) send objects of the built-in kinds in protobuf
-and do not fall back to JSON. Answers need no protobuf: the same programs take JSON.
+Go programs (``kubectl create namespace`` among them) send objects of built-in kinds in protobuf and
+do not fall back to JSON. Responses need no protobuf: the same programs accept JSON.
 
     "k8s\\0" + Unknown{apiVersion, kind, raw}  ──▶  {"kind": …, "apiVersion": …, "metadata": {…}, …}
 
-``protobuf_fields.txt`` names the fields of each message by number. Go writes fields that are not
-set as zero; where the API leaves such a field out, so does this.
+``protobuf_fields.txt`` has the fields of each message by number. Go writes unset fields as zero;
+they are omitted here where the API omits them.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _MAX_VARINT_BYTES: Final = 10
 _SCALARS: Final = frozenset("sibdy")
 
 
-class Field(NamedTuple):
+class ProtobufField(NamedTuple):
     """One field of a message."""
 
     name: str
@@ -38,19 +38,19 @@ class Field(NamedTuple):
     type: str
     #: "*" a list, "%" a map, "~" the fields of the message itself, "" a single value
     shape: str
-    #: is there even if it is zero
+    #: whether it is present even if zero
     keep: bool
 
 
-Message = Mapping[int, Field]
+Message = Mapping[int, ProtobufField]
 
 
 class MalformedError(ValueError):
-    """Bytes that are not what they should be."""
+    """Malformed bytes."""
 
 
 def decode_object(body: bytes) -> JsonObject:
-    """Return an object with kind and apiVersion; StatusError 400 if it cannot be read."""
+    """Return an object with kind and apiVersion; raises StatusError 400 if it is malformed."""
     if not body.startswith(_MAGIC):
         raise _refusal("the body does not start as protobuf of the API does")
     try:
@@ -73,7 +73,7 @@ def _message_of(api_version: str, kind: str) -> str:
 
 @cache
 def _messages() -> Mapping[str, Message]:
-    """Return the fields of all messages, read once."""
+    """Return the fields of all messages, loaded once."""
     text = files(__package__).joinpath("protobuf_fields.txt").read_text(encoding="utf-8")
     messages: dict[str, Message] = {}
     for line in text.splitlines():
@@ -83,13 +83,13 @@ def _messages() -> Mapping[str, Message]:
     return messages
 
 
-def _field(text: str) -> tuple[int, Field]:
+def _field(text: str) -> tuple[int, ProtobufField]:
     name, _, rest = text.partition("=")
     keep = rest.endswith("!")
     kind = rest.rstrip("!").lstrip("0123456789")
     number = int(rest.rstrip("!")[: len(rest.rstrip("!")) - len(kind)])
     shape = kind[0] if kind[0] in "*%~" else ""
-    return number, Field(name, kind.removeprefix(shape), shape, keep)
+    return number, ProtobufField(name, kind.removeprefix(shape), shape, keep)
 
 
 # ---------------------------------------------------------------- messages

@@ -1,13 +1,12 @@
-"""Binds claims to volumes, and makes volumes that only pretend: no disk is behind them.
+"""Binds claims to volumes, and provisions simulated volumes without a disk.
 
-    claim of an Immediate class      ──▶ the smallest volume that serves, or a new one
-    claim of a class that waits      ──▶ nothing, until a node is selected; then a new volume
-    volume that names its claim      ──▶ bound to it: that is how the scheduler takes a volume
-    claim gone                       ──▶ its volume is deleted, or kept as Released
+    claim of an Immediate class      ──▶ the smallest volume that fits, or a new one
+    claim of a WaitForFirstConsumer  ──▶ nothing, until a node is selected; then a new volume
+    volume that names its claim      ──▶ bound to it: that is how the scheduler assigns a volume
+    claim deleted                    ──▶ its volume is deleted, or kept as Released
 
-This is what the volume controller and a CSI driver's provisioner do together. All three kinds of
-objects are looked at when they change; whatever waits for a class or a volume is looked at again
-when one comes.
+The volume controller and a CSI driver's provisioner do this together. All three kinds are handled
+when they change; claims that wait for a class or a volume are handled again when one appears.
 """
 
 from __future__ import annotations
@@ -27,11 +26,11 @@ from kubesched.api.storage import (
     PersistentVolumeClaim,
 )
 from kubesched.embedded import volume_forms as forms
-from kubesched.embedded.registry import Registry, Where
-from kubesched.embedded.resources import BY_KIND, NODES, Resource
-from kubesched.embedded.store import Store
-from kubesched.embedded.versions import Change, Version
-from kubesched.embedded.watching import Selection
+from kubesched.embedded.registry import ObjectRegistry, Where
+from kubesched.embedded.resources import BY_KIND, NODES, ServedResource
+from kubesched.embedded.store import VersionedStore
+from kubesched.embedded.versions import Version, VersionChange
+from kubesched.embedded.watching import WatchSelection
 
 JsonObject = dict[str, Any]
 
@@ -40,12 +39,12 @@ CLAIMS: Final = BY_KIND["v1", "PersistentVolumeClaim"]
 CLASSES: Final = BY_KIND["storage.k8s.io/v1", "StorageClass"]
 
 
-class Provisioner:
+class SimulatedProvisioner:
     """The volume controller and all provisioners of a cluster."""
 
-    def __init__(self, registry: Registry) -> None:
+    def __init__(self, registry: ObjectRegistry) -> None:
         self._registry = registry
-        self._store: Store = registry.store
+        self._store: VersionedStore = registry.store
         #: class → unclaimed volumes
         self._unclaimed: dict[str, set[str]] = {}
         #: volume → its class, while it is unclaimed; the inverse
@@ -54,7 +53,7 @@ class Provisioner:
         self._kept_for: dict[str, str] = {}
         self._claim_of: dict[str, str] = {}
         #: (resource, name) → claims that wait for that object, or for one of that class
-        self._waiting: dict[tuple[Resource, str], dict[str, None]] = {}
+        self._waiting: dict[tuple[ServedResource, str], dict[str, None]] = {}
 
     # ------------------------------------------------------------ listening
 
@@ -65,11 +64,11 @@ class Provisioner:
             group.create_task(self._follow(VOLUMES, self.look_at_volume))
             group.create_task(self._follow(CLAIMS, self.look_at_claim))
 
-    async def _follow(self, resource: Resource, look_at: Callable[[str], None]) -> None:
+    async def _follow(self, resource: ServedResource, look_at: Callable[[str], None]) -> None:
         collection = self._store.collection(resource)
-        while True:  # should it fall behind, it looks at all of them again
+        while True:  # if its watch is cut off, it lists again
             watcher = self._store.watch(
-                resource, Selection(resource), _changed_key, since=self._store.revision
+                resource, WatchSelection(resource), _changed_key, since=self._store.revision
             )
             try:
                 for key in list(collection.keys()):
@@ -84,13 +83,13 @@ class Provisioner:
     # ------------------------------------------------------------ deciding
 
     def look_at_class(self, name: str) -> None:
-        """Serve claims that waited for a class."""
+        """Handle claims that waited for a class."""
         if self._store.get(CLASSES, name) is not None:
             self._serve(CLASSES, name)
             self._serve(CLASSES, "")
 
     def look_at_volume(self, name: str) -> None:
-        """Bind a volume to the claim that it names, or offer it to all."""
+        """Bind a volume to the claim that it names, or make it available."""
         self._forget(name)
         volume = self._store.get(VOLUMES, name)
         if volume is None:
@@ -119,7 +118,7 @@ class Provisioner:
             self._write(VOLUMES, volume, self._in_phase(volume, "Available"))
 
     def look_at_claim(self, key: str) -> None:
-        """Find a volume for a claim, or make one, if its time has come."""
+        """Find or provision a volume for a claim, if it does not have to wait."""
         claim = self._store.get(CLAIMS, key)
         if claim is None:
             kept = self._kept_for.pop(key, None)
@@ -132,7 +131,7 @@ class Provisioner:
                 self._find_volume(claim)
 
     def _check_bound(self, claim: Version) -> None:
-        """Complete a binding that the claim's author, or somebody else, has begun."""
+        """Complete a binding that the user or the scheduler has started."""
         volume = self._store.get(VOLUMES, claim.obj["spec"]["volumeName"])
         completed = ANNOTATION_BIND_COMPLETED in (claim.obj["metadata"].get("annotations") or {})
         reference = volume.obj["spec"].get("claimRef") if volume is not None else None
@@ -164,7 +163,7 @@ class Provisioner:
             self._provision(claim, storage_class, None)
 
     def _with_default_class(self, claim: Version) -> Version:
-        """Give a claim the class that claims without one get."""
+        """Give a claim the default class."""
         if forms.class_of(claim.obj) is not None:
             return claim
         for each in self._store.collection(CLASSES).versions():
@@ -175,7 +174,7 @@ class Provisioner:
         return claim
 
     def _best_match(self, claim: Version, class_name: str) -> Version | None:
-        """Return the smallest unclaimed volume that has all that a claim asks for."""
+        """Return the smallest unclaimed volume that satisfies a claim."""
         wanted = convert(claim.obj, PersistentVolumeClaim)
         best: tuple[int, str] | None = None
         for name in self._unclaimed.get(class_name, ()):
@@ -233,19 +232,19 @@ class Provisioner:
         self._write(CLAIMS, claim, forms.bound_claim(claim.obj, volume.obj))
 
     def _release(self, volume: Version) -> None:
-        """Do with a volume whose claim is gone what its policy says."""
+        """Apply the reclaim policy to a volume whose claim is gone."""
         if volume.obj["spec"].get("persistentVolumeReclaimPolicy") == "Delete":
             self._store.remove(VOLUMES, volume)
         else:
             self._write(VOLUMES, volume, self._in_phase(volume, "Released"))
 
-    # ------------------------------------------------------------ remembering
+    # ------------------------------------------------------------ indexes
 
-    def _wait_for(self, resource: Resource, name: str, claim: Version) -> None:
+    def _wait_for(self, resource: ServedResource, name: str, claim: Version) -> None:
         self._waiting.setdefault((resource, name), {})[claim.key] = None
 
-    def _serve(self, resource: Resource, name: str) -> None:
-        """Look again at claims that wait for something."""
+    def _serve(self, resource: ServedResource, name: str) -> None:
+        """Handle claims that wait for something."""
         for key in self._waiting.pop((resource, name), {}):
             self.look_at_claim(key)
 
@@ -254,7 +253,7 @@ class Provisioner:
         self._claim_of[volume_name] = claim_key
 
     def _offer(self, name: str, class_name: str) -> None:
-        """Let an unclaimed volume be found, by claims that wait for one to begin with."""
+        """Add an unclaimed volume to the index, and handle claims that wait for one."""
         volume = self._store.get(VOLUMES, name)
         if volume is None or volume.obj["spec"].get("claimRef"):
             return
@@ -263,7 +262,7 @@ class Provisioner:
         waiting = self._waiting.get((CLASSES, class_name), {})
         for key in list(waiting):
             if name not in self._class_of:
-                return  # somebody has it
+                return  # it is taken
             del waiting[key]
             self.look_at_claim(key)
 
@@ -275,12 +274,12 @@ class Provisioner:
     def _in_phase(self, version: Version, phase: str) -> JsonObject:
         return forms.in_phase(version.obj, phase, self._registry.times.now())
 
-    def _write(self, resource: Resource, old: Version, obj: JsonObject) -> Version:
-        """Write an object, if anything about it is new."""
+    def _write(self, resource: ServedResource, old: Version, obj: JsonObject) -> Version:
+        """Write an object, if it changed."""
         if obj == old.obj:
             return old
         return self._store.replace(resource, old, {**obj, "metadata": dict(obj["metadata"])})
 
 
-def _changed_key(_kind: str, change: Change) -> str:
+def _changed_key(_kind: str, change: VersionChange) -> str:
     return change.current.key

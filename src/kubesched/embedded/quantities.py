@@ -1,4 +1,4 @@
-"""Quantities as the API server gives them back: rounded up to thousandths, and spelled one way.
+"""Canonical quantities, as the API server returns them: rounded up to thousandths.
 
 ``1000m`` is stored as ``1``, ``1024Mi`` as ``1Gi``, ``0.5`` as ``500m``.
 """
@@ -17,13 +17,13 @@ _NANO_PER_MILLI: Final = 10**6
 _DECIMAL: Final = {-1: "m", 0: "", 1: "k", 2: "M", 3: "G", 4: "T", 5: "P", 6: "E"}
 _BINARY: Final = ("", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei")
 _EXPONENT: Final = re.compile(r"[0-9.][eE][+-]?[0-9]+$")
-#: Above it the spelling is kept: no resource is that large.
+#: Larger amounts keep their spelling: no resource is that large.
 _LARGEST_MILLI: Final = (2**63 - 1) * 1000
 
 
 @lru_cache(maxsize=16384, typed=True)
 def canonical(text: str | float) -> str:
-    """Return the canonical spelling; QuantityError if it is no quantity."""
+    """Return the canonical form; raises QuantityError if it is malformed."""
     milli = -(-quantity.nano(text) // _NANO_PER_MILLI)
     spelled = str(text).strip()
     if abs(milli) > _LARGEST_MILLI:
@@ -57,7 +57,7 @@ def _reduced(milli: int) -> tuple[int, int]:
 
 
 def canonical_amounts(holder: JsonObject, *names: str) -> None:
-    """Spell the amounts in maps of resources canonically; ``holder`` is modified, the maps not."""
+    """Make the amounts in maps of resources canonical; ``holder`` is modified, the maps are not."""
     for name in names:
         amounts = holder.get(name)
         if isinstance(amounts, dict):

@@ -1,9 +1,9 @@
-"""How the API server says no: errors that become ``Status`` bodies, worded as kube-apiserver does.
+"""Error responses: ``Status`` bodies, worded as in kube-apiserver.
 
     raise not_found(PODS, "web")  ──▶  404 {"kind": "Status", "reason": "NotFound", …}
 
-Clients match on code, reason and message, so the wording here is interface. Each function makes one
-kind of refusal; ``FieldError`` is one line of a refusal of the whole object.
+Clients match on code, reason and message, so the wording is interface. Each function builds one
+kind of error; ``FieldError`` is one error of an invalid object.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPTIMISTIC_LOCK: Final = (
 
 
 class StatusError(ApiError):
-    """A request that is refused, with what a ``Status`` object says about it."""
+    """A rejected request, with its ``Status`` object."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class StatusError(ApiError):
         retry_after_s: float | None = None,
     ) -> None:
         super().__init__(message, code=code, reason=reason, retry_after_s=retry_after_s)
-        #: group, kind (in fact the resource), name and causes; None where the server gives none
+        #: group, kind (in fact the resource), name and causes; None where kube-apiserver has none
         self.details = details
-        #: list metadata, only for an expired continue token, which comes with a fresh one
+        #: list metadata, only for an expired continue token, which comes with a new one
         self.list_meta: JsonObject = {}
 
     def status(self) -> JsonObject:
@@ -64,7 +64,7 @@ class StatusError(ApiError):
 
 
 def success(*, code: int | None = None, details: JsonObject | None = None) -> JsonObject:
-    """Return the ``Status`` that stands for success where there is no object to return."""
+    """Return the ``Status`` of a success without an object."""
     status: JsonObject = {"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success"}
     if details is not None:
         status["details"] = details
@@ -89,7 +89,7 @@ def _details(resource: str, group: str, name: str = "") -> JsonObject:
 
 
 def not_found(resource: str, name: str, *, group: str = "") -> StatusError:
-    """404: no object of that name."""
+    """404: there is no object of that name."""
     message = f"{_qualified(resource, group)} {quoted(name)} not found"
     return StatusError(
         message, code=404, reason="NotFound", details=_details(resource, group, name)
@@ -97,7 +97,7 @@ def not_found(resource: str, name: str, *, group: str = "") -> StatusError:
 
 
 def already_exists(resource: str, name: str, *, group: str = "") -> StatusError:
-    """409: an object of that name is there."""
+    """409: an object of that name exists."""
     message = f"{_qualified(resource, group)} {quoted(name)} already exists"
     return StatusError(
         message, code=409, reason="AlreadyExists", details=_details(resource, group, name)
@@ -115,7 +115,7 @@ def generated_name_exists(resource: str, name: str, *, group: str = "") -> Statu
 
 
 def conflict(resource: str, name: str, why: str, *, group: str = "") -> StatusError:
-    """409: the object is not in the state that the request needs."""
+    """409: the object is not in the required state."""
     message = (
         f"Operation cannot be fulfilled on {_qualified(resource, group)} {quoted(name)}: {why}"
     )
@@ -132,7 +132,7 @@ def forbidden(
     group: str = "",
     causes: Sequence[JsonObject] = (),
 ) -> StatusError:
-    """403: admission refuses this object."""
+    """403: admission rejects the object."""
     subject = _qualified(resource, group) + (f" {quoted(name)}" if name else "")
     details = _details(resource, group, name)
     if causes:
@@ -143,12 +143,12 @@ def forbidden(
 
 
 def bad_request(message: str) -> StatusError:
-    """400: the request cannot be understood."""
+    """400: the request is malformed."""
     return StatusError(message, code=400, reason="BadRequest")
 
 
 def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
-    """415: the body is in a format that is not read."""
+    """415: the body's format is not supported."""
     return StatusError(
         "the body of the request was in an unknown format - accepted media types include: "
         + ", ".join(accepted),
@@ -158,7 +158,7 @@ def unsupported_media_type(accepted: Sequence[str]) -> StatusError:
 
 
 def not_acceptable(offered: Sequence[str]) -> StatusError:
-    """406: the client takes no format that is written."""
+    """406: no format that the client accepts is supported."""
     return StatusError(
         "only the following media types are accepted: " + ", ".join(offered),
         code=406,
@@ -167,12 +167,12 @@ def not_acceptable(offered: Sequence[str]) -> StatusError:
 
 
 def expired(message: str) -> StatusError:
-    """410: that version of the data is no longer known."""
+    """410: that version is no longer available."""
     return StatusError(message, code=410, reason="Expired")
 
 
 def too_large_resource_version(asked: int, current: int) -> StatusError:
-    """504: a version from the future was asked for, and did not come in time."""
+    """504: a future version was requested, and did not appear in time."""
     message = f"Too large resource version: {asked}, current: {current}"
     cause = {"reason": "ResourceVersionTooLarge", "message": "Too large resource version"}
     return StatusError(
@@ -185,14 +185,14 @@ def too_large_resource_version(asked: int, current: int) -> StatusError:
 
 
 def request_too_large(limit: int) -> StatusError:
-    """413: the body is larger than any object may be."""
+    """413: the body is too large."""
     return StatusError(
         f"Request entity too large: limit is {limit}", code=413, reason="RequestEntityTooLarge"
     )
 
 
 def unroutable() -> StatusError:
-    """404: nothing answers at this path."""
+    """404: there is no such path."""
     return StatusError(
         "the server could not find the requested resource",
         code=404,
@@ -206,7 +206,7 @@ def unroutable() -> StatusError:
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One field that is not as it must be."""
+    """An invalid field."""
 
     reason: str
     field: str
@@ -216,7 +216,7 @@ class FieldError:
         return f"{self.field}: {self.message}"
 
     def cause(self) -> JsonObject:
-        """Return it as an entry of ``details.causes``."""
+        """Return the entry of ``details.causes``."""
         cause: JsonObject = {"reason": self.reason, "message": self.message}
         if self.field:
             cause["field"] = self.field
@@ -232,48 +232,48 @@ def invalid(kind: str, name: str, errors: Sequence[FieldError], *, group: str = 
 
 
 def aggregate(messages: Iterable[str]) -> str:
-    """Join messages as Go's error lists do: one as it is, several (without repeats) in brackets."""
+    """Join messages as Go's error lists do: one as it is, several (deduplicated) in brackets."""
     distinct = list(dict.fromkeys(messages))
     return distinct[0] if len(distinct) == 1 else f"[{', '.join(distinct)}]"
 
 
 def required(field: str, detail: str = "") -> FieldError:
-    """Say that a field is missing."""
+    """A field is missing."""
     return FieldError("FieldValueRequired", field, _with_detail("Required value", detail))
 
 
 def not_valid(field: str, value: object, detail: str) -> FieldError:
-    """Say what is wrong with a value."""
+    """A value is invalid."""
     text = _with_detail(f"Invalid value: {shown(value)}", detail)
     return FieldError("FieldValueInvalid", field, text)
 
 
 def duplicate(field: str, value: object, detail: str = "") -> FieldError:
-    """Say that a value stands there twice."""
+    """A value is duplicated."""
     text = _with_detail(f"Duplicate value: {shown(value)}", detail)
     return FieldError("FieldValueDuplicate", field, text)
 
 
 def not_supported(field: str, value: object, supported: Sequence[str]) -> FieldError:
-    """Say which values there are."""
+    """A value is not one of the supported ones."""
     choices = ", ".join(map(quoted, supported))
     text = f"Unsupported value: {shown(value)}: supported values: {choices}"
     return FieldError("FieldValueNotSupported", field, text)
 
 
 def not_allowed(field: str, detail: str) -> FieldError:
-    """Say that a field may not be set, or not be changed."""
+    """A field may not be set, or not be changed."""
     return FieldError("FieldValueForbidden", field, _with_detail("Forbidden", detail))
 
 
 def too_long(field: str, limit_bytes: int) -> FieldError:
-    """Say how long a value may be."""
+    """A value is too long."""
     text = f"Too long: may not be more than {limit_bytes} bytes"
     return FieldError("FieldValueTooLong", field, text)
 
 
 def not_there(field: str, value: object, detail: str = "") -> FieldError:
-    """Say that a value refers to nothing."""
+    """A value refers to a missing object."""
     text = _with_detail(f"Not found: {shown(value)}", detail)
     return FieldError("FieldValueNotFound", field, text)
 
@@ -288,5 +288,5 @@ def quoted(text: str) -> str:
 
 
 def shown(value: object) -> str:
-    """Return a refused value as messages show it: JSON, and that is what strings look like too."""
+    """Format a rejected value for a message: as JSON."""
     return json.dumps(value, ensure_ascii=False, separators=(",", ":"))

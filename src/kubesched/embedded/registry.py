@@ -1,11 +1,12 @@
 """The verbs that change objects: create, update, patch, bind.
 
-    request ──▶ Registry ──▶ identity (name, uid, version checks)
-                        ──▶ Pods | Kinds (defaults, validation)
-                        ──▶ Store (a new version, told to the watchers)
+    request ──▶ ObjectRegistry ──▶ identity (name, uid, version checks)
+                               ──▶ Pods | Kinds (defaults, validation)
+                               ──▶ VersionedStore (a new version, sent to the watchers)
 
-Everything is synchronous: a request is done, or refused with a ``StatusError``, in one go. HTTP and
-in-process callers go the same way. Deletion is in ``deletion``, reading in ``listing``.
+Everything is synchronous: a request succeeds, or is rejected with a ``StatusError``, without
+yielding. HTTP and in-process callers use the same path. Deletion is in ``deletion``, reading in
+``listing``.
 """
 
 from __future__ import annotations
@@ -33,41 +34,41 @@ from kubesched.embedded.refusals import (
     required,
     success,
 )
-from kubesched.embedded.resources import BINDINGS, NAMESPACES, NEW_EVENTS, PODS, Resource
-from kubesched.embedded.shapes import BindingShape, check, read
-from kubesched.embedded.store import Store
+from kubesched.embedded.resources import BINDINGS, NAMESPACES, NEW_EVENTS, PODS, ServedResource
+from kubesched.embedded.schemas import BindingSchema, check, read
+from kubesched.embedded.store import VersionedStore
 from kubesched.embedded.times import Timestamps
 from kubesched.embedded.versions import Version, encode
 from kubesched.errors import QuantityError
 
 JsonObject = dict[str, Any]
 
-#: Events that are kept; kube-apiserver keeps those of the last hour.
+#: Maximum number of events; kube-apiserver keeps those of the last hour.
 EVENT_LIMIT: Final = 50_000
-#: Names and uids must differ, and are no secrets.
+#: Names and uids must be unique, not secret.
 _RANDOM: Final = random.Random()  # noqa: S311  see above
 _NAME_TRIES: Final = 8
 _NAME_LENGTH: Final = 58
 _NAME_CHARACTERS: Final = b"bcdfghjklmnpqrstvwxz2456789"
 #: any byte → one of those characters
 _TO_NAME: Final = bytes(_NAME_CHARACTERS[n % len(_NAME_CHARACTERS)] for n in range(256))
-#: Metadata that a client cannot set.
+#: Metadata that clients cannot set.
 _SYSTEM_META: Final = ("selfLink", "deletionTimestamp", "deletionGracePeriodSeconds")
-#: The only null that is kept: pods' conditions are written with it.
+#: The only null that is stored: pods' conditions have it.
 _KEPT_NULLS: Final = frozenset({"lastProbeTime"})
 
 
 class Written(NamedTuple):
-    """The result of a request that changed something, or would have."""
+    """The result of a write, or of its dry run."""
 
     version: Version
     created: bool = False
 
 
 class Where(NamedTuple):
-    """Which object, or which part of it, a request is about."""
+    """The object, or the part of it, that a request addresses."""
 
-    resource: Resource
+    resource: ServedResource
     namespace: str
     name: str = ""
     #: "status", or "" for the object itself
@@ -79,17 +80,17 @@ class Where(NamedTuple):
         return key_of(self.resource, self.namespace, self.name)
 
 
-def key_of(resource: Resource, namespace: str, name: str) -> str:
+def key_of(resource: ServedResource, namespace: str, name: str) -> str:
     """Return the key of an object in its collection."""
     return f"{namespace}/{name}" if resource.namespaced else name
 
 
-class Registry:
-    """Changes objects, by the rules of the API."""
+class ObjectRegistry:
+    """Writes objects, by the rules of the API."""
 
     def __init__(
         self,
-        store: Store,
+        store: VersionedStore,
         *,
         clock: Clock | None = None,
         admission: Admission | None = None,
@@ -104,7 +105,7 @@ class Registry:
     # ------------------------------------------------------------ create
 
     def create(self, where: Where, sent: JsonObject, *, dry_run: bool = False) -> Version:
-        """Create an object; ``sent`` belongs to the registry from then on."""
+        """Create an object; the registry takes ownership of ``sent``."""
         resource = where.resource
         obj = self._received(resource, sent)
         meta = obj["metadata"]
@@ -143,7 +144,7 @@ class Registry:
         suffix = _RANDOM.getrandbits(40).to_bytes(5, "big").translate(_TO_NAME)
         return prefix[:_NAME_LENGTH] + suffix.decode()
 
-    def _prepared(self, resource: Resource, obj: JsonObject) -> None:
+    def _prepared(self, resource: ServedResource, obj: JsonObject) -> None:
         try:
             if resource is PODS:
                 self._pods.create(obj)
@@ -152,8 +153,8 @@ class Registry:
         except QuantityError:
             raise _not_a_quantity(resource) from None
 
-    def _received(self, resource: Resource, sent: JsonObject) -> JsonObject:
-        """Return what was sent with a top level and metadata of its own, without kind."""
+    def _received(self, resource: ServedResource, sent: JsonObject) -> JsonObject:
+        """Return the body with its own top level and metadata, without kind."""
         refuse_other_kind(resource, sent)
         obj = {k: v for k, v in sent.items() if k not in {"kind", "apiVersion"}}
         if resource is NEW_EVENTS:
@@ -174,7 +175,7 @@ class Registry:
         meta["namespace"] = where.namespace
 
     def require_namespace(self, where: Where, name: str) -> None:
-        """Refuse a new object in a namespace that does not exist, or is about to be gone."""
+        """Reject a new object in a namespace that does not exist or terminates."""
         if not where.resource.namespaced:
             return
         found = self.store.get(NAMESPACES, where.namespace)
@@ -196,14 +197,14 @@ class Registry:
     # ------------------------------------------------------------ update
 
     def get(self, where: Where) -> Version:
-        """Return the newest version; refuses a name that does not exist."""
+        """Return the newest version; raises StatusError if it does not exist."""
         version = self.store.get(where.resource, where.key)
         if version is None:
             raise not_found(where.resource.plural, where.name, group=where.resource.group)
         return version
 
     def update(self, where: Where, sent: JsonObject, *, dry_run: bool = False) -> Written:
-        """Replace an object, or its status, by what was sent."""
+        """Replace an object, or its status."""
         resource = where.resource
         obj = self._received(resource, sent)
         self._settle_name(where, obj["metadata"])
@@ -229,7 +230,9 @@ class Registry:
         self._settle_namespace(where, meta)
 
     def _replaced(self, where: Where, old: Version, obj: JsonObject, *, dry_run: bool) -> Version:
-        """Store a new version, unless nothing changed, or the change lets the object go."""
+        """Store a new version, unless nothing changed, or delete the object if its last finalizer
+        went.
+        """
         resource = where.resource
         self._check_version(resource, old, obj["metadata"])
         self._keep_system_fields(old.obj["metadata"], obj["metadata"])
@@ -256,7 +259,7 @@ class Registry:
         else:
             self._kinds.update(resource, obj, old)
 
-    def _check_version(self, resource: Resource, old: Version, meta: JsonObject) -> None:
+    def _check_version(self, resource: ServedResource, old: Version, meta: JsonObject) -> None:
         uid, own = meta.get("uid"), old.obj["metadata"]["uid"]
         if uid and uid != own:
             details = f"UID in precondition: {uid}, UID in object meta: {own}"
@@ -285,7 +288,7 @@ class Registry:
         if not meta.get("managedFields"):
             meta.pop("managedFields", None)
 
-    def _count_generation(self, resource: Resource, obj: JsonObject, old: JsonObject) -> None:
+    def _count_generation(self, resource: ServedResource, obj: JsonObject, old: JsonObject) -> None:
         if resource.generation and obj.get("spec") != old.get("spec"):
             obj["metadata"]["generation"] = old["metadata"].get("generation", 0) + 1
 
@@ -294,7 +297,7 @@ class Registry:
     def patch(
         self, where: Where, content_type: str, body: bytes, *, dry_run: bool = False
     ) -> Written:
-        """Change an object as a patch says."""
+        """Apply a patch to an object."""
         old = self.get(where)
         original = self._shown(where.resource, old.obj)
         patched = patches.patched(original, content_type, body)
@@ -316,7 +319,7 @@ class Registry:
         force: bool = False,
         dry_run: bool = False,
     ) -> Written:
-        """Let a manager state which fields it wants, and how."""
+        """Apply a manager's configuration (server-side apply)."""
         resource, obj = where.resource, self._applied(where, body, manager)
         old = self.store.get(resource, where.key)
         if old is None and where.subresource:
@@ -335,7 +338,7 @@ class Registry:
         return Written(self._replaced(where, old, result, dry_run=dry_run))
 
     def _applied(self, where: Where, body: bytes, manager: str) -> JsonObject:
-        """Read what a manager wants."""
+        """Decode a manager's configuration."""
         if not manager:
             error = required("fieldManager", "is required for apply patch")
             raise invalid("PatchOptions", "", [error], group="meta.k8s.io")
@@ -346,8 +349,8 @@ class Registry:
             raise bad_request("metadata.managedFields must be nil")
         return obj
 
-    def _shown(self, resource: Resource, obj: JsonObject) -> JsonObject:
-        """Return an object as clients of this resource see it."""
+    def _shown(self, resource: ServedResource, obj: JsonObject) -> JsonObject:
+        """Return an object in this resource's API version."""
         form = event_forms.from_core(obj) if resource is NEW_EVENTS else obj
         return {"kind": resource.kind, "apiVersion": resource.api_version, **form}
 
@@ -356,7 +359,7 @@ class Registry:
     def bind(self, where: Where, sent: JsonObject, *, dry_run: bool = False) -> JsonObject:
         """Bind a pod to a node; ``where`` is the pod, without a name for the older API."""
         refuse_other_kind(BINDINGS, sent)
-        binding = read(BINDINGS, sent, BindingShape)
+        binding = read(BINDINGS, sent, BindingSchema)
         meta: JsonObject = dict(sent.get("metadata") or {})
         self._settle_namespace(where, meta)
         name = meta.get("name") or ""
@@ -395,14 +398,14 @@ class Registry:
 
 
 def new_uid() -> str:
-    """Return a random UUID; uuid.uuid4 would ask the system for each one."""
+    """Return a random UUID; uuid.uuid4 would make a system call for each one."""
     digits = f"{_RANDOM.getrandbits(128):032x}"
     variant = "89ab"[int(digits[16], 16) & 3]
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-def refuse_other_kind(resource: Resource, sent: JsonObject) -> None:
-    """Refuse an object of another kind than the path is about; none at all is fine."""
+def refuse_other_kind(resource: ServedResource, sent: JsonObject) -> None:
+    """Reject an object of another kind than the path's; a missing kind is fine."""
     kind = sent.get("kind") or resource.kind
     api_version = sent.get("apiVersion") or resource.api_version
     if (kind, api_version) != (resource.kind, resource.api_version):
@@ -414,14 +417,14 @@ def refuse_other_kind(resource: Resource, sent: JsonObject) -> None:
 
 
 def lets_go(obj: JsonObject, old: JsonObject) -> bool:
-    """Tell whether a change takes the last finalizer off a deleted object with no grace left."""
+    """Tell whether a change removes the last finalizer of a deleted object without grace."""
     return old["metadata"].get("deletionGracePeriodSeconds") == 0 and not obj["metadata"].get(
         "finalizers"
     )
 
 
 def without_nulls(value: Any) -> Any:  # noqa: ANN401  any JSON value
-    """Return a value without the fields that are null: in the API, null means not there."""
+    """Return a value without null fields, which the API treats as absent."""
     if isinstance(value, dict):
         return {
             name: without_nulls(item)
@@ -446,7 +449,7 @@ def _differs_in_time_only(obj: JsonObject, old: JsonObject) -> bool:
     return timeless(obj) == timeless(old)
 
 
-def _not_a_quantity(resource: Resource) -> StatusError:
+def _not_a_quantity(resource: ServedResource) -> StatusError:
     return bad_request(
         f'{resource.kind} in version "{resource.version}" cannot be handled as a '
         f"{resource.kind}: quantities must match the regular expression "

@@ -1,6 +1,6 @@
-"""Validation of what a container requests: names of resources, amounts, huge pages, claims.
+"""Validation of a container's resources: names, amounts, huge pages, claims.
 
-The order and the words of the errors are kube-apiserver's.
+Order and text of the errors are kube-apiserver's.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesched.errors import QuantityError
 JsonObject = dict[str, Any]
 
 _CONTAINER_RESOURCES: Final = frozenset({"cpu", "memory", "ephemeral-storage"})
-#: Resources that exist, if not for containers.
+#: Resources that are not for containers.
 _OTHER_RESOURCES: Final = frozenset({"pods", "storage"})
 _COMPUTE: Final = frozenset({"cpu", "memory"})
 

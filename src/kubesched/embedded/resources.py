@@ -1,9 +1,8 @@
-"""The resources that the embedded API server knows, as one table.
+"""The table of resources that the embedded API server serves.
 
-A ``Resource`` says where objects of a kind live in the API (group, version, plural), how they are
-found (short names, selectable fields) and which rules their life follows (namespaced, a status of
-its own, a generation). What is particular to a kind beyond that (defaults, validation, table
-columns) is in the modules that use this table.
+A ``ServedResource`` has the API path of a kind (group, version, plural), its lookup (short names,
+selectable fields) and its rules (namespaced, status subresource, generation). Everything else about
+a kind (defaults, validation, table columns) is in the modules that use this table.
 """
 
 from __future__ import annotations
@@ -30,8 +29,8 @@ VERBS: Final = (
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Resource:
-    """One kind of object and how it is served."""
+class ServedResource:
+    """One kind and how it is served."""
 
     kind: str
     plural: str
@@ -40,26 +39,26 @@ class Resource:
     namespaced: bool = True
     short_names: tuple[str, ...] = ()
     categories: tuple[str, ...] = ()
-    #: has /status, which alone writes the status
+    #: whether /status is the only way to write the status
     status: bool = False
-    #: metadata.generation counts the versions of the spec
+    #: whether metadata.generation counts versions of the spec
     generation: bool = False
-    #: a PUT of a name that does not exist creates it
+    #: whether a PUT of a missing name creates it
     create_on_update: bool = False
-    #: a PUT without resourceVersion overwrites
+    #: whether a PUT without resourceVersion overwrites
     unconditional_update: bool = True
-    #: DELETE answers with the object; otherwise with a Status
+    #: whether DELETE returns the object; otherwise a Status
     returns_deleted: bool = False
     verbs: tuple[str, ...] = VERBS
-    #: fields of a fieldSelector besides metadata.name (and .namespace) → how to read them
+    #: selectable fields besides metadata.name (and .namespace) → how to read them
     fields: Mapping[str, Callable[[JsonObject], str]] = field(default_factory=dict)
-    #: fields of a fieldSelector that are only other names for one of ``fields``
+    #: aliases of selectable fields
     field_aliases: Mapping[str, str] = field(default_factory=dict)
-    #: how an unknown field is refused, if not in the generic words
+    #: the message for an unknown field, if not the generic one
     unknown_field: str = ""
     #: ``apiVersion`` of the objects
     api_version: str = field(init=False)
-    #: which collection holds the objects: the two event APIs share one
+    #: key of the collection: the two event APIs share one
     storage: str = field(init=False)
 
     def __post_init__(self) -> None:
@@ -169,10 +168,10 @@ _NOT_SUPPORTED: Final = "field label not supported: {}"
 # ---------------------------------------------------------------- the table
 
 
-def _of(name: str, **particulars: Any) -> Resource:  # noqa: ANN401 - as Resource has them
-    """Return a kind that the scheduler reads: where it lives is said in the table of kinds."""
+def _of(name: str, **particulars: Any) -> ServedResource:  # noqa: ANN401 - as ServedResource has them
+    """Return a kind that the scheduler reads; its path is in the table of kinds."""
     path = KINDS[name].path
-    return Resource(
+    return ServedResource(
         name,
         path.plural,
         group=path.group,
@@ -182,8 +181,8 @@ def _of(name: str, **particulars: Any) -> Resource:  # noqa: ANN401 - as Resourc
     )
 
 
-def with_all_kinds(rows: Iterable[Resource]) -> tuple[Resource, ...]:
-    """Return these rows, and one without particulars for each kind that has none here."""
+def with_all_kinds(rows: Iterable[ServedResource]) -> tuple[ServedResource, ...]:
+    """Return these rows, and a plain one for each other kind."""
     rows = tuple(rows)
     present = {row.kind for row in rows}
     return (*rows, *(_of(name) for name in KINDS if name not in present))
@@ -216,7 +215,7 @@ NAMESPACES: Final = _of(
     fields=_paths("status.phase"),
     unknown_field=_NOT_SUPPORTED,
 )
-EVENTS: Final = Resource(
+EVENTS: Final = ServedResource(
     "Event",
     "events",
     short_names=("ev",),
@@ -224,7 +223,7 @@ EVENTS: Final = Resource(
     fields=_EVENT_FIELDS,
     unknown_field=_NOT_SUPPORTED,
 )
-NEW_EVENTS: Final = Resource(
+NEW_EVENTS: Final = ServedResource(
     "Event",
     "events",
     group="events.k8s.io",
@@ -237,8 +236,8 @@ NEW_EVENTS: Final = Resource(
     },
     unknown_field=_NOT_SUPPORTED,
 )
-BINDINGS: Final = Resource("Binding", "bindings", verbs=("create",))
-JOBS: Final = Resource(
+BINDINGS: Final = ServedResource("Binding", "bindings", verbs=("create",))
+JOBS: Final = ServedResource(
     "Job",
     "jobs",
     group="batch",
@@ -262,10 +261,10 @@ SERVICES: Final = _of(
 
 _WORKLOAD: Final[Mapping[str, Any]] = {"categories": ("all",), "status": True, "generation": True}
 
-#: Resources of which the API server has something particular to say.
+#: Resources with particulars.
 _ROWS: Final = (
     BINDINGS,
-    Resource("ConfigMap", "configmaps", short_names=("cm",)),
+    ServedResource("ConfigMap", "configmaps", short_names=("cm",)),
     EVENTS,
     NAMESPACES,
     NODES,
@@ -281,15 +280,15 @@ _ROWS: Final = (
         fields={"status.replicas": _path("status.replicas", "0")},
         unknown_field=_NOT_SUPPORTED,
     ),
-    Resource("Secret", "secrets", fields=_paths("type"), unknown_field=_NOT_SUPPORTED),
-    Resource("ServiceAccount", "serviceaccounts", short_names=("sa",), returns_deleted=True),
+    ServedResource("Secret", "secrets", fields=_paths("type"), unknown_field=_NOT_SUPPORTED),
+    ServedResource("ServiceAccount", "serviceaccounts", short_names=("sa",), returns_deleted=True),
     SERVICES,
-    Resource("DaemonSet", "daemonsets", group="apps", short_names=("ds",), **_WORKLOAD),
-    Resource("Deployment", "deployments", group="apps", short_names=("deploy",), **_WORKLOAD),
+    ServedResource("DaemonSet", "daemonsets", group="apps", short_names=("ds",), **_WORKLOAD),
+    ServedResource("Deployment", "deployments", group="apps", short_names=("deploy",), **_WORKLOAD),
     _of("ReplicaSet", short_names=("rs",), **_WORKLOAD),
     _of("StatefulSet", short_names=("sts",), **_WORKLOAD),
     JOBS,
-    Resource(
+    ServedResource(
         "Lease",
         "leases",
         group="coordination.k8s.io",
@@ -337,14 +336,14 @@ _ROWS: Final = (
     _of("StorageClass", short_names=("sc",), returns_deleted=True),
     _of("VolumeAttachment", status=True, unconditional_update=False, returns_deleted=True),
 )
-RESOURCES: Final[tuple[Resource, ...]] = with_all_kinds(_ROWS)
+RESOURCES: Final[tuple[ServedResource, ...]] = with_all_kinds(_ROWS)
 
 #: (group, version, plural) → resource
-BY_PATH: Final[Mapping[tuple[str, str, str], Resource]] = {
+BY_PATH: Final[Mapping[tuple[str, str, str], ServedResource]] = {
     (resource.group, resource.version, resource.plural): resource for resource in RESOURCES
 }
 #: (apiVersion, kind) → resource
-BY_KIND: Final[Mapping[tuple[str, str], Resource]] = {
+BY_KIND: Final[Mapping[tuple[str, str], ServedResource]] = {
     (resource.api_version, resource.kind): resource for resource in RESOURCES
 }
 #: the groups in the order in which discovery lists them: "" is the core

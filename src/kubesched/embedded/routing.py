@@ -1,4 +1,4 @@
-"""Paths: which object, collection or part of an object a request is about.
+"""Maps paths to the object, collection or subresource they address.
 
 /api/v1/namespaces/shop/pods/web/status   →   PODS in "shop", named "web", its status
 """
@@ -10,7 +10,7 @@ from typing import Final
 
 from kubesched.embedded.refusals import StatusError, unroutable
 from kubesched.embedded.registry import Where
-from kubesched.embedded.resources import BY_PATH, PODS, RESOURCES, Resource
+from kubesched.embedded.resources import BY_PATH, PODS, RESOURCES, ServedResource
 
 #: (group, version) of every path that resources are under
 _VERSIONS: Final = frozenset((resource.group, resource.version) for resource in RESOURCES)
@@ -28,9 +28,9 @@ _PART_VERBS: Final = {
 
 @lru_cache(maxsize=4096)
 def resource_path(path: str) -> Where | None:
-    """Return what a path names; None if it is not a path of resources.
+    """Return what a path addresses; None if it is not a resource path.
 
-    Raises StatusError 404 if it is one, but of a resource that does not exist.
+    Raises StatusError 404 if the resource does not exist.
     """
     parts = path.strip("/").split("/")
     if parts[0] == "api":
@@ -60,14 +60,14 @@ def _where(group: str, version: str, rest: list[str]) -> Where:
     return Where(resource, namespace, name, subresource)
 
 
-def _has_subresource(resource: Resource, name: str) -> bool:
+def _has_subresource(resource: ServedResource, name: str) -> bool:
     if name == _STATUS:
         return resource.status
     return name == _BINDING and resource is PODS
 
 
 def verb(method: str, where: Where) -> str:
-    """Return what a method means for a path; StatusError 405 if nothing."""
+    """Return the verb of a method on a path; raises StatusError 405 if there is none."""
     resource = where.resource
     if where.subresource:
         found = _PART_VERBS.get((where.subresource, method), "")

@@ -1,10 +1,10 @@
-"""Label and field selectors as they stand in a query: text in, a test for objects out.
+"""Label and field selectors of a query, parsed to predicates.
 
-    "app in (web,db),!canary"          ──▶ LabelSelector.matches(labels)
+    "app in (web,db),!canary"          ──▶ QuerySelector.matches(labels)
     "spec.nodeName=,status.phase!=…"   ──▶ FieldSelector.terms, each a field and a value
 
-The grammar, its corner cases (an empty value, ``()`` as a set of one empty string) and the words of
-a refusal are those of kube-apiserver.
+The grammar, its corner cases (an empty value, ``()`` as a set of one empty string) and the error
+messages are those of kube-apiserver.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ from kubesched.errors import SelectorError
 _SYMBOLS: Final = frozenset({"!", "(", ")", ",", "=", "==", "!=", "<", ">"})
 _TOKEN: Final = re.compile(r"[=!<>(),]+|[^=!<>(),\s]+")
 _BINARY: Final = ("=", "==", "!=", "in", "notin", ">", "<")
-#: The order in which the server lists them when it expected one.
+#: The order in which kube-apiserver lists them in errors.
 _EXPECTED_OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"
 _END: Final = ""
 _INT64_MAX: Final = 2**63 - 1
 
 
-class Requirement(NamedTuple):
+class QueryRequirement(NamedTuple):
     """One condition on one label."""
 
     key: str
@@ -54,12 +54,12 @@ class Requirement(NamedTuple):
         return value > bound if self.operator == ">" else value < bound
 
 
-class LabelSelector:
-    """Conditions that must all be met; none of them selects everything."""
+class QuerySelector:
+    """A conjunction of requirements; empty selects everything."""
 
     __slots__ = ("requirements",)
 
-    def __init__(self, requirements: tuple[Requirement, ...]) -> None:
+    def __init__(self, requirements: tuple[QueryRequirement, ...]) -> None:
         self.requirements = requirements
 
     def matches(self, labels: Mapping[str, str]) -> bool:
@@ -67,9 +67,9 @@ class LabelSelector:
         return all(requirement.matches(labels) for requirement in self.requirements)
 
 
-def parse_labels(text: str) -> LabelSelector:
-    """Read a labelSelector; SelectorError in the words of kube-apiserver if it is malformed."""
-    return LabelSelector(tuple(_LabelParser(text).requirements()))
+def parse_labels(text: str) -> QuerySelector:
+    """Parse a labelSelector; raises SelectorError with kube-apiserver's text."""
+    return QuerySelector(tuple(_LabelParser(text).requirements()))
 
 
 class _LabelParser:
@@ -79,7 +79,7 @@ class _LabelParser:
         self._tokens = [*_tokens(text), _END]
         self._next = 0
 
-    def requirements(self) -> Iterator[Requirement]:
+    def requirements(self) -> Iterator[QueryRequirement]:
         while self._peek() != _END:
             if not _is_word(self._peek()) and self._peek() != "!":
                 raise SelectorError(
@@ -97,7 +97,7 @@ class _LabelParser:
             if not _is_word(self._peek()) and self._peek() != "!":
                 raise SelectorError(f"found '{self._peek()}', expected: identifier after ','")
 
-    def _requirement(self) -> Requirement:
+    def _requirement(self) -> QueryRequirement:
         negated = self._peek() == "!"
         if negated:
             self._take()
@@ -107,14 +107,14 @@ class _LabelParser:
         if complaints := formats.qualified_name(key):
             raise SelectorError(str(not_valid("<nil>", key, "; ".join(complaints))))
         if self._peek() in {_END, ","}:
-            return Requirement(key, "!" if negated else "exists")
+            return QueryRequirement(key, "!" if negated else "exists")
         if negated:
-            return Requirement(key, "!")
+            return QueryRequirement(key, "!")
         operator = self._take()
         if operator not in _BINARY:
             raise SelectorError(f"found '{operator}', expected: {_EXPECTED_OPERATORS}")
         values = self._set() if operator in {"in", "notin"} else {self._value()}
-        return _checked(Requirement(key, operator, frozenset(values)))
+        return _checked(QueryRequirement(key, operator, frozenset(values)))
 
     def _value(self) -> str:
         if self._peek() in {_END, ","}:
@@ -151,7 +151,7 @@ class _LabelParser:
         return token
 
 
-def _checked(requirement: Requirement) -> Requirement:
+def _checked(requirement: QueryRequirement) -> QueryRequirement:
     errors: list[FieldError] = []
     values = sorted(requirement.values)
     if requirement.operator in {"<", ">"} and _int64(values[0]) is None:
@@ -205,7 +205,7 @@ class FieldTerm(NamedTuple):
 
 
 class FieldSelector:
-    """Terms that must all hold; none of them selects everything."""
+    """A conjunction of terms; empty selects everything."""
 
     __slots__ = ("terms",)
 
@@ -213,11 +213,11 @@ class FieldSelector:
         self.terms = terms
 
     def matches(self, read: Callable[[str], str]) -> bool:
-        """Tell whether an object is selected whose fields ``read`` returns."""
+        """Tell whether an object matches, given a function that reads its fields."""
         return all((read(t.field) == t.value) == t.equal for t in self.terms)
 
     def exact(self, field: str) -> str | None:
-        """Return the value that the field must have, if there is just one."""
+        """Return the value that the field must have, if there is exactly one."""
         return next((t.value for t in self.terms if t.field == field and t.equal), None)
 
 
@@ -233,7 +233,7 @@ def parse_fields(text: str, convert: Callable[[str], str]) -> FieldSelector:
             raise SelectorError(f"invalid selector: '{text}'; can't understand '{part}'")
         value = _unescaped(part[found.end() :])
         terms.append(FieldTerm(part[: found.start()], value, found[0] != "!="))
-    # A term of nothing at all selects everything.
+    # An empty term selects everything.
     return FieldSelector(
         tuple(t._replace(field=convert(t.field)) for t in terms if t.field or t.value)
     )

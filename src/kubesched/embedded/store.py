@@ -1,12 +1,12 @@
-"""The objects, in memory, in all the versions that somebody may still ask for.
+"""The objects, in memory, with their recent history.
 
 One counter numbers every write, as etcd's revision does: ``metadata.resourceVersion`` of an object
 is the number of its last write. A collection holds the newest version of each object and the last
-changes, by which a watch is resumed and an older state of the whole collection is rebuilt, so that
-a list in pages is consistent. Older changes are forgotten; who asks for them is told ``Expired``.
+changes, from which watches resume and older states of the collection are rebuilt, so that a paged
+list is consistent. Requests for older changes get ``Expired``.
 
-Objects that are passed in belong to the store from then on, and nobody modifies them again.
-Everything happens in one thread: a write and all its watchers' queues change together.
+The store takes ownership of objects that are passed in; they are never modified again. Everything
+happens in one thread: a write and its watchers' queues change together.
 """
 
 from __future__ import annotations
@@ -17,32 +17,32 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 
 from kubesched.embedded.refusals import expired
-from kubesched.embedded.resources import RESOURCES, Resource
-from kubesched.embedded.versions import ADDED, DELETED, MODIFIED, Change, Version, encode
-from kubesched.embedded.watching import ALL_KINDS, PENDING_LIMIT, Selection, Watcher
+from kubesched.embedded.resources import RESOURCES, ServedResource
+from kubesched.embedded.versions import ADDED, DELETED, MODIFIED, Version, VersionChange, encode
+from kubesched.embedded.watching import ALL_KINDS, PENDING_LIMIT, ChangeWatcher, WatchSelection
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
 
-#: Changes that each collection remembers.
+#: Number of changes that each collection keeps.
 HISTORY: Final = 16384
 #: The character after "/", for the end of a range of keys.
 _AFTER_SLASH: Final = "0"
 
 
-class Collection:
+class ObjectCollection:
     """All objects of one kind: the newest versions, and the changes that led there."""
 
     def __init__(self, history: int) -> None:
         self._items: dict[str, Version] = {}
-        #: the keys in order; None after a key came or went
+        #: the keys in order; None after a key was added or removed
         self._order: list[str] | None = None
         #: changes after ``forgotten``, oldest first
-        self._changes: deque[Change] = deque()
+        self._changes: deque[VersionChange] = deque()
         self._history = history
-        #: the last revision of which the change itself is no longer known
+        #: the last revision whose change is discarded
         self.forgotten = 0
-        self._watchers: list[Watcher[Any]] = []
+        self._watchers: list[ChangeWatcher[Any]] = []
 
     def __len__(self) -> int:
         return len(self._items)
@@ -52,11 +52,11 @@ class Collection:
         return self._items.get(key)
 
     def versions(self) -> Iterable[Version]:
-        """Return the newest versions, in no order; not to be used across a write."""
+        """Return the newest versions, in no order; invalid after a write."""
         return self._items.values()
 
     def oldest(self) -> Version:
-        """Return the object that was created before all others; there must be one."""
+        """Return the oldest object by creation; there must be one."""
         return next(iter(self._items.values()))
 
     def keys(self, namespace: str = "") -> Sequence[str]:
@@ -65,8 +65,8 @@ class Collection:
             self._order = sorted(self._items)
         return _within(self._order, namespace)
 
-    def record(self, change: Change) -> None:
-        """Make a change, remember it and tell the watchers."""
+    def record(self, change: VersionChange) -> None:
+        """Apply and store a change, and notify the watchers."""
         key = change.current.key
         if change.kind == DELETED:
             del self._items[key]
@@ -80,13 +80,13 @@ class Collection:
         self._publish(change)
 
     def forget(self, revision: int) -> None:
-        """Drop the changes up to a revision."""
+        """Discard the changes up to a revision."""
         while self._changes and self._changes[0].revision <= revision:
             self._changes.popleft()
         self.forgotten = max(self.forgotten, revision)
 
-    def changes_since(self, revision: int) -> Iterator[Change]:
-        """Return the changes after a revision, oldest first; refuses one that is too old."""
+    def changes_since(self, revision: int) -> Iterator[VersionChange]:
+        """Return the changes after a revision, oldest first; raises StatusError."""
         if revision < self.forgotten:
             raise expired(f"too old resource version: {revision} ({self.forgotten})")
         return (change for change in self._changes if change.revision > revision)
@@ -94,7 +94,7 @@ class Collection:
     def snapshot(self, *, at: int, namespace: str = "") -> list[Version]:
         """Return the objects as they were at a revision, in the order of their keys.
 
-        The revision must not be forgotten: see ``remembers``.
+        The revision must be available: see ``remembers``.
         """
         if not self._changes or self._changes[-1].revision <= at:
             return [self._items[key] for key in self.keys(namespace)]
@@ -102,7 +102,7 @@ class Collection:
         return [items[key] for key in _within(sorted(items), namespace)]
 
     def remembers(self, revision: int) -> bool:
-        """Tell whether the state at a revision is still known."""
+        """Tell whether the state at a revision is available."""
         return revision >= self.forgotten
 
     def _rewound(self, revision: int) -> dict[str, Version]:
@@ -116,12 +116,12 @@ class Collection:
                 items[change.current.key] = change.previous
         return items
 
-    def watch(self, watcher: Watcher[Any]) -> None:
-        """Tell a watcher of all changes from now on."""
+    def watch(self, watcher: ChangeWatcher[Any]) -> None:
+        """Add a watcher of all changes from now on."""
         self._watchers.append(watcher)
 
-    def unwatch(self, watcher: Watcher[Any]) -> None:
-        """Stop telling it."""
+    def unwatch(self, watcher: ChangeWatcher[Any]) -> None:
+        """Remove a watcher."""
         if watcher in self._watchers:
             self._watchers.remove(watcher)
 
@@ -136,7 +136,7 @@ class Collection:
             watcher.close()
         self._watchers.clear()
 
-    def _publish(self, change: Change) -> None:
+    def _publish(self, change: VersionChange) -> None:
         overrun = False
         for watcher in self._watchers:
             watcher.offer(change)
@@ -146,39 +146,39 @@ class Collection:
             self._watchers = [watcher for watcher in self._watchers if not watcher.closed]
 
 
-class Store:
+class VersionedStore:
     """All collections and the counter that they share."""
 
     def __init__(self, *, history: int = HISTORY) -> None:
         #: the number of the last write
         self.revision = 0
-        self._collections = {resource.storage: Collection(history) for resource in RESOURCES}
+        self._collections = {resource.storage: ObjectCollection(history) for resource in RESOURCES}
 
-    def collection(self, resource: Resource) -> Collection:
-        """Return where objects of a resource are kept."""
+    def collection(self, resource: ServedResource) -> ObjectCollection:
+        """Return the collection of a resource."""
         return self._collections[resource.storage]
 
-    def get(self, resource: Resource, key: str) -> Version | None:
+    def get(self, resource: ServedResource, key: str) -> Version | None:
         """Return the newest version of an object."""
         return self._collections[resource.storage].get(key)
 
-    def add(self, resource: Resource, key: str, obj: JsonObject) -> Version:
-        """Store a new object; its metadata must be a dict of its own."""
+    def add(self, resource: ServedResource, key: str, obj: JsonObject) -> Version:
+        """Store a new object; its metadata must not be shared."""
         version = self._next(key, obj)
-        self.collection(resource).record(Change(ADDED, version, None))
+        self.collection(resource).record(VersionChange(ADDED, version, None))
         return version
 
-    def replace(self, resource: Resource, old: Version, obj: JsonObject) -> Version:
-        """Store a new version; its metadata must be a dict of its own."""
+    def replace(self, resource: ServedResource, old: Version, obj: JsonObject) -> Version:
+        """Store a new version; its metadata must not be shared."""
         version = self._next(old.key, obj)
-        self.collection(resource).record(Change(MODIFIED, version, old))
+        self.collection(resource).record(VersionChange(MODIFIED, version, old))
         return version
 
-    def remove(self, resource: Resource, old: Version) -> Version:
+    def remove(self, resource: ServedResource, old: Version) -> Version:
         """Delete an object; return its last state with the revision of the deletion."""
         obj = {**old.obj, "metadata": dict(old.obj["metadata"])}
         version = self._next(old.key, obj)
-        self.collection(resource).record(Change(DELETED, version, old))
+        self.collection(resource).record(VersionChange(DELETED, version, old))
         return version
 
     def _next(self, key: str, obj: JsonObject) -> Version:
@@ -188,22 +188,22 @@ class Store:
 
     def watch(
         self,
-        resource: Resource,
-        selection: Selection,
-        render: Callable[[str, Change], T],
+        resource: ServedResource,
+        selection: WatchSelection,
+        render: Callable[[str, VersionChange], T],
         *,
         since: int,
         limit: int = PENDING_LIMIT,
         kinds: frozenset[str] = ALL_KINDS,
-    ) -> Watcher[T]:
-        """Return a watcher for all changes after a revision; refuses one that is too old.
+    ) -> ChangeWatcher[T]:
+        """Return a watcher for all changes after a revision; raises StatusError if it is too old.
 
-        What is already known of them waits in it at once, whatever the limit.
+        Changes that already happened are queued in it, regardless of the limit.
         """
         collection = self.collection(resource)
         known = list(collection.changes_since(since))
         bound = max(limit, len(known))
-        watcher = Watcher(selection, render, since=since, limit=bound, kinds=kinds)
+        watcher = ChangeWatcher(selection, render, since=since, limit=bound, kinds=kinds)
         for change in known:
             watcher.offer(change)
             change.forget_line()
@@ -211,7 +211,7 @@ class Store:
         return watcher
 
     def compact(self) -> None:
-        """Forget all changes, as etcd does from time to time."""
+        """Discard all changes, as etcd's compaction does."""
         for collection in self._collections.values():
             collection.forget(self.revision)
 

@@ -1,13 +1,13 @@
-"""Strategic merge patch: a merge patch that knows which lists are really maps.
+"""Strategic merge patch: a merge patch that merges map-like lists.
 
     {"status": {"conditions": [{"type": "Ready", …}]}}   changes one condition and keeps the others
 
-Lists in ``MERGE_KEYS`` are merged by the value of one field, lists in ``SETS`` are sets, all others
-are replaced. Directives as kubectl sends them: ``$patch`` (delete, replace), ``$retainKeys``,
+Lists in ``MERGE_KEYS`` are merged by one field, lists in ``SETS`` are sets, all others are
+replaced. Supports kubectl's directives: ``$patch`` (delete, replace), ``$retainKeys``,
 ``$setElementOrder/<list>`` and ``$deleteFromPrimitiveList/<list>``.
 
-The tables go by the name of the field alone, which is enough for the kinds that are served: only
-``ports`` means two things, and tells them apart by its items. Nothing is modified in place.
+The tables are keyed by field name alone, which is enough for the kinds served: only ``ports`` is
+ambiguous, and is resolved by its items. Nothing is modified in place.
 """
 
 from __future__ import annotations
@@ -103,7 +103,7 @@ def _merge_field(result: JsonObject, name: str, value: object, *, order: object)
         if isinstance(old, dict):
             result[name] = strategic_merge(old, value)
         elif _PATCH in value:
-            result.pop(name, None)  # a directive about something that is not there
+            result.pop(name, None)  # a directive about a missing list
         else:
             result[name] = _plain(value)
     elif isinstance(value, list):
@@ -144,9 +144,9 @@ def _merge_maps(key: str, old: JsonList, patch: JsonList, *, order: object) -> J
 
 
 def _ordered(merged: JsonList, wanted: object, old: JsonList, key: str | None) -> JsonList:
-    """Put the items that the patch names into its order, and the others where they were.
+    """Sort the items that the patch names into its order, and keep the others in place.
 
-    An item that only the server has goes before one of the patch if it stood before it; otherwise
+    An item that only the server has goes before an item of the patch if it was before it; otherwise
     the patch's items come first.
     """
     if not isinstance(wanted, list):
@@ -168,7 +168,7 @@ def _ordered(merged: JsonList, wanted: object, old: JsonList, key: str | None) -
 
 
 def _key_of(name: str, holder: JsonObject) -> str | None:
-    """Return by which field the items of a list are told apart, None if they are not."""
+    """Return the merge key of a list, None if it has none."""
     key = MERGE_KEYS.get(name)
     if name == "ports" and any("port" in item for item in holder[name] if isinstance(item, dict)):
         return "port"
@@ -176,7 +176,7 @@ def _key_of(name: str, holder: JsonObject) -> str | None:
 
 
 def _plain(value: Any) -> Any:  # noqa: ANN401  any JSON value
-    """Return what is new as it will be stored: without directives, and without nulls."""
+    """Return a new value as it will be stored: without directives and nulls."""
     if isinstance(value, dict):
         return {
             name: _plain(item)
@@ -193,7 +193,7 @@ def _is_directive(value: object) -> bool:
 
 
 def _refuse_other_order(order: object, patch: JsonList, key: str) -> None:
-    """Refuse a patch whose items are not in the order that it asks for."""
+    """Reject a patch whose items are not in its own $setElementOrder."""
     if not isinstance(order, list) or not order:
         return
     wanted = iter([item.get(key) for item in order if isinstance(item, dict)])

@@ -1,7 +1,7 @@
-"""The answer to a watch: lines of JSON, for as long as the client listens.
+"""The response to a watch: lines of JSON, until the client disconnects.
 
-First what is there (if asked for), then every change, and between them bookmarks, which tell a
-client how far it is without telling it anything else. All lines that wait are sent in one piece.
+First the existing objects (if requested), then every change, and periodic bookmarks. All pending
+lines are sent in one chunk.
 """
 
 from __future__ import annotations
@@ -12,37 +12,37 @@ from typing import Any, Final
 
 from kubesched.embedded.options import ListOptions
 from kubesched.embedded.refusals import StatusError
-from kubesched.embedded.resources import Resource
-from kubesched.embedded.store import Store
-from kubesched.embedded.versions import ADDED, Change, Version, encode
-from kubesched.embedded.watching import Watcher
+from kubesched.embedded.resources import ServedResource
+from kubesched.embedded.store import VersionedStore
+from kubesched.embedded.versions import ADDED, Version, VersionChange, encode
+from kubesched.embedded.watching import ChangeWatcher
 
 JsonObject = dict[str, Any]
 #: (kind of change, state) → line
 Render = Callable[[str, Version], bytes]
 
-#: How often a client that allows bookmarks gets one.
+#: Interval of bookmarks, for clients that allow them.
 BOOKMARK_S: Final = 10.0
-#: A last bookmark comes this long before the watch ends.
+#: The last bookmark is sent this long before the watch ends.
 _BEFORE_END_S: Final = 2.0
-#: How long a watch lasts if the client does not say.
+#: Default duration of a watch.
 DEFAULT_TIMEOUT_S: Final = 30 * 60
 _INITIAL_END: Final = "k8s.io/initial-events-end"
 
 
-class WatchStream:
-    """One watch: where it begins, what it sends next, when it ends."""
+class WatchResponse:
+    """One watch: its start, its pending lines, its end."""
 
     def __init__(
         self,
-        store: Store,
-        resource: Resource,
+        store: VersionedStore,
+        resource: ServedResource,
         options: ListOptions,
         *,
         render: Render,
-        shared: Callable[[str, Change], bytes] | None = None,
+        shared: Callable[[str, VersionChange], bytes] | None = None,
     ) -> None:
-        """``shared`` renders a change to bytes that all watchers of this form can share."""
+        """``shared`` renders a change to bytes that all watchers of this format share."""
         self._store = store
         self._options = options
         self._render = render
@@ -52,10 +52,10 @@ class WatchStream:
         self._end = self._loop.time() + timeout_s
         self._next_bookmark = self._bookmark_time()
         self._first: list[bytes] = []
-        self._watcher: Watcher[bytes] | None = None
+        self._watcher: ChangeWatcher[bytes] | None = None
         self._begin(shared or (lambda kind, change: render(kind, change.state(kind))))
 
-    def _begin(self, render_change: Callable[[str, Change], bytes]) -> None:
+    def _begin(self, render_change: Callable[[str, VersionChange], bytes]) -> None:
         options, since = self._options, self._options.resource_version or 0
         if options.initial_events:
             since = self._store.revision
@@ -111,7 +111,7 @@ class WatchStream:
         return None
 
     def cancel(self) -> None:
-        """Let whoever waits in ``next`` return: the client is gone, or the server stops."""
+        """Make ``next`` return: the client is gone, or the server stops."""
         if self._watcher is not None:
             self._watcher.close()
 
@@ -122,5 +122,5 @@ class WatchStream:
 
 
 def error_line(refusal: StatusError) -> bytes:
-    """Return the event that ends a watch which cannot go on."""
+    """Return the event that ends a failed watch."""
     return b'{"type":"ERROR","object":%b}\n' % refusal.body()

@@ -1,4 +1,4 @@
-"""Timestamps as the API writes them, from a clock that tests can stop."""
+"""Timestamps in the API's format, from an injectable clock."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from kubesched.clock import Clock
 
 
 class Timestamps:
-    """The present, as text. One text serves a whole second: thousands of objects share it."""
+    """The current time as text; cached for a second, as thousands of objects share it."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -16,14 +16,14 @@ class Timestamps:
         self._text = ""
 
     def now(self) -> str:
-        """Return the present, to the second."""
+        """Return the current time, to the second."""
         second = int(self.clock.time())
         if second != self._second:
             self._second, self._text = second, format_time(second)
         return self._text
 
     def after(self, seconds: float) -> str:
-        """Return a moment in the future, to the second."""
+        """Return a future time, to the second."""
         return format_time(self.clock.time() + seconds)
 
 
@@ -33,7 +33,7 @@ def format_time(epoch_s: float) -> str:
 
 
 def parse_time(text: str) -> float:
-    """Return a timestamp as seconds since the epoch; ValueError if it is none."""
+    """Parse a timestamp to seconds since the epoch; raises ValueError."""
     moment = datetime.fromisoformat(text)
     if moment.tzinfo is None:
         raise ValueError(f"the timestamp {text!r} has no time zone")

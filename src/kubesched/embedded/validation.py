@@ -1,6 +1,6 @@
-"""Validation of what all objects share: metadata, labels, selectors, taints, amounts.
+"""Validation of common parts: metadata, labels, selectors, taints, amounts.
 
-Functions return the errors they find, in the order and the words of kube-apiserver.
+Functions return errors in kube-apiserver's order and words.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesched.embedded.refusals import (
     required,
     too_long,
 )
-from kubesched.embedded.resources import Resource
+from kubesched.embedded.resources import ServedResource
 
 JsonObject = dict[str, Any]
 Errors = list[FieldError]
@@ -43,7 +43,7 @@ def complaints(field: str, value: str, check: Callable[[str], Iterable[str]]) ->
 # ---------------------------------------------------------------- metadata
 
 
-def metadata_errors(resource: Resource, meta: JsonObject) -> Errors:
+def metadata_errors(resource: ServedResource, meta: JsonObject) -> Errors:
     """Validate the metadata of an object that is created."""
     check_name = formats.dns_label if resource.kind in _LABEL_NAMED else formats.dns_subdomain
     if name := meta.get("name"):
@@ -99,7 +99,7 @@ def label_errors(field: str, labels: Mapping[str, str]) -> Errors:
     """Validate labels, or a map that is matched with labels."""
     errors: Errors = []
     for key, value in labels.items():
-        # Nearly all labels are fine: ask before making lists of what is wrong with them.
+        # Nearly all labels are valid: check before building lists of errors.
         if formats.qualified_name(key) or formats.label_value(value):
             errors += complaints(field, key, formats.qualified_name)
             errors += complaints(field, value, formats.label_value)
@@ -160,7 +160,7 @@ def label_selector_errors(field: str, selector: JsonObject | None) -> Errors:
 def requirement_errors(
     field: str, expression: JsonObject, *, numeric: bool = False, check_values: bool = True
 ) -> Errors:
-    """Validate one expression; those of nodes may compare numbers too."""
+    """Validate one expression; those of nodes may also compare numbers."""
     operator, values = expression.get("operator", ""), expression.get("values") or []
     errors: Errors = []
     if operator in {"In", "NotIn"}:
@@ -226,12 +226,12 @@ def amount_errors(field: str, resource_name: str, amount: str) -> Errors:
 
 
 def is_counted(resource_name: str) -> bool:
-    """Tell whether a resource comes in whole units only."""
+    """Tell whether a resource has whole units only."""
     return resource_name in _INTEGER_RESOURCES or is_extended(resource_name)
 
 
 def is_extended(resource_name: str) -> bool:
-    """Tell whether a resource is somebody else's, and has a name that such may have."""
+    """Tell whether a resource is an extended one, with a valid name."""
     if is_native(resource_name) or resource_name.startswith("requests."):
         return False
     return not formats.qualified_name(f"requests.{resource_name}")

@@ -1,8 +1,8 @@
-"""Versions of objects and the changes between them: what the store keeps and watchers receive.
+"""Versions of objects, and changes between them.
 
 A ``Version`` is immutable: its object is never modified in place, only replaced by a new version
-that shares whatever did not change. Its JSON is made once, when it is stored, and every answer,
-list and watch event is built from those bytes.
+that shares unchanged parts. Its JSON is encoded once, when it is stored; every response, list and
+watch event is composed of those bytes.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ class Version(NamedTuple):
     body: bytes
 
 
-class Change:
-    """What happened to an object: the change of one version into another."""
+class VersionChange:
+    """A change of an object from one version to another."""
 
     __slots__ = ("_departed", "_line", "current", "kind", "previous", "revision")
 
@@ -48,9 +48,9 @@ class Change:
         self._line: tuple[str, bytes, bytes] | None = None
 
     def state(self, kind: str) -> Version:
-        """Return the state that a watcher sees if the change is of this kind to it.
+        """Return the state that a watcher sees for this kind of change.
 
-        An object that stops matching a watcher's selector is shown as it was when it last did.
+        An object that no longer matches a watcher's selector is shown in its last matching state.
         """
         if kind != DELETED or self.kind == DELETED or self.previous is None:
             return self.current
@@ -63,7 +63,7 @@ class Change:
     def line(self, kind: str, opening: bytes) -> bytes:
         """Return the line of a watch; ``opening`` is the JSON with kind and apiVersion.
 
-        The last line is remembered: watchers of the same kind receive the same bytes.
+        The last line is cached: watchers of the same kind receive the same bytes.
         """
         known = self._line
         if known is not None and known[0] == kind and known[1] is opening:
@@ -73,12 +73,12 @@ class Change:
         return line
 
     def forget_line(self) -> None:
-        """Drop the bytes once all watchers have them: history need not hold them."""
+        """Drop the bytes once all watchers have them: the history does not need them."""
         self._line = None
 
 
 def opening_of(kind: str, api_version: str) -> bytes:
-    """Return how the JSON of an object begins, up to its first field."""
+    """Return the first bytes of an object's JSON, up to its first field."""
     return f'{{"kind":"{kind}","apiVersion":"{api_version}",'.encode()
 
 

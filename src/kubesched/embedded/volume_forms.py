@@ -1,7 +1,7 @@
-"""What volumes and claims look like once they are made, bound, or given up.
+"""Volumes and claims when they are provisioned, bound, or released.
 
-Pure functions from objects to objects; an object that is as it should be already comes back as it
-is, so that whoever writes can tell that there is nothing to write.
+Pure functions from objects to objects; an unchanged object is returned as it is, so that the caller
+can skip the write.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ JsonObject = dict[str, Any]
 
 PROVISIONED_BY: Final = "pv.kubernetes.io/provisioned-by"
 DEFAULT_CLASS: Final = "storageclass.kubernetes.io/is-default-class"
-#: What a class says whose volumes are made by people.
+#: The provisioner of a class whose volumes are created by hand.
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
 
 
 def class_of(obj: JsonObject) -> str | None:
-    """Return the name of the class of a claim or a volume, None if it does not say."""
+    """Return the class name of a claim or a volume, None if it has none."""
     annotated = (obj["metadata"].get("annotations") or {}).get(ANNOTATION_CLASS)
     named = obj["spec"].get("storageClassName")
     return named if annotated is None else str(annotated)
 
 
 def refers_to(reference: JsonObject, claim: JsonObject) -> bool:
-    """Tell whether a volume's reference means a claim, and not an older one of its name."""
+    """Tell whether a volume's reference is to this claim, and not to an older one of its name."""
     meta = claim["metadata"]
     return (
         reference.get("namespace") == meta["namespace"]
@@ -88,7 +88,7 @@ def bound_claim(claim: JsonObject, volume: JsonObject) -> JsonObject:
 
 
 def in_phase(obj: JsonObject, phase: str, now: str) -> JsonObject:
-    """Return a volume or claim in a phase; volumes remember since when."""
+    """Return a volume or claim in a phase; volumes have the time of the transition."""
     status = obj.get("status") or {}
     if status.get("phase") == phase:
         return obj
@@ -108,7 +108,7 @@ def without_annotation(obj: JsonObject, name: str) -> JsonObject:
 def provisioned_volume(
     claim: JsonObject, storage_class: JsonObject, node: JsonObject | None
 ) -> JsonObject:
-    """Return a new volume for a claim; where a node was chosen for it, in the node's zone."""
+    """Return a new volume for a claim; in the zone of the selected node, if any."""
     name, spec = f"pvc-{claim['metadata']['uid']}", claim["spec"]
     driver = storage_class["provisioner"]
     volume: JsonObject = {
@@ -134,13 +134,13 @@ def provisioned_volume(
 
 
 def storage_request(claim: JsonObject) -> str:
-    """Return how much space a claim asks for."""
+    """Return the storage request of a claim."""
     requests = (claim["spec"].get("resources") or {}).get("requests") or {}
     return str(requests.get("storage", "0"))
 
 
 def serves(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether an unclaimed volume of the claim's class has all that the claim asks for."""
+    """Tell whether an unclaimed volume of the claim's class satisfies the claim."""
     wanted, offered = claim.spec, volume.spec
     requests = (wanted.resources.requests if wanted.resources else None) or {}
     try:

@@ -1,10 +1,10 @@
-"""Watchers: who wants to hear of which changes, and the changes that wait for them.
+"""Watchers: a selection of changes, queued for a consumer.
 
-    Store.commit ──change──▶ Watcher.offer ──(selected, as seen by this watcher)──▶ pending
-                                                                    wait(), take() ◀────┘
+    VersionedStore ──change──▶ ChangeWatcher.offer ──(selected, as seen by it)──▶ pending
+                                                              wait(), take() ◀──┘
 
-A watcher that does not keep up is cut off, so that memory is bounded: its client comes back with
-the last revision it saw, or lists again.
+A watcher that does not keep up is closed, so that memory is bounded: its client resumes from the
+last revision it saw, or lists again.
 """
 
 from __future__ import annotations
@@ -13,36 +13,36 @@ import asyncio
 from collections.abc import Callable
 from typing import Any, Final, Generic, TypeVar
 
-from kubesched.embedded.resources import Resource
-from kubesched.embedded.selectors import FieldSelector, LabelSelector
-from kubesched.embedded.versions import ADDED, DELETED, MODIFIED, Change, Version
+from kubesched.embedded.resources import ServedResource
+from kubesched.embedded.selectors import FieldSelector, QuerySelector
+from kubesched.embedded.versions import ADDED, DELETED, MODIFIED, Version, VersionChange
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
 
-#: Changes that may wait for one watcher before it is cut off.
+#: Queued changes before a slow watcher is closed.
 PENDING_LIMIT: Final = 16384
 ALL_KINDS: Final = frozenset({ADDED, MODIFIED, DELETED})
 
 
-class Selection:
-    """Which objects of a collection a request is about."""
+class WatchSelection:
+    """The objects of a collection that a request selects."""
 
     __slots__ = ("_fields", "_labels", "_prefix", "everything", "selective")
 
     def __init__(
         self,
-        resource: Resource,
+        resource: ServedResource,
         *,
         namespace: str = "",
-        labels: LabelSelector | None = None,
+        labels: QuerySelector | None = None,
         fields: FieldSelector | None = None,
     ) -> None:
         self._prefix = f"{namespace}/" if namespace else ""
         self._labels = labels if labels is not None and labels.requirements else None
         terms = fields.terms if fields is not None else ()
         self._fields = [(resource.field_reader(t.field), t.value, t.equal) for t in terms]
-        #: there is a selector, so objects come and go by what is in them
+        #: whether there is a selector, so that objects may start or stop matching
         self.selective = bool(self._labels or self._fields)
         self.everything = not self._prefix and not self.selective
 
@@ -50,8 +50,8 @@ class Selection:
         """Tell whether the object is selected in this state."""
         return version.key.startswith(self._prefix) and self._content_matches(version.obj)
 
-    def seen(self, change: Change) -> str | None:
-        """Return what kind of change this is to somebody who sees only what is selected."""
+    def seen(self, change: VersionChange) -> str | None:
+        """Return the kind of a change as seen through the selection."""
         if self.everything:
             return change.kind
         if not change.current.key.startswith(self._prefix):
@@ -72,13 +72,13 @@ class Selection:
         return all((read(obj) == value) == equal for read, value, equal in self._fields)
 
 
-class Watcher(Generic[T]):
-    """A queue of changes for one consumer, in the form that ``render`` gives them."""
+class ChangeWatcher(Generic[T]):
+    """A queue of changes for one consumer, as rendered by ``render``."""
 
     def __init__(
         self,
-        selection: Selection,
-        render: Callable[[str, Change], T],
+        selection: WatchSelection,
+        render: Callable[[str, VersionChange], T],
         *,
         since: int,
         limit: int = PENDING_LIMIT,
@@ -90,12 +90,12 @@ class Watcher(Generic[T]):
         self._limit = limit
         self._pending: list[T] = []
         self._wake: asyncio.Future[None] | None = None
-        #: changes up to this revision are not offered
+        #: changes up to this revision are skipped
         self.since = since
-        #: cut off, by the store or because it was too slow
+        #: closed by the store, or because it was too slow
         self.closed = False
 
-    def offer(self, change: Change) -> None:
+    def offer(self, change: VersionChange) -> None:
         """Queue a change if it is selected."""
         if change.revision <= self.since:
             return
@@ -110,12 +110,12 @@ class Watcher(Generic[T]):
         self._notify()
 
     def take(self) -> list[T]:
-        """Return what waits now, perhaps nothing."""
+        """Return the queued changes, possibly none."""
         pending, self._pending = self._pending, []
         return pending
 
     async def wait(self, timeout_s: float | None = None) -> None:
-        """Return once something waits, the watcher is closed or the time is over."""
+        """Return once something is queued, the watcher is closed, or on timeout."""
         if self._pending or self.closed:
             return
         self._wake = asyncio.get_running_loop().create_future()
@@ -130,7 +130,7 @@ class Watcher(Generic[T]):
                 handle.cancel()
 
     def close(self) -> None:
-        """Cut it off; whoever waits returns."""
+        """Close it; a pending ``wait`` returns."""
         self.closed = True
         self._notify()
 

@@ -1,1 +1,1 @@
-"""Why a pod is where it is, or nowhere, and what would help: asked of the engine that schedules."""
+"""Explains why a pod is where it is, or pending, and what would help; on the real engine."""

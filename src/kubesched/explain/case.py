@@ -1,4 +1,4 @@
-"""One pod in one world, and what would become of it if things were otherwise."""
+"""One pod in a cluster, and the effect of hypothetical changes."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from kubesched.snapshot.world import World
 NOWHERE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 
 
-#: What a change is about.
+#: The subject of a change.
 Kind = Literal[
     "schedulerName",
     "request",
@@ -46,31 +46,31 @@ Kind = Literal[
 
 
 class Proposal(Struct, frozen=True, kw_only=True):
-    """A change that may help; whether it does is for the engine to say."""
+    """A change that may help; the engine tells whether it does."""
 
     kind: Kind
     title: str
-    #: how much is given up, about 0 to 1 for each thing that is changed
+    #: cost, about 0 to 1 for each thing that is changed
     cost: float
     steps: int = 1
-    #: the pod as it would be
+    #: the changed pod
     pod: Pod
-    #: pods that would have to go
+    #: pods to evict
     evict: tuple[PodInfo, ...] = ()
-    #: nodes as they would be, or that would come
+    #: changed or new nodes
     nodes: tuple[Node, ...] = ()
     #: pods that come with new nodes
     arriving: tuple[Pod, ...] = ()
 
 
 class Case:
-    """A pod that wants a node."""
+    """A pod to be placed."""
 
     def __init__(self, world: World, framework: Framework, pod: Pod) -> None:
         self.world = world
         self.table = world.table
         self.framework = framework
-        #: without a node, and without the one that it may be nominated to
+        #: without a node, and without its nomination
         self.pod = replace(
             pod,
             spec=replace(pod.spec, node_name=""),
@@ -80,7 +80,7 @@ class Case:
 
     @cached_property
     def reasons(self) -> Reasons:
-        """Why the pod does not fit, node by node."""
+        """Why each node rejects the pod."""
         return all_reasons(self.framework, self.table, self.info)
 
     def with_spec(self, change: Callable[[PodSpec], PodSpec]) -> Pod:
@@ -88,7 +88,7 @@ class Case:
         return replace(self.pod, spec=change(self.pod.spec))
 
     def feasible(self, pod: Pod | None = None) -> IndexArray:
-        """Return the rows that the pod, or a changed one, fits on as things are."""
+        """Return the feasible rows of the pod, or of a changed one, in the current state."""
         try:
             info = self.info if pod is None else self.world.compile(pod)
             found = self.framework.evaluator.look(CycleState(), info)
@@ -97,7 +97,7 @@ class Case:
         return NOWHERE if isinstance(found, Diagnosis) else found.rows()
 
     def first_rejection(self, pod: Pod, row: int) -> Status | None:
-        """Return why a row turns a changed pod away, None if it does not."""
+        """Return why a row rejects a changed pod, None if it does not."""
         state = CycleState()
         try:
             info = self.world.compile(pod)
@@ -110,7 +110,7 @@ class Case:
 
     @contextmanager
     def applied(self, proposal: Proposal) -> Iterator[None]:
-        """Let the cluster be as a proposal says, for a while."""
+        """Apply a proposal to the cluster for a while."""
         with self.world.cluster.transaction() as tx:
             for info in proposal.evict:
                 tx.remove(info.uid)
@@ -121,6 +121,6 @@ class Case:
             yield
 
     def outcome(self, proposal: Proposal) -> IndexArray:
-        """Return the rows that the pod would fit on."""
+        """Return the feasible rows after a proposal."""
         with self.applied(proposal):
             return self.feasible(proposal.pod)

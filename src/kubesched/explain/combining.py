@@ -1,7 +1,7 @@
 """Several changes at once, for pods that no single change would place.
 
-For a node and a pod: ask why it does not fit, change that, ask again, until it does. Of nodes with
-the same obstacles, the one is taken where the least would have to be given up.
+For a node and a pod: find the first rejection, change what causes it, and repeat until the pod
+fits. Of nodes with the same rejections, the one with the lowest cost is taken.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class _Step(Struct, frozen=True):
 
 
 def proposals(case: Case) -> Iterator[Proposal]:
-    """Propose several changes together, for nodes that have several obstacles."""
+    """Propose several changes together, for nodes with several rejections."""
     reasons = case.reasons
     masks, how_many = np.unique(reasons.masks[reasons.valid], return_counts=True)
     groups = [
@@ -54,7 +54,7 @@ def proposals(case: Case) -> Iterator[Proposal]:
 
 
 def _easiest(case: Case, rows: np.ndarray[tuple[int], np.dtype[np.intp]]) -> int:
-    """Return the row that lacks the smallest share of what the pod requests."""
+    """Return the row with the smallest shortfall of the pod's requests."""
     answer = case.reasons.answer_of(NodeResourcesFit.name)
     if answer is None or answer.verdict.answers is None:
         return int(rows[0])
@@ -102,7 +102,7 @@ def _step(case: Case, pod: Pod, row: int, status: Status) -> _Step | None:
     return None if change is None else change(case, pod, row, status)
 
 
-def _even(case: Case, pod: Pod, row: int, status: Status) -> _Step:  # noqa: ARG001 (as the others)
+def _even(case: Case, pod: Pod, row: int, status: Status) -> _Step:  # noqa: ARG001 (same signature as the others)
     title = "drop the spread constraints"
     return _Step(title, wishes.COST_SPREAD, wishes.without_spread(pod))
 
@@ -139,7 +139,7 @@ def _past_taints(case: Case, pod: Pod, row: int, status: Status) -> _Step:  # no
 
 
 def _any_node(case: Case, pod: Pod, row: int, status: Status) -> _Step | None:  # noqa: ARG001
-    """Drop what of the node selector does not match, and the required affinity if that does not."""
+    """Drop the parts of the node selector that do not match, and the required affinity likewise."""
     node = case.table.node_at(row)
     labels = node.metadata.labels or {}
     selector = pod.spec.node_selector or {}
@@ -168,7 +168,7 @@ def _any_company(case: Case, pod: Pod, row: int, status: Status) -> _Step | None
     return None
 
 
-#: plugin → what to change about the pod, or the row's node, for it to let the pod pass
+#: plugin → change to the pod, or to the row's node, that makes it pass
 _CHANGES: Final[Mapping[str, Callable[[Case, Pod, int, Status], _Step | None]]] = {
     NodeResourcesFit.name: _smaller,
     TaintToleration.name: _past_taints,
@@ -179,5 +179,5 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Pod, int, Status], _Step | None]]] 
     NodePorts.name: _no_ports,
 }
 
-#: Plugins whose rejections can be taken away together with others.
+#: Plugins whose rejections can be resolved together with others.
 PLUGINS: Final = tuple(_CHANGES)

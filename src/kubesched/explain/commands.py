@@ -1,13 +1,13 @@
-"""The kubectl commands that make a change: they add, set or remove one thing and rewrite nothing.
+"""The kubectl commands for a change: they add, set or remove one thing and rewrite nothing.
 
     proposal ──┬── pods to evict, nodes to uncordon      one command each
                └── JSON Patch of the pod ──┬── the pod itself, if Kubernetes allows that
                                            ├── the template of its controller
-                                           └── no controller: the pod is deleted and created anew
+                                           └── no controller: the pod is deleted and recreated
 
 A template is not the pod: admission adds tolerations, webhooks add containers. So a template gets a
-strategic merge patch, which finds containers by name, wherever that can say what is meant. The rest
-is a JSON Patch that first tests that the elements it counts on are there.
+strategic merge patch, which finds containers by name, wherever that can express the change.
+Otherwise a JSON Patch first tests that the elements it refers to exist.
 """
 
 from __future__ import annotations
@@ -27,23 +27,23 @@ from kubesched.explain.patching import Path, edits, plain, pointer
 JsonObject = dict[str, Any]
 
 _HASH_LABEL: Final = "pod-template-hash"
-#: Controllers whose template can change, and what kubectl calls them.
+#: Controllers with a mutable template, and their kubectl names.
 _CONTROLLERS: Final = {
     "ReplicaSet": "replicaset",
     "ReplicationController": "replicationcontroller",
     "StatefulSet": "statefulset",
     "DaemonSet": "daemonset",
 }
-#: Tolerations that admission adds to every pod and that a template therefore need not have.
+#: Tolerations that admission adds to every pod, so a template need not have them.
 _BY_ADMISSION: Final = (names.TAINT_NOT_READY, names.TAINT_UNREACHABLE)
-#: Lists of which a strategic merge patch changes single elements, and the field it finds them by.
+#: Lists that a strategic merge patch merges, and their merge key.
 _MERGED_BY: Final = {
     "containers": "name",
     "initContainers": "name",
     "ports": "containerPort",
 }
 _IN_TEMPLATE: Final = ("spec", "template", "spec")
-#: What tells one element of a list from another.
+#: Fields that identify an element of a list.
 _IDENTITY: Final = (
     "name",
     "key",
@@ -60,17 +60,17 @@ class Instructions(Struct, frozen=True):
     """How to make a change."""
 
     commands: tuple[str, ...] = ()
-    #: what to know before running them, or what to do where there is no command
+    #: what to know before running them, or what to do if there is no command
     note: str = ""
 
 
 def uncordon(node_name: str) -> Instructions:
-    """Return how a node becomes available again."""
+    """Return the command that uncordons a node."""
     return Instructions((f"kubectl uncordon {shlex.quote(node_name)}",))
 
 
 def evict(pods: Iterable[Pod]) -> Instructions:
-    """Return how pods are taken off their nodes."""
+    """Return the commands that evict pods."""
     commands = (f"{_kubectl(each)} delete pod {shlex.quote(each.metadata.name)}" for each in pods)
     return Instructions(
         tuple(commands), "A pod with a controller is replaced by a new one; others are gone."
@@ -78,7 +78,7 @@ def evict(pods: Iterable[Pod]) -> Instructions:
 
 
 def change(before: Pod, after: Pod) -> Instructions:
-    """Return how a pod that exists, or what it was made from, becomes another."""
+    """Return the commands that change an existing pod, or its template."""
     old, new = plain(before.spec), plain(after.spec)
     found = list(edits(old, new))
     if not found:
@@ -143,7 +143,7 @@ def _on_template(
 
 
 def _merge(merged: JsonObject, old: JsonObject, path: Path, value: object) -> bool:
-    """Say an edit as part of a strategic merge patch; False if such a patch cannot say it."""
+    """Add an edit to a strategic merge patch; False if such a patch cannot express it."""
     keys = _merge_keys(old, path)
     if keys is None or isinstance(value, (dict, list)):
         return False
@@ -161,9 +161,9 @@ def _merge(merged: JsonObject, old: JsonObject, path: Path, value: object) -> bo
 
 
 def _merge_keys(old: JsonObject, path: Path) -> list[Any] | None:
-    """Return a path with what tells an element of a list from others in place of its index.
+    """Return a path with merge keys in place of list indexes.
 
-    None if nothing does, or if the path is that of an element itself.
+    None if a list has none, or if the path is that of an element itself.
     """
     found: list[Any] = []
     there: Any = old
@@ -181,7 +181,7 @@ def _merge_keys(old: JsonObject, path: Path) -> list[Any] | None:
 
 
 def _identities(old: JsonObject, paths: Sequence[Path]) -> Iterator[tuple[Path, Any]]:
-    """Yield what the elements of lists must be like that patches name by their index."""
+    """Yield tests for the list elements that patches refer to by index."""
     seen: set[Path] = set()
     for path in paths:
         there: Any = old
@@ -194,13 +194,13 @@ def _identities(old: JsonObject, paths: Sequence[Path]) -> Iterator[tuple[Path, 
 
 
 def _tolerating(pod: Pod, target: str, added: list[Any]) -> str:
-    """Add to the template's tolerations, of which it may have none."""
+    """Add to the template's tolerations, which may be missing."""
     at = (*_IN_TEMPLATE, "tolerations")
     append = _json_patch(at, [("add", ("-",), each) for each in added])
     appending = _patch(pod, target, "json", append)
     if not all(map(_is_by_admission, pod.spec.tolerations)):
         return appending
-    # To add a list where there is one would replace it: hence the test that there is none.
+    # Adding a list where there is one would replace it: hence the test that there is none.
     create = [
         {"op": "test", "path": pointer(at), "value": None},
         {"op": "add", "path": pointer(at), "value": added},

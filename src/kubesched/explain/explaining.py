@@ -1,4 +1,4 @@
-"""One pod explained: what the scheduler would say, every node's reasons, scores, and what helps."""
+"""Explains one pod: the scheduler's message, every node's reasons, scores, and helpful changes."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from kubesched.explain.case import Case, Proposal
 from kubesched.explain.commands import Instructions
 from kubesched.explain.patching import differences
 from kubesched.explain.report import (
-    Change,
+    ExplainedScore,
     Explanation,
+    HelpfulChange,
     NodeAnswer,
-    NodeScore,
     PluginScore,
-    Preemption,
+    PreemptionEffect,
     Reason,
     ReasonCount,
     Victim,
@@ -37,14 +37,14 @@ from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
 from kubesched.snapshot.world import World
 
-#: Changes beyond this many are not worth reading.
+#: Maximum number of changes.
 MAX_CHANGES = 12
 _EXAMPLES = 3
 _SIMILAR = 3
 
 
-class Options(Struct, frozen=True):
-    """What to find out."""
+class ExplainOptions(Struct, frozen=True):
+    """Options of an explanation."""
 
     #: whether to look for changes that would place the pod
     changes: bool = True
@@ -65,8 +65,8 @@ def find_pod(world: World, namespace: str, name: str) -> Pod:
     raise ObjectError(f"pod {namespace}/{name} not found{hint}")
 
 
-def explain(world: World, pod: Pod, options: Options = Options()) -> Explanation:  # noqa: B008 (immutable)
-    """Explain a pod: one that waits, one that has a node, or one that does not exist yet."""
+def explain(world: World, pod: Pod, options: ExplainOptions = ExplainOptions()) -> Explanation:  # noqa: B008 (immutable)
+    """Explain a pod: pending, placed, or not created yet."""
     framework = _framework(world, pod, options)
     with world.cluster.transaction() as tx:
         tx.remove(pod.metadata.uid)
@@ -74,8 +74,8 @@ def explain(world: World, pod: Pod, options: Options = Options()) -> Explanation
     return replace(found, current_node=pod.spec.node_name, notes=(*world.notes, *found.notes))
 
 
-def _framework(world: World, pod: Pod, options: Options) -> Framework:
-    """Return the profile to evaluate a pod with; the first one stands in for another scheduler."""
+def _framework(world: World, pod: Pod, options: ExplainOptions) -> Framework:
+    """Return the profile to evaluate a pod with; the first one replaces another scheduler's."""
     wanted = options.profile or pod.spec.scheduler_name
     framework = world.frameworks.get(wanted)
     if framework is not None:
@@ -87,9 +87,11 @@ def _framework(world: World, pod: Pod, options: Options) -> Framework:
 
 
 class _Explaining:
-    """The work on one pod."""
+    """Explains one pod."""
 
-    def __init__(self, world: World, framework: Framework, pod: Pod, options: Options) -> None:
+    def __init__(
+        self, world: World, framework: Framework, pod: Pod, options: ExplainOptions
+    ) -> None:
         self._world = world
         self._table = world.table
         self._framework = framework
@@ -130,10 +132,10 @@ class _Explaining:
             return replace(said, changes=self._changes())
         return said
 
-    # --- as the scheduler does it -----------------------------------------------------------
+    # --- the scheduler's attempt ------------------------------------------------------------
 
-    def _attempt(self) -> tuple[str, str, Preemption | None]:
-        """Try the pod as the scheduling cycle does, without consequences."""
+    def _attempt(self) -> tuple[str, str, PreemptionEffect | None]:
+        """Try the pod as the scheduling cycle does, without side effects."""
         if self._unclaimed:
             return "Unclaimed", unclaimed_message(self._pod, self._world.frameworks), None
         if not len(self._table):
@@ -152,18 +154,20 @@ class _Explaining:
             return "Error", failed.status.message, None
         return "Unschedulable", found.message(), preemption
 
-    def _preemption(self, state: CycleState, info: PodInfo, diagnosis: Diagnosis) -> Preemption:
+    def _preemption(
+        self, state: CycleState, info: PodInfo, diagnosis: Diagnosis
+    ) -> PreemptionEffect:
         evictor = self._world.engine.evictor
         evictor.taken()
         if not self._framework.plugins.post_filter:
-            return Preemption(message="the profile has no PostFilter plugin")
+            return PreemptionEffect(message="the profile has no PostFilter plugin")
         result = self._framework.post_filter(state, info, diagnosis)
         diagnosis.post_filter_message = result.status.message
         evicted = evictor.taken()
         if evicted is None:
-            return Preemption(message=result.status.message)
+            return PreemptionEffect(message=result.status.message)
         node_name, victims = evicted
-        return Preemption(node=node_name, victims=tuple(map(_victim, victims)))
+        return PreemptionEffect(node=node_name, victims=tuple(map(_victim, victims)))
 
     # --- node by node -----------------------------------------------------------------------
 
@@ -192,21 +196,21 @@ class _Explaining:
                 known = told[groups[row]] = _all_reasons(reasons.of_row(row))
             answers.append(
                 NodeAnswer(
-                    name, feasible=False, reasons=known or _all_reasons(self._promised_away(row))
+                    name,
+                    feasible=False,
+                    reasons=known or _all_reasons(self._rejected_beside_nominated(row)),
                 )
             )
         return tuple(answers)
 
-    def _promised_away(self, row: int) -> tuple[Status, ...]:
-        """Return why a row that every filter lets pass is out of the question all the same."""
+    def _rejected_beside_nominated(self, row: int) -> tuple[Status, ...]:
+        """Return why a row is infeasible although every filter passes it."""
         status = self._case.first_rejection(self._case.pod, row)
         if status is None:
             return ()
         others = self._world.cluster.nominator.pods_on(self._table.name_at(row))
         names = ", ".join(each.full_name for each in others)
-        texts = (
-            f"{text} (beside {names}, to which room here is promised)" for text in status.reasons
-        )
+        texts = (f"{text} (beside nominated {names})" for text in status.reasons)
         return (replace(status, reasons=tuple(texts)),)
 
     # --- scores -----------------------------------------------------------------------------
@@ -224,7 +228,7 @@ class _Explaining:
             total += each.normalized * each.weight
         order = np.argsort(-total, kind="stable")
         scores = tuple(
-            NodeScore(
+            ExplainedScore(
                 self._table.name_at(int(rows[element])),
                 int(total[element]),
                 {
@@ -242,15 +246,15 @@ class _Explaining:
         weights = {each.plugin: each.weight for each in columns}
         return replace(said, scores=scores, best_nodes=best, weights=weights)
 
-    # --- what would help --------------------------------------------------------------------
+    # --- changes ----------------------------------------------------------------------------
 
-    def _changes(self) -> tuple[Change, ...]:
+    def _changes(self) -> tuple[HelpfulChange, ...]:
         found = (self._change(proposal, rows) for proposal, rows in changes_that_help(self._case))
         ranked = sorted(found, key=lambda each: (each.steps, each.cost, -each.nodes))
         return tuple(ranked[:MAX_CHANGES])
 
-    def _other_scheduler(self, rows: IndexArray) -> Change:
-        """Propose the scheduler that is there to one that no profile is for."""
+    def _other_scheduler(self, rows: IndexArray) -> HelpfulChange:
+        """Propose a scheduler that exists, for a pod whose schedulerName has no profile."""
         profile = self._framework.scheduler_name
         named = self._pod.spec.scheduler_name
         return self._change(
@@ -263,13 +267,13 @@ class _Explaining:
             rows,
         )
 
-    def _change(self, proposal: Proposal, rows: IndexArray) -> Change:
-        # Nodes of the proposal that are not there have no name that means anything.
+    def _change(self, proposal: Proposal, rows: IndexArray) -> HelpfulChange:
+        # Hypothetical nodes of the proposal have no meaningful name.
         there = [
             self._table.name_at(row) for row in rows.tolist() if self._table.nodes[row] is not None
         ]
         how = self._instructions(proposal, there)
-        return Change(
+        return HelpfulChange(
             kind=proposal.kind,
             title=proposal.title,
             nodes=len(rows),
@@ -283,10 +287,10 @@ class _Explaining:
         )
 
     def _instructions(self, proposal: Proposal, fits_on: list[str]) -> list[Instructions]:
-        """Return how the nodes, other pods and the pod itself become what is proposed."""
+        """Return the commands for nodes, other pods and the pod itself."""
         found: list[Instructions] = []
         changed = {each.metadata.name for each in proposal.nodes}
-        # Where any of several nodes will do, one is enough.
+        # If any of several nodes would do, one is enough.
         for name in [each for each in fits_on if each in changed][:1]:
             row = self._table.row_of(name)
             if row is not None:
@@ -302,7 +306,7 @@ class _Explaining:
 
 
 def changes_that_help(case: Case) -> Iterator[tuple[Proposal, IndexArray]]:
-    """Yield changes with the rows that the pod then fits on, each tried out on the engine."""
+    """Yield changes with the then feasible rows, each tried on the engine."""
     seen: set[str] = set()
     for proposal in chain(
         requests.proposals(case),
@@ -312,7 +316,7 @@ def changes_that_help(case: Case) -> Iterator[tuple[Proposal, IndexArray]]:
         combining.proposals(case),
         surroundings.new_nodes(case),
     ):
-        # Of two changes that read the same, such as terms over the same key, one may help.
+        # Of changes with the same title, such as terms on the same key, only one may help.
         if proposal.title in seen:
             continue
         rows = case.outcome(proposal)

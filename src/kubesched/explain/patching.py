@@ -1,8 +1,8 @@
-"""What differs between two versions of a pod, as a JSON Patch (RFC 6902) of exactly that.
+"""The difference between two versions of a pod, as a minimal JSON Patch (RFC 6902).
 
-Our structs hold only the fields that scheduling reads. A patch that carried a whole new list or map
-would drop all others, such as ``tolerationSeconds``: so lists get and lose single elements, and
-maps single keys.
+Our structs hold only the fields that scheduling reads. A patch with a whole new list or map would
+drop all others, such as ``tolerationSeconds``: so single elements of lists and single keys of maps
+are added and removed.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ Path = tuple[str | int, ...]
 
 
 def plain(value: object) -> Any:  # noqa: ANN401 (any JSON value)
-    """Return structs as the JSON values that they stand for."""
+    """Convert structs to plain JSON values."""
     return msgspec.json.decode(msgspec.json.encode(value))
 
 
@@ -65,13 +65,13 @@ def _list_edits(old: list[Any], new: list[Any], path: Path) -> Iterator[tuple[st
         for added in new[len(old) :]:
             yield "add", (*path, "-"), added
     else:
-        # Elements went. Those behind them move up, so the last one goes first.
+        # Remove elements from the end, as later ones move up.
         for index in reversed(_missing(old, new)):
             yield "remove", (*path, index), UNSET
 
 
 def _missing(old: list[Any], new: list[Any]) -> list[int]:
-    """Return the indices of the elements that a shorter list does not have."""
+    """Return the indexes of elements that a shorter list lacks."""
     rest = iter(new)
     wanted = next(rest, None)
     missing = []

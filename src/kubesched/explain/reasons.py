@@ -1,8 +1,8 @@
-"""Every reason of every node: each filter is asked for all rows, whatever the others say.
+"""Every reason of every node: each filter runs on all rows, independent of the others.
 
-The scheduler stops at a node's first rejection; whoever wants to know what to change needs all of
-them, also where one filter has several rules. A filter whose PreFilter turned the pod away as a
-whole is not asked about nodes.
+The scheduler stops at a node's first rejection; to know what to change, a user needs all of them,
+also where one filter has several rules. A filter whose PreFilter rejected the pod as a whole does
+not run on nodes.
 """
 
 from __future__ import annotations
@@ -26,26 +26,28 @@ from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
 
 
-class Answer(Struct, frozen=True):
+class FilterVerdict(Struct, frozen=True):
     """One filter's verdict on all rows."""
 
     plugin: str
     verdict: Verdict
 
     def status_of(self, row: int) -> Status | None:
-        """Return why the filter turns a row away, None if it does not."""
+        """Return why the filter rejects a row, None if it does not."""
         return self.verdict.status_of(row)
 
 
 class Reasons:
-    """All answers of all filters, and of PreFilter about the pod as a whole."""
+    """All verdicts of all filters, and PreFilter's rejections of the pod as a whole."""
 
-    def __init__(self, table: NodeTable, answers: list[Answer], of_pod: list[Status]) -> None:
+    def __init__(
+        self, table: NodeTable, answers: list[FilterVerdict], of_pod: list[Status]
+    ) -> None:
         self._table = table
-        #: only those that turn some row away, in the order of the filters
+        #: only filters that reject some row, in filter order
         self.answers = answers
         self.of_pod = of_pod
-        #: row → bit i is set if answer i turns it away
+        #: row → bit i is set if verdict i rejects it
         self.masks: Int64Array = np.zeros(table.size, dtype=np.int64)
         for bit, answer in enumerate(answers):
             numbers = answer.verdict.answers
@@ -58,7 +60,7 @@ class Reasons:
         return self._table.valid[: self._table.size]
 
     def groups(self) -> IndexArray:
-        """Return for each row the number of its group: rows of a group have the same reasons."""
+        """Return the group number of each row: rows of a group have the same reasons."""
         if not self.answers:
             return np.zeros(self._table.size, dtype=np.intp)
         columns = [
@@ -66,13 +68,13 @@ class Reasons:
         ]
         group = np.zeros(self._table.size, dtype=np.intp)
         for column in columns:
-            # Numbered anew after each column, so that they stay small.
+            # Renumbered after each column, so that numbers stay small.
             combined = group * (int(column.max()) + 1) + column
             group = np.unique(combined, return_inverse=True)[1].reshape(-1)
         return group
 
     def of_row(self, row: int) -> list[Status]:
-        """Return all reasons why a row is turned away, in the order of the filters."""
+        """Return all reasons why a row is rejected, in filter order."""
         found = (
             status.by(answer.plugin)
             for answer in self.answers
@@ -80,18 +82,20 @@ class Reasons:
         )
         return [*self.of_pod, *found]
 
-    def answer_of(self, plugin: str) -> Answer | None:
-        """Return what a filter says, None if it turns nobody away."""
+    def answer_of(self, plugin: str) -> FilterVerdict | None:
+        """Return a filter's verdict, None if it rejects no row."""
         return next((each for each in self.answers if each.plugin == plugin), None)
 
     def rows_only_by(self, *plugins: str) -> IndexArray:
-        """Return the rows that nobody but these filters turns away."""
+        """Return the rows that only these filters reject."""
         allowed = sum(1 << bit for bit, each in enumerate(self.answers) if each.plugin in plugins)
         mask = self.masks
         return np.flatnonzero(self.valid & (mask > 0) & ((mask & ~np.int64(allowed)) == 0))
 
     def counts(self) -> dict[tuple[str, str], tuple[int, int]]:
-        """Return for each plugin and text how many rows it concerns, and how many nothing else."""
+        """Return, by plugin and text, how many rows it rejects, and of how many it is the sole
+        reason.
+        """
         concerned: Counter[tuple[str, str]] = Counter()
         alone: Counter[tuple[str, str]] = Counter()
         for bit, answer in enumerate(self.answers):
@@ -111,11 +115,11 @@ class Reasons:
 
 
 def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons:
-    """Ask every filter of a profile about every node."""
+    """Run every filter of a profile on every node."""
     state, everywhere = CycleState(), NodeRows.all_of(table)
     of_pod: list[Status] = []
     not_asked: set[str] = set()
-    answers: list[Answer] = []
+    answers: list[FilterVerdict] = []
     for pre_filter in framework.plugins.pre_filter:
         result = _pre_filter(pre_filter, state, pod, everywhere)
         if result.status.code is Code.SKIP:
@@ -136,7 +140,7 @@ def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons
         else:
             verdict = plugin.filter(state, pod, everywhere)
         if verdict.answers is not None:
-            answers.append(Answer(plugin.name, verdict))
+            answers.append(FilterVerdict(plugin.name, verdict))
     return Reasons(table, _merged(answers), of_pod)
 
 
@@ -148,12 +152,12 @@ def _pre_filter(
     return plugin.pre_filter(pod.signature)
 
 
-def _elsewhere(plugin: str, node_names: frozenset[str], nodes: NodeRows) -> list[Answer]:
-    """Turn away all nodes but those that PreFilter named."""
+def _elsewhere(plugin: str, node_names: frozenset[str], nodes: NodeRows) -> list[FilterVerdict]:
+    """Reject all nodes but those that PreFilter named."""
     rows = {row for name in node_names if (row := nodes.table.row_of(name)) is not None}
     status = unresolvable(f"node(s) didn't satisfy plugin(s) [{plugin}]")
     verdict = reject(~nodes.among(rows), status)
-    return [] if verdict.answers is None else [Answer(plugin, verdict)]
+    return [] if verdict.answers is None else [FilterVerdict(plugin, verdict)]
 
 
 def all_of(verdicts: Sequence[Verdict]) -> Verdict:
@@ -163,7 +167,7 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
         return ALL_PASS
     said = np.stack([answers.astype(np.int32) for answers, _ in rejecting], axis=1)
     combinations, numbers = np.unique(said, axis=0, return_inverse=True)
-    # The combination without any rejection is the smallest: it must stay number 0.
+    # The combination without a rejection sorts first: it must stay number 0.
     first = 0 if not combinations[0].any() else 1
     statuses = []
     for combination in combinations[1 - first :].tolist():
@@ -177,14 +181,14 @@ def all_of(verdicts: Sequence[Verdict]) -> Verdict:
     return Verdict(numbers.reshape(-1).astype(np.int32) + first, tuple(statuses))
 
 
-def _merged(answers: list[Answer]) -> list[Answer]:
-    """Let a filter's own words count where its PreFilter has said the same in general."""
-    result: dict[str, Answer] = {}
+def _merged(answers: list[FilterVerdict]) -> list[FilterVerdict]:
+    """Prefer a filter's own message to its PreFilter's general one."""
+    result: dict[str, FilterVerdict] = {}
     for answer in answers:
         general = result.get(answer.plugin)
         if general is None:
             result[answer.plugin] = answer
             continue
         merged = first_of(answer.verdict, general.verdict)
-        result[answer.plugin] = Answer(answer.plugin, merged)
+        result[answer.plugin] = FilterVerdict(answer.plugin, merged)
     return list(result.values())

@@ -1,4 +1,4 @@
-"""What an explanation says: plain data, for tables and for programs."""
+"""The report of an explanation: plain data, for tables and for programs."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 from msgspec import UNSET, Struct, field
 
 
-class Said(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Base of everything that is shown."""
+class ExplainReport(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Base of all reports."""
 
 
-class Reason(Said, frozen=True):
-    """Why one filter turns a node away."""
+class Reason(ExplainReport, frozen=True):
+    """Why one filter rejects a node."""
 
     plugin: str
     text: str
@@ -20,33 +20,33 @@ class Reason(Said, frozen=True):
     resolvable: bool = False
 
 
-class NodeAnswer(Said, frozen=True):
-    """What became of a node."""
+class NodeAnswer(ExplainReport, frozen=True):
+    """The result for a node."""
 
     node: str
     feasible: bool
     reasons: tuple[Reason, ...] = ()
 
 
-class ReasonCount(Said, frozen=True):
-    """How many nodes a reason keeps away."""
+class ReasonCount(ExplainReport, frozen=True):
+    """How many nodes a reason rejects."""
 
     plugin: str
     text: str
     nodes: int
-    #: nodes that nothing else keeps away
+    #: nodes of which it is the sole reason
     alone: int = 0
 
 
-class PluginScore(Said, frozen=True):
-    """One plugin's view of a node."""
+class PluginScore(ExplainReport, frozen=True):
+    """One plugin's score of a node."""
 
     raw: int
     normalized: int
     weighted: int
 
 
-class NodeScore(Said, frozen=True):
+class ExplainedScore(ExplainReport, frozen=True):
     """A feasible node's scores."""
 
     node: str
@@ -55,55 +55,55 @@ class NodeScore(Said, frozen=True):
     plugins: dict[str, PluginScore]
 
 
-class Victim(Said, frozen=True):
-    """A pod that would have to go."""
+class Victim(ExplainReport, frozen=True):
+    """A pod that would be evicted."""
 
     pod: str
     priority: int
 
 
-class Preemption(Said, frozen=True):
-    """What preemption would do for the pod."""
+class PreemptionEffect(ExplainReport, frozen=True):
+    """The effect of preemption for the pod."""
 
-    #: node that it would be nominated to, "" if preemption does not help
+    #: nominated node, "" if preemption does not help
     node: str = ""
     victims: tuple[Victim, ...] = ()
     #: why not
     message: str = ""
 
 
-class Operation(Said, frozen=True):
+class Operation(ExplainReport, frozen=True):
     """One operation of a JSON Patch."""
 
     op: str
     path: str
-    #: not there if something is removed
+    #: absent if something is removed
     value: Any = UNSET
 
 
-class Change(Said, frozen=True):
-    """A change after which the pod fits, tried out on the engine."""
+class HelpfulChange(ExplainReport, frozen=True):
+    """A change after which the pod fits, tried on the engine."""
 
     kind: str
     title: str
-    #: how many nodes the pod fits on then, and some of them
+    #: number of feasible nodes then, and some of them
     nodes: int
     examples: tuple[str, ...] = ()
-    #: how much is given up: changes are listed by it
+    #: cost: changes are sorted by it
     cost: float = 0.0
-    #: how many things are changed at once
+    #: number of things changed at once
     steps: int = 1
-    #: what becomes different in the pod, as a JSON Patch
+    #: the change of the pod, as a JSON Patch
     patch: tuple[Operation, ...] = ()
     evict: tuple[Victim, ...] = ()
-    #: what to run in a shell to make the change; none where a command cannot
+    #: shell commands for the change; empty where there are none
     commands: tuple[str, ...] = ()
     #: what to know about them, or what to do instead
     note: str = ""
 
 
-class Explanation(Said, frozen=True):
-    """Everything about one pod."""
+class Explanation(ExplainReport, frozen=True):
+    """The explanation of one pod."""
 
     pod: str
     scheduler_name: str
@@ -113,17 +113,17 @@ class Explanation(Said, frozen=True):
     message: str
     total_nodes: int
     feasible_nodes: int
-    #: node that the pod is on already
+    #: the pod's current node
     current_node: str = ""
-    #: node that the scheduler would choose, if there is only one best
+    #: node that the scheduler would choose, if there is a single best
     best_nodes: tuple[str, ...] = ()
-    #: of nodes, by plugin and text; counts all reasons of a node, not just its first
+    #: by plugin and text, over nodes; counts all reasons of a node, not just its first
     reasons: tuple[ReasonCount, ...] = ()
-    #: reasons that are about the pod as a whole
+    #: reasons that concern the pod as a whole
     pod_reasons: tuple[Reason, ...] = ()
     nodes: tuple[NodeAnswer, ...] = ()
     weights: dict[str, int] = field(default_factory=dict)
-    scores: tuple[NodeScore, ...] = ()
-    preemption: Preemption | None = None
-    changes: tuple[Change, ...] = ()
+    scores: tuple[ExplainedScore, ...] = ()
+    preemption: PreemptionEffect | None = None
+    changes: tuple[HelpfulChange, ...] = ()
     notes: tuple[str, ...] = ()

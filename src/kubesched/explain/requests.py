@@ -1,4 +1,4 @@
-"""Smaller requests: how much of what a pod asks for there is, where nothing else is in the way."""
+"""Smaller requests: how much the pod could request where nothing else rejects it."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ _INSUFFICIENT = "Insufficient "
 
 
 def lacking(status: Status) -> tuple[str, ...]:
-    """Return the resources that a node has too little of; none if it takes no more pods."""
+    """Return the resources that a node lacks; none if it is out of pods."""
     found = tuple(each.removeprefix(_INSUFFICIENT) for each in status.reasons)
     return found if all(each.startswith(_INSUFFICIENT) for each in status.reasons) else ()
 
 
 def proposals(case: Case) -> Iterator[Proposal]:
-    """Propose, for each set of resources that some nodes lack, the least that must be given up."""
+    """Propose, for each set of resources that some nodes lack, the smallest reduction."""
     answer = case.reasons.answer_of(NodeResourcesFit.name)
     if answer is None or answer.verdict.answers is None:
         return
@@ -60,7 +60,7 @@ def _least(case: Case, rows: IndexArray, resources: tuple[str, ...]) -> Iterator
             return
         tried.add(key)
         changed = with_requests(case.pod, targets)
-        # Room that is promised to others may be in the way; then less may do.
+        # Requests of nominated pods may be in the way; then a smaller request may fit.
         if changed is not None and len(case.feasible(changed)):
             yield Proposal(
                 kind="request",
@@ -78,7 +78,7 @@ _TIE = 1e-4
 def shortfall(case: Case, rows: IndexArray, resources: tuple[str, ...]) -> FloatArray:
     """Return for each row the largest share of a request that it cannot meet.
 
-    Of rows that are equal in that, the smaller sum of all shares counts, by a little.
+    Ties are broken by the sum of all shares.
     """
     worst, total = np.zeros(len(rows)), np.zeros(len(rows))
     for resource in resources:
@@ -89,7 +89,7 @@ def shortfall(case: Case, rows: IndexArray, resources: tuple[str, ...]) -> Float
 
 
 def free_on(case: Case, rows: IndexArray, resource: str) -> Int64Array:
-    """Return how much of a resource rows have left."""
+    """Return the free amount of a resource on some rows."""
     table = case.table
     number = table.resources.find(resource)
     if number is None:
@@ -99,7 +99,7 @@ def free_on(case: Case, rows: IndexArray, resource: str) -> Int64Array:
 
 
 def targets_on(case: Case, row: int, resources: tuple[str, ...]) -> dict[str, int]:
-    """Return what the pod may request of resources to fit on a row."""
+    """Return the requests with which the pod fits on a row."""
     rows = np.array([row], dtype=np.intp)
     return {
         resource: rounded_down(resource, int(free_on(case, rows, resource)[0]))
@@ -108,7 +108,7 @@ def targets_on(case: Case, row: int, resources: tuple[str, ...]) -> dict[str, in
 
 
 def title(case: Case, targets: Mapping[str, int]) -> str:
-    """Say which requests become what."""
+    """Describe the changed requests."""
     asked = case.info.requests.amounts
     parts = (
         f"{readable(name, amount)} {name} instead of {readable(name, asked[name])}"
@@ -121,7 +121,7 @@ def title(case: Case, targets: Mapping[str, int]) -> str:
 
 
 def with_requests(pod: Pod, targets: Mapping[str, int]) -> Pod | None:
-    """Return a pod that requests no more than `targets` in all; None if there is no such pod."""
+    """Return a pod that requests at most `targets` in total; None if there is no such pod."""
     for resource, total in targets.items():
         overhead = _amount(pod.spec.overhead or {}, resource)
         if total - overhead <= 0:
@@ -174,7 +174,7 @@ def _with_amount(
     requests = {**(resources.requests or {}), resource: text}
     limits = resources.limits
     if limits and resource in limits and resource not in (names.CPU, names.MEMORY):
-        # Of devices and huge pages, requests and limits must be the same.
+        # Requests and limits of devices and huge pages must be equal.
         limits = {**limits, resource: text}
     return replace(resources, requests=requests, limits=limits)
 

@@ -1,4 +1,4 @@
-"""Changes to the cluster instead of the pod: pods that go, nodes that come back, one node more."""
+"""Changes to the cluster instead of the pod: evictions, nodes back in service, a new node."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ COST_VICTIM = 0.05
 COST_OVERDRAWN = 0.5
 COST_NEW_NODE = 1.0
 
-#: More important than any pod: to see who is in the way, whatever they are.
+#: Above any pod's priority: finds all possible victims.
 _ABOVE_ALL = 2**31 - 1
-#: Where pods elsewhere matter, nodes are tried out one by one; so many of them.
+#: Where pods on other nodes matter, nodes are tried one by one, up to this many.
 _TRIED_ALONE = 48
 _SHOWN_VICTIMS = 3
 _MAX_SPARED = 32
 _MAX_SHAPES = 64
 _MAX_HELPING = 3
-#: A name that no node has: names in Kubernetes have no capitals.
+#: An invalid node name, so never taken: names in Kubernetes have no capitals.
 NEW_NODE = "ONE-MORE-NODE"
 
 
@@ -49,7 +49,7 @@ NEW_NODE = "ONE-MORE-NODE"
 
 
 def evictions(case: Case) -> Iterator[Proposal]:
-    """Propose to evict the pods where that hurts least, whatever their priority."""
+    """Propose the cheapest evictions, regardless of priority."""
     candidates = _candidates(case)
     if not candidates:
         return
@@ -72,7 +72,7 @@ def _eviction(case: Case, victims: tuple[PodInfo, ...], row: int) -> Proposal:
 
 
 def _needed(case: Case, victims: tuple[PodInfo, ...]) -> tuple[PodInfo, ...]:
-    """Return victims without those who may stay: fewer may do if the pod then fits elsewhere."""
+    """Return victims without those that may stay: fewer may do if the pod then fits elsewhere."""
     if len(victims) > _MAX_SPARED:
         return victims
     for victim in victims:
@@ -117,11 +117,11 @@ def _with_priority(pod: PodInfo) -> str:
     return f"{pod.full_name} (priority {pod.priority})"
 
 
-# --- nodes that are out of use ----------------------------------------------------------------
+# --- nodes out of service ---------------------------------------------------------------------
 
 
 def nodes_back(case: Case) -> Iterator[Proposal]:
-    """Propose to uncordon nodes, and to see to those that the cluster says are unwell."""
+    """Propose to uncordon nodes, and to repair unhealthy ones."""
     rows = case.reasons.rows_only_by(NodeUnschedulable.name, TaintToleration.name)
     cordoned, unwell = [], []
     for row in rows.tolist():
@@ -140,7 +140,7 @@ _FORBIDDING = (names.NO_SCHEDULE, names.NO_EXECUTE)
 
 
 def unwell_because(node: Node) -> list[str]:
-    """Return what the cluster says is wrong with a node, as far as that keeps pods away."""
+    """Return why a node is unhealthy, as far as that rejects pods."""
     return sorted(
         {
             each.key.removeprefix(CONDITION_TAINTS)
@@ -153,7 +153,7 @@ def unwell_because(node: Node) -> list[str]:
 
 
 def is_cordoned(node: Node) -> bool:
-    """Tell whether a node is cordoned, also if only its taint is left of that."""
+    """Tell whether a node is cordoned, also if only the taint is left."""
     return node.spec.unschedulable or any(
         each.key == names.TAINT_UNSCHEDULABLE and each.effect in _FORBIDDING
         for each in node.spec.taints
@@ -172,18 +172,18 @@ def _back(case: Case, verb: Literal["uncordon", "bring back"], nodes: list[Node]
 
 
 def back_in_use(node: Node) -> Node:
-    """Return a node that is not cordoned, and that nothing is wrong with."""
+    """Return a node that is neither cordoned nor unhealthy."""
     taints = tuple(each for each in node.spec.taints if not each.key.startswith(CONDITION_TAINTS))
     return replace(node, spec=replace(node.spec, unschedulable=False, taints=taints))
 
 
-# --- one node more ----------------------------------------------------------------------------
+# --- a new node -------------------------------------------------------------------------------
 
 ShapeKey = tuple[object, ...]
 
 
 def new_nodes(case: Case) -> Iterator[Proposal]:
-    """Propose one more node like those that are there, with the pods that every node gets."""
+    """Propose one more node like an existing one, with its DaemonSet pods."""
     examples: dict[ShapeKey, Node] = {}
     counts: Counter[ShapeKey] = Counter()
     for node in case.table.nodes:
@@ -199,7 +199,7 @@ def new_nodes(case: Case) -> Iterator[Proposal]:
             f"one more node like {example.metadata.name} ({_described(example)}; there are {count})"
         )
         proposal = _with_one_more(case, example, title)
-        # Of nodes that look alike to people, one is enough.
+        # Of nodes with the same description, one is enough.
         if _described(example) not in helping and len(case.outcome(proposal)):
             helping.add(_described(example))
             yield proposal
@@ -223,7 +223,7 @@ def _with_one_more(case: Case, example: Node, title: str) -> Proposal:
 
 
 def like(example: Node, name: str) -> Node:
-    """Return a node of another name that is like one that is there, in use and well."""
+    """Return a copy of a node with another name, in service and healthy."""
     labels = {
         key: name if text == example.metadata.name else text
         for key, text in (example.metadata.labels or {}).items()
@@ -239,7 +239,7 @@ def _shape_key(node: Node) -> ShapeKey:
         for item in (node.metadata.labels or {}).items()
         if item[1] != name and item[0] != names.LABEL_HOSTNAME
     )
-    # Most nodes have no taint, and then none that being back in use would take away.
+    # Most nodes have no taint to remove.
     taints = back_in_use(node).spec.taints if node.spec.taints else ()
     offered = frozenset((key, str(text)) for key, text in (node.status.allocatable or {}).items())
     return labels, offered, taints, node.status.declared_features

@@ -1,4 +1,4 @@
-"""An explanation as people read it: what, then why, then what would help."""
+"""An explanation as tables for the terminal: result, reasons, then changes."""
 
 from __future__ import annotations
 
@@ -49,9 +49,9 @@ def _reasons(console: Console, said: Explanation) -> None:
         console.print(f"\n[bold]About the pod itself[/] ({reason.plugin}): {escape(reason.text)}")
     if not said.reasons:
         return
-    table = _table(console, "Why nodes are out of the question (a node may have several reasons)")
+    table = _table(console, "Why nodes were rejected (a node may have several reasons)")
     table.add_column("nodes", justify="right")
-    table.add_column("only this", justify="right")
+    table.add_column("sole reason", justify="right")
     table.add_column("plugin")
     table.add_column("reason", overflow="fold")
     for each in said.reasons:
@@ -63,7 +63,7 @@ def _scores(console: Console, said: Explanation, limit: int) -> None:
     if not said.scores:
         return
     shown = said.scores[:limit]
-    # A plugin that gives nobody anything tells no nodes apart.
+    # A plugin that scores all nodes 0 makes no difference.
     telling = [
         plugin
         for plugin in said.weights
@@ -131,7 +131,7 @@ def _nodes(console: Console, said: Explanation, limit: int, *, every_node: bool)
     if not refused:
         return
     if every_node:
-        table = _table(console, "Every node that is out of the question")
+        table = _table(console, "Every rejected node")
         table.add_column("node", no_wrap=True)
         table.add_column("reasons", overflow="fold")
         for each in refused:
@@ -158,6 +158,6 @@ def _listed(answer: NodeAnswer) -> str:
 
 
 def _table(console: Console, title: str) -> Table:
-    """Start a table under a heading of its own: a table's title is wrapped to its width."""
+    """Start a table under a heading: a table's own title is wrapped to its width."""
     console.print(f"\n[bold]{title}[/]")
     return Table(box=None, pad_edge=False)

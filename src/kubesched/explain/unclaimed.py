@@ -1,7 +1,7 @@
-"""Pods that name a scheduler which no profile is for: the classic pending without events.
+"""Pods whose schedulerName has no profile: pending without any event.
 
-A scheduler leaves pods of others alone and says nothing about them. If there is no other one, the
-pod waits for ever, and has neither a condition nor an event that says so.
+A scheduler ignores pods of other schedulers. If there is no other one, the pod stays pending,
+without a condition or an event that says so.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from kubesched.api.core import Pod
 
 
 def is_unclaimed(pod: Pod, profiles: Collection[str]) -> bool:
-    """Tell whether a pod without a node is for none of these profiles, nor for another scheduler.
+    """Tell whether a pending pod is for none of these profiles, nor for another scheduler.
 
-    Another scheduler that takes care of the pod has told so in its condition, or soon will.
+    Another scheduler that handles the pod has set its condition, or soon will.
     """
     return (
         bool(pod.spec.scheduler_name)
@@ -26,7 +26,7 @@ def is_unclaimed(pod: Pod, profiles: Collection[str]) -> bool:
 
 
 def unclaimed_message(pod: Pod, profiles: Collection[str]) -> str:
-    """Say that no profile is for a pod."""
+    """Return the message for a pod without a profile."""
     return (
         f"no profile is named {pod.spec.scheduler_name}, as the pod's schedulerName says, only "
         f"{', '.join(profiles)}: unless another scheduler takes the pod, it waits without "

@@ -1,9 +1,9 @@
-"""What a pod asks of nodes and of other pods, and how it looks when it asks a little less.
+"""Relaxed constraints: the pod with less demands on nodes and other pods.
 
-taints           tolerate those that are in the way
-node selector    another value, or none; one requirement less of a node affinity
+taints           tolerate those that reject it
+node selector    another value, or none; a node affinity without one requirement
 spread           a larger skew, or no constraint
-pod affinity     one term less
+pod affinity     without one term
 host ports       none
 """
 
@@ -34,11 +34,10 @@ from kubesched.plugins.node_ports import NodePorts
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.plugins.taint_toleration import TaintToleration
 
-#: Taints by which the cluster says that something is wrong with a node. To tolerate them places the
-#: pod, and does not make it run.
+#: Taints of unhealthy nodes. Tolerating them places the pod, but does not make it run.
 CONDITION_TAINTS = "node.kubernetes.io/"
 _FORBIDDING = (names.NO_SCHEDULE, names.NO_EXECUTE)
-#: The largest skew that is looked for.
+#: The largest skew that is tried.
 _MAX_SKEW = 1 << 20
 
 COST_TOLERATION = 0.1
@@ -51,7 +50,7 @@ COST_PORTS = 0.4
 
 
 def proposals(case: Case) -> Iterator[Proposal]:
-    """Propose to ask less, for everything that is in the way somewhere."""
+    """Propose to relax every constraint that rejects some node."""
     reasons = case.reasons
     if reasons.answer_of(TaintToleration.name) is not None:
         yield from _tolerations(case)
@@ -62,7 +61,7 @@ def proposals(case: Case) -> Iterator[Proposal]:
         yield from _spread(case)
     if reasons.answer_of(InterPodAffinity.name) is not None:
         yield from _terms(case)
-    # On the node's network, every port of a container is one of the node.
+    # With hostNetwork, every container port is a host port.
     if reasons.answer_of(NodePorts.name) is not None and not case.pod.spec.host_network:
         yield _proposal(without_ports(case.pod), "ports", "use no host ports", COST_PORTS)
 
@@ -75,7 +74,7 @@ def _proposal(pod: Pod, kind: Kind, title: str, cost: float) -> Proposal:
 
 
 def untolerated(case: Case, pod: Pod, row: int) -> tuple[Taint, ...]:
-    """Return the taints of a row that keep the pod away."""
+    """Return the taints of a row that the pod does not tolerate."""
     signature = case.world.compile(pod).signature
     taints = case.table.taint_sets.values[case.table.taint_ids[row]]
     return tuple(
@@ -101,7 +100,7 @@ def _tolerations(case: Case) -> Iterator[Proposal]:
 
 
 def tolerating(pod: Pod, taints: tuple[Taint, ...]) -> Pod:
-    """Return a pod that tolerates taints as well."""
+    """Return a pod with additional tolerations."""
     added = tuple(
         Toleration(key=each.key, operator="Equal", value=each.value, effect=each.effect)
         if each.value
@@ -112,7 +111,7 @@ def tolerating(pod: Pod, taints: tuple[Taint, ...]) -> Pod:
 
 
 def tolerating_title(taints: tuple[Taint, ...]) -> str:
-    """Say which taints are to be tolerated."""
+    """Describe the tolerated taints."""
     listed = ", ".join(_taint_text(each) for each in taints)
     return f"tolerate taint{'s' if len(taints) > 1 else ''} {listed}"
 
@@ -160,7 +159,7 @@ def _affinity_requirements(case: Case) -> Iterator[Proposal]:
         for position, requirement in enumerate(term.match_expressions):
             kept = term.match_expressions[:position] + term.match_expressions[position + 1 :]
             if not kept and not term.match_fields and len(terms) > 1:
-                continue  # nothing would be left of it, but its alternatives would
+                continue  # only its alternatives would be left
             reduced = replace(term, match_expressions=kept)
             rest = (*terms[:number], reduced, *terms[number + 1 :])
             values = f" ({', '.join(requirement.values)})" if requirement.values else ""
@@ -174,7 +173,7 @@ def _affinity_requirements(case: Case) -> Iterator[Proposal]:
 
 
 def with_required(pod: Pod, terms: tuple[NodeSelectorTerm, ...]) -> Pod:
-    """Return a pod with other terms of its required node affinity; none at all for no terms."""
+    """Return a pod with other required node affinity terms; without it for no terms."""
     affinity = pod.spec.affinity or Affinity()
     of_node = replace(
         affinity.node_affinity or NodeAffinity(),
@@ -209,7 +208,7 @@ def _spread(case: Case) -> Iterator[Proposal]:
 
 
 def _least_skew(case: Case, skew: int, with_skew: Callable[[int], Pod]) -> int | None:
-    """Return the smallest larger skew that places the pod; the larger, the more nodes fit."""
+    """Return the smallest larger skew that places the pod: nodes only become feasible with skew."""
     low, high = skew, skew * 2
     while not len(case.feasible(with_skew(high))):
         low, high = high, high * 2
@@ -229,7 +228,7 @@ def _with_constraints(pod: Pod, constraints: tuple[TopologySpreadConstraint, ...
 
 
 def without_spread(pod: Pod) -> Pod:
-    """Return a pod without the spread constraints that forbid nodes."""
+    """Return a pod without its hard spread constraints."""
     kept = (
         each
         for each in pod.spec.topology_spread_constraints
@@ -279,7 +278,7 @@ def without_terms(pod: Pod, what: str) -> Pod:
 
 
 def without_ports(pod: Pod) -> Pod:
-    """Return a pod that takes no port of its node."""
+    """Return a pod without host ports."""
 
     def free(containers: tuple[Container, ...]) -> tuple[Container, ...]:
         return tuple(

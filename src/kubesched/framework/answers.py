@@ -1,8 +1,8 @@
-"""What row-local plugins say about a signature: PreFilter, PreScore, rejections, and scores.
+"""Cached answers of row-local plugins about a signature: PreFilter, PreScore, filters, scores.
 
-Plugins that read node objects only and those that read the pods on nodes are kept apart: what the
-former say changes seldom, and mostly does not depend on how much a pod requests, so that many
-signatures can share it.
+Plugins that read only node objects are cached apart from those that also read the pods on nodes:
+their answers change seldom and mostly do not depend on the pod's requests, so many signatures can
+share them.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesched.cluster.incremental import Column, EvaluateRow, Log
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_signature import PodSignature
-from kubesched.framework.observing import Unobserved
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.plugin import (
     NOTHING_TO_FILTER,
     PODS,
@@ -37,12 +37,12 @@ from kubesched.framework.status import Code, Status
 from kubesched.framework.status_book import StatusBook
 from kubesched.framework.totals import RejectRow
 
-#: Filters, each with its position, which decides whose rejection counts.
+#: Filters, each with its position: the first rejection in this order counts.
 PlacedFilters: TypeAlias = Sequence[tuple[int, RowFilter]]
 
 
 class RowLocalPlugins:
-    """Row-local plugins of a profile: sorted out once, as plans are made often."""
+    """Row-local plugins of a profile, grouped once, as plans are built often."""
 
     def __init__(self, plugins: ProfilePlugins, *, reads_pods: bool) -> None:
         def is_one(plugin: Plugin) -> bool:
@@ -51,7 +51,7 @@ class RowLocalPlugins:
         self.reads_pods = reads_pods
         self.pre_filters = of_kind(filter(is_one, plugins.pre_filter), SignaturePreFilter)
         self.pre_scores = of_kind(filter(is_one, plugins.pre_score), SignaturePreScore)
-        #: with the position of each
+        #: each with its position
         self.filters = [
             (order, plugin)
             for order, plugin in enumerate(plugins.filter)
@@ -61,29 +61,29 @@ class RowLocalPlugins:
             plugin for plugin, _ in plugins.score if isinstance(plugin, RowScore) and is_one(plugin)
         ]
         asked: list[RowFilter | RowScore] = [plugin for _, plugin in self.filters]
-        #: whether one of them reads what a pod requests
+        #: whether one of them reads the pod's requests
         self.read_requests = any(REQUESTS in plugin.reads for plugin in asked + self.scores)
 
 
 class RowScores(NamedTuple):
-    """A plugin's scores of all rows, and of one row as it is now."""
+    """The cached scores of all rows, and a function that scores one row uncached."""
 
     column: Column[np.int64]
     evaluate_row: EvaluateRow
 
 
 class Answers:
-    """What some plugins of a profile say about a signature."""
+    """The answers of some plugins of a profile about a signature."""
 
     def __init__(self, signature: PodSignature, plugins: RowLocalPlugins, columns: Columns) -> None:
-        #: plugin → what PreFilter answered
+        #: plugin → result of PreFilter
         self.pre_filter: dict[str, PreFilterResult] = {
             name: _ask_pre_filter(plugin, signature) for name, plugin in plugins.pre_filters.items()
         }
         self.pre_score: dict[str, Status] = {
             name: plugin.pre_score(signature) for name, plugin in plugins.pre_scores.items()
         }
-        #: plugins that have nothing to filter for the signature, and nothing to score
+        #: plugins that skip the signature in Filter, and in Score
         self.filter_skips = {
             name for name, each in self.pre_filter.items() if each.status.code is Code.SKIP
         }
@@ -93,15 +93,15 @@ class Answers:
         table = columns.table
         log = table.row_changes if plugins.reads_pods else table.node_changes
         filters = [each for each in plugins.filters if each[1].name not in self.filter_skips]
-        #: returns the number of a row's first rejection as the row is now, past the column
+        #: returns the number of a row's first rejection, uncached
         self.reject_row = columns.reject_row(signature, filters)
-        #: returns the same of many rows
+        #: the same for many rows
         self.reject = partial(columns.reject, signature, filters)
         #: the number of each row's first rejection, 0 for none
         self.rejections: Column[np.int32] = Column(
             table, log, self.reject, evaluate_row=self.reject_row
         )
-        #: plugin → its scores; those that skip the signature are left out
+        #: plugin → its scores, without plugins that skip the signature
         self.scores: dict[str, RowScores] = {
             plugin.name: columns.scores(signature, plugin, log)
             for plugin in plugins.scores
@@ -109,7 +109,7 @@ class Answers:
         }
 
     def forget(self) -> None:
-        """Free the memory of all columns; views that still use them fill them anew."""
+        """Free the memory of all columns; views that still use them rebuild them."""
         self.rejections.forget()
         for scores in self.scores.values():
             scores.column.forget()
@@ -122,9 +122,9 @@ def _ask_pre_filter(plugin: SignaturePreFilter, signature: PodSignature) -> PreF
 
 
 class Columns:
-    """Evaluates row-local plugins of one profile, each of them timed."""
+    """Evaluates row-local plugins of one profile, and times them."""
 
-    def __init__(self, table: NodeTable, book: StatusBook, observer: Unobserved) -> None:
+    def __init__(self, table: NodeTable, book: StatusBook, observer: NullObserver) -> None:
         self.table = table
         self._book = book
         self._observer = observer
@@ -136,7 +136,7 @@ class Columns:
     ) -> Int32Array:
         """Return the number of each row's first rejection, 0 for none."""
         observer, result = self._observer, np.zeros(len(nodes), dtype=np.int32)
-        # Backwards, so that of several rejections the first one stays.
+        # In reverse order, so that the first rejection overwrites later ones.
         for order, plugin in reversed(filters):
             started = observer.now() if observer.sampled else 0.0
             verdict = plugin.filter(signature, nodes)
@@ -148,9 +148,9 @@ class Columns:
         return result
 
     def reject_row(self, signature: PodSignature, filters: PlacedFilters) -> RejectRow:
-        """Return what gives the number of a row's first rejection as the row is now, 0 for none."""
+        """Return a function that gives the number of a row's first rejection, 0 for none."""
         observer, book, lap = self._observer, self._book, self._filter_lap
-        # Made when a row has to be looked at again: many a signature is of one pod only.
+        # Built on first use: many signatures belong to a single pod.
         by_row: list[tuple[int, str, Callable[[int], Status | None]]] = []
 
         def reject(row: int) -> int:
@@ -173,7 +173,7 @@ class Columns:
     def _row_filter(
         self, plugin: RowFilter, signature: PodSignature
     ) -> Callable[[int], Status | None]:
-        """Return what says why a row is rejected: the plugin's own way, or arrays of one row."""
+        """Return a function that gives a row's rejection; scalar if the plugin has that form."""
         table = self.table
         return plugin.row_filter(signature, table) or (
             lambda row: plugin.filter(signature, NodeRows.one(table, row)).status_of(0)
@@ -193,7 +193,7 @@ class Columns:
 
         def evaluate_row(row: int) -> int | None:
             nonlocal score_row
-            if score_row is None:  # as above
+            if score_row is None:  # built on first use
                 score_row = plugin.row_scorer(signature, table) or (
                     lambda row: int(plugin.score(signature, NodeRows.one(table, row))[0])
                 )
@@ -210,7 +210,7 @@ class Columns:
         return RowScores(column, evaluate_row)
 
     def normalizer(self, plugin: Normalize) -> Callable[[Int64Array], Int64Array | None]:
-        """Return what normalizes scores for a plugin that promises to look at nothing else."""
+        """Return the normalizer of a plugin whose `normalize` depends on the scores alone."""
         observer, lap = self._observer, self._normalize_lap
 
         def normalize(scores: Int64Array) -> Int64Array | None:

@@ -1,4 +1,4 @@
-"""How an attempt ends that is neither a placement nor a refusal."""
+"""Attempts that end with an error: neither a placement nor a rejection."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from kubesched.framework.status import Status
 
 
 class AttemptError(PluginError):
-    """An attempt that ended with an error instead of a verdict; carries the status."""
+    """An attempt that ended with an error; carries the status."""
 
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)

@@ -1,4 +1,4 @@
-"""Making the framework of a profile from its configuration."""
+"""Builds the framework of a profile from its configuration."""
 
 from __future__ import annotations
 
@@ -43,12 +43,12 @@ def build_framework(
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None,
     percentage_of_nodes_to_score: int = 0,
     metrics: Metrics | None = None,
-    observer: Unobserved | None = None,
+    observer: NullObserver | None = None,
 ) -> Framework:
-    """Make every plugin that the profile enables; raises ConfigError if that is not possible.
+    """Build every plugin that the profile enables; raises ConfigError if one cannot be built.
 
-    In-tree plugins that the registry lacks are left out; the framework says which. Without those
-    who bind, evict and write, it can decide and no more.
+    In-tree plugins that the registry lacks are left out; the framework lists them. Without a
+    binder, an evictor and a volume writer, the framework can decide but not act.
     """
     expansion = config_plugins.expand(
         profile, registry.points_of, unbuilt=config_plugins.Unbuilt.LEAVE_OUT
@@ -57,8 +57,8 @@ def build_framework(
         profile=profile,
         gates=gates,
         cluster=cluster,
-        binder=NoBinder() if binder is None else binder,
-        evictor=NoEvictor() if evictor is None else evictor,
+        binder=NullBinder() if binder is None else binder,
+        evictor=NullEvictor() if evictor is None else evictor,
         waiting=WaitingPods() if waiting is None else waiting,
         metrics=_unread_metrics() if metrics is None else metrics,
         evaluator=EvaluatorReference(),
@@ -89,5 +89,5 @@ def build_framework(
 
 @cache
 def _unread_metrics() -> Metrics:
-    """Return metrics for frameworks that nobody scrapes."""
+    """Return metrics for frameworks that are not scraped."""
     return Metrics(FeatureGates.of({}))

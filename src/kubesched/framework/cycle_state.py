@@ -14,7 +14,7 @@ NO_PLUGINS: Final[frozenset[str]] = frozenset()
 
 
 class CycleState:
-    """A plugin's data under the plugin's own keys, and what the runtime notes for one attempt."""
+    """Plugin data under the plugin's own keys, and the runtime's own data, for one attempt."""
 
     __slots__ = (
         "_data",
@@ -30,7 +30,7 @@ class CycleState:
 
     def __init__(self) -> None:
         self._data: dict[object, object] = {}
-        #: names of plugins that have nothing to do for this pod
+        #: names of plugins that skip this pod
         self.skip_filter: frozenset[str] = NO_PLUGINS
         self.skip_score: frozenset[str] = NO_PLUGINS
         self.skip_pre_bind: set[str] = set()
@@ -46,11 +46,11 @@ class CycleState:
         self.pods_to_activate: dict[str, PodInfo] = {}
 
     def write(self, key: object, value: object) -> None:
-        """Remember something."""
+        """Store a value."""
         self._data[key] = value
 
-    def read(self, key: object) -> Any:  # noqa: ANN401 (whoever wrote it knows)
-        """Return what was remembered; KeyError if nothing was."""
+    def read(self, key: object) -> Any:  # noqa: ANN401 (the plugin knows its type)
+        """Return a stored value; raises KeyError if there is none."""
         return self._data[key]
 
     def has(self, key: object) -> bool:
@@ -58,5 +58,5 @@ class CycleState:
         return key in self._data
 
     def get(self, key: object) -> object:
-        """Return what was remembered, None if nothing was."""
+        """Return a stored value, None if there is none."""
         return self._data.get(key)

@@ -1,7 +1,7 @@
-"""Why a pod fits nowhere, and the message that tells people.
+"""Why a pod is unschedulable, and the message that says so.
 
-The message is interface: autoscalers and people read it. It counts reasons over all nodes and
-sorts them as text, counts included, as kube-scheduler does.
+The message is interface: users and autoscalers read it. It counts reasons over all nodes and sorts
+them as text, counts included, as kube-scheduler does.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ NO_NODES_AVAILABLE = "no nodes available to schedule pods"
 
 
 def refused_by_chosen_node(status: Status) -> Status:
-    """Return a rejection by the node that was chosen, worded as if there were no other node."""
+    """Return a rejection by the chosen node, worded as if there were no other node."""
     listed = sorted(f"{count} {reason}" for reason, count in Counter(status.reasons).items())
     text = f"0/1 nodes are available: {', '.join(listed)}."
     return Status(status.code, (text,), status.plugin)
 
 
 class Diagnosis:
-    """What became of every node in an attempt that found none."""
+    """The status of every node in an attempt that found no feasible node."""
 
     def __init__(
         self,
@@ -37,28 +37,28 @@ class Diagnosis:
         pre_filter: Status | None = None,
     ) -> None:
         self._table = table
-        #: row → index into `_statuses`; 0 for nodes that were not looked at
+        #: row → index into `_statuses`; 0 for nodes that were not evaluated
         self._numbers = numbers
         self._statuses = statuses or []
-        #: number → how many nodes have it, as of some change of nodes
+        #: number → how many nodes have it, at some version of the nodes
         self._counts: dict[int, int] = {}
         self._counted_at = -1
-        #: what counts for nodes that were not looked at
+        #: the status of nodes that were not evaluated
         self._absent = absent or unresolvable()
-        #: set if PreFilter turned the pod away before any node was looked at
+        #: set if PreFilter rejected the pod before any node was evaluated
         self.pre_filter = pre_filter
         #: the only nodes that count, None for all: the placement of the pod's group
         self.placement: BoolArray | None = None
         self.post_filter_message = ""
-        #: who turned the pod away
+        #: plugins that rejected the pod
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
 
     def status_of(self, row: int) -> Status:
-        """Return what a node answered."""
+        """Return the status of a node."""
         if self.pre_filter is not None:
             return self.pre_filter
-        # Nodes may have come since, while somebody outside was asked.
+        # Nodes may have been added since, while extenders were called.
         if self._numbers is None or row >= len(self._numbers):
             return self._absent
         return self._status(int(self._numbers[row]))
@@ -67,13 +67,13 @@ class Diagnosis:
         return self._statuses[number] if number else self._absent
 
     def rows_with(self, code: Code) -> IndexArray:
-        """Return the rows whose answer has a certain code, in node order."""
+        """Return the rows whose status has a code, in node order."""
         rows = self._table.order.rows()
         if self.pre_filter is not None:
             return rows if self.pre_filter.code is code else rows[:0]
         if self._numbers is None:
             return rows if self._absent.code is code else rows[:0]
-        # Of all statuses that are known, only a few were given this time.
+        # Of all statuses in the book, only a few occur in this attempt.
         counts = self.counts()
         wanted = [number for number in counts if self._status(number).code is code]
         if len(self._numbers) < self._table.size:
@@ -94,7 +94,7 @@ class Diagnosis:
         return rows[np.isin(self._numbers[rows], wanted)]
 
     def counts(self) -> dict[int, int]:
-        """Return how many nodes gave each answer, by its number."""
+        """Return the number of nodes per status number."""
         table, numbers = self._table, self._numbers
         if self._counted_at != table.node_changes.position:
             self._counted_at = table.node_changes.position

@@ -1,11 +1,11 @@
-"""Scores by domain: few values, and which of them each node has.
+"""Scores by domain: one value per domain, and the domain of each node.
 
     values   [domain] -> score
     domains  [node] -> domain, None: every node is a domain by itself
     counted  [domain] -> whether nodes of the domain take part in normalization
 
-All nodes of a zone or rack have the same number of pods near them. So a plugin scores domains, the
-runtime normalizes and weights domains, and only the sum of all plugins is made node by node.
+All nodes of a zone or rack have the same number of pods in their domain. So a plugin scores
+domains, the runtime normalizes and weights domains, and only the final sum is expanded to nodes.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 
 
 class DomainScores(Struct, frozen=True):
-    """The score of each node, factored into the score of its domain and the domain it is in."""
+    """The score of each node, factored into the node's domain and the domain's score."""
 
     values: Int64Array
     domains: IndexArray | None
-    #: a domain that is left out gets 0, and does not count among the others
+    #: a domain that is not counted gets 0, and is left out of normalization
     counted: BoolArray
 
     def of_nodes(self) -> Int64Array:
@@ -34,7 +34,7 @@ class DomainScores(Struct, frozen=True):
     def normalized(
         self, normalize: Callable[[Int64Array], Int64Array | None]
     ) -> DomainScores | None:
-        """Return normalized scores, where `normalize` is shown each counted domain once."""
+        """Return normalized scores; `normalize` gets one score per counted domain."""
         among = normalize(self.values[self.counted])
         if among is None:
             return None

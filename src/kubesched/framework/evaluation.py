@@ -1,4 +1,4 @@
-"""The decision path: from a pod to the nodes that can take it, and to how good they are.
+"""The decision path: from a pod to its feasible nodes and their scores.
 
     mask   = rows that pass the signature's row-local filters            PassingRows, cached
              ∧ ¬ rejected by a cluster-wide filter                       Filter, evaluated now
@@ -8,7 +8,7 @@
     total  = the signature's row-local totals                            Totals, cached
              + scores of cluster-wide plugins                            Score, evaluated now
 
-Every attempt takes this path. Nothing here changes the cluster.
+Every attempt takes this path. It never changes the cluster.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.observing import Unobserved
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.plan import Plans, SignaturePlan
 from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, RowFilter
 from kubesched.framework.profile import ProfilePlugins, of_kind
@@ -44,7 +44,7 @@ _log = logs.get_logger(__name__)
 
 
 class Restriction(NamedTuple):
-    """The nodes that PreFilter plugins leave to be looked at."""
+    """The nodes that PreFilter plugins leave to be evaluated."""
 
     #: None means all
     node_names: frozenset[str] | None
@@ -54,12 +54,12 @@ class Restriction(NamedTuple):
 UNRESTRICTED: Final = Restriction(None, frozenset())
 
 
-#: What cluster-wide filters said, with the position and the name of each.
+#: Verdicts of cluster-wide filters, each with its position and plugin.
 Rejections: TypeAlias = list[tuple[int, str, Verdict]]
 
 
 class FeasibleNodes:
-    """The nodes that can take a pod, of which there is at least one."""
+    """The feasible nodes of a pod, at least one."""
 
     __slots__ = ("count", "mask", "nodes", "plan")
 
@@ -74,7 +74,7 @@ class FeasibleNodes:
         return self.count
 
     def rows(self) -> IndexArray:
-        """Return the rows in the order of nodes."""
+        """Return the rows in node order."""
         mask = self.plan.passing.mask if self.mask is None else self.mask
         order = self.nodes.table.order.rows()
         return order[mask[order]]
@@ -85,14 +85,14 @@ class FeasibleNodes:
 
 
 def feasible_nodes(plan: SignaturePlan, nodes: NodeRows) -> FeasibleNodes:
-    """Return some nodes as those that can take a pod."""
+    """Make some nodes the feasible ones of a pod."""
     mask = np.zeros(nodes.table.size, dtype=np.bool_)
     mask[nodes.rows] = True
     return FeasibleNodes(plan, nodes, mask)
 
 
 class Scored:
-    """How good feasible nodes are."""
+    """The scores of feasible nodes."""
 
     __slots__ = ("_added", "_found", "_row_local")
 
@@ -102,7 +102,7 @@ class Scored:
         self._found = found
         #: row-local totals of all rows
         self._row_local = row_local
-        #: what other scores add for each feasible node; None for nothing
+        #: scores of cluster-wide plugins for each feasible node; None for 0
         self._added = added
 
     def rows(self) -> IndexArray:
@@ -115,7 +115,7 @@ class Scored:
         return totals if self._added is None else totals + self._added
 
     def pick(self, random: Random) -> int:
-        """Return one of the best rows; a random number chooses among equals, in node order."""
+        """Return one of the best rows; ties are broken at random, in node order."""
         best = self._best()
         return best.nth(random.randrange(len(best)), self._found.nodes.table.order)
 
@@ -132,7 +132,7 @@ class Scored:
 
 
 def _spread(totals: Int64Array, nodes: NodeRows) -> Int64Array:
-    """Return the totals of all rows, given those of some."""
+    """Expand the totals of some rows to all rows."""
     everywhere = np.full(nodes.table.size, INFEASIBLE, dtype=np.int64)
     everywhere[nodes.rows] = totals
     return everywhere
@@ -142,15 +142,15 @@ class Evaluator:
     """Filters and scores nodes for pods of one profile."""
 
     def __init__(
-        self, plugins: ProfilePlugins, cluster: Cluster, observer: Unobserved | None = None
+        self, plugins: ProfilePlugins, cluster: Cluster, observer: NullObserver | None = None
     ) -> None:
         self._plugins = plugins
-        self._observer = observer or Unobserved()
+        self._observer = observer or NullObserver()
         self._cluster = cluster
         self._table = cluster.table
-        # Which kind a plugin is, is asked once and not in every attempt.
+        # The types are checked once, not in every attempt.
         self._cluster_pre_filters = of_kind(plugins.pre_filter, PreFilter)
-        #: with the position of each, which decides whose rejection counts
+        #: each with its position: the first rejection in this order counts
         self._filters = list(enumerate(plugins.filter))
         self._cluster_filters = [
             (order, plugin) for order, plugin in self._filters if isinstance(plugin, Filter)
@@ -170,7 +170,7 @@ class Evaluator:
     # --- PreFilter and Filter ---------------------------------------------------------------
 
     def filter(self, state: CycleState, pod: PodInfo) -> FeasibleNodes | Diagnosis:
-        """Return the nodes that can take a pod, or why none can: the first part of an attempt.
+        """Return the feasible nodes of a pod, or why there are none: the first half of an attempt.
 
         Raises AttemptError if a plugin reports an error.
         """
@@ -191,14 +191,14 @@ class Evaluator:
             through = self._filtered
             found = self._filter(state, pod, plan, restriction)
             observer.asked("Filter", state.skip_filter, len(self._table))
-            # That no node is left is no failure of the filters: they did their work.
+            # No feasible node is a result of the filters, not a failure.
             code = Code.SUCCESS
             return found
         finally:
             through(code, started)
 
     def look(self, state: CycleState, pod: PodInfo) -> FeasibleNodes | Diagnosis:
-        """Find the same as `filter`, outside of an attempt: it is not counted as one."""
+        """The same as `filter`, outside of an attempt: metrics do not count it."""
         plan = self.plans.plan(pod.signature.row_signature)
         restriction = self._pre_filter(state, pod, plan)
         if isinstance(restriction, Diagnosis):
@@ -208,7 +208,7 @@ class Evaluator:
     def _pre_filter(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan
     ) -> Restriction | Diagnosis:
-        """Run PreFilter; each plugin is asked once an attempt."""
+        """Run PreFilter; each plugin runs once per attempt."""
         restriction, everywhere = UNRESTRICTED, self._everywhere()
         sampled = self._observer.sampled
         rejection: Status | None = None
@@ -250,7 +250,7 @@ class Evaluator:
         return idle | self._plugins.skip_resizes if pod.signature.is_resize else idle
 
     def _steps_of(self, plan: SignaturePlan) -> Iterable[tuple[str, PreFilter | None]]:
-        """Return who has a say in PreFilter, in order; None for row-local plugins."""
+        """Return the PreFilter plugins that apply, in order; None for row-local plugins."""
         if plan.is_unrestricted:
             return self._cluster_pre_filters.items()
         pre_filters = self._plugins.pre_filter
@@ -311,11 +311,11 @@ class Evaluator:
         restriction: Restriction,
         rejected: Mapping[int, int],
     ) -> FeasibleNodes | Diagnosis:
-        """Look at those nodes only that PreFilter left.
+        """Evaluate only the nodes that PreFilter left.
 
-        `rejected` is the nominated row with the number of its rejection, if it was rejected. It has
-        its own reason even if it is none of the nodes, and the plugin that gave it joins those that
-        restricted them: kube-scheduler's message says so.
+        `rejected` is the nominated row with the number of its rejection, if it was rejected. Its
+        reason is reported even if it is not one of the nodes, and its plugin is listed with those
+        that restricted them, as in kube-scheduler's message.
         """
         table = self._table
         names = restriction.node_names or ()
@@ -343,7 +343,7 @@ class Evaluator:
     def _evaluate(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows, mask: BoolArray
     ) -> tuple[BoolArray, Rejections]:
-        """Return which rows of the mask no other filter rejects, and what those said."""
+        """Run cluster-wide filters on the rows of a mask; return the rows left and the verdicts."""
         observer, has_errors = self._observer, bool(self.book.errors)
         others: Rejections = []
         for order, plugin in self._cluster_filters:
@@ -388,7 +388,7 @@ class Evaluator:
     def _rejection_on(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
         """Return the number of a row's first rejection, 0 for none; None if a plugin failed.
 
-        A failure does not end the attempt: it is met again if the row is looked at with the others.
+        A failure does not end the attempt: it recurs if the row is evaluated with the others.
         """
         try:
             return self.number_on(state, pod, row)
@@ -409,10 +409,10 @@ class Evaluator:
         nodes: NodeRows,
         mask: BoolArray | None = None,
     ) -> Int32Array:
-        """Return the number of each row's rejection once pods nominated to it are there.
+        """Return the number of each row's rejection with its nominated pods placed.
 
-        A row must pass both with and without those pods: they may come, or may not. `mask` are the
-        rows that matter.
+        A row must pass both with and without those pods, as they may never be placed. `mask` limits
+        the rows that matter.
         """
         if self._is_reserved_by_rows(state, pod):
             beside = plan.beside_nominated(self._cluster, pod.priority).rejections(pod)
@@ -436,7 +436,7 @@ class Evaluator:
         return numbers[nodes.rows]
 
     def _is_reserved_by_rows(self, state: CycleState, pod: PodInfo) -> bool:
-        """Tell whether each row by itself has room beside nominated pods, or has not."""
+        """Tell whether nominated pods matter to each row alone, as with row-local filters."""
         return not pod.signature.host_ports and self.is_row_local(state)
 
     # --- reasons ----------------------------------------------------------------------------
@@ -449,17 +449,17 @@ class Evaluator:
         nodes: NodeRows,
         others: Rejections,
     ) -> Int32Array:
-        """Return the number of each row's first rejection, for a pod that no row can take."""
+        """Return the number of each row's first rejection, for a pod without feasible nodes."""
         beside = None
         if len(self._cluster.nominator):
-            # What a full node would say with nominated pods on it matters only to the message.
+            # A node that is full anyway needs its nominated pods only for the message.
             beside = self._beside_nominated(state, pod, plan, nodes)
         return self._first(nodes, self._columns(plan, nodes, others), beside)
 
     def _columns(
         self, plan: SignaturePlan, nodes: NodeRows, others: Rejections
     ) -> list[Int32Array]:
-        """Return the numbers of rejections: of row-local filters, and of each other one."""
+        """Return the numbers of rejections: of row-local filters, and of each cluster-wide one."""
         is_all = nodes is self._all_rows
         columns = [plan.rejections() if is_all else plan.rejections_of(nodes)]
         for order, name, verdict in others:
@@ -472,21 +472,21 @@ class Evaluator:
         self, nodes: NodeRows, columns: list[Int32Array], beside: Int32Array | None
     ) -> Int32Array:
         """Return the number of each row's first rejection."""
-        # A copy: the plan's column goes on changing.
+        # A copy, because the plan's column keeps changing.
         result = columns[0].copy()
         for numbers in columns[1:]:
             result = self.book.first(result, numbers)
         if beside is not None:
             np.copyto(result, beside, where=beside > 0)
         if len(self._table) < self._table.size:
-            # Rows without a node are evaluated along with the others, which means nothing.
+            # Rows without a node are evaluated along with the others; their result is ignored.
             result[~self._table.valid[nodes.rows]] = 0
         return result
 
     def _evaluate_fully(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int32Array:
-        """Run every filter on some rows past all caches; return each one's first rejection."""
+        """Run every filter on some rows, uncached; return the numbers of first rejections."""
         result = np.zeros(len(nodes), dtype=np.int32)
-        # Backwards, so that of several rejections the first one stays.
+        # In reverse order, so that the first rejection overwrites later ones.
         for order, plugin in reversed(self._filters):
             if plugin.name in state.skip_filter:
                 continue
@@ -500,9 +500,9 @@ class Evaluator:
         return result
 
     def number_on(self, state: CycleState, pod: PodInfo, row: int) -> int:
-        """Return the number of a row's first rejection as things are, 0 for none.
+        """Return the number of a row's first rejection in the current state, 0 for none.
 
-        Past all caches. Raises AttemptError if a plugin reports an error.
+        Uncached. Raises AttemptError if a plugin reports an error.
         """
         nodes = NodeRows.one(self._table, row)
         result = self._evaluate_fully(state, pod, nodes)
@@ -545,12 +545,12 @@ class Evaluator:
     def diagnose(
         self, state: CycleState, pod: PodInfo, rejected: Mapping[int, Status]
     ) -> Diagnosis:
-        """Return why a pod fits nowhere, if rows that filters let pass were rejected later."""
+        """Return why a pod is unschedulable, if extenders rejected the rows that filters passed."""
         plan, nodes = self.plans.plan(pod.signature.row_signature), self._everywhere()
         plan.passing.refresh()
         _, others = self._evaluate(state, pod, plan, nodes, plan.passing.mask)
         numbers = self._first_rejections(state, pod, plan, nodes, others)
-        # What is said later is worded by services outside, and not for the book.
+        # Extenders word these reasons: an unbounded set, so they are not numbered in the book.
         statuses = [*self.book.statuses, *rejected.values()]
         for number, row in enumerate(rejected, start=len(self.book.statuses)):
             numbers[row] = number
@@ -559,7 +559,7 @@ class Evaluator:
     # --- questions of plugins ---------------------------------------------------------------
 
     def status_on(self, state: CycleState, pod: PodInfo, row: int) -> Status | None:
-        """Return why a row cannot take the pod as things are, None if it can.
+        """Return why a row rejects the pod in the current state, None if it does not.
 
         Raises AttemptError if a plugin reports an error.
         """
@@ -567,11 +567,11 @@ class Evaluator:
         return self.book.statuses[number] if number else None
 
     def is_row_local(self, state: CycleState) -> bool:
-        """Tell whether only row-local filters have a say in this attempt."""
+        """Tell whether only row-local filters apply in this attempt."""
         return all(plugin.name in state.skip_filter for _, plugin in self._cluster_filters)
 
     def is_row_local_for(self, pod: PodInfo) -> bool:
-        """Tell whether only row-local filters would have a say in an attempt at a pod."""
+        """Tell whether only row-local filters would apply in an attempt at a pod."""
         if not self._cluster_filters:
             return True
         state = CycleState()
@@ -584,7 +584,7 @@ class Evaluator:
     # --- PreScore and Score -----------------------------------------------------------------
 
     def score(self, state: CycleState, pod: PodInfo, found: FeasibleNodes) -> Scored:
-        """Return how good feasible nodes are: the second part of an attempt.
+        """Return the scores of feasible nodes: the second half of an attempt.
 
         Raises AttemptError if a plugin reports an error, or a score that is out of range.
         """
@@ -613,8 +613,8 @@ class Evaluator:
         view, nodes = found.plan.totals, found.nodes
         view.uses += 1
         if view.uses == 1 and len(found) * SPARSE < self._table.size:
-            # A pod that fits on few nodes may be the only one of its signature: those of daemon
-            # sets are. Totals are cached from the second pod on.
+            # A pod that fits few nodes may be the only one of its signature, as with DaemonSets.
+            # Totals are cached from the second pod on.
             totals = view.at(nodes.rows, np.ones(len(found), dtype=np.bool_))
             return None if totals is None else _spread(totals, nodes)
         view.refresh()

@@ -1,17 +1,17 @@
-"""Plugins that look at one node at a time, lifted to the framework's arrays.
+"""Plugins written for one node at a time, adapted to the framework's arrays.
 
-    filter_node(pod, node) ─┐                        ┌─> Verdict   one answer a row
-    score_node(pod, node) ──┴─> asked for each row ──┴─> int64[row]
+    filter_node(pod, node) ─┐                          ┌─> Verdict   one answer per row
+    score_node(pod, node) ──┴─> called for each row ───┴─> int64[row]
 
-As with plugins that answer in arrays, there are two forms, and the types tell them apart:
+As with plugins that return arrays, there are two forms, distinguished by type:
 
-* `CachedNodeFilter` and `CachedNodeScore` get a `SignatureView` and a `NodeView`: what the pod asks
-  of a node, and the node with the sums of its pods. Answers are kept, and asked for again only
-  where the node changed, so a plugin costs about one call a placed pod.
-* `NodeFilter` and `NodeScore` get the whole pod and the node with its pods. They are asked for
-  every node in every cycle, which is a call of Python a node.
+* `CachedNodeFilter` and `CachedNodeScore` get a `SignatureView` and a `NodeView`: what the pod
+  requires of a node, and the node with the sums over its pods. Answers are cached, and computed
+  again only where the node changed, so a plugin costs about one call per placed pod.
+* `NodeFilter` and `NodeScore` get the whole pod and the node with its pods. They are called for
+  every node in every cycle.
 
-Views read the columns when they are asked, and are good for the time of the call only.
+Views read the columns on access, and are valid only during the call.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.status import Status, unschedulable
 from kubesched.framework.verdict import ALL_PASS, Verdict
 
-#: What a filter says of one node: None if the pod may go there, or why not.
+#: The answer of a filter for one node: None if the pod may go there, or why not.
 NodeAnswer = str | Status | None
 
 
@@ -54,7 +54,7 @@ NodeAnswer = str | Status | None
 
 
 class SignatureView:
-    """What a pod asks of a node. Pods that ask the same are one and the same here."""
+    """What a pod requires of a node; the same for all pods of a signature."""
 
     __slots__ = ("_signature",)
 
@@ -62,41 +62,41 @@ class SignatureView:
         self._signature = signature
 
     def requested(self, resource: str) -> int:
-        """How much of a resource the pod takes: cpu in thousandths, memory in bytes."""
+        """The pod's request of a resource: cpu in millicores, memory in bytes."""
         return self._signature.requests.amounts.get(resource, 0)
 
     @property
     def requests(self) -> Mapping[str, int]:
-        """All that the pod takes, by resource."""
+        """All requests, by resource."""
         return self._signature.requests.amounts
 
     @property
     def node_selector(self) -> Mapping[str, str]:
-        """The labels that the pod wants its node to have."""
+        """The labels that the pod requires of its node."""
         return self._signature.spec.node_selector or {}
 
     @property
     def tolerations(self) -> tuple[Toleration, ...]:
-        """The taints that the pod accepts."""
+        """The pod's tolerations."""
         return self._signature.spec.tolerations
 
     def tolerates(self, taint: Taint) -> bool:
-        """Tell whether the pod accepts a taint."""
+        """Tell whether the pod tolerates a taint."""
         return self._signature.tolerates(taint)
 
     @property
     def containers(self) -> tuple[Container, ...]:
-        """The pod's containers, without those that only run at the start."""
+        """The pod's containers, without init containers."""
         return self._signature.spec.containers
 
     @property
     def images(self) -> tuple[str, ...]:
-        """Every image that a node would have to fetch, with its tag."""
+        """Every image that a node would have to pull, with its tag."""
         return self._signature.images
 
 
 class PodView(SignatureView):
-    """A pod, as its author wrote it."""
+    """A pod."""
 
     __slots__ = ("_info",)
 
@@ -136,7 +136,7 @@ class PodView(SignatureView):
 
 
 class NodeView:
-    """A node, and the sums of what its pods take."""
+    """A node, and the sums of its pods' requests."""
 
     __slots__ = ("_row", "_table")
 
@@ -183,17 +183,17 @@ class NodeView:
         return {each.type: each.status for each in self.object.status.conditions}
 
     def allocatable(self, resource: str) -> int:
-        """How much of a resource the node offers: cpu in thousandths, memory in bytes."""
+        """Allocatable of a resource: cpu in millicores, memory in bytes."""
         number = self._table.resources.find(resource)
         return 0 if number is None else int(self._table.allocatable[number, self._row])
 
     def requested(self, resource: str) -> int:
-        """How much of a resource the node's pods take."""
+        """The requests of the node's pods."""
         number = self._table.resources.find(resource)
         return 0 if number is None else self._requested(number)
 
     def free(self, resource: str) -> int:
-        """How much of a resource is left."""
+        """Allocatable minus requested."""
         return self.allocatable(resource) - self.requested(resource)
 
     @property
@@ -206,7 +206,7 @@ class NodeView:
 
 
 class SupposedNodeView(NodeView):
-    """A node as it would be with other pods on it; only the sums are known then."""
+    """A node as it would be with other pods on it; only the sums are available."""
 
     __slots__ = ("_element", "_nodes")
 
@@ -231,7 +231,7 @@ class NodeWithPods(NodeView):
 
     @property
     def pods(self) -> Sequence[Pod]:
-        """The pods on the node, those that were just placed there included."""
+        """The pods on the node, assumed ones included."""
         return [info.pod for info in self._table.pods[self._row].values()]
 
 
@@ -239,7 +239,7 @@ V = TypeVar("V", bound=NodeView)
 
 
 class _Views(Generic[V]):
-    """One view a row: it reads the row when it is asked, whichever node has it by then."""
+    """One view per row; it reads the row on access, whichever node has it by then."""
 
     def __init__(self, make: Callable[[NodeTable, int], V]) -> None:
         self._make = make
@@ -254,7 +254,7 @@ class _Views(Generic[V]):
         return self._views
 
 
-#: The elements that are asked about, with their views; rows that no node has are left out.
+#: The elements to evaluate, with their views; rows without a node are left out.
 _Asked = list[tuple[int, V]]
 
 
@@ -280,7 +280,7 @@ def _asked_sums(views: _Views[NodeView], nodes: NodeRows) -> _Asked[NodeView]:
 
 
 class _LooksAtSums(Plugin):
-    """Has a view of each row, without an __init__ that plugins would have to call."""
+    """Provides a view per row, without an __init__ that plugins would have to call."""
 
     @cached_property
     def _views(self) -> _Views[NodeView]:
@@ -296,10 +296,10 @@ class _LooksAtPods(Plugin):
 
 
 class CachedNodeFilter(_LooksAtSums, RowFilter):
-    """A filter that looks at one node, and at what the pod asks of it; answers are kept.
+    """A filter that depends on one node and on what the pod requires of it; answers are cached.
 
-    With `reads = NODE` if neither `requested`, `free` nor `pod_count` matters, nor what the pod
-    requests, the plugin is not asked again because of a pod that came or went.
+    Set `reads = NODE` if neither `requested`, `free` nor `pod_count` matters, nor the pod's
+    requests; the plugin is then not called again because of a pod that came or went.
     """
 
     @abstractmethod
@@ -307,7 +307,7 @@ class CachedNodeFilter(_LooksAtSums, RowFilter):
         """Return None if the pod may go to the node, or why it may not."""
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
-        """Ask for each row."""
+        """Call `filter_node` for each row."""
         pod, ask = SignatureView(signature), self.filter_node
         return _verdict(
             self.name,
@@ -318,7 +318,7 @@ class CachedNodeFilter(_LooksAtSums, RowFilter):
     def row_filter(
         self, signature: PodSignature, table: NodeTable
     ) -> Callable[[int], Status | None]:
-        """Ask for one row."""
+        """Call `filter_node` for one row."""
         pod, views, ask = SignatureView(signature), self._views, self.filter_node
 
         def refuse(row: int) -> Status | None:
@@ -331,14 +331,14 @@ class CachedNodeFilter(_LooksAtSums, RowFilter):
 
 
 class NodeFilter(_LooksAtPods, Filter):
-    """A filter that looks at one node and its pods, and at the whole pod; asked in each cycle."""
+    """A filter that depends on one node with its pods and the whole pod; called in each cycle."""
 
     @abstractmethod
     def filter_node(self, pod: PodView, node: NodeWithPods) -> NodeAnswer:
         """Return None if the pod may go to the node, or why it may not."""
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
-        """Ask for each row."""
+        """Call `filter_node` for each row."""
         view, ask = PodView(pod), self.filter_node
         return _verdict(
             self.name, len(nodes), [(i, ask(view, node)) for i, node in _asked(self._views, nodes)]
@@ -346,17 +346,17 @@ class NodeFilter(_LooksAtPods, Filter):
 
 
 class CachedNodeScore(_LooksAtSums, RowScore):
-    """A score that depends on one node, and on what the pod asks of it; scores are kept.
+    """A score that depends on one node and on what the pod requires of it; scores are cached.
 
-    About `reads` see `CachedNodeFilter`.
+    For `reads`, see `CachedNodeFilter`.
     """
 
     @abstractmethod
     def score_node(self, pod: SignatureView, node: NodeView) -> int:
-        """Return how well the node suits the pod: 0 to 100, unless something scales it later."""
+        """Return the node's score: 0 to 100, unless it is normalized."""
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
-        """Ask for each row."""
+        """Call `score_node` for each row."""
         pod, ask = SignatureView(signature), self.score_node
         return _scores(
             self.name,
@@ -365,7 +365,7 @@ class CachedNodeScore(_LooksAtSums, RowScore):
         )
 
     def row_scorer(self, signature: PodSignature, table: NodeTable) -> Callable[[int], int]:
-        """Ask for one row."""
+        """Call `score_node` for one row."""
         pod, views, ask = SignatureView(signature), self._views, self.score_node
 
         def scored(row: int) -> int:
@@ -377,14 +377,14 @@ class CachedNodeScore(_LooksAtSums, RowScore):
 
 
 class NodeScore(_LooksAtPods, Score):
-    """A score that depends on one node and its pods, and on the whole pod; asked in each cycle."""
+    """A score that depends on one node with its pods and the whole pod; called in each cycle."""
 
     @abstractmethod
     def score_node(self, pod: PodView, node: NodeWithPods) -> int:
-        """Return how well the node suits the pod: 0 to 100, unless something scales it later."""
+        """Return the node's score: 0 to 100, unless it is normalized."""
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:  # noqa: ARG002
-        """Ask for each row."""
+        """Call `score_node` for each row."""
         view, ask = PodView(pod), self.score_node
         return _scores(
             self.name, len(nodes), [(i, ask(view, node)) for i, node in _asked(self._views, nodes)]
@@ -392,20 +392,20 @@ class NodeScore(_LooksAtPods, Score):
 
 
 class HighestWins(Normalize):
-    """Scales scores: of the feasible nodes, the highest gets 100 and the lowest 0."""
+    """Normalizes scores: of the feasible nodes, the highest gets 100 and the lowest 0."""
 
     @depends_on_min_max
     def normalize(self, scores: Int64Array) -> Int64Array:
-        """Scale them; nodes that are all alike get 100."""
+        """Normalize; equal scores become 100."""
         return _scaled(scores, best=int(scores.max(initial=_LEAST)))
 
 
 class LowestWins(Normalize):
-    """Scales scores: of the feasible nodes, the lowest gets 100 and the highest 0."""
+    """Normalizes scores: of the feasible nodes, the lowest gets 100 and the highest 0."""
 
     @depends_on_min_max
     def normalize(self, scores: Int64Array) -> Int64Array:
-        """Scale them; nodes that are all alike get 100."""
+        """Normalize; equal scores become 100."""
         return _scaled(scores, best=int(scores.min(initial=_MOST)))
 
 
@@ -414,7 +414,7 @@ _MOST = int(np.iinfo(np.int64).max)
 
 
 def _scaled(scores: Int64Array, *, best: int) -> Int64Array:
-    # In floating point: the difference of two int64 may not be one, and a score is no fine thing.
+    # In floats: the difference of two int64 may overflow, and a score needs no precision.
     distance = np.abs(scores.astype(np.float64) - float(best))
     span = distance.max(initial=0.0)
     if span == 0.0:
@@ -448,7 +448,7 @@ def _status(answer: str | Status) -> Status:
 
 
 def _without_success(answers: Int32Array, statuses: list[Status]) -> Verdict:
-    """Let nodes pass for which the answer was a Status of Success."""
+    """Let nodes pass whose answer was a Status of Success."""
     for number, status in enumerate(statuses, start=1):
         if status.ok:
             answers[answers == number] = 0
@@ -463,7 +463,7 @@ def _scores(plugin: str, count: int, said: Sequence[tuple[int, int]]) -> Int64Ar
 
 
 def _whole(plugin: str, score: int) -> int:
-    """Return a score as what it should be; NumPy's integers are as good as Python's."""
+    """Return a score as an int; NumPy integers are accepted."""
     try:
         whole = operator.index(score)
     except TypeError:

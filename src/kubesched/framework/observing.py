@@ -1,11 +1,10 @@
-"""What a profile's framework tells of its work: how long points take, how often plugins are asked.
+"""Metrics of a profile's framework: durations of extension points, and calls of plugins.
 
-Extension points are timed in every attempt, single plugins in one attempt out of ten: that is
-enough to find a slow one, and costs a tenth. Answers that come from a cache count as asked; what is
-timed is what was really done.
+Extension points are timed in every attempt, single plugins in one attempt out of ten: enough to
+find a slow one, at a tenth of the cost. Cached answers count as calls; only the work done is timed.
 
-An attempt outlives its turn: while its pod is bound, others have theirs. So whether its plugins are
-timed stands in its state.
+Attempts overlap: while a pod is bound, others are scheduled. So whether an attempt's plugins are
+timed is in its state.
 """
 
 from __future__ import annotations
@@ -21,53 +20,53 @@ from kubesched.metrics.series import NOTED, Counter, Histogram
 
 #: The share of attempts whose plugins are timed.
 SHARE = 0.1
-#: Notes how an extension point ended that began at some time; returns the time.
+#: Records how an extension point ended, given its start time; returns the time.
 Stopwatch = Callable[[Code, float], float]
-#: The same for one of the plugins that are asked there, in attempts whose plugins are timed.
+#: The same for one plugin, in attempts whose plugins are timed.
 Lap = Callable[[str, Code, float], float]
 
 
-class Unobserved:
-    """Nobody wants to know."""
+class NullObserver:
+    """Records nothing."""
 
     #: whether this attempt's plugins are timed
     sampled = False
 
     def __init__(self, timer: Callable[[], float] = lambda: 0.0) -> None:
-        #: returns the time, in seconds since some moment
+        #: returns the time in seconds, from an arbitrary start
         self.now = timer
 
     def expect(self, point: str, plugins: Sequence[Plugin]) -> None:
-        """Hear which plugins may be asked at a point."""
+        """Declare which plugins may run at a point."""
 
     def begin(self) -> float:
-        """Note that an attempt begins; return the time."""
+        """Record the start of an attempt; return the time."""
         return 0.0
 
-    def stopwatch(self, point: str) -> Stopwatch:  # noqa: ARG002 (nobody cares)
-        """Return what notes that an extension point is through."""
+    def stopwatch(self, point: str) -> Stopwatch:  # noqa: ARG002 (ignored)
+        """Return a function that records the end of an extension point."""
         return lambda _code, _started: 0.0
 
-    def blank(self, point: str, code: Code = Code.SUCCESS) -> Histogram:  # noqa: ARG002 (as above)
-        """Return where it is noted that there was nothing to do at a point: in its `zeros`."""
+    def blank(self, point: str, code: Code = Code.SUCCESS) -> Histogram:  # noqa: ARG002 (ignored)
+        """Return the histogram whose `zeros` count attempts with nothing to do at a point."""
         return Histogram(())
 
-    def lap(self, point: str) -> Lap:  # noqa: ARG002 (as above)
-        """Return what notes that a plugin is through at a point."""
+    def lap(self, point: str) -> Lap:  # noqa: ARG002 (ignored)
+        """Return a function that records the end of a plugin's call at a point."""
         return lambda _plugin, _code, _started: 0.0
 
     def samples_gate(self) -> bool:
-        """Tell whether plugins are timed that are asked now, before a pod's attempt begins."""
+        """Tell whether to time the plugins that run now, before a pod's attempt begins."""
         return False
 
     def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
-        """Note that a point's plugins gave their answers, those `skipped` excepted."""
+        """Record one call of each plugin of a point, except the `skipped`."""
 
 
 class Sample:
-    """Which ones of many are looked at: how many are left until the next, drawn each time.
+    """Selects one event out of N at random intervals.
 
-    Counting to ten would fall into step with those who ask twice for an attempt.
+    A fixed interval would alias with callers that ask twice per attempt.
     """
 
     __slots__ = ("_log_of_others", "_random", "left")
@@ -75,43 +74,44 @@ class Sample:
     def __init__(self, share: float, *, seed: int) -> None:
         self._random = random.Random(seed).random  # noqa: S311 (a sample, not a secret)
         self._log_of_others = math.log(1 - share) if share < 1 else -math.inf
-        #: count it down; at 0 it is one of them
+        #: decremented by the caller; at 0 the event is selected
         self.left = 0
         self.draw()
 
     def draw(self) -> int:
-        """Set and return how many are left until the next."""
+        """Draw a new interval, store it in `left` and return it."""
         self.left = int(math.log(1 - self._random()) / self._log_of_others) + 1
         return self.left
 
 
-class Observer(Unobserved):
-    """Records what happens in one profile."""
+class Observer(NullObserver):
+    """Records the metrics of one profile."""
 
     def __init__(self, metrics: Metrics, profile: str, *, timer: Callable[[], float]) -> None:
         super().__init__(timer)
         self._metrics = metrics
         self._profile = profile
-        #: of attempts, and of what is asked before there is one
+        #: for attempts, and for plugins that run before an attempt
         self._attempts, self._gates = Sample(SHARE, seed=1), Sample(SHARE, seed=2)
-        #: point → what notes that a plugin is through
+        #: point → function that records a plugin's call
         self._laps: dict[str, Lap] = {}
-        #: point → plugins that may be asked there
+        #: point → plugins that may run there
         self._plugins_at: dict[str, Sequence[Plugin]] = {}
-        #: what counts for all plugins that are asked at a point, by those that are not
+        #: (point, skipped plugins) → counter shared by the plugins that are not skipped
         self._tallies: dict[tuple[str, frozenset[str]], Counter] = {}
-        #: what is noted straight into, and for how many more attempts and gates it has room
+        #: histograms written to directly, and for how many attempts and gates their buffers have
+        #: room
         self._noted: list[Histogram] = []
         self._room = NOTED - self._attempts.left - self._gates.left
 
     def expect(self, point: str, plugins: Sequence[Plugin]) -> None:
-        """Show plugins before they are first asked: nobody alerts on a series that is not there."""
+        """Create the series before the first call: an alert needs the series to exist."""
         self._plugins_at[point] = plugins
         for plugin in plugins:
             self._metrics.plugin_evaluation.labels(plugin.name, point, self._profile)
 
     def begin(self) -> float:
-        """Note that an attempt begins; return the time."""
+        """Record the start of an attempt; return the time."""
         sample = self._attempts
         sample.left -= 1
         if sample.left:
@@ -122,7 +122,7 @@ class Observer(Unobserved):
         return self.now()
 
     def _count_in(self, coming: int) -> None:
-        """See to it that what is noted has room for so many more attempts or gates."""
+        """Make sure the buffers have room for `coming` more attempts or gates."""
         self._room -= coming
         if self._room < 0:
             self._room = NOTED - self._attempts.left - self._gates.left
@@ -130,14 +130,14 @@ class Observer(Unobserved):
                 each.fold()
 
     def _into(self, histogram: Histogram) -> Callable[[float], None]:
-        """Return what notes a value: few of them for each attempt or gate."""
+        """Return a function that records a value: few calls per attempt or gate."""
         self._noted.append(histogram)
         return histogram.note
 
     def stopwatch(self, point: str) -> Stopwatch:
-        """Return what notes that an extension point is through.
+        """Return a function that records the end of an extension point.
 
-        It is made once and used for every pod, so what it needs is at hand.
+        Created once and used for every pod, so it binds all it needs.
         """
         now = self.now
         notes: dict[Code, Callable[[float], None]] = {}
@@ -154,9 +154,9 @@ class Observer(Unobserved):
         return through
 
     def blank(self, point: str, code: Code = Code.SUCCESS) -> Histogram:
-        """Return where it is noted that there was nothing to do at a point: in its `zeros`."""
+        """Return the histogram whose `zeros` count attempts with nothing to do at a point."""
         series = self._duration(point, code)
-        # Nobody is shown a point that there was never anything at.
+        # A point that never had anything to do is not exported.
         series.silent = True
         return series
 
@@ -165,7 +165,9 @@ class Observer(Unobserved):
         return durations.labels(point, code.label, self._profile)
 
     def lap(self, point: str) -> Lap:
-        """Return what notes that a plugin is through at a point; made once, as a stopwatch is."""
+        """Return a function that records the end of a plugin's call; created once, as a stopwatch
+        is.
+        """
         known = self._laps.get(point)
         return known or self._laps.setdefault(point, self._new_lap(point))
 
@@ -187,7 +189,7 @@ class Observer(Unobserved):
         return through
 
     def samples_gate(self) -> bool:
-        """Tell whether plugins are timed that are asked now, before a pod's attempt begins."""
+        """Tell whether to time the plugins that run now, before a pod's attempt begins."""
         sample = self._gates
         sample.left -= 1
         if sample.left:
@@ -196,7 +198,7 @@ class Observer(Unobserved):
         return True
 
     def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
-        """Note that a point's plugins gave their answers, those `skipped` excepted."""
+        """Record one call of each plugin of a point, except the `skipped`."""
         key = point, skipped
         tally = self._tallies.get(key)
         if tally is None:

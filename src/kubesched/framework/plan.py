@@ -1,11 +1,11 @@
-"""What a profile has cached about pods of one signature.
+"""What a profile caches about pods of one signature.
 
-    signature ──without requests──> Answers of plugins that read nodes only ────┬──> SignaturePlan
-        └─────────────────────────> Answers of those that read pods as well ────┘
+    signature ──without requests──> Answers of plugins that read only nodes ────┬──> SignaturePlan
+        └─────────────────────────> Answers of plugins that also read pods ─────┘
 
-A plan is made when a profile first sees a signature, and goes with the last pod that has it. What
-it knows of nodes by themselves it shares with all plans whose signatures differ only in requests:
-sizes differ from pod to pod more than anything else does.
+A plan is built when a profile first sees a signature, and dropped with the last pod that has it.
+Its answers about node objects are shared with all plans whose signatures differ only in requests,
+which vary more than anything else between pods.
 """
 
 from __future__ import annotations
@@ -28,23 +28,23 @@ from kubesched.cluster.pod_signature import PodSignature, signature_key, spec_fo
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import Requests
 from kubesched.framework.answers import Answers, Columns, RowLocalPlugins, RowScores
-from kubesched.framework.observing import Unobserved
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.plugin import PODS, Normalize, RowScore, is_by_min_max
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.status_book import StatusBook
 from kubesched.framework.totals import NormalizedScore, PassingRows, ScoreColumn, Totals
 
-#: How much memory the plans of one profile may take.
+#: Memory limit of the plans of one profile.
 PLAN_BYTES = 256 << 20
-#: What a plan takes: its objects, and a few columns.
+#: Estimated size of a plan: its objects, and a few columns.
 PLAN_OVERHEAD_BYTES = 12 << 10
 ROW_BYTES = 64
-#: So many plans outlive their pods: often the next pod like the one that went is about to come.
+#: This many plans outlive their pods: a replacement of a deleted pod often follows at once.
 PLANS_WITHOUT_PODS = 64
 
 
 class ScorePlugins:
-    """The row-local scores of a profile, and how they are weighted."""
+    """The row-local scores of a profile, and their weights."""
 
     def __init__(self, plugins: ProfilePlugins) -> None:
         #: with the weight of each, and whether it reads pods
@@ -57,7 +57,7 @@ class ScorePlugins:
 
 
 class RawScore(NamedTuple):
-    """Scores that have to be normalized among the feasible nodes of each attempt."""
+    """Scores that must be normalized among the feasible nodes of each attempt."""
 
     plugin: RowScore
     weight: int
@@ -65,10 +65,10 @@ class RawScore(NamedTuple):
 
 
 class BesideNominated(LazyRows):
-    """For pods of one signature and priority: why a row rejects them beside its nominated pods.
+    """Rejections of rows beside their nominated pods, for pods of one signature and priority.
 
-    The number of the rejection, 0 where both fit or no pod is nominated. Many pods wait while
-    others are evicted, and each has to leave the room that is reserved for nominated pods.
+    The number of the rejection, 0 where the pod fits or no pod is nominated. Many pods are
+    evaluated while victims terminate, and all of them must leave the nominated pods' requests free.
     """
 
     def __init__(
@@ -80,11 +80,11 @@ class BesideNominated(LazyRows):
         self._reject = reject
 
     def empty(self, size: int) -> Int32Array:
-        """Return the numbers of so many rows."""
+        """Return uninitialized numbers for `size` rows."""
         return np.zeros(size, dtype=np.int32)
 
     def compute(self, rows: IndexArray) -> None:
-        """Run filters with the nominated pods on their rows."""
+        """Run filters with the nominated pods placed on their rows."""
         self.values[rows] = 0
         sums = self._nominated.requests(self._priority)
         rows = rows[sums.pod_count[rows] > 0]
@@ -93,13 +93,13 @@ class BesideNominated(LazyRows):
             self.values[rows] = self._reject(nodes)
 
     def rejections(self, pod: PodInfo) -> Int32Array:
-        """Return the number of each row's rejection; not to be changed."""
+        """Return the number of each row's rejection; read-only."""
         self.refresh()
         self.ensure(np.flatnonzero(~self.known))
         own = self._nominated.own_row(pod)
         if own is None:
             return self.values
-        # Where the pod itself is nominated, only the others count.
+        # On the pod's own nominated node, only the other pods count.
         numbers, row = self.values.copy(), np.array([own], dtype=np.intp)
         requested, pod_count = self._nominated.reserved_on(row, pod)
         numbers[own] = 0
@@ -118,7 +118,7 @@ class BesideNominated(LazyRows):
 
 
 class SignaturePlan:
-    """What one profile knows about one signature."""
+    """What one profile caches about one signature."""
 
     def __init__(
         self,
@@ -135,10 +135,10 @@ class SignaturePlan:
         self._book = book
         self._on_node = on_node
         self._on_pods = on_pods
-        #: plugin → what PreFilter answered; plugin → what PreScore answered
+        #: plugin → result of PreFilter; plugin → result of PreScore
         self.pre_filter = on_node.pre_filter | on_pods.pre_filter
         self.pre_score = on_node.pre_score | on_pods.pre_score
-        #: plugins that have nothing to filter for the signature, and nothing to score
+        #: plugins that skip the signature in Filter, and in Score
         self.filter_skips = frozenset(on_node.filter_skips | on_pods.filter_skips)
         self.score_skips = frozenset(on_node.score_skips | on_pods.score_skips)
         #: whether PreFilter of row-local plugins neither rejects nor restricts
@@ -158,7 +158,7 @@ class SignaturePlan:
             on_pods=on_pods.rejections,
             reject_row=on_pods.reject_row,
         )
-        #: scores that depend on the feasible nodes in a way of their own
+        #: scores whose normalizer depends on more than min and max
         self.raw_scores: list[RawScore] = []
         self.totals = self._make_totals(scores, columns)
         #: priority → rejections beside nominated pods
@@ -166,17 +166,17 @@ class SignaturePlan:
 
     @property
     def is_of_one_pod(self) -> bool:
-        """Whether no second pod came so far."""
+        """Whether only one pod of the signature was scheduled so far."""
         return self.totals.uses < 2
 
     def forget(self) -> None:
-        """Free the memory of its own columns; attempts that still use it fill them anew."""
+        """Free the memory of its own columns; attempts that still use it rebuild them."""
         self._on_pods.forget()
         self.passing.forget()
         self.totals.forget()
 
     def beside_nominated(self, cluster: Cluster, priority: int) -> BesideNominated:
-        """Return where pods of some priority have no room beside nominated pods."""
+        """Return the rejections beside nominated pods, for pods of some priority."""
         beside = self._beside.get(priority)
         if beside is None:
             reject = partial(_rejections_of, self._on_node, self._on_pods, self._book)
@@ -214,11 +214,11 @@ class SignaturePlan:
         return _first(self._book, on_node, on_pods)
 
     def rejections_of(self, nodes: NodeRows) -> Int32Array:
-        """Return the same for some rows, which may be supposed to have other pods."""
+        """Return the same for some rows, possibly hypothetical ones."""
         return _rejections_of(self._on_node, self._on_pods, self._book, nodes)
 
     def rejection_of(self, row: int) -> int:
-        """Return the same for one row as it is now."""
+        """Return the same for one row, in its current state."""
         on_node = self._on_node.rejections.current().item(row)
         return self._book.earlier(on_node, self._on_pods.reject_row(row))
 
@@ -226,10 +226,10 @@ class SignaturePlan:
 def _rejections_of(
     on_node: Answers, on_pods: Answers, book: StatusBook, nodes: NodeRows
 ) -> Int32Array:
-    # What is said of the node itself does not depend on its pods, and is cached.
+    # Rejections by filters that read only nodes do not depend on pods, and are cached.
     by_node = on_node.rejections.at(nodes.rows)
     if isinstance(nodes, SupposedRows) and len(nodes) == 1:
-        # Arrays of one element cost as much as those of many.
+        # An array of one element costs as much as one of many.
         with nodes.supposed() as row:
             number = book.earlier(by_node.item(0), on_pods.reject_row(row))
         return np.array([number], dtype=np.int32)
@@ -245,7 +245,7 @@ def _first(book: StatusBook, on_node: Int32Array, on_pods: Int32Array) -> Int32A
 
 
 class Plans:
-    """The plans of one profile, those longest unused given up when memory runs short."""
+    """The plans of one profile; the least recently used are dropped when memory runs short."""
 
     def __init__(
         self,
@@ -253,7 +253,7 @@ class Plans:
         table: NodeTable,
         book: StatusBook,
         *,
-        observer: Unobserved,
+        observer: NullObserver,
         limit_bytes: int = PLAN_BYTES,
     ) -> None:
         self._on_node = RowLocalPlugins(plugins, reads_pods=False)
@@ -263,13 +263,13 @@ class Plans:
         self._table = table
         self._book = book
         self._limit_bytes = limit_bytes
-        #: the longest unused first
+        #: least recently used first
         self._plans: OrderedDict[ref[PodSignature], SignaturePlan] = OrderedDict()
-        #: signatures that stay although their pods may be gone
+        #: signatures kept alive although their pods may be gone
         self._held: Recent[PodSignature, PodSignature] = Recent(PLANS_WITHOUT_PODS)
-        #: the one that was made last, if it is still there
+        #: the newest plan, if it still exists
         self._newest: Callable[[], SignaturePlan | None] = lambda: None
-        #: what is asked of nodes by themselves → what is known of them, as long as a plan needs it
+        #: signature without requests → shared answers about nodes, while a plan uses them
         self._shared: WeakValueDictionary[bytes, Answers] = WeakValueDictionary()
 
     def __len__(self) -> int:
@@ -283,7 +283,8 @@ class Plans:
             self._held[signature] = signature
         if plan is None:
             self._make_room()
-            # Not of the signature itself: a plan that refers to it would keep it, and so itself.
+            # A copy: a plan that refers to the signature itself would keep it, and so itself,
+            # alive.
             like_it = signature.copy()
             plan = self._plans[ref(signature, self._forget)] = SignaturePlan(
                 like_it,
@@ -299,16 +300,16 @@ class Plans:
         return plan
 
     def shed(self) -> None:
-        """Forget what was said about other pods once it has become too much.
+        """Drop everything once the status book is too large.
 
-        For the beginning of an attempt, when nobody keeps numbers of the book.
+        Called at the start of an attempt, when no status numbers are in use.
         """
         if self._book.is_full(self._table.size):
             self._book.clear()
             self.clear()
 
     def clear(self) -> None:
-        """Give all plans up, and with them the numbers of the book that their columns hold."""
+        """Drop all plans, and with them the status numbers in their columns."""
         self._held.clear()
         while self._plans:
             self._drop_oldest()
@@ -333,7 +334,7 @@ class Plans:
         return answers
 
     def _make_room(self) -> None:
-        # Many a signature is of one pod only, and then its totals are of no use to anybody.
+        # Many signatures belong to a single pod, whose totals are never read again.
         newest = self._newest()
         if newest is not None and newest.is_of_one_pod:
             newest.forget()

@@ -1,17 +1,17 @@
-"""The extension points: what a plugin may be asked, and in which form.
+"""The extension points: the methods that a plugin may implement.
 
-A plugin is a class that derives from one or more of the classes below. Those that decide about
-nodes come in two forms:
+A plugin is a class that derives from one or more of the classes below. Filters and scores come in
+two forms:
 
-* *Row-local* (`RowFilter`, `RowScore`): the answer for a node depends on nothing but that node,
-  its pods, and the pod's signature. The runtime caches the answers and asks again only for rows
-  that changed. The types make the promise hold: a row-local plugin never gets to see the pod.
-* *Cluster-wide* (`Filter`, `Score`): everything else, asked in each cycle.
+* *Row-local* (`RowFilter`, `RowScore`): the answer for a node depends only on that node, its pods,
+  and the pod's signature. The runtime caches the answers and calls the plugin only for rows that
+  changed. The types enforce this: a row-local plugin never gets the pod.
+* *Cluster-wide* (`Filter`, `Score`): everything else, called in each cycle.
 
-Both answer for all rows they are given at once, in arrays.
+Both answer for all given rows at once, in arrays.
 
-Some methods and attributes are for plugins of the tree alone: shortcuts for what a pod costs most,
-each with a test that it says the same as the method that it is short for (`testing/promises.py`).
+Some methods and attributes are for in-tree plugins only: shortcuts for the hottest paths, each with
+a test that it agrees with the method it replaces (`testing/promises.py`).
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ MAX_NODE_SCORE = 100
 class Plugin(ABC):
     """Base of all plugins."""
 
-    #: as it stands in the configuration
+    #: the name in the configuration
     name: ClassVar[str]
     #: in the tree: whether it rejects no pod without volumes and has nothing to reserve or bind for
     #: it; it is not asked about such pods but for scores, if it is enabled at PreFilter, and that
@@ -64,16 +64,16 @@ class Plugin(ABC):
     #: counts as Skip at PreFilter
     skips_resizes: ClassVar[bool] = False
 
-    #: other kinds of objects that it reads, with `context.objects`
+    #: additional kinds that it reads with `context.objects`
     watches: ClassVar[tuple[Watched, ...]] = ()
 
     @classmethod
-    def create(cls, context: PluginContext) -> Self:  # noqa: ARG003 (for those who need it)
-        """Make the plugin for a profile; raises ConfigError if its arguments make no sense."""
+    def create(cls, context: PluginContext) -> Self:  # noqa: ARG003 (for overrides)
+        """Create the plugin for a profile; raises ConfigError if its arguments are invalid."""
         return cls()
 
     def events_to_register(self) -> Registrations:
-        """Return what may make a pod fit that this plugin turned away; None means anything."""
+        """Return the events that may help a pod which this plugin rejected; None means any."""
         return None
 
 
@@ -84,7 +84,7 @@ class Reads(Flag):
     NODE = auto()
     #: the node's pods, as sums
     PODS = auto()
-    #: what the pod requests
+    #: the pod's requests
     REQUESTS = auto()
 
 
@@ -92,38 +92,37 @@ NODE, PODS, REQUESTS = Reads.NODE, Reads.PODS, Reads.REQUESTS
 
 
 class RowLocal(Plugin):
-    """Base of plugins whose answers depend on one row and the signature of the pod."""
+    """Base of plugins whose answers depend on one row and the pod's signature."""
 
-    #: less than all means that the plugin is asked less often
+    #: with fewer of them, the plugin is called less often
     reads: ClassVar[Reads] = NODE | PODS | REQUESTS
 
 
 class PreFilterResult(Struct, frozen=True):
-    """What PreFilter found out about the pod as a whole."""
+    """The result of PreFilter for the pod as a whole."""
 
     status: Status = SUCCESS
-    #: the only nodes worth looking at; None means all
+    #: the only nodes to evaluate; None means all
     node_names: frozenset[str] | None = None
 
 
-#: What a plugin answers that has nothing to do with the pod.
+#: The result of a plugin that does not apply to the pod.
 NOTHING_TO_FILTER: Final = PreFilterResult(SKIP)
-#: What one answers that has nothing against the pod as a whole: its filter has the say.
+#: The result of a plugin that leaves the decision to its filter.
 NOTHING_AGAINST: Final = PreFilterResult()
 
 
 class PreEnqueue(Plugin):
-    """Keeps pods out of the queue that should not be tried yet."""
+    """Keeps pods out of the active queue until they may be tried."""
 
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Say whether the pod may be tried."""
+        """Return whether the pod may be tried."""
 
     def kept_out(self) -> Container[str] | None:
-        """Return the uids of all pods that it would keep out, if it knows them; None if not.
+        """Return the uids of all pods that it gates, if it knows them; None if not.
 
-        In the tree. With many pods waiting, that is far quicker than asking about each of them at
-        each event.
+        In the tree. With many gated pods, that is much faster than a call per pod and event.
         """
         return None
 
@@ -137,51 +136,51 @@ class QueueSort(Plugin):
 
 
 class SignaturePreFilter(RowLocal):
-    """PreFilter of a row-local plugin: asked once for each signature."""
+    """PreFilter of a row-local plugin: called once per signature."""
 
     @abstractmethod
     def pre_filter(self, signature: PodSignature) -> PreFilterResult:
-        """Turn the signature away, say that there is nothing to filter, or restrict the nodes."""
+        """Reject the signature, skip the filter, or restrict the nodes."""
 
 
 class PreFilter(Plugin):
-    """PreFilter of a cluster-wide plugin: asked in each cycle."""
+    """PreFilter of a cluster-wide plugin: called in each cycle."""
 
     @abstractmethod
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:
-        """Turn the pod away, prepare the filter, say that there is nothing to filter…"""
+        """Reject the pod, prepare the filter, skip it, or restrict the nodes."""
 
 
 class RowFilter(RowLocal):
-    """A filter whose answer depends on the row and the signature alone."""
+    """A filter that depends only on the row and the signature."""
 
     @abstractmethod
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
-        """Say which rows cannot take a pod of this signature."""
+        """Return which rows reject a pod of this signature."""
 
     def row_filter(
         self,
         signature: PodSignature,  # noqa: ARG002
         table: NodeTable,  # noqa: ARG002
     ) -> Callable[[int], Status | None] | None:
-        """Return a function that says why one row cannot take the pod, None if it can.
+        """Return a function that gives one row's rejection, None if the row passes.
 
-        In the tree. After a placement one row has to be looked at again, for which arrays are slow.
-        It must agree with `filter`, which is asked if this returns None.
+        In the tree. After a placement one row is evaluated again, for which arrays are slow. It
+        must agree with `filter`, which is called if this returns None.
         """
         return None
 
 
 class Filter(Plugin):
-    """A filter that may look at everything."""
+    """A filter that may read everything."""
 
     @abstractmethod
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
-        """Say which rows cannot take the pod."""
+        """Return which rows reject the pod."""
 
 
 class PostFilterResult(Struct, frozen=True):
-    """What to do for a pod that fits nowhere."""
+    """The result of PostFilter for an unschedulable pod."""
 
     status: Status
     #: node to nominate, "" to clear a nomination, None to leave it as it is
@@ -189,17 +188,17 @@ class PostFilterResult(Struct, frozen=True):
 
 
 class PostFilter(Plugin):
-    """Tries to make room for a pod that fits nowhere."""
+    """Tries to make an unschedulable pod schedulable, as preemption does."""
 
     @abstractmethod
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
-        """Make room, or say why that is not possible."""
+        """Make the pod schedulable, or return why that is not possible."""
 
 
 class Normalize(Plugin):
-    """Brings a plugin's scores into the range 0 to 100, seeing all feasible nodes at once."""
+    """Maps a plugin's scores to the range 0 to 100, given all feasible nodes at once."""
 
     @abstractmethod
     def normalize(self, scores: Int64Array) -> Int64Array | None:
@@ -210,26 +209,26 @@ Normalizing = TypeVar("Normalizing", bound=Callable[..., Int64Array | None])
 
 
 def depends_on_min_max(normalize: Normalizing) -> Normalizing:
-    """Promise of a `normalize`: a normalized score depends on the raw one, the lowest and highest.
+    """Declare that `normalize` depends only on the raw score, the minimum and the maximum.
 
-    On nothing else. Then normalized scores are cached as long as these two stay the same. The
-    promise is the function's: one that overrides it has to promise for itself.
+    Normalized scores are then cached while these two stay the same. The declaration belongs to the
+    function: an override must declare it again.
     """
     normalize.depends_on_min_max = True  # type: ignore[attr-defined]
     return normalize
 
 
 def is_by_min_max(plugin: Normalize) -> bool:
-    """Tell whether a plugin's `normalize` makes that promise."""
+    """Tell whether a plugin's `normalize` is declared so."""
     return getattr(type(plugin).normalize, "depends_on_min_max", False)
 
 
 class SignaturePreScore(RowLocal):
-    """PreScore of a row-local plugin: asked once for each signature."""
+    """PreScore of a row-local plugin: called once per signature."""
 
     @abstractmethod
     def pre_score(self, signature: PodSignature) -> Status:
-        """Say Skip if there is nothing to score."""
+        """Return Skip if there is nothing to score."""
 
 
 class PreScore(Plugin):
@@ -237,13 +236,13 @@ class PreScore(Plugin):
 
     @abstractmethod
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:
-        """Prepare scoring of the feasible nodes, or say Skip."""
+        """Prepare scoring of the feasible nodes, or return Skip."""
 
 
 class RowScore(RowLocal):
-    """A score that depends on the row and the signature, and on what `epoch` names."""
+    """A score that depends on the row, the signature, and the inputs that `epoch` returns."""
 
-    #: in the tree: tests prove that the scores to be weighted are within 0 and 100
+    #: in the tree: whether weighted scores are proven, by tests, to be within 0 and 100
     proven_range: ClassVar[bool] = False
 
     @abstractmethod
@@ -255,19 +254,19 @@ class RowScore(RowLocal):
         signature: PodSignature,  # noqa: ARG002
         table: NodeTable,  # noqa: ARG002
     ) -> Callable[[int], int | None] | None:
-        """Return a function that scores one row, if it can do so for less.
+        """Return a function that scores one row, if there is a faster way.
 
-        In the tree. It must agree with `score`, and may return None to have that asked instead.
+        In the tree. It must agree with `score`, and may return None to fall back to it.
         """
         return None
 
-    def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002 (for those who need it)
-        """Return what the scores of all rows have in common; a change invalidates all rows."""
+    def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:  # noqa: ARG002 (for overrides)
+        """Return other inputs of the scores; a change invalidates all rows."""
         return None
 
 
 class Score(Plugin):
-    """A score that may look at everything."""
+    """A score that may read everything."""
 
     #: in the tree, as above
     proven_range: ClassVar[bool] = False
@@ -276,40 +275,40 @@ class Score(Plugin):
     def score(
         self, state: CycleState, pod: PodInfo, nodes: NodeRows
     ) -> Int64Array | DomainScores | None:
-        """Return a score for each of the rows, which are feasible; None is 0 for all of them.
+        """Return a score for each of the feasible rows; None is 0 for all of them.
 
-        Scores of domains are normalized and weighted domain by domain, of which there are few.
+        Scores by domain are normalized and weighted domain by domain, of which there are few.
         """
 
 
 class Reserve(Plugin):
-    """Takes what a pod was promised, and gives it back when something fails later."""
+    """Reserves resources for a pod, and releases them when a later step fails."""
 
     @abstractmethod
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Take it."""
+        """Reserve."""
 
     @abstractmethod
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Give it back; may be called without, or after, a reserve that failed."""
+        """Release; may be called without a reserve, or after one that failed."""
 
 
 class Permit(Plugin):
-    """Allows, refuses or delays the binding."""
+    """Allows, rejects or delays the binding."""
 
     @abstractmethod
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:
-        """Return Success, a rejection, or Wait with the seconds to wait at most."""
+        """Return Success, a rejection, or Wait with the timeout in seconds."""
 
 
 class PreBind(Plugin):
     """Work that must be done before a pod is bound."""
 
-    #: whether it may run at the same time as its neighbours
+    #: whether it may run concurrently with its neighbours
     parallel: ClassVar[bool] = False
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:  # noqa: ARG002
-        """Say Skip if there is nothing to be done for this pod."""
+        """Return Skip if there is nothing to do for this pod."""
         return SUCCESS
 
     @abstractmethod
@@ -322,15 +321,15 @@ class Bind(Plugin):
 
     @abstractmethod
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Bind, or say Skip to leave it to the next plugin."""
+        """Bind the pod, or return Skip to leave it to the next plugin."""
 
 
 class PostBind(Plugin):
-    """Hears of pods that were bound."""
+    """Called for pods that were bound."""
 
     @abstractmethod
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Take note."""
+        """Handle a bound pod."""
 
 
 class PlacementGenerate(Plugin):

@@ -3,8 +3,8 @@
     selector, topology key ──> PodCounts ──> of(nodes)      [node] -> pods in its domain
                                          ──> scores(nodes)  the same, factored by domain
 
-The engine counts pods by selector anyway, for spread and affinity. Such a count is made once, and
-follows every pod that comes and goes.
+The engine counts pods by selector anyway, for spread and affinity. A count is built once and then
+incrementally maintained.
 """
 
 from __future__ import annotations

@@ -16,25 +16,25 @@ P = TypeVar("P", bound=Plugin)
 
 
 def of_kind(plugins: Iterable[Plugin], kind: type[P]) -> dict[str, P]:
-    """Return those of some plugins that are of a kind, by name."""
+    """Return the plugins of a kind, by name."""
     return {plugin.name: plugin for plugin in plugins if isinstance(plugin, kind)}
 
 
 class Asked(Generic[P]):
-    """Plugins that are asked about a pod at some point, and those that need not be."""
+    """The plugins that run for a pod at some point, and those that need not."""
 
     __slots__ = ("idle", "plugins")
 
     def __init__(self, plugins: Iterable[P], idle: Container[str]) -> None:
         known = list(plugins)
-        #: with the name of each
+        #: each with its name
         self.plugins = [(plugin.name, plugin) for plugin in known if plugin.name not in idle]
-        #: names of the others, which have nothing to do with the pod
+        #: names of the others, which do not apply to the pod
         self.idle = [plugin.name for plugin in known if plugin.name in idle]
 
 
 class AskedAt(Generic[P]):
-    """Who is asked at a point: most plugins about all pods, some only about pods with volumes."""
+    """The plugins of a point: most run for all pods, some only for pods with volumes."""
 
     __slots__ = ("_about_all", "_without_volumes")
 
@@ -44,7 +44,7 @@ class AskedAt(Generic[P]):
         self._without_volumes = Asked(known, only_with_volumes)
 
     def about(self, pod: PodInfo) -> Asked[P]:
-        """Return who is asked about a pod."""
+        """Return the plugins that run for a pod."""
         return self._without_volumes if pod.volumes is NO_VOLUMES else self._about_all
 
 
@@ -55,14 +55,14 @@ class ProfilePlugins:
         self, enabled: Mapping[str, Sequence[PluginRef]], instances: Mapping[str, Plugin]
     ) -> None:
         def at(point: str) -> list[Any]:
-            # The configuration was checked: each of them implements the point it is enabled at.
+            # The configuration was validated: each implements the point it is enabled at.
             return [instances[ref.name] for ref in enabled.get(point, ())]
 
         self.instances = instances
         self.pre_enqueue: list[points.PreEnqueue] = at("preEnqueue")
         self.queue_sort: list[points.QueueSort] = at("queueSort")
         self.pre_filter: list[points.SignaturePreFilter | points.PreFilter] = at("preFilter")
-        #: those that say Skip to all pods without volumes, and then are done with them
+        #: those that skip all pods without volumes, at every later point too
         self.only_with_volumes = frozenset(
             each.name for each in self.pre_filter if each.only_with_volumes
         )
@@ -71,7 +71,7 @@ class ProfilePlugins:
         self.filter: list[points.RowFilter | points.Filter] = at("filter")
         self.post_filter: list[points.PostFilter] = at("postFilter")
         self.pre_score: list[points.SignaturePreScore | points.PreScore] = at("preScore")
-        #: with the weight of each
+        #: each with its weight
         self.score: list[tuple[points.RowScore | points.Score, int]] = list(
             zip(at("score"), (ref.weight for ref in enabled.get("score", ())), strict=True)
         )
@@ -92,7 +92,7 @@ class ProfilePlugins:
         self.pod_group_post_filter: list[points.PodGroupPostFilter] = at("podGroupPostFilter")
 
     def registrations(self) -> dict[str, Registrations]:
-        """Return what each plugin that can turn pods away wants to hear of; None is anything."""
+        """Return the registered events of each plugin that can reject pods; None is any event."""
         rejecting = (
             *self.pre_enqueue,
             *self.pre_filter,

@@ -1,4 +1,4 @@
-"""Which plugins there are, and how one is made."""
+"""The registry of plugins, and the context that a plugin is created with."""
 
 from __future__ import annotations
 
@@ -47,46 +47,46 @@ T = TypeVar("T", bound=HasMeta)
 
 
 class PodBinder(Protocol):
-    """Whoever tells the API server where a pod goes."""
+    """Binds pods through the API server."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """Bind the pod; raises ClientError if that fails."""
 
 
 class Evictor(Protocol):
-    """Whoever makes room for a pod by evicting others."""
+    """Evicts the victims of preemption."""
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        """Evict pods, in the background."""
+        """Evict victims, in the background."""
 
     def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:
         """Evict pods from any nodes to make room for a group, in the background."""
 
     def preemptors(self) -> Container[str]:
-        """Return the uids of pods that others are still being evicted for."""
+        """Return the uids of preemptors whose victims are still being evicted."""
 
     def is_evicting_for(self, uid: str) -> bool:
         """Tell whether pods are still being evicted to make room for a pod or a group."""
 
 
 class VolumeWriter(Protocol):
-    """Whoever tells the API server which volumes claims get, and waits for what others do."""
+    """Writes volumes and claims to the API server, and waits for controllers."""
 
     async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Write the claim that a volume is bound to; return the volume as it is then.
+        """Write the claim that a volume is bound to; return the updated volume.
 
         Raises ClientError if that fails, ConflictError if the volume has changed meanwhile.
         """
 
     async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Write the node that was selected for a claim; the same goes for errors."""
+        """Write the node that was selected for a claim; raises as `write_volume` does."""
 
     async def poll(
         self, check: Callable[[], bool], *, claims: Collection[ClaimKey], timeout_s: float
     ) -> bool:
-        """Ask until the answer is yes: from time to time, and when one of the claims changes.
+        """Call `check` until it returns True: periodically, and when one of the claims changes.
 
-        Returns False if that does not happen in time. What `check` raises ends it as well.
+        Returns False on timeout. Exceptions of `check` are passed on.
         """
 
 
@@ -141,35 +141,35 @@ class ClaimWriter(Protocol):
 
 
 class EvaluatorReference:
-    """The evaluator of the framework that a plugin will be part of: there once that is built."""
+    """A reference to the framework's evaluator, which is built after its plugins."""
 
     def __init__(self) -> None:
         self._evaluator: Evaluator | None = None
 
     def set(self, evaluator: Evaluator) -> None:
-        """Say which it is."""
+        """Set the evaluator."""
         self._evaluator = evaluator
 
     def get(self) -> Evaluator:
-        """Return it."""
+        """Return the evaluator."""
         if self._evaluator is None:
             raise PluginError("a plugin asked for filters while it was being made")
         return self._evaluator
 
 
 class PluginContext(Struct, frozen=True):
-    """What a plugin may use; it takes what it needs when it is made."""
+    """What a plugin may use; passed to `Plugin.create`."""
 
     profile: Profile
     gates: FeatureGates
     cluster: Cluster
     binder: PodBinder
     evictor: Evictor
-    #: pods that Permit plugins keep waiting
+    #: pods that Permit plugins delay
     waiting: WaitingPods
-    #: what the scheduler counts; plugins may register collectors of their own
+    #: the scheduler's metrics; plugins may register their own collectors
     metrics: Metrics
-    #: runs the profile's filters, for plugins that try things out
+    #: runs the profile's filters, for plugins that evaluate hypothetical states
     evaluator: EvaluatorReference
     volume_writer: VolumeWriter = NoVolumeWriter()
     claim_writer: ClaimWriter = NoClaimWriter()
@@ -188,9 +188,9 @@ class PluginContext(Struct, frozen=True):
     def pod_counts(
         self, topology_key: str, selector: str, *, namespaces: Iterable[str] | None = None
     ) -> PodCounts:
-        """Return how many pods there are in each domain; `selector` is written as for kubectl.
+        """Return the number of pods by domain; `selector` has kubectl's syntax.
 
-        Raises SelectorError if the selector is malformed. Without `namespaces`, pods of all count.
+        Raises SelectorError if the selector is malformed. Without `namespaces`, all pods count.
         """
         return PodCounts(
             self.cluster.table, topology_key, labels.parse(selector), namespaces=namespaces
@@ -212,7 +212,7 @@ class Registry(Mapping[str, type[Plugin]]):
                 )
             if issubclass(plugin, RowScore) and issubclass(plugin, PreScore):
                 raise PluginError(
-                    f"plugin {plugin.name}: a RowScore is kept for all pods of a signature, so its "
+                    f"plugin {plugin.name}: scores of a RowScore are cached by signature, so its "
                     "PreScore must be a SignaturePreScore"
                 )
             self._classes[plugin.name] = plugin
@@ -227,10 +227,10 @@ class Registry(Mapping[str, type[Plugin]]):
         return len(self._classes)
 
     def with_plugins(self, plugins: Iterable[type[Plugin]]) -> Registry:
-        """Return a registry that has these plugins as well."""
+        """Return a registry with additional plugins."""
         return Registry([*self._classes.values(), *plugins])
 
     def points_of(self, name: str) -> frozenset[str] | None:
-        """Return the extension points that a plugin implements, None if there is no such plugin."""
+        """Return the extension points that a plugin implements, None if it is not registered."""
         plugin = self._classes.get(name)
         return None if plugin is None else extension_points(plugin)

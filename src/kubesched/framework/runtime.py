@@ -1,7 +1,7 @@
-"""The framework of one profile: its plugins, asked in order, with kube-scheduler's rules.
+"""The framework of one profile: runs its plugins in order, by kube-scheduler's rules.
 
-What needs all nodes at once is in `evaluation`; here are the points that concern one pod, or one
-pod and one node.
+Extension points that need all nodes at once are in `evaluation`; here are those that concern one
+pod, or one pod and one node.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kubesched.framework.status import SKIP, SUCCESS, Code, Status, error, unsch
 
 _log = logging.getLogger(__name__)
 
-#: The longest that a Permit plugin may let a pod wait.
+#: The maximum time that a Permit plugin may delay a pod.
 MAX_PERMIT_WAIT_S = 15 * 60.0
 
 
@@ -39,10 +39,10 @@ class Framework:
         instances: Mapping[str, Plugin],
         cluster: Cluster,
         percentage_of_nodes_to_score: int = 0,
-        observer: Unobserved | None = None,
+        observer: NullObserver | None = None,
     ) -> None:
         self.profile = profile
-        self._observer = observer or Unobserved()
+        self._observer = observer or NullObserver()
         own_percentage = profile.percentage_of_nodes_to_score
         #: 0 means all
         self.percentage_of_nodes_to_score = (
@@ -53,13 +53,13 @@ class Framework:
         self._observer.expect("Filter", plugins.filter)
         self._observer.expect("PreScore", plugins.pre_score)
         self._observer.expect("Score", [plugin for plugin, _ in plugins.score])
-        #: the time by which extension points are measured
+        #: the clock for durations of extension points
         self.now = self._observer.now
         through = self._observer.stopwatch
         self._gated, self._post_filtered = through("PreEnqueue"), through("PostFilter")
         self._reserved, self._unreserved = through("Reserve"), through("Unreserve")
         self._permitted, self._pre_flown = through("Permit"), through("PreBindPreFlight")
-        #: notes that PreBind is through
+        #: records the end of PreBind
         self.pre_bound = through("PreBind")
         lap = self._observer.lap
         self._gate_lap, self._post_filter_lap = lap("PreEnqueue"), lap("PostFilter")
@@ -71,7 +71,7 @@ class Framework:
         self._without_permit, self._without_post_bind = blank("Permit"), blank("PostBind")
         self._without_reserve = blank("Reserve")
         self._without_pre_flight = blank("PreBindPreFlight", Code.SKIP)
-        #: counts pods that no PreBind plugin has work for
+        #: counts pods without work for PreBind plugins
         self.without_pre_bind = blank("PreBind")
         self._bound, self._post_bound = through("Bind"), through("PostBind")
         self._gates = {plugin.name: plugin for plugin in self.plugins.pre_enqueue}
@@ -86,39 +86,39 @@ class Framework:
 
     @property
     def ranks_all_nodes(self) -> bool:
-        """Whether all nodes are scored, and there is something to score them by."""
+        """Whether all nodes are scored, and there is a score plugin."""
         return self.percentage_of_nodes_to_score in (0, 100) and bool(self.plugins.score)
 
     @property
     def scheduler_name(self) -> str:
-        """The ``schedulerName`` of the pods this profile is for."""
+        """The ``schedulerName`` of the profile's pods."""
         return self.profile.scheduler_name
 
     # --- queue ------------------------------------------------------------------------------
 
     def gate(self, pod: PodInfo, last_gate: str = "") -> Status:
-        """Ask PreEnqueue, the plugin that gated the pod before first; the first refusal counts."""
+        """Run PreEnqueue; the plugin that gated the pod before runs first. Stop at a rejection."""
         started = self.now()
         status = self._gate(pod, last_gate, started)
-        # kube-scheduler says Success here whatever the answer, and dashboards know it so.
+        # kube-scheduler records Success here in any case; dashboards rely on it.
         self._gated(Code.SUCCESS, started)
         return status
 
     def holding(self, gate: str) -> Callable[[PodInfo], bool]:
-        """Return what tells whether a plugin would gate a pod again; a quick look, not counted."""
+        """Return a predicate: would a plugin gate a pod again? Fast, and not counted in metrics."""
         plugin = self._gates.get(gate)
         if plugin is None:
             return lambda _: False
         kept_out: Container[str] | None = None
         try:
             kept_out = plugin.kept_out()
-        except Exception:  # noqa: BLE001 (other pods must not lose a wake-up for a plugin's bug)
-            _log.exception("plugin %s failed to list the pods it keeps out", gate)
+        except Exception:  # noqa: BLE001 (a plugin's bug must not cost other pods their wake-up)
+            _log.exception("plugin %s failed to list the pods it gates", gate)
 
         def is_held(pod: PodInfo) -> bool:
             try:
                 return not plugin.pre_enqueue(pod).ok if kept_out is None else pod.uid in kept_out
-            except Exception:  # noqa: BLE001 (asked again, and reported, when the pod is woken)
+            except Exception:  # noqa: BLE001 (called again, and reported, when the pod is woken)
                 return False
 
         return is_held
@@ -129,7 +129,7 @@ class Framework:
         for plugin in ordered:
             try:
                 status = plugin.pre_enqueue(pod)
-            except Exception as bug:  # noqa: BLE001 (the pod must not get lost for a plugin's bug)
+            except Exception as bug:  # noqa: BLE001 (a plugin's bug must not lose the pod)
                 _log.exception("plugin %s failed on pod %s", plugin.name, pod.full_name)
                 status = error(f"{type(bug).__name__}: {bug}")
             if timed:
@@ -143,7 +143,7 @@ class Framework:
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
-        """Ask each plugin to make room, until one does or one says that nothing helps."""
+        """Run PostFilter plugins until one succeeds or one returns UnschedulableAndUnresolvable."""
         started = self.now()
         result = self._post_filter(state, pod, diagnosis, started)
         self._post_filtered(result.status.code, started)
@@ -174,8 +174,8 @@ class Framework:
     # --- one pod and its node ---------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Let each plugin take what the pod was promised; the caller undoes a failure."""
-        # Others have their turn while the pod is bound.
+        """Run Reserve plugins; the caller rolls back on failure."""
+        # Other pods are scheduled while this one is bound.
         state.is_timed = self._observer.sampled
         asked = self._reserve_plugins.about(pod).plugins
         if not asked:
@@ -194,12 +194,12 @@ class Framework:
         return result
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Let every plugin give back what it took, the last one first, come what may."""
+        """Run every Unreserve in reverse order, even if one fails."""
         started = lap_began = self.now()
         for name, plugin in reversed(self._reserve_plugins.about(pod).plugins):
             try:
                 plugin.unreserve(state, pod, node_name)
-            except Exception:  # noqa: BLE001 (the others must give back all the same)
+            except Exception:  # noqa: BLE001 (the others must run all the same)
                 _log.exception("plugin %s failed to unreserve %s", name, pod.full_name)
             if state.is_timed:
                 lap_began = self._unreserve_lap(name, Code.SUCCESS, lap_began)
@@ -208,7 +208,7 @@ class Framework:
     def permit(
         self, state: CycleState, pod: PodInfo, node_name: str
     ) -> tuple[Status, dict[str, float]]:
-        """Ask for permission; return who wants the pod to wait, and how long at most."""
+        """Run Permit plugins; return those that delay the pod, with their timeouts."""
         if not self.plugins.permit:
             self._without_permit.zeros += 1
             return SUCCESS, {}
@@ -232,7 +232,7 @@ class Framework:
         return SUCCESS, waits
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Find out which PreBind plugins have work to do; Skip if none has."""
+        """Find the PreBind plugins with work to do; Skip if there are none."""
         asked = self._pre_bind_plugins.about(pod)
         if not asked.plugins:
             self._without_pre_flight.zeros += 1
@@ -255,7 +255,7 @@ class Framework:
         return status
 
     def pre_bind_groups(self, state: CycleState) -> list[list[PreBind]]:
-        """Return the PreBind plugins with work to do, those that may run together in one group."""
+        """Return the PreBind plugins with work to do, grouped by what may run concurrently."""
         groups: list[list[PreBind]] = []
         extend = False
         for plugin in self.plugins.pre_bind:
@@ -275,7 +275,7 @@ class Framework:
     async def pre_bind(
         self, plugin: PreBind, state: CycleState, pod: PodInfo, node_name: str
     ) -> Status:
-        """Let one plugin do what must be done before a pod is bound."""
+        """Run one PreBind plugin."""
         started = self.now()
         status = await plugin.pre_bind(state, pod, node_name)
         if state.is_timed:
@@ -283,7 +283,7 @@ class Framework:
         return status
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Let the first plugin bind that wants to."""
+        """Run Bind plugins until one does not return Skip."""
         started = lap_began = self.now()
         status = SKIP
         for plugin in self.plugins.bind:
@@ -298,7 +298,7 @@ class Framework:
         return status
 
     def post_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
-        """Tell everybody that the pod is bound, whatever one of them does."""
+        """Run every PostBind plugin, even if one fails."""
         if not self.plugins.post_bind:
             self._without_post_bind.zeros += 1
             return
@@ -321,7 +321,7 @@ def _refused(status: Status, point: str, plugin: str) -> Status:
 
 
 def _refused_pre_flight(status: Status, plugin: str) -> Status:
-    """Wrap what is neither Success nor Skip as an error: it is too late for rejections."""
+    """Wrap anything but Success and Skip as an error: it is too late for rejections."""
     if status.rejected:
         text = (
             f'PreBindPreFlight {plugin} returned "{status.code.label}", which is unsupported. '
@@ -333,10 +333,10 @@ def _refused_pre_flight(status: Status, plugin: str) -> Status:
 
 
 def refused_pre_bind(status: Status, plugin: str) -> Status:
-    """Return what a PreBind plugin's failure means for the pod."""
+    """Return the pod's status after a PreBind plugin failed."""
     return _refused(status, "PreBind", plugin)
 
 
 def refused_bind(status: Status, plugin: str) -> Status:
-    """Return what a Bind plugin's failure means for the pod."""
+    """Return the pod's status after a Bind plugin failed."""
     return _refused(status, "Bind", plugin)

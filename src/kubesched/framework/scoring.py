@@ -1,7 +1,7 @@
-"""How good nodes are for a pod: PreScore, Score and Normalize of a profile, for many rows at once.
+"""Scores of nodes for a pod: PreScore, Score and Normalize of a profile, for many rows at once.
 
-Row-local plugins answer from the plan's cached columns; cluster-wide ones are asked for the rows
-that are feasible.
+Row-local scores come from the plan's cached columns; cluster-wide plugins are called for the
+feasible rows.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.domain_scores import DomainScores
-from kubesched.framework.observing import Unobserved
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.plan import SignaturePlan
 from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.skipped import SkippedPlugins
 from kubesched.framework.status import SUCCESS, Code, Status, error
 
-#: What a plugin says of some nodes; None is 0 for all of them.
+#: A plugin's scores of some nodes; None is 0 for all of them.
 Scores = Int64Array | DomainScores | None
 
 
@@ -39,7 +39,7 @@ class PluginScores(Struct, frozen=True):
 class Scoring:
     """The scores of one profile."""
 
-    def __init__(self, plugins: ProfilePlugins, table: NodeTable, observer: Unobserved) -> None:
+    def __init__(self, plugins: ProfilePlugins, table: NodeTable, observer: NullObserver) -> None:
         self._table = table
         self._observer = observer
         self._pre_score_lap, self._score_lap = observer.lap("PreScore"), observer.lap("Score")
@@ -47,7 +47,7 @@ class Scoring:
         self._skipped = SkippedPlugins()
         self._plugins = plugins.score
         self._pre_scores = plugins.pre_score
-        # Which kind a plugin is, is asked once: the cycle has better things to do.
+        # The types are checked once, not in every attempt.
         self._cluster_pre_scores = of_kind(plugins.pre_score, PreScore)
         self._asked_pre_scores = list(self._cluster_pre_scores.items())
         self._cluster_scores = of_kind((plugin for plugin, _ in plugins.score), Score)
@@ -68,7 +68,7 @@ class Scoring:
     def by_plugin(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
     ) -> list[PluginScores]:
-        """Return each plugin's scores; those that skip are left out; after `prepare`."""
+        """Return each plugin's scores, without plugins that skip; after `prepare`."""
         nothing = np.zeros(len(nodes), dtype=np.int64)
         found = []
         for plugin, weight in self._plugins:
@@ -95,9 +95,9 @@ class Scoring:
     def others(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows
     ) -> Int64Array | None:
-        """Return the weighted sum of scores that are not in the plan's totals; None for none.
+        """Return the weighted sum of the scores outside of the plan's totals; None for 0.
 
-        PreScore must have been run.
+        PreScore must have run.
         """
         total: Int64Array | None = None
         for plugin, weight in self._weighted_cluster_scores:

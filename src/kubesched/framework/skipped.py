@@ -1,7 +1,7 @@
-"""Sets of plugins that have nothing to do for a pod: the same ones are the same object.
+"""Interned sets of skipped plugins: equal sets are the same object.
 
-Most pods skip what the pod before them skipped. So no set is made for them, and whoever wants to
-know whether it is the same one need not compare names.
+Most pods skip what the previous pod skipped. So no new set is built for them, and sets are compared
+by identity.
 """
 
 from __future__ import annotations
@@ -10,14 +10,14 @@ from collections.abc import Sequence
 
 
 class SkippedPlugins:
-    """All sets that there were."""
+    """All sets seen so far."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[frozenset[str], tuple[str, ...]], frozenset[str]] = {}
         self._same: dict[frozenset[str], frozenset[str]] = {}
 
     def of(self, always: frozenset[str], now: Sequence[str]) -> frozenset[str]:
-        """Return plugins that pods of a signature always skip, and those that this one does."""
+        """Return the union of the plugins that a signature always skips and those skipped now."""
         key = always, tuple(now)
         found = self._known.get(key)
         if found is None:

@@ -1,4 +1,4 @@
-"""What a plugin answers: a code, and reasons that people read."""
+"""The result of a plugin: a code, and reasons for users."""
 
 from __future__ import annotations
 
@@ -12,20 +12,20 @@ class Code(IntEnum):
     """kube-scheduler's status codes."""
 
     SUCCESS = 0
-    #: something went wrong that says nothing about the pod or the node
+    #: an unexpected failure, which says nothing about the pod or the node
     ERROR = 1
-    #: the pod does not fit as things are; removing other pods might help
+    #: the pod does not fit now; removing other pods might help
     UNSCHEDULABLE = 2
     #: the pod does not fit, and removing other pods would not help
     UNSCHEDULABLE_AND_UNRESOLVABLE = 3
-    #: Permit: not yet
+    #: Permit: wait
     WAIT = 4
-    #: the plugin has nothing to say about this pod
+    #: the plugin does not apply to this pod
     SKIP = 5
     #: the pod must wait for something outside of the scheduler
     PENDING = 6
 
-    #: the number's own: that of enumerations is slow, and codes are looked up all the time
+    #: int's hash: that of Enum is slow, and codes are dict keys on hot paths
     __hash__ = int.__hash__
 
     @property
@@ -49,30 +49,30 @@ _REJECTED: Final = frozenset(
 
 
 class Status(Struct, frozen=True):
-    """An answer, as a value: two equal answers are equal."""
+    """A plugin's result; compared by value."""
 
     code: Code
     reasons: tuple[str, ...] = ()
-    #: who answered; set by the runtime, so that plugins need not
+    #: set by the runtime
     plugin: str = ""
 
     @property
     def ok(self) -> bool:
-        """Whether the answer is yes."""
+        """Whether the code is Success."""
         return self.code is Code.SUCCESS
 
     @property
     def rejected(self) -> bool:
-        """Whether the pod was turned away, as opposed to something having gone wrong."""
+        """Whether the pod was rejected, as opposed to an error."""
         return self.code in _REJECTED
 
     @property
     def message(self) -> str:
-        """All reasons as one text."""
+        """All reasons, joined."""
         return ", ".join(self.reasons)
 
     def by(self, plugin: str) -> Status:
-        """Return the same answer with its author."""
+        """Return the same result with its plugin."""
         return Status(self.code, self.reasons, plugin)
 
 
@@ -81,15 +81,15 @@ SKIP: Final = Status(Code.SKIP)
 
 
 def unschedulable(*reasons: str) -> Status:
-    """Turn the pod away; removing other pods might help."""
+    """Reject the pod; removing other pods might help."""
     return Status(Code.UNSCHEDULABLE, reasons)
 
 
 def unresolvable(*reasons: str) -> Status:
-    """Turn the pod away; removing other pods would not help."""
+    """Reject the pod; removing other pods would not help."""
     return Status(Code.UNSCHEDULABLE_AND_UNRESOLVABLE, reasons)
 
 
 def error(*reasons: str) -> Status:
-    """Report that something went wrong."""
+    """Report an unexpected failure."""
     return Status(Code.ERROR, reasons)

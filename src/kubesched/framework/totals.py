@@ -4,8 +4,8 @@
     scores ───────────────────┴──> Totals ──> BestRows
 
 After a placement one row changes: its filters and scores are evaluated again, and it may leave the
-best rows. A score that is normalized depends on other rows through the lowest and highest score of
-the rows that pass; these stay the same from pod to pod, unless nodes change or become full.
+best rows. A normalized score depends on other rows through the lowest and highest score of the
+passing rows; these rarely change, unless nodes change or become full.
 """
 
 from __future__ import annotations
@@ -24,19 +24,19 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.errors import require
 from kubesched.framework.plugin import MAX_NODE_SCORE
 
-#: The total of a row that cannot take the pod.
+#: The total of an infeasible row.
 INFEASIBLE: Final = -1
-#: The best rows are updated row by row for so many changed rows; more are found anew.
+#: Up to this many changed rows, the best rows are updated row by row; above, recomputed.
 MOST_UPDATED: Final = 32
-#: Skipping so many removed rows takes about as long as locating the remaining ones anew.
+#: Skipping this many removed rows costs about as much as locating the remaining ones again.
 MOST_REMOVED: Final = 64
 
-#: Returns the number of a row's first rejection as the row is now, 0 for none.
+#: Returns the number of a row's first rejection in its current state, 0 for none.
 RejectRow = Callable[[int], int]
 
 
 class PassingRows(RowView):
-    """Which rows pass all row-local filters of a signature."""
+    """The rows that pass all row-local filters of a signature."""
 
     __slots__ = ("_nodes", "_on_node", "_on_pods", "_reject_row", "changed", "mask")
 
@@ -50,22 +50,22 @@ class PassingRows(RowView):
         on_pods: Column[np.int32],
         reject_row: RejectRow,
     ) -> None:
-        """Rejections by filters that read nodes only, and by those that read their pods, too.
+        """Take the rejections by filters that read only nodes, and by those that also read pods.
 
-        `reject_row` says the latter of one row.
+        `reject_row` gives the latter for one row.
         """
         super().__init__(table, table.row_changes)
         self._on_node = on_node
         self._on_pods = on_pods
         self._reject_row = reject_row
         self.mask: BoolArray = np.zeros(0, dtype=np.bool_)
-        #: how often other rows passed than before
+        #: incremented when the set of passing rows changes
         self.changed = 0
-        #: the rows that pass; None until they are needed
+        #: the passing rows; computed on demand
         self._nodes: NodeRows | None = None
 
     def at(self, rows: Rows) -> BoolArray:
-        """Return which of some rows pass; keeps nothing if the view was never refreshed."""
+        """Return which of some rows pass; caches nothing if the view was never refreshed."""
         if self.is_known:
             self.refresh()
             return self.mask[rows]
@@ -73,9 +73,9 @@ class PassingRows(RowView):
 
     @property
     def nodes(self) -> NodeRows:
-        """The rows that pass; the same object as long as they are the same."""
+        """The passing rows; the same object until they change."""
         if self._nodes is None:
-            # A copy: which rows they are may be found out later.
+            # A copy: row numbers may be computed later.
             self._nodes = NodeRows.where(self._table, self.mask.copy())
         return self._nodes
 
@@ -121,9 +121,9 @@ class PassingRows(RowView):
 
 
 class NormalizedScore(View):
-    """What one plugin with a normalizer adds to totals.
+    """The normalized and weighted scores of one plugin.
 
-    For a normalizer that depends only on a row's score and on the lowest and highest of all.
+    For a normalizer that depends only on a row's score and on min and max over all rows.
     """
 
     __slots__ = (
@@ -154,30 +154,30 @@ class NormalizedScore(View):
         self._passing = passing
         self._weight = weight
         self._normalize = normalize
-        #: whether normalized scores are known to be in range
+        #: whether normalized scores are proven to be in range
         self.is_proven = is_proven
-        #: lowest and highest score of the rows that pass
+        #: lowest and highest score of the passing rows
         self.extremes: tuple[int, int] = (0, 0)
-        #: which of these rows have the one, and the other; none if they are the same
+        #: which of these rows have the lowest, and the highest; none if all are equal
         self._at_extremes: tuple[BoolArray, ...] = ()
-        #: score → what it adds
+        #: score → weighted normalized score
         self._added: dict[int, int | None] = {}
-        #: other extremes → how much more is added to each row then
+        #: (min, max) under a mask → difference for each row
         self._differences: dict[tuple[int, int], Int64Array | None] = {}
 
     @property
     def makes_a_difference(self) -> bool:
-        """Whether rows that pass have different scores."""
+        """Whether passing rows have different scores."""
         return self.extremes[0] != self.extremes[1]
 
     def stamp(self) -> Hashable:
-        """Return the state of scores, and which rows pass."""
+        """Return the version of the scores, and of the passing rows."""
         self.column.refresh()
         self._passing.refresh()
         return self.column.version, self._passing.changed
 
     def rebuild(self) -> None:
-        """Find the extremes."""
+        """Find min and max."""
         extremes, scores, mask = (0, 0), self.column.values, self._passing.mask
         self._differences, self._at_extremes = {}, ()
         if not self.column.is_uniform():
@@ -188,9 +188,9 @@ class NormalizedScore(View):
             self._at_extremes = tuple((scores == each) & mask for each in extremes)
 
     def difference(self, mask: BoolArray) -> Int64Array | None:
-        """Return how much more is added to each row if only some of the passing rows count.
+        """Return the change for each row if only the passing rows of a mask count.
 
-        The same array for all masks that leave the same extremes, None for no difference. Raises
+        The same array for all masks with the same min and max, None for no change. Raises
         ValueError if a score is out of range.
         """
         if all(np.count_nonzero(each & mask) for each in self._at_extremes):
@@ -210,11 +210,11 @@ class NormalizedScore(View):
         return slice(0, len(self.column.values))
 
     def added(self, rows: Rows, extremes: tuple[int, int]) -> Int64Array | None:
-        """Return what is added to each row, given the extremes; None if it is out of range."""
+        """Return the weighted normalized scores, given min and max; None if one is out of range."""
         return self._added_to(self.column.at(rows), extremes)
 
     def added_at(self, row: int) -> int | None:
-        """Return what is added to one row; the view must be refreshed."""
+        """Return the weighted normalized score of one row; the view must be refreshed."""
         score = self.column.values.item(row)
         if score not in self._added:
             one = self._added_to(np.array([score], dtype=np.int64), self.extremes)
@@ -222,13 +222,13 @@ class NormalizedScore(View):
         return self._added[score]
 
     def extremes_at(self, rows: Rows, mask: BoolArray) -> tuple[int, int]:
-        """Return the lowest and highest score of those of some rows that are in the mask."""
+        """Return the lowest and highest score of the rows that are in the mask."""
         return _extremes(self.column.at(rows)[mask])
 
     def _added_to(self, scores: Int64Array, extremes: tuple[int, int]) -> Int64Array | None:
         if extremes[0] == extremes[1]:
             return np.zeros_like(scores)
-        # Rows that do not pass may be beyond the extremes, and must not count.
+        # Rows that do not pass may exceed min and max, and must not count.
         normalized = self._normalize(np.clip(np.append(scores, extremes), *extremes))
         if normalized is None:
             return np.zeros_like(scores)
@@ -238,20 +238,20 @@ class NormalizedScore(View):
 
 
 class ScoreColumn(NamedTuple):
-    """A plugin's scores that count as they are, and their weight."""
+    """A plugin's scores that are not normalized, and their weight."""
 
     column: Column[np.int64]
-    #: says the same of one row as it is now
+    #: scores one row, uncached
     evaluate_row: EvaluateRow
     weight: int
-    #: whether scores depend on the pods of a row: then only totals are kept of them
+    #: whether scores depend on the row's pods: then they are cached only in the totals
     reads_pods: bool
-    #: whether scores are known to be in range
+    #: whether scores are proven to be in range
     is_proven: bool
 
 
 class Totals(RowView):
-    """The weighted sum of row-local scores, for each row that passes."""
+    """The weighted sum of row-local scores, for each passing row."""
 
     derived = ("totals", "in_range")
 
@@ -267,7 +267,7 @@ class Totals(RowView):
         self._passing = passing
         self._scores = scores
         self.normalized = normalized
-        #: columns of scores that read nodes only, which other signatures share
+        #: score columns that read only nodes, shared with other signatures
         self._on_node = [each.column for each in scores if not each.reads_pods]
         #: those of all such scores that depend on more than their rows
         self._with_stamp = [
@@ -280,11 +280,11 @@ class Totals(RowView):
         self._last_stamp: Hashable = None
         #: of each row, INFEASIBLE where it does not pass
         self.totals: Int64Array = np.zeros(0, dtype=np.int64)
-        #: whether all scores are in range; if not, totals mean nothing
+        #: whether all scores are in range; if not, totals are undefined
         self.in_range = True
-        #: rows with the highest total; None until they are needed
+        #: rows with the highest total; computed on demand
         self._best: BestRows | None = None
-        #: how many pods asked
+        #: number of attempts that read the totals
         self.uses = 0
 
     def stamp(self) -> Hashable:
@@ -310,15 +310,15 @@ class Totals(RowView):
         return self._last_stamp
 
     def best(self) -> BestRows:
-        """Return the rows with the highest total, of which there must be some."""
+        """Return the rows with the highest total; at least one row must pass."""
         if self._best is None:
             self._best = best_of(self.totals)
         return self._best
 
     def at(self, rows: Rows, mask: BoolArray) -> Int64Array | None:
-        """Return the totals of some rows; None if a score is out of range.
+        """Return the totals of some rows, uncached; None if a score is out of range.
 
-        `mask` tells which of them can take the pod. Keeps nothing.
+        `mask` tells which of them are feasible.
         """
         totals = self._sums(rows, mask)
         for each in self.normalized:
@@ -329,9 +329,9 @@ class Totals(RowView):
         return totals
 
     def adjusted(self, mask: BoolArray) -> Int64Array | None:
-        """Return all totals given that only some of the passing rows can take the pod.
+        """Return all totals, given that only the passing rows of a mask are feasible.
 
-        The same array as `totals` if that makes no difference; None if a score is out of range.
+        The same array as `totals` if that changes nothing; None if a score is out of range.
         """
         totals = self.totals
         for each in self.normalized:
@@ -344,7 +344,7 @@ class Totals(RowView):
         return totals
 
     def rebuild(self) -> None:
-        """Sum up all rows."""
+        """Sum all rows."""
         self._best = None
         self.in_range = True
         everything, mask = slice(0, self._table.size), self._passing.mask
@@ -355,7 +355,7 @@ class Totals(RowView):
         self.totals = totals
 
     def update(self, rows: list[int]) -> bool:
-        """Sum up some rows."""
+        """Sum some rows."""
         if not self.in_range or len(self.totals) < self._table.size:
             return False
         if len(rows) <= FEW_ROWS and self._update_by_row(rows):
@@ -375,7 +375,7 @@ class Totals(RowView):
         return True
 
     def _update_by_row(self, rows: list[int]) -> bool:
-        """Do so one row after the other, for which arrays are slow; False if only they will do."""
+        """Sum row by row, where arrays are slow; False to fall back to arrays."""
         mask = self._passing.mask
         for row in rows:
             total = INFEASIBLE
@@ -416,7 +416,7 @@ class Totals(RowView):
         return totals
 
     def _sums(self, rows: Rows, mask: BoolArray) -> Int64Array | None:
-        """Return the sum of scores that are not normalized; None if one is out of range."""
+        """Return the sum of the scores that are not normalized; None if one is out of range."""
         totals = np.zeros(len(mask), dtype=np.int64)
         for column, _, weight, _, is_proven in self._scores:
             scores = column.at(rows)
@@ -426,46 +426,46 @@ class Totals(RowView):
         return totals
 
     def forget(self) -> None:
-        """Drop the totals and free their memory."""
+        """Invalidate the view and free its memory."""
         super().forget()
         self._best = self._inputs = None
         self.totals = np.zeros(0, dtype=np.int64)
 
     def validate(self) -> None:
-        """Compare with totals built anew, and the best rows as well."""
+        """Compare with totals built from scratch, and the best rows as well."""
         super().validate()
         if self._best is not None:
             require(self._best.same_as(best_of(self.totals)), "rows with the highest total")
 
 
 class BestRows:
-    """Rows that have the highest total, by their place in the order of nodes.
+    """The rows with the highest total, in node order.
 
-    A placement makes its row a little worse and leaves all others as they are. So the best rows are
-    kept, and one that is no longer among them is removed. Places are found when a row is asked for
-    by its number; from then on, removed rows are skipped, until there are too many of them.
+    A placement lowers the total of its row and leaves all others as they are. So the best rows are
+    cached, and a row that falls behind is removed. Positions are computed when a row is first
+    requested by its number; removed rows are then skipped, until there are too many of them.
     """
 
     __slots__ = ("_count", "_order", "_places", "_removed", "_rows", "total")
 
     def __init__(self, total: int, rows: BoolArray) -> None:
-        #: what they all have
+        #: their common total
         self.total = total
-        #: which rows they are, all of which have a node
+        #: mask of these rows, all of which have a node
         self._rows = rows
         self._count = int(np.count_nonzero(rows))
-        #: the order of nodes that places are in, None: places are not known
+        #: the node order that positions refer to; None: not computed
         self._order: IndexArray | None = None
-        #: where they are in the order, ascending
+        #: positions in the order, ascending
         self._places: IndexArray
-        #: indexes of places that are no longer among them, ascending
+        #: indexes of removed positions, ascending
         self._removed: list[int] = []
 
     def __len__(self) -> int:
         return self._count
 
     def nth(self, number: int, order: NodeOrder) -> int:
-        """Return one of the rows; numbers follow the order of nodes."""
+        """Return the row with a number, in node order."""
         in_order = order.rows()
         if self._order is not in_order:
             self._order = in_order
@@ -478,12 +478,12 @@ class BestRows:
         return in_order.item(self._places.item(number))
 
     def among(self, rows: BoolArray) -> BestRows | None:
-        """Return those that are among some rows; None if there are none."""
+        """Return the best rows within a mask; None if there are none."""
         both = self._rows & rows
         return BestRows(self.total, both) if np.count_nonzero(both) else None
 
     def remove(self, row: int, order: NodeOrder) -> bool:
-        """Take one of the rows out; False if it is the only one."""
+        """Remove one of the rows; False if it is the only one."""
         if self._count == 1:
             return False
         self._rows[row] = False
@@ -495,13 +495,13 @@ class BestRows:
         return True
 
     def same_as(self, other: BestRows) -> bool:
-        """Tell whether these are the same rows with the same total."""
+        """Tell whether the rows and their total are equal."""
         return self.total == other.total and np.array_equal(self._rows, other._rows)
 
 
 def best_of(totals: Int64Array) -> BestRows:
     """Return the rows with the highest total."""
-    # The method of arrays is slower: it asks more questions first.
+    # The function is slower than the ufunc: it checks its arguments first.
     most = int(np.maximum.reduce(totals))
     return BestRows(most, totals == most)
 
@@ -515,7 +515,7 @@ def _in_range(scores: Int64Array) -> bool:
 
 
 def _are_wrong(scores: Int64Array, mask: BoolArray) -> bool:
-    """Tell whether rows that can take the pod have a score out of range; others may have any."""
+    """Tell whether a feasible row has a score out of range; others may have any."""
     if not len(scores) or _in_range(scores):
         return False
     return bool((((scores < 0) | (scores > MAX_NODE_SCORE)) & mask).any())

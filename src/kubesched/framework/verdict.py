@@ -1,4 +1,4 @@
-"""What a filter says about many nodes at once."""
+"""The result of a filter for many nodes at once."""
 
 from __future__ import annotations
 
@@ -15,23 +15,23 @@ Answers = npt.NDArray[np.integer]
 
 
 class Verdict:
-    """One answer a row, as an index into a few distinct ones.
+    """One answer per row, as an index into a few distinct statuses.
 
-    ``answers[i]`` is 0 where row i passes, and otherwise a number k that stands for
-    ``statuses[k - 1]``; None if all rows pass.
+    ``answers[i]`` is 0 where row i passes, and k where ``statuses[k - 1]`` rejects it; None if all
+    rows pass.
     """
 
     __slots__ = ("_answers", "_parts", "statuses")
 
     def __init__(self, answers: Answers | None, statuses: tuple[Status, ...]) -> None:
         self._answers = answers
-        #: what it is made of, until somebody wants to know more than who passes
+        #: the verdicts it combines, until the answers are needed
         self._parts: tuple[Verdict, ...] = ()
         self.statuses = statuses
 
     @classmethod
     def of_parts(cls, parts: tuple[Verdict, ...]) -> Verdict:
-        """Combine verdicts, each of which turns some row away."""
+        """Combine verdicts, each of which rejects some row."""
         made = cls(None, tuple(status for part in parts for status in part.statuses))
         made._parts = parts
         return made
@@ -44,17 +44,17 @@ class Verdict:
         return self._answers
 
     def masks(self) -> Iterator[BoolArray]:
-        """Return masks of rejected rows, for one reason or several each; not to be changed."""
+        """Yield masks of rejected rows, one or more reasons each; read-only."""
         if self._parts:
             for part in self._parts:
                 yield from part.masks()
         elif self._answers is not None:
-            # With one reason, answers are 0 and 1.
+            # With one status, answers are 0 and 1.
             is_mask = self._answers.itemsize == 1 == len(self.statuses)
             yield self._answers.view(np.bool_) if is_mask else self._answers > 0
 
     def status_of(self, element: int) -> Status | None:
-        """Return the rejection of one element, or None if it passes."""
+        """Return the rejection of one element, None if it passes."""
         if self.answers is None or not self.answers[element]:
             return None
         return self.statuses[self.answers[element] - 1]
@@ -64,8 +64,8 @@ ALL_PASS: Final = Verdict(None, ())
 
 
 def reject(rejected: BoolArray, status: Status) -> Verdict:
-    """Turn some rows away for the same reason."""
-    # Counting is quicker than ``any``, here and in other places that every decision passes.
+    """Reject some rows for the same reason."""
+    # count_nonzero is faster than ``any``, here and on other hot paths.
     if not np.count_nonzero(rejected):
         return ALL_PASS
     return Verdict(rejected.view(np.uint8), (status,))
@@ -86,7 +86,7 @@ def _merged(parts: tuple[Verdict, ...]) -> Answers | None:
         if part.answers is None:
             continue
         after = before + len(part.statuses)
-        # Each part's numbers come after those of the parts before it.
+        # Each part's numbers follow those of the parts before it.
         dtype = np.min_scalar_type(after)
         later = part.answers.astype(dtype)
         if before:

@@ -1,4 +1,4 @@
-"""Pods between their placement and their binding, as long as they can be turned back."""
+"""Pods between placement and binding, while they can still be rejected."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched.framework.status import SUCCESS, Status, error, unschedulable
 
 
 class WaitingPod:
-    """A pod that waits until every plugin which made it wait allows it, or one rejects it."""
+    """A pod that waits until every plugin which delayed it allows it, or one rejects it."""
 
     def __init__(
         self, pod: PodInfo, plugins: set[str], on_decided: Callable[[Status], None]
@@ -21,21 +21,21 @@ class WaitingPod:
 
     @property
     def pending_plugins(self) -> list[str]:
-        """Who has not allowed it yet."""
+        """The plugins that have not allowed it yet."""
         return sorted(self._pending)
 
     def allow(self, plugin: str) -> None:
-        """Allow the pod on behalf of a plugin; the last one decides."""
+        """Allow the pod on behalf of a plugin; the last one releases it."""
         self._pending.discard(plugin)
         if not self._pending:
             self._decide(SUCCESS)
 
     def reject(self, plugin: str, reason: str) -> bool:
-        """Reject the pod on behalf of a plugin; False if it is too late for that."""
+        """Reject the pod on behalf of a plugin; False if it is too late."""
         return self._decide(unschedulable(reason).by(plugin))
 
     def preempt(self) -> bool:
-        """Let another pod have its place; False if it is too late for that."""
+        """Preempt the pod; False if it is too late."""
         return self._decide(error("waiting on permit for pod: preempted"))
 
     def _decide(self, status: Status) -> bool:
@@ -47,7 +47,7 @@ class WaitingPod:
 
 
 class WaitingPods:
-    """All pods that wait, by uid; plugins may look them up, allow and reject them."""
+    """All waiting pods, by uid; plugins may look them up, allow and reject them."""
 
     def __init__(self) -> None:
         self._pods: dict[str, WaitingPod] = {}
@@ -59,20 +59,20 @@ class WaitingPods:
         return len(self._pods)
 
     def get(self, uid: str) -> WaitingPod | None:
-        """Return a pod that waits."""
+        """Return a waiting pod."""
         return self._pods.get(uid)
 
     def add(self, waiting: WaitingPod) -> None:
-        """Note that a pod waits."""
+        """Add a waiting pod."""
         self._pods[waiting.pod.uid] = waiting
 
     def remove(self, uid: str) -> None:
-        """Note that a pod waits no longer."""
+        """Remove a pod that no longer waits."""
         self._pods.pop(uid, None)
 
 
 class PreBindingPods:
-    """Pods for which PreBind plugins are at work, by uid, with how to stop that."""
+    """Pods whose PreBind plugins run, by uid, with a function that cancels them."""
 
     def __init__(self) -> None:
         self._cancels: dict[str, Callable[[str], bool]] = {}
@@ -81,14 +81,14 @@ class PreBindingPods:
         return len(self._cancels)
 
     def add(self, uid: str, cancel: Callable[[str], bool]) -> None:
-        """Note that the work has begun; `cancel` takes a reason and says whether it stops it."""
+        """Add a pod; `cancel` takes a reason and returns whether it stopped the work."""
         self._cancels[uid] = cancel
 
     def remove(self, uid: str) -> None:
-        """Note that the work is over: the pod will be bound, or has failed."""
+        """Remove a pod: it will be bound, or has failed."""
         self._cancels.pop(uid, None)
 
     def cancel(self, uid: str, reason: str) -> bool:
-        """Turn a pod back; False if it is not, or no longer, at this stage."""
+        """Cancel a pod; False if its PreBind plugins do not run."""
         cancel = self._cancels.get(uid)
         return cancel is not None and cancel(reason)

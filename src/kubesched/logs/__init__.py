@@ -3,20 +3,20 @@
     StructuredLogger ─┐
     logging.Logger ───┴─> records ─> verbosity, --vmodule ─> text or JSON ─> stderr (and stdout)
 
-Two kinds of lines exist, as in klog. A plain one is any call of a standard logger; it is written as
-it is. A structured one has a fixed message and named values, and is quoted in a way that programs
-can read::
+There are two kinds of lines, as in klog. A plain one is any call of a standard logger, written as
+it is. A structured one has a constant message and named values, quoted so that programs can parse
+it::
 
     _log = logs.get_logger(__name__)
     _log.v(2, "Successfully bound pod to node", pod=logs.ref("default", "web-0"), node="n1")
     # I1115 22:50:00.649047   24362 binding.py:157] "Successfully bound pod to node" pod="default/web-0" node="n1"
 
-What ``-v`` shows are levels below INFO: ``verbose(n)`` is the level of klog's V(n), from ``INFO`` for
-0 over 15 for 1 and ``DEBUG`` for 2 down to 2 for 10. So a standard ``debug()`` is a V(2), which is
-what clusters usually run with. A line that is not shown costs one look into a dictionary; in a loop
-over pods or nodes ask ``_log.enabled(n)`` once, before the values are put together.
+Verbosities are levels below INFO: ``verbose(n)`` is the level of klog's V(n), from ``INFO`` for 0
+over 15 for 1 and ``DEBUG`` for 2 down to 2 for 10. So a standard ``debug()`` is a V(2), the usual
+verbosity of clusters. A suppressed line costs a dictionary lookup; in a loop over pods or nodes
+call ``_log.enabled(n)`` once, before building the values.
 
-Verbosity can be changed while the program runs, by ``set_verbosity``.
+``set_verbosity`` changes the verbosity at run time.
 """  # noqa: E501 (the example is a log line, which is as long as it is)
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Named values of a log line, quoted as klog quotes them.
 
-Text is quoted by Go's rules, or shown as a block if it has several lines. References to objects
+Text is quoted by Go's rules, or printed as a block if it has several lines. References to objects
 are ``"namespace/name"``. Numbers, lists and mappings are JSON. Anything else is its ``str()``.
 """
 
@@ -23,7 +23,7 @@ _ESCAPES: Final = {
     "\t": "\\t",
     "\v": "\\v",
 }
-#: What Go's JSON encoder escapes, lest it end a script element.
+#: Escaped by Go's JSON encoder, to be safe in a script element.
 _HTML: Final = str.maketrans({"<": "\\u003c", ">": "\\u003e", "&": "\\u0026"})
 _LARGEST_PLAIN: Final = 1e21
 _SMALLEST_PLAIN: Final = 1e-6
@@ -45,17 +45,17 @@ def ref(namespace: str, name: str) -> ObjectRef:
 
 
 def klog_line(message: str, /, **fields: object) -> str:
-    """Write a message and its values as klog does, without the head of the line."""
+    """Format a message and its values as klog does, without the line header."""
     return line(message, fields)
 
 
 def line(message: str, fields: Mapping[str, object]) -> str:
-    """Write a message and a mapping of values as klog does."""
+    """Format a message and a mapping of values as klog does."""
     return quote(message) + "".join(f" {key}{_text(value)}" for key, value in fields.items())
 
 
 def json_value(value: object) -> object:
-    """Turn a value into something that is JSON, as a JSON log line shows it."""
+    """Convert a value to its form in a JSON log line."""
     if value is None or isinstance(value, str | int | float | list | tuple | dict | ObjectRef):
         return value
     if isinstance(value, set | frozenset):
@@ -71,7 +71,7 @@ def quote(text: str) -> str:
 
 
 def _text(value: object) -> str:
-    """Write ``=value``, or the block of a text of several lines."""
+    """Format ``=value``, or the block of a multi-line text."""
     if isinstance(value, str):
         return _text_of_string(value)
     if isinstance(value, ObjectRef):
@@ -98,7 +98,7 @@ def _json(value: object) -> str:
     return encoded.translate(_HTML)
 
 
-def _as_json(value: Any) -> object:  # noqa: ANN401 (msgspec hands over whatever it does not know)
+def _as_json(value: Any) -> object:  # noqa: ANN401 (any type that msgspec does not know)
     return json_value(value)
 
 
@@ -118,7 +118,7 @@ def _escaped(char: str) -> str:
         return char
     code = ord(char)
     if 0xDC80 <= code <= 0xDCFF:
-        # A byte that is no UTF-8, as the operating system handed it over.
+        # A byte that is not UTF-8, as a surrogate of the operating system's text.
         return f"\\x{code - 0xDC00:02x}"
     if code < 0x80:
         return f"\\x{code:02x}"
@@ -126,7 +126,7 @@ def _escaped(char: str) -> str:
 
 
 def _quote_bytes(value: bytes) -> str:
-    """Quote bytes with ASCII alone, as Go's ``%+q`` does."""
+    """Quote bytes as ASCII, as Go's ``%+q`` does."""
     text = value.decode(errors="surrogateescape")
     return '"' + "".join(_escaped(c) if c.isascii() else _escaped_code(c) for c in text) + '"'
 

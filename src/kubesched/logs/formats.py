@@ -1,7 +1,7 @@
-"""Records to lines: klog's text, or JSON with the keys of Kubernetes' JSON logs.
+"""Formats records: klog's text, or JSON with the keys of Kubernetes' JSON logs.
 
-A structured record carries ``fields`` and ``err`` (``logs.structured`` puts them there); all others
-are written as the message that they are.
+A structured record has ``fields`` and ``err`` (set by ``logs.structured``); all others are plain
+messages.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import msgspec
 from kubesched.logs import fields as log_fields
 from kubesched.logs.levels import verbosity_of
 
-#: the attributes of a record that make it a structured one
+#: Attributes of a structured record.
 FIELDS: Final = "klog_fields"
 ERR: Final = "klog_err"
 
@@ -74,7 +74,7 @@ class JsonFormatter(logging.Formatter):
         try:
             return self._encode(shown).decode()
         except UnicodeEncodeError:
-            # Bytes that are no text, such as those of a file name.
+            # Bytes that are not text, such as those of a file name.
             return json.dumps(shown, default=str, separators=(",", ":"))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from typing import Final
 
-#: A verbosity for commands that are not daemons: no information at all, only errors.
+#: Verbosity of commands that are not daemons: only errors.
 ERRORS_ONLY: Final = -1
 
 _V1: Final = 15

@@ -1,8 +1,8 @@
-"""``--vmodule``: files that log more, or less, than the others.
+"""``--vmodule``: verbosity per file.
 
-The first pattern that matches a file counts. A pattern is matched with the name of the file without
-``.py``, as klog does without ``.go``; one that has a dot in it, with the name of the logger, which
-is that of the module: ``kubesched.scheduler.*``.
+The first pattern that matches a file counts. A pattern is matched with the file name without
+``.py``, as klog does without ``.go``; one with a dot in it, with the logger's name, i.e. the
+module's: ``kubesched.scheduler.*``.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from kubesched.logs.options import ModuleVerbosity
 
 
 class ModuleFilter(logging.Filter):
-    """Lets through what the general verbosity, or that of the record's file, lets through."""
+    """Passes records by the general verbosity, or by that of their file."""
 
     def __init__(self, modules: Iterable[ModuleVerbosity]) -> None:
         super().__init__()
@@ -24,17 +24,17 @@ class ModuleFilter(logging.Filter):
             ("." in each.pattern, _compiled(each.pattern), verbose(each.verbosity))
             for each in modules
         ]
-        #: (logger, file) to the level from which on its records are shown
+        #: (logger, file) → lowest level that is logged
         self._levels: dict[tuple[str, str], int] = {}
         self.general_level = logging.INFO
 
     @property
     def lowest_level(self) -> int:
-        """The level of the most talkative file."""
+        """The lowest level of any file."""
         return min(level for _, _, level in self._patterns)
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Tell whether a record is shown."""
+        """Tell whether to log a record."""
         return record.levelno >= self.general_level or record.levelno >= self._level_of(record)
 
     def _level_of(self, record: logging.LogRecord) -> int:
@@ -52,7 +52,7 @@ class ModuleFilter(logging.Filter):
 
 
 def _compiled(pattern: str) -> re.Pattern[str] | None:
-    """Translate a pattern of Go's filepath.Match; one that is malformed matches nothing."""
+    """Translate a pattern of Go's filepath.Match; a malformed one matches nothing."""
     parts = []
     rest = pattern
     while rest:

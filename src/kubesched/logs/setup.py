@@ -1,7 +1,7 @@
-"""The logging of the process: configured once, its verbosity changed at any time.
+"""Configures the logging of the process; the verbosity may change at any time.
 
-The handler is the root logger's only one. As long as no ``--vmodule`` is given, the level of the
-root logger alone decides what is shown, so that what is not shown is never made.
+There is a single handler, on the root logger. Without ``--vmodule``, the root logger's level
+decides alone, so that suppressed records are never created.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ from kubesched.logs.modules import ModuleFilter
 from kubesched.logs.options import JSON, LoggingOptions
 from kubesched.logs.streams import LineHandler
 
-#: Chatters below a warning about every slow callback.
+#: Loggers that are too verbose below warnings, e.g. about slow callbacks.
 _QUIET = ("asyncio",)
 
 
 class _Logging:
-    """What is configured now."""
+    """The current configuration."""
 
     def __init__(self, options: LoggingOptions, handler: LineHandler) -> None:
         self.handler = handler
@@ -68,7 +68,7 @@ def configure(
     info_stream: TextIO | None = None,
     error_stream: TextIO | None = None,
 ) -> None:
-    """Log as the options say, and no longer as they said before."""
+    """Configure logging; replaces the previous configuration."""
     global _current  # noqa: PLW0603 (a process has one log)
     shutdown()
     handler = LineHandler(
@@ -83,24 +83,24 @@ def configure(
 
 
 def set_verbosity(verbosity: int) -> None:
-    """Show V(0) to V(verbosity) from now on: what PUT /debug/flags/v does."""
+    """Log V(0) to V(verbosity) from now on: for PUT /debug/flags/v."""
     if _current is not None:
         _current.set_verbosity(max(verbosity, ERRORS_ONLY))
 
 
 def verbosity() -> int:
-    """Return the verbosity that counts now."""
+    """Return the current verbosity."""
     return 0 if _current is None else _current.verbosity
 
 
 def flush() -> None:
-    """Write what waits in a buffer."""
+    """Write buffered lines."""
     if _current is not None:
         _current.handler.flush()
 
 
 def shutdown() -> None:
-    """Write what waits in a buffer, and stop looking after it."""
+    """Write buffered lines, and stop the periodic flush."""
     global _current  # noqa: PLW0603 (a process has one log)
     if _current is not None:
         _current.end()

@@ -1,4 +1,4 @@
-"""Where lines go: one stream, or information to stdout, perhaps through a buffer."""
+"""Output of log lines: one stream, or information to stdout, optionally buffered."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _LARGEST_BUFFER: Final = 2 << 30
 
 
 class LineHandler(logging.Handler):
-    """Writes each record as one piece, so that processes can share a stream."""
+    """Writes each record in one call, so that processes can share a stream."""
 
     def __init__(
         self, options: LoggingOptions, *, info_stream: TextIO, error_stream: TextIO
@@ -19,7 +19,7 @@ class LineHandler(logging.Handler):
         super().__init__()
         self._error = error_stream
         self._info = info_stream if options.split_stream else error_stream
-        # A warning is an error's neighbour in text, and mere information in JSON.
+        # In text a warning goes with errors, in JSON with information.
         self._error_level = logging.WARNING if options.format == TEXT else logging.ERROR
         self._room = min(options.info_buffer_bytes, _LARGEST_BUFFER) if options.split_stream else 0
         self._waiting: list[str] = []
@@ -27,7 +27,7 @@ class LineHandler(logging.Handler):
 
     @property
     def is_buffered(self) -> bool:
-        """Whether lines may wait until somebody calls ``flush``."""
+        """Whether lines may wait for ``flush``."""
         return self._room > 0
 
     def emit(self, record: logging.LogRecord) -> None:
@@ -40,11 +40,11 @@ class LineHandler(logging.Handler):
                 self._hold(text)
             else:
                 _write(self._info, text)
-        except Exception:  # noqa: BLE001 (a line that cannot be written must not stop the program)
+        except Exception:  # noqa: BLE001 (a failed write must not stop the program)
             self.handleError(record)
 
     def flush(self) -> None:
-        """Write what waits in the buffer."""
+        """Write buffered lines."""
         self.acquire()
         try:
             if self._waiting:

@@ -8,14 +8,14 @@ from typing import Final
 from kubesched.logs.formats import ERR, FIELDS
 from kubesched.logs.levels import verbose
 
-#: V(0) to V(10), which is all that Kubernetes uses
+#: V(0) to V(10): the range that Kubernetes uses
 _LEVELS: Final = tuple(verbose(each) for each in range(11))
-#: frames between the caller and the standard library: ours
+#: our own frames between the caller and the standard library
 _OURS: Final = 3
 
 
 class StructuredLogger:
-    """Logs ``"message" key="value"``; a message is a constant, what varies is a value."""
+    """Logs ``"message" key="value"``; a message is constant, what varies is a value."""
 
     __slots__ = ("_logger",)
 
@@ -23,7 +23,7 @@ class StructuredLogger:
         self._logger = logging.getLogger(name)
 
     def enabled(self, verbosity: int) -> bool:
-        """Tell whether V(verbosity) is shown: ask before putting values together in a loop."""
+        """Tell whether V(verbosity) is logged: check before building values in a loop."""
         return self._logger.isEnabledFor(_LEVELS[verbosity])
 
     def v(self, verbosity: int, message: str, /, **fields: object) -> None:
@@ -33,21 +33,21 @@ class StructuredLogger:
             self._write(level, message, fields)
 
     def info(self, message: str, /, **fields: object) -> None:
-        """Log what everybody should see."""
+        """Log information."""
         self._write(logging.INFO, message, fields)
 
     def warning(self, message: str, /, **fields: object) -> None:
-        """Log what somebody should look into."""
+        """Log a warning."""
         self._write(logging.WARNING, message, fields)
 
     def error(self, message: str, err: object = None, /, **fields: object) -> None:
-        """Log what failed, and with which error."""
+        """Log a failure with its error."""
         self._write(logging.ERROR, message, fields, err)
 
     def _write(
         self, level: int, message: str, fields: dict[str, object], err: object = None
     ) -> None:
-        # Without arguments the standard library leaves per cent signs in a message alone.
+        # Without arguments the standard library does not interpret per cent signs.
         self._logger.log(level, message, extra={FIELDS: fields, ERR: err}, stacklevel=_OURS)
 
 

@@ -1,8 +1,8 @@
-"""The text format in which Prometheus reads metrics, version 0.0.4, spelled as Go spells it.
+"""The Prometheus text format, version 0.0.4, with Go's number formatting.
 
-``prometheus_client`` could write it as well, but at ten times the cost, which the event loop would
-pay at every scrape; it would also call a counter ``x_total`` whose name is just ``x``, and name a
-bucket ``1.0`` that dashboards know as ``1``. Its parser reads our text in the tests.
+``prometheus_client`` could write it as well, but at ten times the cost, in the event loop, at every
+scrape; it would also rename a counter ``x`` to ``x_total``, and a bucket ``1`` to ``1.0``. Its
+parser reads our text in the tests.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ _HELP_ESCAPES: Final = str.maketrans({"\\": r"\\", "\n": r"\n"})
 
 
 def header(spec: FamilySpec) -> str:
-    """Write the lines that introduce a family."""
+    """Format the header of a family."""
     text = spec.help.translate(_HELP_ESCAPES)
     return f"# HELP {spec.name} {text}\n# TYPE {spec.name} {spec.kind.value}\n"
 
 
 def label_text(labels: Iterable[tuple[str, str]]) -> str:
-    """Write labels with their values, without the braces around them."""
+    """Format labels with their values, without braces."""
     return ",".join([f'{name}="{_escaped(value)}"' for name, value in labels])
 
 
 def number_text(value: float) -> str:
-    """Write a value."""
+    """Format a value."""
     number = float(value)
     if number.is_integer() and abs(number) < 1e15:
         return str(int(number))
@@ -41,7 +41,7 @@ def number_text(value: float) -> str:
 
 
 def bound_text(bound: float) -> str:
-    """Write the bound of a bucket, letter for letter as Go does: it is a label's value."""
+    """Format the bound of a bucket exactly as Go does: it is a label value."""
     if not math.isfinite(bound):
         return _not_finite(bound)
     text = repr(float(bound)).removesuffix(".0")
@@ -54,7 +54,7 @@ def bound_text(bound: float) -> str:
 
 
 def _escaped(value: str) -> str:
-    # Nearly no value needs it, and to look is cheaper than to translate.
+    # Few values need escaping, and checking is cheaper than translating.
     if '"' in value or "\\" in value or "\n" in value:
         return value.translate(_LABEL_ESCAPES)
     return value

@@ -1,11 +1,11 @@
-"""Families: the series of one name, told apart by the values of labels.
+"""Metric families: the series of one name, distinguished by label values.
 
-    labels("scheduled", "default-scheduler") ──▶ the series with these values, made when first
-                                                 asked for, to be kept by whoever records
-    text() ──▶ help, type and a line for each number; nothing while there is no series
+    labels("scheduled", "default-scheduler") ──▶ the series with these values, created on first
+                                                 use; the recorder keeps it
+    text() ──▶ help, type and a line per number; empty while there is no series
 
-A family without labels has one series from the start. What somebody else keeps anyway, by label
-values, need not be recorded: ``set_function`` reads it when somebody looks.
+A family without labels has one series from the start. Values that exist anyway, by label values,
+need not be recorded: ``set_function`` reads them at a scrape.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from kubesched.metrics.spec import FamilySpec
 #: Values of labels, in the order of the table.
 LabelValues = tuple[str, ...]
 
-#: Stands in for label values that an allow-list does not name.
+#: Replaces label values that an allow-list does not contain.
 UNEXPECTED: Final = "unexpected"
 
 
@@ -29,7 +29,7 @@ class Numbers(Protocol):
     """Numbers by label values, such as a ``dict`` or a ``collections.Counter`` of tuples."""
 
     def items(self) -> Iterable[tuple[LabelValues, float]]:
-        """Give label values with their number."""
+        """Yield label values with their number."""
 
 
 ReadAll = Callable[[], Numbers]
@@ -44,29 +44,29 @@ class Family(ABC, Generic[SeriesT]):
     def __init__(self, spec: FamilySpec) -> None:
         self.spec = spec
         self._series: dict[LabelValues, SeriesT] = {}
-        #: label → the values it may have; a label that is not here may have any
+        #: label → its allowed values; a missing label may have any
         self._allowed: Mapping[str, frozenset[str]] = {}
         self._unexpected = Counter()
         if not spec.labels:
             self.labels()
 
     def labels(self, *values: str) -> SeriesT:
-        """Find the series with these label values, in the order of the table; keep it."""
+        """Return the series with these label values, in the table's order; the caller keeps it."""
         series = self._series.get(values)
         return self._constrained(values) if series is None else series
 
     def restrict(self, allowed: Mapping[str, frozenset[str]], unexpected: Counter) -> None:
-        """Let labels have only these values from now on; others are replaced, and counted."""
+        """Restrict labels to these values; others are replaced, and counted."""
         self._allowed, self._unexpected = allowed, unexpected
 
     def text(self) -> str:
-        """Write the family as Prometheus reads it; empty if there is nothing to show."""
+        """Format the family; empty if there is nothing to export."""
         body = "".join(self._lines())
         return header(self.spec) + body if body else ""
 
     @abstractmethod
     def reset(self) -> None:
-        """Forget what was recorded; series that recorders keep stay theirs."""
+        """Reset; series that recorders keep stay valid."""
 
     @abstractmethod
     def _make(self) -> SeriesT: ...
@@ -93,18 +93,18 @@ class Family(ABC, Generic[SeriesT]):
 
 
 class _NumberFamily(Family[NumberT]):
-    """A family whose series are a line each."""
+    """A family with one line per series."""
 
     def __init__(self, spec: FamilySpec) -> None:
         self._read_all: ReadAll | None = None
-        #: what the function gave at the last reset
+        #: values of the function at the last reset
         self._before: Mapping[LabelValues, float] = {}
-        #: label values → all of the line but the number
+        #: label values → the line without its number
         self._starts: dict[LabelValues, str] = {}
         super().__init__(spec)
 
     def set_function(self, read_all: ReadAll) -> None:
-        """Show what a function returns, from now on, instead of what is recorded."""
+        """Export the values of a function instead of recorded ones."""
         self._read_all = read_all
 
     def _refresh(self) -> None:
@@ -145,7 +145,7 @@ class CounterFamily(_NumberFamily[Counter]):
         super().__init__(spec)
 
     def shared(self, all_values: Iterable[LabelValues]) -> Counter:
-        """Find what counts for several series at once; keep it."""
+        """Return a counter that counts for several series at once; the caller keeps it."""
         key = tuple(all_values)
         shared = self._shared.get(key)
         if shared is None:
@@ -155,7 +155,7 @@ class CounterFamily(_NumberFamily[Counter]):
         return shared
 
     def reset(self) -> None:
-        """Start from zero again; with labels, a series shows up again when it is recorded."""
+        """Start from zero; with labels, a series is exported again once it is recorded."""
         if self._read_all is not None:
             self._before = dict(self._read_all().items())
         for series in self._series.values():
@@ -173,7 +173,7 @@ class GaugeFamily(_NumberFamily[Gauge]):
     """Gauges of one name."""
 
     def reset(self) -> None:
-        """Do nothing: a gauge says what is, and that is not over when somebody resets."""
+        """Do nothing: a gauge is a current value."""
 
     def _make(self) -> Gauge:
         return Gauge()
@@ -187,12 +187,12 @@ class HistogramFamily(Family[Histogram]):
 
     def __init__(self, spec: FamilySpec) -> None:
         self._bounds = [bound_text(bound) for bound in (*spec.buckets, float("inf"))]
-        #: label values → what the lines of buckets, sum and count start with
+        #: label values → prefixes of the lines of buckets, sum and count
         self._starts: dict[LabelValues, list[str]] = {}
         super().__init__(spec)
 
     def reset(self) -> None:
-        """Forget all values; with labels, a series shows up again when it is recorded."""
+        """Drop all values; with labels, a series is exported again once it is recorded."""
         for series in self._series.values():
             series.reset()
             series.silent = bool(self.spec.labels)

@@ -1,4 +1,4 @@
-"""Labels that say what runs: build, version, platform."""
+"""Label values about build, version and platform."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _ARCHITECTURES: Final = {"x86_64": "amd64", "aarch64": "arm64"}
 
 
 def build_labels() -> tuple[str, ...]:
-    """Give the label values of ``kubernetes_build_info``.
+    """Return the label values of ``kubernetes_build_info``.
 
-    The version is that of the Kubernetes release that is reproduced, with ours behind the plus
-    sign, as distributions of Kubernetes do it; the interpreter stands where Go's version would.
+    The version is that of the reproduced Kubernetes release, with ours after the plus sign, as in
+    distributions of Kubernetes; the interpreter is in place of Go's version.
     """
     machine = platform.machine()
     return (

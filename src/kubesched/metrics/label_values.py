@@ -1,4 +1,4 @@
-"""Values of labels that dashboards and alerts select by, and how some are made."""
+"""Label values that dashboards and alerts select by."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ VOLUME_PREDICATE: Final = "predicate"
 VOLUME_ASSUME: Final = "assume"
 VOLUME_BIND: Final = "bind"
 
-#: from here on attempts are not told apart
+#: from here on attempts are not distinguished
 MANY_ATTEMPTS: Final = 15
 _ATTEMPTS: Final = (*map(str, range(MANY_ATTEMPTS)), f"{MANY_ATTEMPTS}+")
 _KNOWN_USERS: Final = frozenset(
@@ -54,12 +54,12 @@ _KNOWN_USERS: Final = frozenset(
 
 
 def attempts_label(attempts: int) -> str:
-    """Give the label of ``pod_scheduling_sli_duration``: "1" to "14", then "15+"."""
+    """Return the label of ``pod_scheduling_sli_duration``: "1" to "14", then "15+"."""
     return _ATTEMPTS[min(attempts, MANY_ATTEMPTS)]
 
 
 def user_label(username: str) -> str:
-    """Give the label of ``authenticated_user_requests``: a few kinds of users, and no names."""
+    """Return the label of ``authenticated_user_requests``: a few kinds of users, no names."""
     if username in _KNOWN_USERS:
         return username
     return "email_id" if "@" in username else "other"

@@ -1,4 +1,4 @@
-"""What the flags of the group metrics say, checked in the words of Kubernetes' own components."""
+"""Options of the flag group metrics, validated with Kubernetes' messages."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _METRIC_AND_LABEL: Final = re.compile(f"{_METRIC},{_LABEL}")
 _NAME: Final = re.compile(_METRIC)
 _HIDDEN_VERSION: Final = f"{BINARY_VERSION[0]}.{BINARY_VERSION[1] - 1}"
 
-#: metric → label → the values it may have
+#: metric → label → its allowed values
 AllowLists = dict[str, dict[str, frozenset[str]]]
 
 
@@ -32,18 +32,18 @@ class MetricsOptions(Struct, frozen=True, kw_only=True):
     disabled_metrics: tuple[str, ...] = ()
     #: ``--allow-metric-labels``: "metric,label" → "value,value"; None if not given
     allow_metric_labels: Mapping[str, str] | None = None
-    #: ``--allow-metric-labels-manifest``: a YAML file that says the same
+    #: ``--allow-metric-labels-manifest``: a YAML file with the same
     allow_metric_labels_manifest: str = ""
     #: ``--show-hidden-metrics-for-version``: if given, families that are hidden are shown
     show_hidden_metrics_for_version: str = ""
 
     def check(self) -> None:
-        """Refuse what cannot be; ConfigError."""
+        """Raise ConfigError if the options are invalid."""
         if errors := self.errors():
             raise ConfigError(aggregate(errors))
 
     def errors(self) -> list[str]:
-        """Describe all that cannot be, a line each."""
+        """Return all errors, one line each."""
         found = [*_version_errors(self), *_name_errors(self.disabled_metrics)]
         found += _mapping_errors(self.allow_metric_labels or {}, "metrics.allowListMapping")
         if self.allow_metric_labels_manifest:
@@ -54,7 +54,7 @@ class MetricsOptions(Struct, frozen=True, kw_only=True):
         return found
 
     def allow_lists(self) -> AllowLists:
-        """Give what each label may be, from the flag, else from the file."""
+        """Return the allowed values of each label, from the flag, else from the file."""
         mapping = self.allow_metric_labels
         if mapping is None and self.allow_metric_labels_manifest:
             mapping = _read_manifest(self.allow_metric_labels_manifest)
@@ -75,7 +75,7 @@ class MetricsOptions(Struct, frozen=True, kw_only=True):
 
 
 def parse_allow_metric_labels(texts: Iterable[str]) -> dict[str, str]:
-    """Read ``--allow-metric-labels``, each occurrence "metric,label=value,value" or CSV of such."""
+    """Parse ``--allow-metric-labels``: each is "metric,label=value,value", or CSV of such."""
     mapping = {}
     for text in texts:
         for pair in _pairs(text):
@@ -87,7 +87,7 @@ def parse_allow_metric_labels(texts: Iterable[str]) -> dict[str, str]:
 
 
 def _pairs(text: str) -> list[str]:
-    # A comma is part of a pair that stands alone; of several, each must be quoted.
+    # A single pair contains commas itself; of several, each must be quoted.
     return next(csv.reader([text])) if text.count("=") > 1 else [text.strip('"')]
 
 
@@ -143,7 +143,7 @@ def _read_manifest(path: str) -> dict[str, str]:
         raise ConfigError(f"failed to read allow list manifest: {what} {path}: {reason}") from error
     unreadable = "failed to parse allow list manifest: yaml: "
     try:
-        # Whatever a value looks like, it is meant as a text.
+        # Every value is text, even if it looks like a number.
         mapping = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 (makes only texts and lists)
     except yaml.YAMLError as error:
         raise ConfigError(unreadable + " ".join(str(error).split())) from error

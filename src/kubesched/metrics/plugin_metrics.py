@@ -1,4 +1,4 @@
-"""Metrics that plugins of other people bring along: collectors of ``prometheus_client``."""
+"""Metrics of out-of-tree plugins: collectors of ``prometheus_client``."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from kubesched.errors import PluginError
 
 
 class PluginMetrics(Collector):
-    """Collectors that were registered, shown without the time of their creation."""
+    """Registered collectors, exported without creation timestamps."""
 
     def __init__(self, *, taken: Collection[str], disabled: Collection[str]) -> None:
-        #: names that the scheduler exports itself
+        #: names that the scheduler itself exports
         self._taken = taken
         self._disabled = disabled
         self._registry = CollectorRegistry(auto_describe=True)
         self._is_empty = True
 
     def register(self, collector: Collector) -> None:
-        """Export a collector too; PluginError if a name is taken."""
+        """Export a collector; raises PluginError if a name is taken."""
         for metric in collector.collect():
             if _exposed_name(metric) in self._taken:
                 raise PluginError(
@@ -36,11 +36,11 @@ class PluginMetrics(Collector):
         self._is_empty = False
 
     def text(self) -> str:
-        """Write them as Prometheus reads them."""
+        """Format them for Prometheus."""
         return "" if self._is_empty else generate_latest(self).decode()
 
     def collect(self) -> Iterator[Metric]:
-        """Give what is to be shown."""
+        """Yield the metrics to export."""
         for metric in self._registry.collect():
             if _exposed_name(metric) not in self._disabled:
                 shown = Metric(metric.name, metric.documentation, metric.type, metric.unit)

@@ -1,9 +1,9 @@
-"""What pods ask for, for ``/metrics/resources``: requests and limits, a series a pod and resource.
+"""``/metrics/resources``: requests and limits, one series per pod and resource.
 
-    pods ──▶ without those that ended on their node ──▶ exact amounts, without zeros ──▶ text
+    pods ──▶ without terminated ones ──▶ exact amounts, without zeros ──▶ text
 
-A large cluster has hundreds of thousands of these series, so the text comes in pieces: between two
-of them the event loop can do something else.
+A large cluster has hundreds of thousands of these series, so the text is streamed in chunks: other
+tasks run in between.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubesched.errors import QuantityError
 from kubesched.metrics.exposition import header, label_text
 from kubesched.metrics.shared_table import POD_LIMIT, POD_REQUEST
 
-#: Makes a piece that takes a few milliseconds.
+#: A chunk of this size takes a few milliseconds.
 _PODS_A_PIECE: Final = 100
 _BILLION: Final = 10**9
 _STORAGE: Final = "storage"
@@ -30,10 +30,10 @@ _ENDED: Final = frozenset({names.PHASE_SUCCEEDED, names.PHASE_FAILED})
 
 
 def render_pod_resources(pods: Iterable[Pod]) -> Iterator[bytes]:
-    """Write the amounts of these pods as Prometheus reads them, piece by piece.
+    """Format the amounts of these pods, chunk by chunk.
 
-    The pods are read while it goes on: hand over a list if they may change meanwhile. A piece may
-    be empty: each takes about as long as the others.
+    The pods are read lazily: pass a list if they may change meanwhile. A chunk may be empty, so
+    that each takes about the same time.
     """
     requests: list[bytes] = []
     rest = iter(pods)
@@ -48,7 +48,7 @@ def render_pod_resources(pods: Iterable[Pod]) -> Iterator[bytes]:
         first_line = header(POD_LIMIT) if is_first and limit_lines else ""
         is_first = is_first and not limit_lines
         yield (first_line + "".join(limit_lines)).encode()
-    # The lines of a family must not be interrupted, so these wait for the last of the others.
+    # The lines of a family must be contiguous, so these follow the last of the others.
     if requests:
         yield header(POD_REQUEST).encode()
         yield from requests
@@ -60,7 +60,7 @@ def _write(pod: Pod, limit_lines: list[str], request_lines: list[str]) -> None:
     try:
         requests, limits = exact_requests(pod), exact_limits(pod)
     except QuantityError:
-        return  # it cannot be scheduled either, and whoever tries says why
+        return  # it cannot be scheduled either, and its attempt reports why
     spec = pod.spec
     start = label_text(
         (
@@ -84,9 +84,9 @@ def _write(pod: Pod, limit_lines: list[str], request_lines: list[str]) -> None:
 
 
 def exact_limits(pod: Pod) -> Nanos:
-    """Return what the pod may use at most, in billionths, of all resources it limits.
+    """Return the pod's limits in billionths, of all resources it limits.
 
-    Limits add up as requests do, but overhead comes on top only of what is limited.
+    Limits add up as requests do, but overhead is added only to limited resources.
     """
     spec = pod.spec
     containers = (*spec.containers, *spec.init_containers)
@@ -117,7 +117,7 @@ def _limits_of(resources: ResourceRequirements | None) -> ResourceRequirements |
 
 @lru_cache(maxsize=4096)
 def unit_of(resource: str) -> str:
-    """Name the unit in which a resource is counted, "" if it is just a number."""
+    """Return the unit of a resource, "" for a plain number."""
     if resource == names.CPU:
         return "cores"
     if resource in (names.MEMORY, _STORAGE, names.EPHEMERAL_STORAGE):

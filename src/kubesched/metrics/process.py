@@ -1,7 +1,6 @@
-"""What the operating system says about this process: CPU, memory, files, network.
+"""Process metrics from the operating system: CPU, memory, files, network.
 
-Linux tells most of it in ``/proc``; elsewhere, or where a file is hidden, a reading is left out and
-so is its family.
+Linux has most of it in ``/proc``; where a file is missing, its family is not exported.
 """
 
 from __future__ import annotations
@@ -17,12 +16,12 @@ from typing import Final
 
 _SELF: Final = Path("/proc/self")
 _UNLIMITED: Final = float(2**64 - 1)
-#: of /proc/self/stat, counted from the field after the command's name
+#: fields of /proc/self/stat, counted from the one after the command's name
 _START_TICKS, _VIRTUAL_BYTES, _RESIDENT_PAGES = 19, 20, 21
 
 
 def process_readings() -> dict[str, float]:
-    """Read all that can be read now, by the names of the families."""
+    """Read all available values, by family name."""
     readings: dict[str, float] = {}
     for source in (_usage, _memory, _files, _network):
         with contextlib.suppress(OSError, ValueError, LookupError):
@@ -32,7 +31,7 @@ def process_readings() -> dict[str, float]:
 
 @cache
 def start_time_s() -> float:
-    """Say when this process started, in seconds since the epoch; if unknown, when first asked."""
+    """Return when this process started, in seconds since the epoch; if unknown, the first call."""
     try:
         ticks = float(_stat()[_START_TICKS])
         boot = next(
@@ -73,7 +72,7 @@ def _network() -> Iterator[tuple[str, float]]:
 
 
 def _stat() -> list[str]:
-    # The command's name may contain anything, even a parenthesis: what follows the last one counts.
+    # The command's name may contain any character, even parentheses: skip to the last one.
     return (_SELF / "stat").read_text(errors="replace").rpartition(")")[2].split()
 
 

@@ -1,13 +1,13 @@
-"""All metrics of a scheduler: a family an attribute, and the text of all of them.
+"""All metrics of a scheduler: one attribute per family, and their text.
 
     metrics = Metrics(gates)
     scheduled = metrics.schedule_attempts.labels("scheduled", "default-scheduler")   # once
     scheduled.inc()                                                                  # often
 
-An attribute is named as its family in the table, without ``scheduler_`` or ``kubesched_`` before
-and ``_total`` or ``_seconds`` behind. With labels it is a family, whose ``labels(…)`` gives the
-series; without, it is the series. All are there whatever the feature gates and the options say:
-who records need not ask whether it will be shown.
+An attribute is named as its family in the table, without the prefix ``scheduler_`` or
+``kubesched_`` and the suffix ``_total`` or ``_seconds``. With labels it is a family, whose
+``labels(…)`` returns the series; without, it is the series. All exist regardless of feature gates
+and options, so a recorder need not check whether they are exported.
 """
 
 from __future__ import annotations
@@ -26,23 +26,23 @@ from kubesched.metrics.plugin_metrics import PluginMetrics
 from kubesched.metrics.process import process_readings
 from kubesched.metrics.series import Counter, Gauge, Histogram
 from kubesched.metrics.shared_table import PROCESS
-from kubesched.metrics.spec import FamilySpec, Kind
+from kubesched.metrics.spec import FamilySpec, MetricKind
 from kubesched.metrics.table import FAMILIES
 
 _log = logging.getLogger(__name__)
 
 AnyFamily = CounterFamily | GaugeFamily | HistogramFamily
 
-_MAKERS: Final[dict[Kind, type[AnyFamily]]] = {
-    Kind.COUNTER: CounterFamily,
-    Kind.GAUGE: GaugeFamily,
-    Kind.HISTOGRAM: HistogramFamily,
+_MAKERS: Final[dict[MetricKind, type[AnyFamily]]] = {
+    MetricKind.COUNTER: CounterFamily,
+    MetricKind.GAUGE: GaugeFamily,
+    MetricKind.HISTOGRAM: HistogramFamily,
 }
 _PROCESS_NAMES: Final = frozenset(spec.name for spec in PROCESS)
 
 
 def attribute_name(family_name: str) -> str:
-    """Give the attribute of ``Metrics`` that a family is."""
+    """Return the attribute of ``Metrics`` for a family."""
     for prefix in ("scheduler_", "kubesched_"):
         family_name = family_name.removeprefix(prefix)
     return family_name.removesuffix("_total").removesuffix("_seconds")
@@ -100,7 +100,7 @@ class Metrics:
     batch_rescore_duration: HistogramFamily
     get_node_hint_duration: HistogramFamily
     store_schedule_results_duration: HistogramFamily
-    # calls to the API server that nobody waits for
+    # asynchronous API calls
     async_api_call_execution: CounterFamily
     async_api_call_execution_duration: HistogramFamily
     pending_async_api_calls: GaugeFamily
@@ -134,7 +134,7 @@ class Metrics:
     # leader election
     leader_election_master_status: GaugeFamily
     leader_election_slowpath: CounterFamily
-    # who asks the secure port, and may they
+    # authentication and authorization of the secure port
     authenticated_user_requests: CounterFamily
     authentication_attempts: CounterFamily
     authentication_duration: HistogramFamily
@@ -149,7 +149,7 @@ class Metrics:
     apiserver_delegated_authz_request: CounterFamily
     apiserver_delegated_authz_request_duration: HistogramFamily
     apiserver_client_certificate_expiration: Histogram
-    # what runs
+    # build and features
     kubernetes_build_info: GaugeFamily
     version_info: GaugeFamily
     kubernetes_feature_enabled: GaugeFamily
@@ -185,18 +185,18 @@ class Metrics:
         self._describe(gates)
 
     def render(self) -> bytes:
-        """Write all families as Prometheus reads them; see ``exposition.CONTENT_TYPE``."""
+        """Format all families; see ``exposition.CONTENT_TYPE``."""
         self._read_process()
         texts = [family.text() for family in self._exported]
         return "".join((*texts, self._plugin_metrics.text())).encode()
 
     def reset(self) -> None:
-        """Let counters and histograms start from zero; gauges say what is, and stay."""
+        """Reset counters and histograms; gauges are current values, and stay."""
         for family in self._exported:
             family.reset()
 
     def register(self, collector: Collector) -> None:
-        """Export a plugin's own collector too; make it with ``registry=None``."""
+        """Export a plugin's own collector; create it with ``registry=None``."""
         self._plugin_metrics.register(collector)
 
     def _register(

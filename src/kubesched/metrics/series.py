@@ -1,6 +1,6 @@
-"""Single series: a counter, a gauge, a histogram. Recorders keep them and add to them.
+"""Single series: a counter, a gauge, a histogram. Recorders keep and update them.
 
-There are no locks: one thread owns all state, and an addition is all that a record may cost.
+There are no locks: one thread owns all state, and recording must cost no more than an addition.
 """
 
 from __future__ import annotations
@@ -17,25 +17,25 @@ if TYPE_CHECKING:
     FloatArray = npt.NDArray[np.float64]
     FloatTable = np.ndarray[tuple[int, int], np.dtype[np.float64]]
 
-#: From so many values on, arrays count faster than we do.
+#: From this many values on, arrays are faster.
 _MANY = 32
-#: So many values are noted before they are counted in.
+#: Size of a histogram's buffer.
 NOTED = 4096
-#: What is read when somebody looks, instead of being recorded.
+#: Read at a scrape, instead of recorded.
 Read = Callable[[], float]
 
 
 class Counter:
-    """Something that only grows, until it is reset."""
+    """A number that only grows, until it is reset."""
 
     __slots__ = ("_before", "_others", "silent", "value")
 
     def __init__(self) -> None:
-        #: what was recorded; ``counter.value += 1`` is the cheapest way to record
+        #: the recorded value; ``counter.value += 1`` is the cheapest way to record
         self.value: float = 0
-        #: not shown while it is zero: so are those with labels after a reset
+        #: not exported while zero: as those with labels after a reset
         self.silent = False
-        #: what others count that belongs to it, and how much of that came too early
+        #: shared counters that it includes, and their values when included
         self._others: list[Read] = []
         self._before: float = 0
 
@@ -44,16 +44,16 @@ class Counter:
         self.value += amount
 
     def set_function(self, read: Read) -> None:
-        """Show what somebody else counts, from now on."""
+        """Export the value of a function from now on."""
         self._others = [read]
 
     def include(self, shared: Counter) -> None:
-        """Count what is added to another one, from now on."""
+        """Include another counter, from now on."""
         self._before += shared.value
         self._others.append(shared.read)
 
     def read(self) -> float:
-        """Give what it stands at."""
+        """Return the current value."""
         if not self._others:
             return self.value
         return self.value + sum(read() for read in self._others) - self._before
@@ -65,7 +65,7 @@ class Counter:
 
 
 class Gauge:
-    """Something that goes up and down."""
+    """A number that goes up and down."""
 
     __slots__ = ("_read", "value")
 
@@ -74,31 +74,31 @@ class Gauge:
         self._read: Read | None = None
 
     def set(self, value: float) -> None:
-        """Say what it is."""
+        """Set the value."""
         self.value = value
 
     def inc(self, amount: float = 1) -> None:
-        """Say that it rose."""
+        """Increment."""
         self.value += amount
 
     def dec(self, amount: float = 1) -> None:
-        """Say that it fell."""
+        """Decrement."""
         self.value -= amount
 
     def set_function(self, read: Read) -> None:
-        """Show what a function returns, from now on; it is called once a scrape."""
+        """Export the value of a function; called once per scrape."""
         self._read = read
 
     def read(self) -> float:
-        """Give what it stands at."""
+        """Return the current value."""
         return self.value if self._read is None else self._read()
 
 
 class Histogram:
-    """A distribution: how many values were at most as large as each bound, and their sum.
+    """A distribution: the number of values up to each bound, and their sum.
 
-    Values are noted, and counted in when there are many of them or somebody looks: that is a
-    fraction of the cost of counting each one in.
+    Values are buffered, and counted when the buffer is full or at a scrape: that is a fraction of
+    the cost of counting each one.
     """
 
     __slots__ = (
@@ -114,42 +114,42 @@ class Histogram:
     )
 
     def __init__(self, bounds: Sequence[float]) -> None:
-        #: values of zero that are not counted in yet; ``histogram.zeros += 1`` records one
+        #: values of zero that are not counted yet; ``histogram.zeros += 1`` records one
         self.zeros = 0
         self._bounds = bounds
-        #: the same as an array, once it is needed
+        #: the same as an array; created on demand
         self._edges: FloatArray | None = None
         #: values in each bucket alone; the last is for those above all bounds
         self._counts = [0] * (len(bounds) + 1)
         self._sum: float = 0
         self._noted: list[float] = []
-        #: the cheapest way to record a value, for those who call `fold` before there are many
+        #: the cheapest way to record a value, for callers that `fold` before the buffer is full
         self.note = self._noted.append
-        #: where more is noted that belongs to it
+        #: bundles that buffer values for it
         self._bundles: list[Bundle] = []
-        #: not shown while it is empty: so are those with labels after a reset
+        #: not exported while empty: as those with labels after a reset
         self.silent = False
 
     def observe(self, value: float) -> None:
-        """Count a value in."""
+        """Record a value."""
         noted = self._noted
         noted.append(value)
         if len(noted) >= NOTED:
             self.fold()
 
     def join(self, bundle: Bundle) -> None:
-        """Count in what a bundle notes for it."""
+        """Add a bundle that buffers values for it."""
         self._bundles.append(bundle)
 
     def take(self, values: Sequence[float]) -> None:
-        """Count values in."""
+        """Count values."""
         for value in values:
             self._counts[bisect_left(self._bounds, value)] += 1
         self._sum += sum(values)
 
     def take_many(self, values: FloatArray) -> None:
-        """Count values in, where arrays are faster."""
-        import numpy as np  # noqa: PLC0415 (not for those who only want to know the version)
+        """Count values, where arrays are faster."""
+        import numpy as np  # noqa: PLC0415 (not loaded for --version)
 
         if self._edges is None:
             self._edges = np.array(self._bounds, dtype=np.float64)
@@ -159,7 +159,7 @@ class Histogram:
         self._sum += values.sum().item()
 
     def fold(self) -> None:
-        """Count in what was noted."""
+        """Count the buffered values."""
         for bundle in self._bundles:
             bundle.fold()
         self._counts[bisect_left(self._bounds, 0)] += self.zeros
@@ -173,49 +173,49 @@ class Histogram:
 
     @property
     def sum(self) -> float:
-        """All values together."""
+        """The sum of all values."""
         self.fold()
         return self._sum
 
     @property
     def count(self) -> int:
-        """How many values there were."""
+        """The number of values."""
         return self.cumulative()[-1]
 
     def cumulative(self) -> list[int]:
-        """Give how many values each bound covers; the last is how many there were."""
+        """Return the cumulative count of each bound; the last is the total."""
         self.fold()
         return list(accumulate(self._counts))
 
     def reset(self) -> None:
-        """Forget all values."""
+        """Drop all values."""
         self.fold()
         self._counts = [0] * len(self._counts)
         self._sum = 0
 
 
 class Bundle:
-    """Histograms that always get a value each at the same time, which costs as much as one."""
+    """Histograms that always get a value each at the same time, at the cost of one."""
 
     __slots__ = ("_histograms", "_noted", "note")
 
     def __init__(self, *histograms: Histogram) -> None:
         self._histograms = histograms
         self._noted: list[tuple[float, ...]] = []
-        #: as a histogram's
+        #: the buffer, as a histogram's
         self.note = self._noted.append
         for each in histograms:
             each.join(self)
 
     def observe(self, values: tuple[float, ...]) -> None:
-        """Count a value in for each histogram, in their order."""
+        """Record a value for each histogram, in order."""
         noted = self._noted
         noted.append(values)
         if len(noted) >= NOTED:
             self.fold()
 
     def fold(self) -> None:
-        """Give histograms what was noted for them."""
+        """Pass buffered values to the histograms."""
         noted = self._noted.copy()
         self._noted.clear()
         if len(noted) < _MANY:
@@ -234,6 +234,6 @@ class Bundle:
 
 
 def _as_array(values: Iterable[float], count: int) -> FloatArray:
-    import numpy as np  # noqa: PLC0415 (as above)
+    import numpy as np  # noqa: PLC0415 (not loaded for --version)
 
     return np.fromiter(values, dtype=np.float64, count=count)

@@ -1,7 +1,7 @@
 """The families that every Kubernetes component exports, or a server on its own paths: a table.
 
 Client, leader election, delegated authentication and authorization, build and feature information,
-the process, health checks, and the resources that pods ask for.
+the process, health checks, and the resources that pods request.
 """
 
 from __future__ import annotations
@@ -147,7 +147,7 @@ SHARED: Final = (
         "used to identify the lease. Please make sure to group by name.",
         labels="name",
     ),
-    # --- who asks the secure port, and may they -------------------------------------------------
+    # --- authentication and authorization -------------------------------------------------------
     counter(
         ALPHA,
         "authenticated_user_requests",
@@ -238,7 +238,7 @@ SHARED: Final = (
         "Distribution of the remaining lifetime on the certificate used to authenticate a request.",
         buckets=_EXPIRATION,
     ),
-    # --- what runs ------------------------------------------------------------------------------
+    # --- build and features ---------------------------------------------------------------------
     gauge(
         BETA,
         "kubernetes_build_info",
@@ -333,7 +333,7 @@ PROCESS: Final = (
     ),
 )
 
-#: Health checks, on a path of their own.
+#: Health checks, on their own path.
 HEALTH: Final = (
     gauge(
         STABLE,
@@ -356,7 +356,7 @@ HEALTH: Final = (
 
 _POD_RESOURCE_LABELS: Final = "namespace pod node scheduler priority resource unit"
 
-#: What pods ask for, on a path of their own.
+#: Resources of pods, on their own path.
 POD_LIMIT: Final = gauge(
     STABLE,
     "kube_pod_resource_limit",

@@ -1,4 +1,4 @@
-"""Service level indicators: what health checks answered, for ``/metrics/slis``."""
+"""Service level indicators of health checks, for ``/metrics/slis``."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _SUCCESS, _ERROR = "success", "error"
 
 
 class HealthSlis:
-    """The last answer of each health check, and how often each answer was given."""
+    """The last result of each health check, and the count of each result."""
 
     def __init__(self) -> None:
         healthcheck, healthchecks, start_time = HEALTH
@@ -20,15 +20,15 @@ class HealthSlis:
         self._start_time.labels().set(start_time_s())
 
     def observe(self, name: str, endpoint: str, *, healthy: bool) -> None:
-        """Record the answer of a check (``leaderElection``) for an endpoint (``healthz``)."""
+        """Record the result of a check (``leaderElection``) for an endpoint (``healthz``)."""
         self._healthcheck.labels(name, endpoint).set(healthy)
         self._healthchecks.labels(name, endpoint, _SUCCESS if healthy else _ERROR).inc()
 
     def render(self) -> bytes:
-        """Write them as Prometheus reads them; the type is ``exposition.CONTENT_TYPE``."""
+        """Format them; the content type is ``exposition.CONTENT_TYPE``."""
         families = (self._healthcheck, self._healthchecks, self._start_time)
         return "".join(family.text() for family in families).encode()
 
     def reset(self) -> None:
-        """Forget how often each answer was given."""
+        """Reset the counts."""
         self._healthchecks.reset()

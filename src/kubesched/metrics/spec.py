@@ -1,4 +1,4 @@
-"""What a family of series is: name, type, labels, buckets, maturity, help text."""
+"""The definition of a metric family: name, type, labels, buckets, stability, help text."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ from typing import NamedTuple
 
 
 class Stability(enum.Enum):
-    """How much a family may change between releases; the value is shown before its help."""
+    """How much a family may change between releases; shown before its help."""
 
     STABLE = "STABLE"
     BETA = "BETA"
     ALPHA = "ALPHA"
-    #: no promise of Kubernetes, but of everything that exports metrics about its process
+    #: not promised by Kubernetes, but common to all process exporters
     UNMARKED = ""
 
 
-class Kind(enum.Enum):
-    """The type of a family; the value is what the exposition calls it."""
+class MetricKind(enum.Enum):
+    """The type of a family, as in the exposition format."""
 
     COUNTER = "counter"
     GAUGE = "gauge"
@@ -25,17 +25,17 @@ class Kind(enum.Enum):
 
 
 class FamilySpec(NamedTuple):
-    """What a family is."""
+    """The definition of a family."""
 
-    kind: Kind
+    kind: MetricKind
     stability: Stability
     name: str
     summary: str
-    #: in the order in which recorders give their values
+    #: in the order in which recorders pass their values
     labels: tuple[str, ...] = ()
     #: upper bounds, without infinity
     buckets: tuple[float, ...] = ()
-    #: exported only if this feature gate is on; "" is always
+    #: exported only if this feature gate is enabled; "" is always
     gate: str = ""
     #: the release that deprecates it; an ALPHA family is hidden from then on
     deprecated_since: str = ""
@@ -51,15 +51,17 @@ class FamilySpec(NamedTuple):
 def counter(
     stability: Stability, name: str, summary: str, *, labels: str = "", gate: str = ""
 ) -> FamilySpec:
-    """Describe something that only grows; labels are given as words."""
-    return FamilySpec(Kind.COUNTER, stability, name, summary, tuple(labels.split()), gate=gate)
+    """Define a counter; labels are separated by spaces."""
+    return FamilySpec(
+        MetricKind.COUNTER, stability, name, summary, tuple(labels.split()), gate=gate
+    )
 
 
 def gauge(
     stability: Stability, name: str, summary: str, *, labels: str = "", gate: str = ""
 ) -> FamilySpec:
-    """Describe something that goes up and down; labels are given as words."""
-    return FamilySpec(Kind.GAUGE, stability, name, summary, tuple(labels.split()), gate=gate)
+    """Define a gauge; labels are separated by spaces."""
+    return FamilySpec(MetricKind.GAUGE, stability, name, summary, tuple(labels.split()), gate=gate)
 
 
 def histogram(
@@ -72,7 +74,7 @@ def histogram(
     gate: str = "",
     deprecated_since: str = "",
 ) -> FamilySpec:
-    """Describe a distribution; labels are given as words."""
+    """Define a histogram; labels are separated by spaces."""
     words = tuple(labels.split())
     return FamilySpec(
         Kind.HISTOGRAM, stability, name, summary, words, buckets, gate, deprecated_since
@@ -80,7 +82,7 @@ def histogram(
 
 
 def exponential(start: float, factor: float, count: int) -> tuple[float, ...]:
-    """Give bounds that grow by a factor, each the rounded product of the one before."""
+    """Return bounds that grow by a factor, each the rounded product of the previous one."""
     bounds = [start]
     for _ in range(count - 1):
         bounds.append(bounds[-1] * factor)

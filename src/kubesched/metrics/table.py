@@ -354,7 +354,7 @@ SCHEDULING: Final = (
         labels="profile",
         buckets=_BATCHING,
     ),
-    # --- calls to the API server that nobody waits for ------------------------------------------
+    # --- asynchronous API calls ---------------------------------------------------------------
     counter(
         ALPHA,
         "scheduler_async_api_call_execution_total",
@@ -465,5 +465,5 @@ SCHEDULING: Final = (
     ),
 )
 
-#: What ``/metrics`` exports.
+#: The metrics of ``/metrics``.
 FAMILIES: Final = (*SCHEDULING, *SHARED, *PROCESS)

@@ -1,9 +1,9 @@
-"""Plugins of others: found, given their arguments, and kept from doing harm.
+"""Loads out-of-tree plugins, decodes their arguments, and guards their calls.
 
     entry points ``kubesched.plugins`` ─┐
     ``--plugin FILE[:CLASS]`` ──────────┴─> finding ─> guarding ─> OpenRegistry ─> frameworks
 
-Nothing of somebody else's is imported unless a flag or a profile names it.
+An out-of-tree plugin is imported only if a flag or a profile names it.
 """
 
 from __future__ import annotations

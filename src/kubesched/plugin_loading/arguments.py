@@ -1,8 +1,8 @@
-"""Arguments of others' plugins: plain JSON of a profile to the plugin's own type.
+"""Decodes the arguments of out-of-tree plugins to the plugin's own type.
 
-A plugin that takes arguments has a class attribute ``Args``: a struct (derive it from
-`Arguments`), or a dataclass. What the profile says is converted to it strictly: no unknown field,
-every value of its type, and a ``__post_init__`` may refuse the rest with a ValueError.
+A plugin with arguments has a class attribute ``Args``: a struct (derived from `Arguments`), or a
+dataclass. The profile's JSON is converted strictly: no unknown field, every value of its type, and
+a ``__post_init__`` may reject the rest with a ValueError.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.plugin import Plugin
 
-#: What Kubernetes writes into every object, and what says nothing here.
+#: Type fields of Kubernetes objects, ignored here.
 _TYPE_FIELDS: Final = frozenset({"apiVersion", "kind"})
 
 
@@ -41,7 +41,7 @@ def arguments_of(profile: Profile, plugin: type[Plugin]) -> Any:  # noqa: ANN401
 
 
 def check_arguments(profiles: Iterable[Profile], plugins: Mapping[str, type[Plugin]]) -> None:
-    """Refuse arguments that others' plugins, enabled in some profiles, cannot use."""
+    """Raise ConfigError if arguments of out-of-tree plugins in these profiles are invalid."""
     for profile in profiles:
         for name in profile.plugins.names():
             if name in plugins and name not in IN_TREE_PLUGINS:
@@ -49,7 +49,7 @@ def check_arguments(profiles: Iterable[Profile], plugins: Mapping[str, type[Plug
 
 
 def check_type(plugin: type[Plugin]) -> None:
-    """Refuse an ``Args`` that is no type of arguments."""
+    """Raise PluginError if an ``Args`` cannot hold arguments."""
     kind = getattr(plugin, "Args", None)
     if kind is None:
         return
@@ -62,7 +62,7 @@ def check_type(plugin: type[Plugin]) -> None:
 
 
 def decode(kind: type | None, given: object) -> Any:  # noqa: ANN401 (an instance of `kind`)
-    """Convert arguments to a type; a ConfigError names the field that does not fit."""
+    """Convert arguments to a type; a ConfigError names the invalid field."""
     if given is not None and not isinstance(given, dict):
         raise ConfigError(f"args: expected an object, got {type(given).__name__}")
     if kind is None:
@@ -93,9 +93,9 @@ def _fields(described: inspect.Type) -> dict[str, inspect.Type]:
 
 
 def _unknown(value: object, described: inspect.Type, path: str) -> Iterator[str]:
-    """Yield the path of each member that no field of the type is there for, however deep."""
+    """Yield the path of each unknown field, at any depth."""
     if isinstance(described, inspect.UnionType):
-        # Of several types at most one is made of fields: msgspec sees to that.
+        # Of a union, at most one type has fields: msgspec ensures that.
         made_of_fields = [each for each in described.types if _fields(each)]
         described = made_of_fields[0] if made_of_fields else described.types[0]
     fields = _fields(described)

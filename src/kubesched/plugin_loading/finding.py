@@ -1,8 +1,8 @@
-"""Plugin classes in files and in installed packages.
+"""Finds plugin classes in files and in installed packages.
 
 FILE            all plugins that the file defines
 FILE:CLASS      one of them
-entry point     the class that an installed package offers under the plugin's name
+entry point     the class that an installed package registers under the plugin's name
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ def plugins_in(reference: str) -> list[type[Plugin]]:
 
 
 def plugin_of(entry_point: EntryPoint) -> type[Plugin]:
-    """Return the class that an entry point leads to; raises ConfigError if that fails."""
+    """Return the class of an entry point; raises ConfigError if it cannot be loaded."""
     source = f"entry point {entry_point.name} = {entry_point.value}"
     try:
         found = entry_point.load()
-    except Exception as bug:  # noqa: BLE001 (whatever it is, it is the plugin's)
+    except Exception as bug:  # noqa: BLE001 (any bug of the plugin)
         raise ConfigError(f"{source} cannot be imported: {where(bug, '')}: {what(bug)}") from None
     plugin = _plugin_class(found, source)
     name = getattr(plugin, "name", plugin.__name__)
@@ -59,7 +59,7 @@ def _split(reference: str) -> tuple[str, str]:
 
 def _imported(file: str) -> ModuleType:
     path = Path(file).absolute()
-    # Two files of the same name in different folders are two modules.
+    # Files of the same name in different folders are different modules.
     digest = hashlib.sha256(str(path).encode()).hexdigest()[:8]
     name = f"kubesched_plugin_{path.stem}_{digest}"
     try:
@@ -71,21 +71,21 @@ def _imported(file: str) -> ModuleType:
         raise ConfigError(f"plugin file {file} is no Python file: its name must end in .py")
     module = importlib.util.module_from_spec(spec)
     before = sys.modules.get(name)
-    # Types named in annotations are looked up there.
+    # Types in annotations are looked up there.
     sys.modules[name] = module
     try:
-        # Not by way of a .pyc file: it is taken for current if the file changed within a second.
+        # Not through a .pyc file: it counts as current if the file changed within a second.
         exec(spec.loader.source_to_code(source, str(path)), vars(module))  # noqa: S102 (a plugin)
-    except Exception as bug:  # noqa: BLE001 (whatever it is, it is the plugin's)
+    except Exception as bug:  # noqa: BLE001 (any bug of the plugin)
         del sys.modules[name]
-        if before is not None:  # it stays in use
+        if before is not None:  # the previous one stays in use
             sys.modules[name] = before
         raise ConfigError(f"plugin file {file}: {where(bug, str(path))}: {what(bug)}") from None
     return module
 
 
 def _defined_in(module: ModuleType) -> list[type[Plugin]]:
-    """Return the plugins that a module defines, without bases that lack something and a name."""
+    """Return the plugins that a module defines, without abstract or nameless bases."""
     return [
         each
         for each in vars(module).values()

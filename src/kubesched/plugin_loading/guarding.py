@@ -1,11 +1,11 @@
-"""A plugin's class with every extension point guarded, so that a bug costs one attempt at one pod.
+"""Guards every extension point of a plugin, so that a bug costs one attempt at one pod.
 
     framework ──> guarded method ──> the plugin's own
-                        ├─ raises, or answers what cannot be used: error of this attempt
-                        └─ takes too long in a cycle: told, and goes on
+                        ├─ raises, or returns an invalid answer: error of this attempt
+                        └─ takes too long in a cycle: reported, and goes on
 
-The guarded class is a subclass: to the framework it is the plugin. Only plugins of others are
-guarded; those in the tree have tests, and no time to lose.
+The guarded class is a subclass, so the framework uses it as the plugin. Only out-of-tree plugins
+are guarded; in-tree ones have tests, and the guard would cost time.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ Method = Callable[..., Any]
 
 _FORGET: Final = "_kubesched_forget"
 
-#: Method → what the framework is given instead of an answer.
+#: Method → fallback answer for the framework.
 _INSTEAD: Final[dict[str, Callable[[str], object]]] = {
     "pre_enqueue": error,
     "reserve": error,
@@ -50,14 +50,14 @@ _INSTEAD: Final[dict[str, Callable[[str], object]]] = {
     "pod_group_post_filter": lambda text: PodGroupPostFilterResult(error(text)),
     # Anything may help: better to try a pod in vain than to forget it.
     "events_to_register": lambda _text: None,
-    # Then each pod is asked about by itself.
+    # Then each pod is checked on its own.
     "kept_out": lambda _text: None,
     "unreserve": lambda _text: None,
     "post_bind": lambda _text: None,
-    # Behind all others: a pod that cannot be ordered must not keep others waiting.
+    # Last: a pod that cannot be ordered must not block others.
     "sort_key": lambda _text: (math.inf,),
 }
-#: Methods that return a function, which is asked for one row; its failure ends the attempt, too.
+#: Methods that return a function for one row; its failure also ends the attempt.
 _MAKING: Final = ("row_filter", "row_scorer")
 #: Methods whose failure ends the attempt.
 _ENDING: Final = (
@@ -69,19 +69,19 @@ _ENDING: Final = (
     "epoch",
 )
 _ASYNC: Final = ("pre_bind", "bind")
-#: All that a plugin may write; `create` is guarded where plugins are made.
+#: All methods that a plugin may implement; `create` is guarded where plugins are created.
 GUARDED_METHODS: Final = frozenset({*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC, "create"})
-#: Methods that say the same as others for less → those others.
+#: Shortcut methods → the methods they replace.
 _SHORT_FOR: Final[dict[str, tuple[str, ...]]] = {
     "row_filter": ("filter",),
     "row_scorer": ("score",),
 }
-#: Methods that have a budget together, that of a scheduling cycle; others have it for each call.
+#: Methods that share the budget of a scheduling cycle; others have it for each call.
 _IN_CYCLE: Final = frozenset({*_MAKING, *_ENDING, "post_filter"})
 
 
 def guarded(plugin: type[Plugin], clock: Clock) -> type[Plugin]:
-    """Return the class to be used in place of a plugin's; raises PluginError if it is none."""
+    """Return the guarded class of a plugin; raises PluginError if it is not one."""
     name = getattr(plugin, "name", None) or plugin.__name__
     _check_class(plugin, name)
     members: dict[str, object] = {
@@ -100,13 +100,13 @@ def guarded(plugin: type[Plugin], clock: Clock) -> type[Plugin]:
     check_type(made)
     for each in plugin.watches:
         kinds.add(each)
-    # What a registry refuses is refused now, while it is known where the class comes from.
+    # Validate like a registry now, while the source of the class is known.
     Registry([made])
     return made
 
 
 def file_of(plugin: type) -> str:
-    """Return the file that a class was written in."""
+    """Return the file of a class."""
     try:
         return inspect.getfile(plugin)
     except (TypeError, OSError):
@@ -126,28 +126,28 @@ def _check_class(plugin: type[Plugin], name: str) -> None:
 
 
 def _without_shortcuts(plugin: type[Plugin]) -> dict[str, object]:
-    """Return what undoes shortcuts that a plugin inherited for methods that it has made its own."""
+    """Return overrides that disable inherited shortcuts of methods that the plugin overrides."""
     undone: dict[str, object] = {}
     for shortcut, methods in _SHORT_FOR.items():
         written = _written_in(plugin, shortcut)
         own = [each for method in methods for each in _written_in(plugin, method)[:1]]
         if written and any(issubclass(each, written[0]) for each in own if each != written[0]):
-            # The framework's, which says that there is none.
+            # The framework's default: no shortcut.
             undone[shortcut] = vars(written[-1])[shortcut]
     return undone
 
 
 def _written_in(plugin: type[Plugin], method: str) -> list[type]:
-    """Return the classes that a method was written in, the plugin's own first."""
+    """Return the classes that define a method, the plugin's own first."""
     return [each for each in plugin.__mro__ if method in vars(each)]
 
 
 def _is_framework_s(method: Method) -> bool:
-    """Tell whether it is what plugins inherit that do without the method: nothing to guard."""
+    """Tell whether it is the framework's default: nothing to guard."""
     return method.__module__ == Plugin.__module__
 
 
-# --- making -----------------------------------------------------------------------------------
+# --- creation ---------------------------------------------------------------------------------
 
 
 def _creator(plugin: type[Plugin], clock: Clock) -> Method:
@@ -156,11 +156,11 @@ def _creator(plugin: type[Plugin], clock: Clock) -> Method:
             made = _made(cls, plugin, context)
         except ConfigError:
             raise
-        except Exception as bug:  # noqa: BLE001 (told as the mistake of the plugin that it is)
+        except Exception as bug:  # noqa: BLE001 (reported as the plugin's error)
             file = file_of(plugin)
             raise ConfigError(f"cannot be made: {where(bug, file)}: {what(bug)}") from None
         if type(made) is not cls:
-            # It was made by name. The guarded class adds methods and nothing else.
+            # It was created by name. The guarded class only adds methods.
             made.__class__ = cls
         watch = Watch(
             cls.name,
@@ -177,21 +177,21 @@ def _creator(plugin: type[Plugin], clock: Clock) -> Method:
 
 
 def _forget_columns(context: PluginContext) -> None:
-    """Have every kept column made anew: one that was being updated is neither old nor new."""
+    """Invalidate every cached column: one may be half updated."""
     # There is no evaluator before the framework is complete.
     context.evaluator.get().plans.clear()
 
 
 def _made(cls: type[Plugin], plugin: type[Plugin], context: PluginContext) -> Plugin:
     if plugin.create.__func__ is not Plugin.create.__func__:  # type: ignore[attr-defined]
-        # It has its own way, and may ask for its arguments with `arguments_of`.
+        # It overrides `create`, and may read its arguments with `arguments_of`.
         made: Plugin = plugin.create.__func__(cls, context)  # type: ignore[attr-defined]
         return made
     args = arguments_of(context.profile, cls)
     return cls() if args is None else cls(args)  # type: ignore[call-arg]
 
 
-# --- asking -----------------------------------------------------------------------------------
+# --- calls ------------------------------------------------------------------------------------
 
 
 def _wrapped(method: str, own: Method) -> Method:
@@ -214,7 +214,7 @@ def _wrapped_status(method: str, own: Method) -> Method:
         started = watch.timer()
         try:
             return own(self, *arguments)
-        except Exception as bug:  # noqa: BLE001 (the scheduler goes on, whatever a plugin does)
+        except Exception as bug:  # noqa: BLE001 (a plugin's bug must not stop the scheduler)
             return instead(watch.failed(bug, _pod_in(arguments)))
         finally:
             seconds = watch.timer() - started
@@ -275,8 +275,8 @@ def _wrapped_making(method: str, own: Method) -> Method:
 def _ended(
     plugin: Plugin, watch: Watch, bug: Exception, pod: PodInfo | None = None
 ) -> AttemptError:
-    """Return what ends an attempt at a pod because a plugin failed."""
-    # A column that was being brought up to date must not be taken for one that is.
+    """Return the exception that ends an attempt because a plugin failed."""
+    # A half updated column must not be taken for a valid one.
     getattr(plugin, _FORGET)()
     return AttemptError(error(watch.failed(bug, pod)).by(plugin.name))
 
@@ -293,7 +293,7 @@ def _wrapped_async(own: Method) -> Method:
 
 
 def _pod_in(arguments: tuple[object, ...]) -> PodInfo | None:
-    """Return the pod that a method was asked about; row-local ones are only told its signature."""
+    """Return the pod of a call; row-local methods get only its signature."""
     for each in arguments:
         if isinstance(each, PodInfo):
             return each
@@ -373,7 +373,7 @@ def _checked_score(answer: object) -> object:
     return answer
 
 
-#: What the functions return that are asked for one row.
+#: Result checks of functions for one row.
 _ROW_CHECKS: Final[dict[str, Callable[[object], object]]] = {
     "row_filter": _checked_status,
     "row_scorer": _checked_score,

@@ -1,7 +1,7 @@
-"""The registry of a scheduler that takes plugins of others, too.
+"""The registry of a scheduler with out-of-tree plugins.
 
-Plugins in files are loaded at once. Those that installed packages offer are loaded when a profile
-names them: what nobody uses is not imported, and cannot break anything.
+Plugins in files are loaded immediately. Those of installed packages are loaded when a profile names
+them: an unused package is not imported, and cannot break anything.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ ENTRY_POINTS: Final = "kubesched.plugins"
 
 
 class OpenRegistry(Registry):
-    """Plugin classes by name, and those that may become known by name."""
+    """Plugin classes by name, including those that can be loaded by name."""
 
     def __init__(
         self,
@@ -43,10 +43,10 @@ class OpenRegistry(Registry):
 
     @contextmanager
     def read_again(self) -> Iterator[None]:
-        """Take the plugins of all files as they are now, for good if what is done with them works.
+        """Reload the plugins of all files; keep them if the block succeeds.
 
-        Raises ConfigError if a file cannot be used. Then, and if the block raises, the plugins of
-        before stay. Plugins of packages stay in any case: they change by being installed.
+        Raises ConfigError if a file cannot be used. Then, and if the block raises, the previous
+        plugins stay. Plugins of packages always stay: they change by installation.
         """
         before = self._classes
         of_packages = {name: each for name, each in before.items() if name in self._offered}
@@ -66,9 +66,9 @@ class OpenRegistry(Registry):
         return name in self._classes or name in self._offered
 
     def points_of(self, name: str) -> frozenset[str] | None:
-        """Return the extension points that a plugin implements, None if there is no such plugin.
+        """Return the extension points that a plugin implements, None if it does not exist.
 
-        Raises ConfigError if there is one that cannot be loaded.
+        Raises ConfigError if it cannot be loaded.
         """
         self._load(name)
         return super().points_of(name)
@@ -99,7 +99,7 @@ def open_registry(
     offered: dict[str, list[EntryPoint]] = defaultdict(list)
     found = metadata.entry_points(group=ENTRY_POINTS) if entry_points is None else entry_points
     for entry_point in found:
-        # A file outranks a package, so that a change can be tried; nothing outranks the tree.
+        # A file overrides a package, to try changes; nothing overrides the tree.
         if entry_point.name not in classes:
             offered[entry_point.name].append(entry_point)
     return OpenRegistry(classes.values(), dict(offered), clock, base=base, files=tuple(files))

@@ -1,15 +1,15 @@
-"""What becomes known of a plugin that fails or is slow: counted each time, told now and then.
+"""Reports plugins that fail or are slow: always counted, logged at a limited rate.
 
-    call ──┬─ raised ──> kubesched_plugin_failures_total, text with file and line for the pod
-           └─ time ────> summed up over a scheduling cycle; beyond the budget:
+    call ──┬─ raised ──> kubesched_plugin_failures_total, message with file and line for the pod
+           └─ time ────> summed over a scheduling cycle; over budget:
                          kubesched_plugin_slow_total
 
-A plugin that fails does so for one pod after the other; a log full of it hides the rest. So the
-first one is logged, with an event on its pod, and after that one a period with their number.
+A broken plugin fails for one pod after the other, and would flood the log. So the first failure is
+logged, with an event on its pod, and then one per period with their number.
 
-Whoever runs a cycle says so (`begin`, `end`), and about which pod: row-local plugins never see one.
-While one cycle waits for somebody outside, another may begin and end. Outside of a cycle every call
-has the budget for itself.
+The scheduling cycle calls `begin` and `end` with its pod: row-local plugins never see one. While
+one cycle waits for an extender, another may begin and end. Outside of a cycle every call has its
+own budget.
 """
 
 from __future__ import annotations
@@ -28,22 +28,22 @@ from kubesched.metrics.recorder import Metrics
 
 _log = logs.get_logger(__name__)
 
-#: How long a plugin may take in one scheduling cycle, which is about one pod and all nodes, unless
-#: its class has a `budget_s` of its own.
+#: How long a plugin may take in one scheduling cycle (one pod, all nodes), unless its class has
+#: #: its own `budget_s`.
 BUDGET_S: Final = 0.1
-#: At most one line, and one event, of a kind is written in this time.
+#: At most one line and one event of a kind are written per this time.
 PERIOD_S: Final = 60.0
 
 #: Reasons of events.
 FAILED: Final = "PluginFailed"
 SLOW: Final = "PluginSlow"
 
-#: Where a plugin has its watch.
+#: Attribute that holds a plugin's watch.
 WATCH: Final = "_kubesched_watch"
 
 
 class Trouble(Struct, frozen=True):
-    """Something that a pod's owner should hear of."""
+    """A problem to report to a pod's owner."""
 
     pod: Pod
     reason: str
@@ -54,7 +54,7 @@ Tell = Callable[[Trouble], None]
 
 
 class Watch:
-    """Keeps an eye on one plugin."""
+    """Monitors one plugin."""
 
     def __init__(
         self,
@@ -73,27 +73,27 @@ class Watch:
         self._slow_told = _NowAndThen(timer)
         self.timer = timer
         self.budget_s = budget_s
-        #: whether a cycle is under way, and its pod
+        #: whether a cycle is in progress, and its pod
         self._in_cycle = False
         self._pod: PodInfo | None = None
         #: method → seconds in that cycle, and their sum
         self._spent: dict[str, float] = {}
         self._seconds = 0.0
-        #: cycles that wait while another one is under way
+        #: cycles that wait while another one is in progress
         self._waiting: list[tuple[PodInfo | None, dict[str, float], float]] = []
-        #: records events; what happens before it is there waits, the last of each reason
+        #: records events; earlier problems wait for it, the last of each reason
         self._tell: Tell | None = None
         self._untold: dict[str, Trouble] = {}
 
     def report_to(self, tell: Tell) -> None:
-        """Say who is to hear of trouble."""
+        """Set the recorder of events."""
         self._tell = tell
         untold, self._untold = self._untold, {}
         for trouble in untold.values():
             tell(trouble)
 
     def failed(self, bug: Exception, pod: PodInfo | None = None) -> str:
-        """Take note of a failure; return what to tell the pod's owner."""
+        """Record a failure; return the message for the pod's owner."""
         self._failures.inc()
         text = f"plugin {self._plugin} failed at {where(bug, self._file)}: {what(bug)}"
         if count := self._failures_told.due():
@@ -104,14 +104,14 @@ class Watch:
         return text
 
     def begin(self, pod: PodInfo) -> None:
-        """Take note that a scheduling cycle begins."""
+        """Start a scheduling cycle."""
         if self._in_cycle:
             self._waiting.append((self._pod, self._spent, self._seconds))
             self._spent, self._seconds = {}, 0.0
         self._in_cycle, self._pod = True, pod
 
     def end(self) -> None:
-        """Take note that the cycle is over that began last."""
+        """End the cycle that began last."""
         spent = self._spent
         if self._seconds > self.budget_s:
             self.took(max(spent, key=lambda each: spent[each]), self._seconds, self._pod)
@@ -122,7 +122,7 @@ class Watch:
         self._in_cycle, self._pod, self._seconds = False, None, 0.0
 
     def spent(self, method: str, seconds: float) -> bool:
-        """Add a call to the cycle that is under way; False if there is none."""
+        """Add a call to the current cycle; False if there is none."""
         if not self._in_cycle:
             return False
         self._seconds += seconds
@@ -161,7 +161,7 @@ class Watch:
 
 
 def watches_of(plugins: Iterable[object]) -> list[Watch]:
-    """Return the watches of those plugins that have one: in-tree ones have not."""
+    """Return the watches of out-of-tree plugins."""
     found = (getattr(plugin, WATCH, None) for plugin in plugins)
     return [each for each in found if isinstance(each, Watch)]
 
@@ -177,7 +177,7 @@ class _NowAndThen:
         self._untold = 0
 
     def due(self) -> int:
-        """Count one more; return how many to tell of, 0 if it is not yet time to tell."""
+        """Count one more; return how many to report, 0 if it is not yet time."""
         self._untold += 1
         now = self._timer()
         if now < self._next_s:
@@ -205,7 +205,7 @@ def _same(one: str, other: str) -> bool:
 
 
 def what(bug: BaseException) -> str:
-    """Return a failure on one line."""
+    """Format a failure on one line."""
     said = bug.msg if isinstance(bug, SyntaxError) else str(bug)
     text = " ".join(str(said).split())
     return f"{type(bug).__name__}: {text}" if text else type(bug).__name__

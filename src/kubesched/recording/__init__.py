@@ -1,4 +1,4 @@
-"""Recordings: what the scheduler saw and decided, in files.
+"""Recordings: the scheduler's inputs and decisions, in files.
 
 RecordedCluster, scheduler ──> Journal ──> Writer (a thread) ──> FILE, FILE.1, …
                                                                    └──> Recording (reader)

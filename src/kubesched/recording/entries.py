@@ -1,12 +1,12 @@
-"""What a recording consists of: one JSON object a line, each of one of these forms.
+"""The entries of a recording: one JSON object per line.
 
-    header        what is needed to decide again: configuration, feature gates, version
-    checkpoint    the whole state, as the same entries that lead to it, and where randomness stands
-    entries       everything that changed the state, and every decision, in the order of the loop
-    seals         in between: a checksum of all lines since the last one
+    header        configuration, feature gates and version, to repeat decisions
+    checkpoint    the whole state, as entries that lead to it, and the state of random generators
+    entries       every change of the state, and every decision, in order
+    seals         in between: a checksum of all lines since the last seal
 
-A decision depends on the state, the pod, its profile and randomness, not on the queue or the time.
-So whoever applies the entries one by one can make each decision again at its place.
+A decision depends on the state, the pod, its profile and random numbers, not on the queue or the
+time. So a reader that applies the entries one by one can repeat each decision at its place.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from msgspec import Struct
 
 from kubesched.api.core import Pod
 
-#: Changes whenever a reader of an older version would misunderstand an entry.
+#: Incremented whenever an older reader would misunderstand an entry.
 FORMAT: Final = 1
 
 #: The state of a `random.Random`.
@@ -25,9 +25,9 @@ RngState = tuple[int, tuple[int, ...], float | None]
 
 
 class Randomness(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Where everything stands that is random, or depends on what was looked at before."""
+    """The state of random generators, and of the node sampling."""
 
-    #: settles ties between equally good nodes
+    #: breaks ties between equally good nodes
     ties: RngState
     #: where the next search for enough feasible nodes starts
     start: int = 0
@@ -36,7 +36,7 @@ class Randomness(Struct, frozen=True, rename="camel", omit_defaults=True):
 
 
 class Gates(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """Feature gates, as far as they are not the defaults of their version."""
+    """Feature gates that differ from the defaults of their version."""
 
     explicit: dict[str, bool] = {}
     emulated_version: tuple[int, int] | None = None
@@ -47,17 +47,17 @@ class Header(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
     """The first line of each file."""
 
     kubesched_recording: int
-    #: the same in all files of one process
+    #: identifies the process: the same in all of its files
     run: str
-    #: entries of that process before this file
+    #: number of entries of that process before this file
     first_entry: int
-    #: when the recording began, in seconds since the epoch; entries count from then
+    #: start of the recording, in seconds since the epoch; entries are relative to it
     start: float
     version: str
     kubernetes_version: str
     config: dict[str, Any]
     gates: Gates = Gates()
-    #: files with plugins, as flags named them
+    #: plugin files, as given by flags
     plugin_files: tuple[str, ...] = ()
     redacted: bool = False
 
@@ -65,24 +65,24 @@ class Header(Struct, frozen=True, rename="camel", omit_defaults=True, kw_only=Tr
 class Entry(
     Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, tag_field="is", kw_only=True
 ):
-    """Something that happened."""
+    """Base of all entries."""
 
     #: milliseconds since the recording began
     at: int = 0
 
 
-# --- what was seen ----------------------------------------------------------------------------
+# --- inputs ----------------------------------------------------------------------------------
 
 
 class Put(Entry, frozen=True, kw_only=True, tag="put"):
-    """An object came or changed; a pod among them is on a node."""
+    """An object was added or changed; pods are those on nodes."""
 
     kind: str
     object: Any
 
 
 class Removed(Entry, frozen=True, kw_only=True, tag="removed"):
-    """An object went."""
+    """An object was removed."""
 
     kind: str
     name: str = ""
@@ -92,52 +92,52 @@ class Removed(Entry, frozen=True, kw_only=True, tag="removed"):
 
 
 class Pending(Entry, frozen=True, kw_only=True, tag="pending"):
-    """A pod that wants a node came or changed."""
+    """A pending pod was added or changed."""
 
     pod: Pod
 
 
 class Gone(Entry, frozen=True, kw_only=True, tag="gone"):
-    """A pod that wanted a node went."""
+    """A pending pod was removed."""
 
     uid: str
 
 
 class Configured(Entry, frozen=True, kw_only=True, tag="configured"):
-    """Another configuration took the place of the one before."""
+    """The configuration was replaced."""
 
     config: dict[str, Any]
     randomness: Randomness
 
 
-# --- what was done ----------------------------------------------------------------------------
+# --- actions ---------------------------------------------------------------------------------
 
 
 class OfPod(Entry, frozen=True, kw_only=True):
-    """Something about a pod that wants a node."""
+    """An entry about a pending pod."""
 
     uid: str
-    #: the pod itself, unless it is as it was last seen
+    #: the pod object, unless it is unchanged
     pod: Pod | None = None
 
 
 class Decided(OfPod, frozen=True, kw_only=True, tag="decided"):
-    """An attempt at a pod came to a result."""
+    """The result of an attempt at a pod."""
 
     namespace: str
     name: str
     profile: str
     attempt: int = 0
-    #: the node chosen, "" if there is none
+    #: the chosen node, "" if none
     node: str = ""
     #: kube-scheduler's status code
     code: str = "Success"
     message: str = ""
-    #: node to nominate the pod to, "" to take a nomination back, None to leave it
+    #: node to nominate the pod to, "" to clear its nomination, None for no change
     nominated: str | None = None
-    #: uids of those who are to make room
+    #: uids of the victims
     victims: tuple[str, ...] = ()
-    #: who turned the pod away
+    #: plugins that rejected the pod
     plugins: tuple[str, ...] = ()
     pending_plugins: tuple[str, ...] = ()
     evaluated: int = 0
@@ -145,12 +145,12 @@ class Decided(OfPod, frozen=True, kw_only=True, tag="decided"):
 
 
 class Asking(OfPod, frozen=True, kw_only=True, tag="asking"):
-    """An attempt at a pod begins which may ask extenders, while other things happen."""
+    """An attempt begins that may call extenders, while the loop handles other events."""
 
     profile: str
 
 
-class Reason(Struct, frozen=True, array_like=True):
+class NodeRejection(Struct, frozen=True, array_like=True):
     """Why extenders reject a node."""
 
     code: int
@@ -158,25 +158,25 @@ class Reason(Struct, frozen=True, array_like=True):
 
 
 class NodeVictims(Struct, frozen=True, array_like=True):
-    """Whom extenders leave to be evicted from a node."""
+    """The victims on a node that extenders leave."""
 
     uids: tuple[str, ...]
     violations: int = 0
 
 
 class Answered(Entry, frozen=True, kw_only=True, tag="answered"):
-    """Extenders answered, to one of three questions, or not at all."""
+    """The response of extenders: to one of three calls, or a failure."""
 
-    #: which nodes are left, and why others are not
+    #: the nodes left, and why others were rejected
     feasible: tuple[str, ...] | None = None
-    rejected: dict[str, Reason] | None = None
+    rejected: dict[str, NodeRejection] | None = None
     scores: dict[str, int] | None = None
     victims: dict[str, NodeVictims] | None = None
     error: str = ""
 
 
 class Raised(OfPod, frozen=True, kw_only=True, tag="raised"):
-    """An attempt at a pod broke off: a bug."""
+    """An attempt at a pod raised an exception: a bug."""
 
     profile: str
     error: str
@@ -184,19 +184,19 @@ class Raised(OfPod, frozen=True, kw_only=True, tag="raised"):
 
 
 class Assumed(OfPod, frozen=True, kw_only=True, tag="assumed"):
-    """A pod counts on a node from now on."""
+    """A pod was assumed on a node."""
 
     node: str
 
 
 class Forgotten(Entry, frozen=True, kw_only=True, tag="forgotten"):
-    """A pod does not count on its node any more."""
+    """An assumption was undone."""
 
     uid: str
 
 
 class Returned(Entry, frozen=True, kw_only=True, tag="returned"):
-    """A pod that had a node could not be bound to it."""
+    """A placed pod could not be bound."""
 
     uid: str
     message: str
@@ -204,37 +204,37 @@ class Returned(Entry, frozen=True, kw_only=True, tag="returned"):
 
 
 class Nominated(OfPod, frozen=True, kw_only=True, tag="nominated"):
-    """A pod was promised a node."""
+    """A pod was nominated to a node."""
 
     node: str
 
 
 class Unnominated(Entry, frozen=True, kw_only=True, tag="unnominated"):
-    """The promise was taken back, or kept."""
+    """A nomination was cleared."""
 
     uid: str
 
 
 class VolumeAssumed(Entry, frozen=True, kw_only=True, tag="volumeAssumed"):
-    """A volume or claim shows as it is to be, until it is written."""
+    """A volume or claim was assumed."""
 
     kind: str
     object: Any
 
 
 class VolumeRestored(Entry, frozen=True, kw_only=True, tag="volumeRestored"):
-    """A volume or claim shows as it is again."""
+    """The assumption of a volume or claim was undone."""
 
     kind: str
     name: str
     namespace: str = ""
 
 
-# --- what holds a file together ---------------------------------------------------------------
+# --- file structure ----------------------------------------------------------------------------
 
 
 class CheckpointEnd(Entry, frozen=True, kw_only=True, tag="checkpoint"):
-    """All lines before are the state at the beginning of the file."""
+    """All entries before are the state at the beginning of the file."""
 
     randomness: Randomness
 
@@ -246,7 +246,7 @@ class Seal(Entry, frozen=True, kw_only=True, tag="seal"):
 
 
 class End(Entry, frozen=True, kw_only=True, tag="end"):
-    """The file was closed in good order."""
+    """The file was closed properly."""
 
 
 StateEntry = (

@@ -1,11 +1,11 @@
-"""A recording on the disk: gzip, one JSON object a line, and older files beside the newest.
+"""Recording files: gzip, one JSON object per line, with rotation.
 
-    FILE.new  being begun: it gets its name once it can be replayed
+    FILE.new  being created: renamed once it can be replayed
     FILE      being written
-    FILE.1    the one before, … up to FILE.N-1
+    FILE.1    the previous file, … up to FILE.N-1
 
-After each flush, whoever reads the file sees everything up to it, whatever becomes of the process.
-Each file begins with the whole state, so that one alone can be replayed, and the oldest may go.
+After each flush, a reader sees all entries so far, even if the process is killed. Each file begins
+with the whole state, so that it can be replayed alone, and the oldest can be deleted.
 """
 
 from __future__ import annotations
@@ -25,21 +25,21 @@ from kubesched.recording.entries import End, Entry, Header, Seal
 COMPRESSION_LEVEL: Final = 1
 _GZIP: Final = 31
 GZIP_MAGIC: Final = b"\x1f\x8b"
-#: What a recording begins with.
+#: The first bytes of a recording.
 FIRST_WORDS: Final = b'{"kubeschedRecording"'
 _FIRST_BYTES: Final = 4096
-#: As much is compressed at most before it is on the disk.
+#: Maximum of bytes that are compressed before they are written to disk.
 FLUSH_AFTER_BYTES: Final = 1 << 20
 
 
 class RecordingFile:
-    """One file, from its header to its end."""
+    """One file, from header to end."""
 
     def __init__(self, path: Path, header: Header) -> None:
-        """Create it under another name; raises OSError if that is not possible."""
+        """Create it under a temporary name; raises OSError."""
         self._path = path
         self._begun: Path | None = path.with_name(f"{path.name}.new")
-        #: of a process that was killed while it began a file
+        #: left behind by a process that was killed while it created a file
         self._begun.unlink(missing_ok=True)
         self._out: BinaryIO = os.fdopen(
             os.open(self._begun, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "wb", buffering=0
@@ -47,14 +47,14 @@ class RecordingFile:
         self._zip = zlib.compressobj(COMPRESSION_LEVEL, zlib.DEFLATED, _GZIP)
         self._encoder = msgspec.json.Encoder()
         self._crc = 0
-        #: bytes that were compressed and may not be on the disk
+        #: bytes compressed and possibly not on disk yet
         self._unflushed = 0
         #: bytes on the disk
         self.size = 0
         self._put(self._encoder.encode(header) + b"\n")
 
     def publish(self) -> None:
-        """Give it its name, with everything so far on the disk."""
+        """Rename it to its final name, with everything so far on disk."""
         self.flush()
         if self._begun is not None:
             self._begun.rename(self._path)
@@ -67,14 +67,14 @@ class RecordingFile:
             self.flush()
 
     def flush(self) -> None:
-        """Let everything so far be read by whoever reads the file."""
+        """Make everything so far readable."""
         if self._unflushed:
             self._seal()
             self._out_all(self._zip.flush(zlib.Z_SYNC_FLUSH))
             self._unflushed = 0
 
     def close(self) -> None:
-        """End the file in good order."""
+        """End the file properly."""
         try:
             self._put(self._encoder.encode_lines([End()]))
             self._seal()
@@ -83,7 +83,7 @@ class RecordingFile:
             self.abandon()
 
     def abandon(self) -> None:
-        """Leave the file as it is; one without a name is of no use."""
+        """Leave the file as it is; delete it if it has no final name."""
         self._out.close()
         if self._begun is not None:
             self._begun.unlink(missing_ok=True)
@@ -107,17 +107,17 @@ class RecordingFile:
 
 
 def numbered(path: Path, number: int) -> Path:
-    """Return the path of the file that is so many files older than the newest."""
+    """Return the path of the `number`-th older file."""
     return path.with_name(f"{path.name}.{number}") if number else path
 
 
 def drop_oldest(path: Path, files: int) -> None:
-    """Leave one file fewer than there may be; raises OSError."""
+    """Delete the oldest file, if the limit is reached; raises OSError."""
     numbered(path, files - 1).unlink(missing_ok=True)
 
 
 def make_room(path: Path, files: int) -> None:
-    """Let each file take the next number, after the oldest has gone; raises OSError."""
+    """Rotate: renumber all files after deleting the oldest; raises OSError."""
     for number in range(files - 1, 0, -1):
         older, newer = numbered(path, number), numbered(path, number - 1)
         if newer.exists():
@@ -125,9 +125,9 @@ def make_room(path: Path, files: int) -> None:
 
 
 def check_target(path: Path) -> None:
-    """Refuse to put something else aside, or to write where that cannot be done.
+    """Raise ConfigError if the path holds another file, or cannot be written.
 
-    A recording is several files, of which older ones are put aside: it cannot be a device or pipe.
+    A recording is several files that are rotated, so it cannot be a device or pipe.
     """
     if path.exists() and not path.is_file() and not path.is_dir():
         kind = "a device, pipe or socket"
@@ -149,7 +149,7 @@ def check_target(path: Path) -> None:
 
 
 def _may_be_a_recording(start: bytes) -> bool:
-    """Tell whether a file begins as recordings do, as far as it goes."""
+    """Tell whether a file, possibly a short one, begins as a recording."""
     try:
         first = zlib.decompressobj(_GZIP).decompress(start, len(FIRST_WORDS))
     except zlib.error:

@@ -1,7 +1,7 @@
-"""The journal: hears of everything in the scheduler's loop, and hands it to the writer as it is.
+"""The journal: receives all events of the scheduler's loop and queues them for the writer.
 
-Nothing is encoded or written here. An entry is a struct that refers to objects which never change;
-to make one and put it into a queue is all that the loop has to pay for.
+Nothing is encoded or written here. An entry is a struct that refers to immutable objects; creating
+and queueing it is the loop's only cost.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ from kubesched.recording.entries import (
     Gates,
     Gone,
     Header,
+    NodeRejection,
     NodeVictims,
     Nominated,
     Pending,
     Put,
     Raised,
     Randomness,
-    Reason,
     Removed,
     Returned,
     Unnominated,
@@ -54,7 +54,7 @@ from kubesched.recording.writer import NewFile, Writer
 
 
 class Journal(SchedulerObserver):
-    """Keeps what the scheduler saw and decided; use it as a context manager."""
+    """Records the scheduler's inputs and decisions; a context manager."""
 
     def __init__(
         self,
@@ -68,13 +68,13 @@ class Journal(SchedulerObserver):
         self._plugin_files = tuple(plugin_files)
         self._run = secrets.token_hex(8)
         self._start = clock.time()
-        #: entries so far
+        #: number of entries so far
         self._count = 0
-        #: uid → pod that wants a node, as it was last told
+        #: uid → pending pod, as last recorded
         self._pending: dict[str, Pod] = {}
-        #: an attempt is under way, and randomness in between two states
+        #: whether an attempt is in progress, so that random generators are between two states
         self._deciding = False
-        #: uids of the victims of the pod that is being decided about
+        #: uids of the victims of the current attempt
         self._victims: tuple[str, ...] = ()
         self._cluster: RecordedCluster | None = None
         self._choices: RandomChoices | None = None
@@ -97,7 +97,7 @@ class Journal(SchedulerObserver):
     # --- the whole --------------------------------------------------------------------------
 
     def make_cluster(self, rules: RequestRules) -> RecordedCluster:
-        """Return a state that tells of every change."""
+        """Return a cluster that records every change."""
         self._cluster = RecordedCluster(rules, self)
         return self._cluster
 
@@ -108,7 +108,7 @@ class Journal(SchedulerObserver):
         choices: RandomChoices,
         frameworks: Mapping[str, Framework],
     ) -> None:
-        """Begin with the state as it is; nothing may be told before that."""
+        """Start with the current state; must be called first."""
         self._config = config
         self._gates = Gates(
             explicit=dict(gates.explicit),
@@ -120,14 +120,14 @@ class Journal(SchedulerObserver):
         self._new_file()
 
     def configured(self, config: SchedulerConfiguration) -> None:
-        """Another configuration took the place of the one before."""
+        """Record a new configuration."""
         if self._choices is not None:
             self._config = config
             made, random = encoding.to_json_object(config), self._randomness(self._choices)
             self._add(Configured(at=self._now(), config=made, randomness=random))
 
     def detach(self) -> None:
-        """Write nothing more: the writer's thread and its file are the parent's."""
+        """Stop writing: the writer's thread and file belong to the parent process."""
         self.writer.failure = "this is only a copy"
 
     def _randomness(self, choices: RandomChoices) -> Randomness:
@@ -147,7 +147,7 @@ class Journal(SchedulerObserver):
             gates=self._gates,
             plugin_files=self._plugin_files,
         )
-        # Taken now: it is written while the state goes on changing.
+        # Taken now: it is written while the state changes.
         checkpoint = [*self._cluster.checkpoint(), *self._all_pending()]
         random = self._randomness(self._choices)
         checkpoint.append(CheckpointEnd(at=self._now(), randomness=random))
@@ -168,65 +168,66 @@ class Journal(SchedulerObserver):
     def _now(self) -> int:
         return int((self._clock.time() - self._start) * 1000)
 
-    # --- what is seen -----------------------------------------------------------------------
+    # --- inputs ---------------------------------------------------------------------------
 
     def put(self, kind: str, obj: object) -> None:
-        """An object came or changed."""
+        """Record an added or changed object."""
         self._add(Put(at=self._now(), kind=kind, object=obj))
 
     def removed(self, kind: str, namespace: str = "", name: str = "", *, uid: str = "") -> None:
-        """An object went."""
+        """Record a removed object."""
         self._add(Removed(at=self._now(), kind=kind, namespace=namespace, name=name, uid=uid))
 
     def placed(self, pod: Pod) -> None:
-        """A pod on a node came or changed."""
+        """Record an added or changed pod on a node."""
         self._pending.pop(pod.metadata.uid, None)
         self._add(Put(at=self._now(), kind="Pod", object=pod))
 
     def pending(self, pod: Pod) -> None:
-        """A pod that wants a node came or changed."""
+        """Record an added or changed pending pod."""
         self._pending[pod.metadata.uid] = pod
         self._add(Pending(at=self._now(), pod=pod))
 
     def gone(self, uid: str) -> None:
-        """A pod that wanted a node went."""
+        """Record a removed pending pod."""
         if self._pending.pop(uid, None) is not None:
             self._add(Gone(at=self._now(), uid=uid))
 
     def volume_assumed(self, kind: str, obj: object) -> None:
-        """A volume or claim shows as it is to be."""
+        """Record an assumed volume or claim."""
         self._add(VolumeAssumed(at=self._now(), kind=kind, object=obj))
 
     def volume_restored(self, kind: str, namespace: str, name: str) -> None:
-        """A volume or claim shows as it is again."""
+        """Record that the assumption of a volume or claim was undone."""
         self._add(VolumeRestored(at=self._now(), kind=kind, namespace=namespace, name=name))
 
-    # --- what is done -----------------------------------------------------------------------
+    # --- actions --------------------------------------------------------------------------
 
     def deciding(self) -> None:
-        """An attempt at a pod begins."""
+        """Note the start of an attempt."""
         self._deciding = True
         self._victims = ()
 
     def asking(self, profile: str, pod: Pod) -> None:
-        """An attempt at a pod begins, during which extenders are asked and other things happen."""
+        """Record the start of an attempt that may call extenders."""
         self.deciding()
         known, uid = self._unless_known(pod), pod.metadata.uid
         self._add(Asking(at=self._now(), uid=uid, pod=known, profile=profile))
 
     def extenders_filtered(self, feasible: Sequence[str], rejected: Mapping[str, Status]) -> None:
-        """Extenders said which nodes suit the pod, and why not the others."""
+        """Record the nodes that extenders left, and why they rejected the others."""
         reasons = {
-            name: Reason(status.code.value, status.reasons) for name, status in rejected.items()
+            name: NodeRejection(status.code.value, status.reasons)
+            for name, status in rejected.items()
         }
         self._add(Answered(at=self._now(), feasible=tuple(feasible), rejected=reasons))
 
     def extenders_scored(self, scores: Mapping[str, int]) -> None:
-        """Extenders scored nodes."""
+        """Record the scores of extenders."""
         self._add(Answered(at=self._now(), scores=dict(scores)))
 
     def extenders_chose_victims(self, victims: Mapping[str, tuple[Sequence[Pod], int]]) -> None:
-        """Extenders said which pods may be evicted from nodes, and how many budgets that breaks."""
+        """Record the victims that extenders left, and the number of PDB violations."""
         told = {
             name: NodeVictims(tuple(pod.metadata.uid for pod in pods), violations)
             for name, (pods, violations) in victims.items()
@@ -234,15 +235,15 @@ class Journal(SchedulerObserver):
         self._add(Answered(at=self._now(), victims=told))
 
     def extenders_failed(self, message: str) -> None:
-        """Extenders gave no usable answer."""
+        """Record that extenders failed."""
         self._add(Answered(at=self._now(), error=message))
 
     def evicting(self, victims: Iterable[PodInfo]) -> None:
-        """Pods are to be evicted for the pod of this attempt."""
+        """Note the victims of the current attempt."""
         self._victims = tuple([each.uid for each in victims])
 
     def decided(self, profile: str, pod: QueuedPod, result: AttemptResult) -> None:
-        """An attempt at a pod came to a result."""
+        """Record the result of an attempt."""
         self._deciding = False
         info, status, diagnosis = pod.info, result.status, result.diagnosis
         meta = info.pod.metadata
@@ -276,7 +277,7 @@ class Journal(SchedulerObserver):
         )
 
     def raised(self, pod: QueuedPod, bug: Exception) -> None:
-        """An attempt at a pod broke off; does nothing if it had come to a result before."""
+        """Record an exception in an attempt; does nothing if it had a result before."""
         if not self._deciding:
             return
         self._deciding = False
@@ -291,29 +292,29 @@ class Journal(SchedulerObserver):
         self._add(raised)
 
     def returned(self, pod: PodInfo, status: Status) -> None:
-        """A pod could not be bound to its node."""
+        """Record that a pod could not be bound."""
         self._add(
             Returned(at=self._now(), uid=pod.uid, message=status.message, plugin=status.plugin)
         )
 
     def assumed(self, pod: Pod, node_name: str) -> None:
-        """A pod counts on a node."""
+        """Record an assumed pod."""
         uid = pod.metadata.uid
         known = self._unless_known(pod)
         self._add(Assumed(at=self._now(), uid=uid, node=node_name, pod=known))
 
     def forgotten(self, uid: str) -> None:
-        """A pod does not count on its node any more."""
+        """Record that an assumption was undone."""
         self._add(Forgotten(at=self._now(), uid=uid))
 
     def nominated(self, pod: Pod, node_name: str) -> None:
-        """A pod was promised a node."""
+        """Record a nomination."""
         uid = pod.metadata.uid
         known = self._unless_known(pod)
         self._add(Nominated(at=self._now(), uid=uid, node=node_name, pod=known))
 
     def unnominated(self, uid: str) -> None:
-        """The promise was taken back."""
+        """Record that a nomination was cleared."""
         self._add(Unnominated(at=self._now(), uid=uid))
 
     def _unless_known(self, pod: Pod) -> Pod | None:

@@ -1,4 +1,4 @@
-"""Failure messages without names, so that those of a redacted recording can be compared.
+"""Failure messages stripped of names, to compare those of a redacted recording.
 
 Messages quote names, put them in braces, or call by its name a claim, or the node that pods are
 preempted on; and they list reasons in alphabetical order, which pseudonyms would change.
@@ -21,12 +21,12 @@ def without_names(message: str) -> str:
 
 
 def same_without_names(one: str, other: str) -> bool:
-    """Tell whether two messages say the same, whatever names are in them."""
+    """Tell whether two messages are equal apart from names."""
     return _reasons(one) == _reasons(other)
 
 
 def _reasons(message: str) -> list[str]:
-    # Which reason stands at the beginning or the end of a list depends on names.
+    # The order of reasons depends on names.
     return sorted(each.removesuffix(".") for each in re.split(r"[,.:] ", without_names(message)))
 
 

@@ -1,4 +1,4 @@
-"""Opening a recording to write to, as the flags say."""
+"""Opens a recording for writing, as set by flags."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kubesched.recording.writer import Writer
 def open_journal(
     options: RecordingOptions, clock: Clock, *, plugin_files: Sequence[str] = ()
 ) -> Journal:
-    """Return a journal; raises ConfigError if there cannot be a recording at its path."""
-    # A link stays: the files are beside the one that it points to.
+    """Return a journal; raises ConfigError if its path cannot hold a recording."""
+    # A symlink stays: the files are beside its target.
     path = Path(os.path.realpath(options.path))
     files.check_target(path)
     writer = Writer(

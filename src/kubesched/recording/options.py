@@ -1,4 +1,4 @@
-"""How to record, as the flags say."""
+"""Options of a recording, as set by flags."""
 
 from __future__ import annotations
 
@@ -6,24 +6,24 @@ from typing import Final
 
 from msgspec import Struct
 
-#: The smallest that a file may be: less would hold little more than the state it begins with.
+#: Minimum size of a file: less would hold little more than its checkpoint.
 LEAST_BYTES_A_FILE: Final = 1 << 20
 MOST_FILES: Final = 1000
 
 
 class RecordingOptions(Struct, frozen=True, kw_only=True):
-    """Where a recording goes, and how much of it is kept."""
+    """Where a recording is written, and its limits."""
 
     #: "": nothing is recorded
     path: str = ""
     #: of all files together
     max_bytes: int = 1 << 30
     files: int = 4
-    #: without names
+    #: whether names are replaced by pseudonyms
     redact: bool = False
 
     def errors(self) -> list[str]:
-        """Return what is wrong with it."""
+        """Return validation errors."""
         if not 1 <= self.files <= MOST_FILES:
             return [f"--record-files {self.files} must be between 1 and {MOST_FILES}, inclusive"]
         if self.max_bytes < self.files * LEAST_BYTES_A_FILE:

@@ -1,8 +1,7 @@
-"""One file of a recording: its lines, checked, and what they are.
+"""One file of a recording: reads and checks its lines.
 
-A file holds runs of lines, each followed by a seal with their checksum. A run is believed once its
-seal agrees. Lines after the last seal are believed if the file just ends there: that is what is
-left of a process that was killed.
+A file consists of runs of lines, each followed by a seal with their checksum. A run is valid if its
+seal matches. Lines after the last seal are valid if the file simply ends there, as after a kill.
 """
 
 from __future__ import annotations
@@ -64,7 +63,7 @@ class _VolumeAssumed(Entry, frozen=True, tag="volumeAssumed"):
 
 
 class _Glance(Struct, gc=False):
-    """What is to be known of a line without reading it."""
+    """The type of a line, without decoding all of it."""
 
     form: str = msgspec.field(name="is")
     at: int = 0
@@ -108,14 +107,14 @@ class Ending(Enum):
     DAMAGED = "damaged"
 
 
-class Summary(Struct):
-    """What there is in a file."""
+class PartSummary(Struct):
+    """The contents of a file."""
 
     entries: int = 0
-    #: whether the state at the beginning is complete; without it nothing can be replayed
+    #: whether the checkpoint is complete; without it nothing can be replayed
     has_state: bool = False
     ending: Ending = Ending.CUT_OFF
-    #: what is wrong, if it is damaged
+    #: the damage, if any
     damage: str = ""
     #: milliseconds since the recording began
     first_at: int = 0
@@ -127,7 +126,7 @@ class Part:
     """One file."""
 
     def __init__(self, path: Path) -> None:
-        """Read its header; raises ObjectError if it is no recording."""
+        """Read its header; raises ObjectError if it is not a recording."""
         self.path = path
         #: how the last reading ended, and why
         self._ended, self._why = Ending.CUT_OFF, ""
@@ -157,7 +156,7 @@ class Part:
     # --- lines ------------------------------------------------------------------------------
 
     def _chunks(self) -> Iterator[bytes]:
-        """Decompress; `_ended` says afterwards how that ended."""
+        """Decompress; `_ended` tells afterwards how that ended."""
         self._ended, self._why = Ending.CUT_OFF, ""
         unzip = zlib.decompressobj(31)
         with self.path.open("rb") as packed:
@@ -177,14 +176,14 @@ class Part:
                     return
 
     def _lines(self) -> Iterator[bytes]:
-        """Return whole lines, as they come."""
+        """Yield complete lines."""
         rest = b""
         for data in self._chunks():
             *lines, rest = (rest + data).split(b"\n")
             yield from lines
 
     def _checked_lines(self) -> Iterator[bytes]:
-        """Return lines that are as they were written, without header, seals and end."""
+        """Yield lines with a valid checksum, without header, seals and end."""
         run: list[bytes] = []
         crc = 0
         for line in self._lines():
@@ -213,9 +212,9 @@ class Part:
     # --- entries ----------------------------------------------------------------------------
 
     @cached_property
-    def summary(self) -> Summary:
-        """What there is, without reading it in full."""
-        found = Summary()
+    def summary(self) -> PartSummary:
+        """The contents, without decoding all of it."""
+        found = PartSummary()
         for line in self._checked_lines():
             try:
                 seen = _glance(line)
@@ -234,7 +233,7 @@ class Part:
         return found
 
     def read(self, *, checkpoint: bool = True) -> Iterator[AnyEntry]:
-        """Return the entries of the checkpoint up to its end, if wanted, and those after it.
+        """Yield the entries of the checkpoint, if requested, and those after it.
 
         Raises ObjectError where the file is damaged.
         """
@@ -260,7 +259,7 @@ class Part:
 
 
 def _as_far_as_possible(unzip: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:
-    """Decompress what comes before the damage."""
+    """Decompress up to the damage."""
     for place in range(len(chunk)):
         try:
             yield unzip.decompress(chunk[place : place + 1])

@@ -1,13 +1,13 @@
-"""Other names for names: the same for the same, and telling nothing.
+"""Pseudonyms for names: equal names get equal pseudonyms, which reveal nothing.
 
-A name's pseudonym is a hash with a key that is made at run time and never written: whoever has the
-recording cannot try names out. Two kinds of names need more than that:
+A pseudonym is a hash with a key that is generated at run time and never written, so a reader of the
+recording cannot test guesses. Two kinds of names need more:
 
-joined     parts between dashes and slashes have pseudonyms of their own, because the claim of an
-           ephemeral volume is found by the pod's name, a dash, and the volume's name, and one
-           alternative of a request for devices by the request's name, a slash, and its own
-ordered    of volumes that suit a claim equally well the first by name is taken, so pseudonyms of
-           volumes are in the order of their names
+joined     parts between dashes and slashes have their own pseudonyms, because the claim of an
+           ephemeral volume is named after the pod, a dash, and the volume, and an alternative of a
+           device request after the request, a slash, and its own name
+ordered    among equally suitable volumes the first by name is chosen, so pseudonyms of volumes
+           have the order of their names
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from typing import Final
 
 _PART: Final = re.compile("[^-/]+")
 _DIGITS: Final = "0123456789abcdefghijklmnopqrstuvwxyz"
-#: Labels of ordered names are numbers of so many digits, and longer where there is no room left.
+#: Labels of ordered names are numbers of this many digits, longer where there is no gap left.
 _WIDTH: Final = 12
 _END: Final = len(_DIGITS) ** _WIDTH
-#: Room that is left between names that come in order, at the ends and in between.
+#: Initial gap between consecutive names, and at the ends.
 _STEP: Final = len(_DIGITS) ** 7
 _SHARE: Final = 4096
 _MOST_REMEMBERED: Final = 200_000
 
 
 class Pseudonyms:
-    """Gives names other names."""
+    """Maps names to pseudonyms."""
 
     def __init__(self) -> None:
         self._key = secrets.token_bytes(32)
-        #: forgotten from time to time, since it can be worked out again
+        #: cleared from time to time, since it can be recomputed
         self._known: dict[str, str] = {}
 
     def of(self, name: str) -> str:
-        """Return the pseudonym of a name; nothing stays nothing."""
+        """Return the pseudonym of a name; "" stays ""."""
         if not name:
             return name
         known = self._known.get(name)
@@ -47,27 +47,27 @@ class Pseudonyms:
             if len(self._known) >= _MOST_REMEMBERED:
                 self._known.clear()
             digest = blake2b(name.encode(), key=self._key, digest_size=8).digest()
-            # It begins with a letter, so it is not taken for a number.
+            # It starts with a letter, so that it never parses as a number.
             known = "x" + base64.b32encode(digest).decode().rstrip("=").lower()
             self._known[name] = known
         return known
 
     def joined(self, name: str) -> str:
-        """Return the pseudonyms of the parts of a name, joined as they were."""
+        """Return the pseudonyms of the parts of a name, joined as before."""
         return _PART.sub(lambda part: self.of(part[0]), name)
 
 
 class OrderedPseudonyms:
-    """Gives names other names whose order is the same."""
+    """Maps names to pseudonyms of the same order."""
 
     def __init__(self) -> None:
         self._names: list[str] = []
         self._labels: dict[str, str] = {}
-        #: the name that came last: mostly the next is its neighbour
+        #: the last name: the next is mostly its neighbour
         self._last = ""
 
     def of(self, name: str) -> str:
-        """Return the pseudonym of a name; nothing stays nothing."""
+        """Return the pseudonym of a name; "" stays ""."""
         if not name:
             return name
         label = self._labels.get(name)
@@ -81,7 +81,7 @@ class OrderedPseudonyms:
         return f"v{label}"
 
     def _between(self, before: str, after: str) -> str:
-        """Return a label between those of two names, "" being the ends of all."""
+        """Return a label between those of two names; "" stands for the ends."""
         low, high = self._labels.get(before, ""), self._labels.get(after, "")
         if not low and not high:
             return _label(_END // 2)
@@ -106,7 +106,7 @@ def _label(number: int) -> str:
 
 
 def _halfway(low: str, high: str) -> str:
-    """Return a text between two that may be longer than both; it never ends in a zero."""
+    """Return a text between two texts, possibly longer; it never ends in a zero."""
     found = ""
     for place in range(len(low) + len(high) + 1):
         least = _DIGITS.index(low[place]) if place < len(low) else 0
@@ -115,5 +115,5 @@ def _halfway(low: str, high: str) -> str:
             return found + _DIGITS[(least + most) // 2]
         found += _DIGITS[least]
         if least < most:
-            high = ""  # whatever follows is less than it
+            high = ""  # any suffix is less than it
     return found + _DIGITS[1]

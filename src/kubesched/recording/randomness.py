@@ -1,6 +1,6 @@
-"""Where everything random stands: read it, and set it again.
+"""Captures and restores the state of random generators.
 
-Plugins are not asked: whatever of them is a `random.Random` in one of their attributes is found.
+Plugins need no support: every `random.Random` among their attributes is found.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ Frameworks = Mapping[str, Framework]
 
 
 def capture(ties: random.Random, start: int, frameworks: Frameworks) -> Randomness:
-    """Return where randomness stands."""
+    """Return the state of all random generators."""
     plugins: dict[str, dict[str, dict[str, RngState]]] = {}
     for profile, framework in frameworks.items():
         for plugin in framework.plugins.instances.values():
@@ -27,7 +27,7 @@ def capture(ties: random.Random, start: int, frameworks: Frameworks) -> Randomne
 
 
 def restore_plugins(known: Randomness, frameworks: Frameworks) -> None:
-    """Let plugins go on from where they stood; those that did not exist then begin anew."""
+    """Restore the generators of plugins; plugins that did not exist then start over."""
     for profile, framework in frameworks.items():
         for plugin in framework.plugins.instances.values():
             states = known.plugins.get(profile, {}).get(plugin.name, {})

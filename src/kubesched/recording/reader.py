@@ -1,4 +1,4 @@
-"""Reads recordings, whole or cut off, over all files that are left of them.
+"""Reads recordings, complete or truncated, across all remaining files.
 
 FILE.3, FILE.2, FILE.1, FILE ──> parts, oldest first ──> entries, numbered from 0
 """
@@ -21,25 +21,25 @@ _NUMBER: Final = re.compile(r"(?P<base>.+)\.(?P<number>[1-9][0-9]*)")
 
 
 class Recording:
-    """A recording, and what there is in it."""
+    """A recording and its contents."""
 
     def __init__(self, parts: list[Part], notes: list[str]) -> None:
-        #: oldest first; each goes on where the one before ends
+        #: oldest first; each continues the previous one
         self.parts = parts
-        #: what is missing, one line each
+        #: notes about missing parts, one line each
         self.notes = notes
         first = 0
         for part in parts:
             part.first = first
             first += part.summary.entries
-        #: how many there are; they are numbered from 0
+        #: number of entries; they are numbered from 0
         self.entries = first
 
     @classmethod
     def open(cls, path: str | Path) -> Self:
         """Open a file, and older ones of the same process beside it.
 
-        Raises ObjectError if it is no recording, or damaged so early that it is of no use.
+        Raises ObjectError if it is not a recording, or damaged before its first entry.
         """
         newest = Part(Path(path))
         if not newest.summary.has_state:
@@ -56,27 +56,27 @@ class Recording:
 
     @property
     def header(self) -> Header:
-        """How it began."""
+        """The header of the oldest part."""
         return self.parts[0].header
 
     @property
     def start(self) -> datetime:
-        """When it begins."""
+        """The time of its start."""
         return self.time_of(self.parts[0].summary.first_at)
 
     @property
     def end(self) -> datetime:
-        """When its last entry was made."""
+        """The time of its last entry."""
         return self.time_of(self.parts[-1].summary.last_at)
 
     @property
     def cut_off(self) -> bool:
-        """Whether the process ended, or still writes, without having closed it."""
+        """Whether the process has not closed it: it was killed, or still writes."""
         return self.parts[-1].summary.ending is Ending.CUT_OFF
 
     @property
     def damage(self) -> str:
-        """What is wrong with what comes after the last entry, "" if nothing is."""
+        """The damage after the last entry, "" if none."""
         return self.parts[-1].summary.damage
 
     def time_of(self, at_ms: int) -> datetime:
@@ -84,9 +84,9 @@ class Recording:
         return datetime.fromtimestamp(self.header.start + at_ms / 1000, tz=UTC)
 
     def state(self, *, before: int = 0) -> tuple[int, Iterator[AnyEntry]]:
-        """Return the last entry before which a whole state is known, and entries from that state.
+        """Return the last entry before `before` with a checkpoint, and the entries from there.
 
-        First come those that make up the state, up to `CheckpointEnd`; then the numbered ones.
+        The entries of the checkpoint come first, up to `CheckpointEnd`; then the numbered ones.
         """
         index = max(n for n, part in enumerate(self.parts) if n == 0 or part.first <= before)
         return self.parts[index].first, self._from(index)
@@ -102,7 +102,7 @@ class Recording:
                 left -= counts
                 counts = counts or isinstance(entry, CheckpointEnd)
                 if counts and left == 0:
-                    return  # what follows came since, or is damaged
+                    return  # later entries are new, or damaged
             checkpoint = False
 
     def decisions(self) -> Iterator[DecisionEntry]:
@@ -112,7 +112,7 @@ class Recording:
                 yield entry
 
     def timeline(self, buckets: int) -> list[int]:
-        """Return how many decisions were made in each of as many equal parts of the time."""
+        """Return the number of decisions in each of `buckets` equal intervals."""
         first = self.parts[0].summary.first_at
         span = max(self.parts[-1].summary.last_at - first, 1)
         counts = [0] * buckets
@@ -137,7 +137,7 @@ def _older(path: Path, header: Header) -> Iterator[Part]:
 
 
 def _gap(older: Part, newer: Part) -> str:
-    """Return why one part does not lead to the next, "" if it does."""
+    """Return why a part does not continue the previous one, "" if it does."""
     summary = older.summary
     if summary.ending is not Ending.CLOSED:
         return summary.damage or f"it is {summary.ending.value}"

@@ -1,8 +1,8 @@
-"""A cluster that tells a journal of every change.
+"""A cluster that records every change in a journal.
 
-Each way to change the state is overridden here, and nowhere else is anything recorded about it. So
-a recording lacks nothing that decisions depend on, and a scheduler that does not record has a plain
-`Cluster` and pays nothing.
+Every method that changes the state is overridden here, and nothing else records it. So a recording
+is complete for decisions, and a scheduler that does not record has a plain `Cluster` without
+overhead.
 """
 
 from __future__ import annotations
@@ -33,32 +33,32 @@ StoreKey = str | tuple[str, str]
 
 
 class RecordedNominator(Nominator):
-    """Who is nominated where, and whoever changes it is heard of."""
+    """A nominator that records every change."""
 
     def __init__(self, journal: Journal) -> None:
         super().__init__()
         self._told = journal
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
-        """Promise a pod a place."""
+        """Nominate a pod to a node."""
         super().nominate(pod, node_name)
         self._told.nominated(pod.pod, node_name)
 
     def clear(self, uid: str) -> None:
-        """Take the promise back, if there is one."""
+        """Remove the nomination of a pod, if any."""
         if self.node_of(uid) is not None:
             super().clear(uid)
             self._told.unnominated(uid)
 
-    def everybody(self) -> Iterator[tuple[PodInfo, str]]:
-        """Return all nominated pods with their nodes, in an order that leads to the same order."""
+    def nominations(self) -> Iterator[tuple[PodInfo, str]]:
+        """Return all nominated pods with their nodes, in an order that reproduces the state."""
         for node_name, pods in self._by_node.items():
             for pod in pods.values():
                 yield pod, node_name
 
 
 class RecordedCluster(Cluster):
-    """A cluster whose journal knows everything about it."""
+    """A cluster that records every change."""
 
     nominator: RecordedNominator
 
@@ -71,21 +71,21 @@ class RecordedCluster(Cluster):
             listener = _AssumeStoreListener if isinstance(store, Assumptions) else _StoreListener
             store.listeners.append(listener(kind.name, store, journal))
 
-    # --- what was seen ----------------------------------------------------------------------
+    # --- inputs ----------------------------------------------------------------------------
 
     def put_node(self, node: Node) -> None:
-        """Add a node, or take over its new version."""
+        """Add or update a node."""
         super().put_node(node)
         self._told.put("Node", node)
 
     def remove_node(self, node_name: str) -> None:
-        """Remove a node, if it is there."""
+        """Remove a node, if present."""
         if self.table.row_of(node_name) is not None:
             super().remove_node(node_name)
             self._told.removed("Node", "", node_name)
 
     def put_pod(self, pod: Pod) -> PodInfo:
-        """Add a pod that is on a node, or take over its new version."""
+        """Add or update a pod that is on a node."""
         info = super().put_pod(pod)
         self._told.placed(pod)
         return info
@@ -97,24 +97,24 @@ class RecordedCluster(Cluster):
             super().remove_pod(uid)
             self._told.removed("Pod", uid=uid)
 
-    # --- what was done ----------------------------------------------------------------------
+    # --- actions ---------------------------------------------------------------------------
 
     def assume(self, pod: PodInfo, node_name: str) -> None:
-        """Count a pod on the node chosen for it."""
+        """Count a pod on the node that was chosen for it."""
         super().assume(pod, node_name)
         self._told.assumed(pod.pod, node_name)
 
     def forget(self, uid: str) -> None:
-        """Take an assumption back."""
+        """Undo an assumption."""
         if self.is_assumed(uid):
             super().forget(uid)
             self._told.forgotten(uid)
 
-    # --- all of it --------------------------------------------------------------------------
+    # --- checkpoint ------------------------------------------------------------------------
 
     def checkpoint(self) -> Iterator[Entry]:
-        """Return entries that lead to this state: not only to equal sets, but in equal order."""
-        # Nodes one of each zone in turn: that keeps the order of zones, and of nodes in each.
+        """Return entries that reproduce this state, including the order of its dicts."""
+        # Nodes in node order: that preserves the order of zones, and of nodes in each.
         rows = self.table.order.rows().tolist()
         for row in rows:
             yield Put(kind="Node", object=self.table.node_at(row))
@@ -124,10 +124,10 @@ class RecordedCluster(Cluster):
             node_name = self.table.name_at(row)
             for pod in self.table.pods[row].values():
                 yield self._on_node(pod, node_name)
-        for node_name, pods in self._homeless.items():
+        for node_name, pods in self._without_node.items():
             for pod in pods.values():
                 yield self._on_node(pod, node_name)
-        for pod, node_name in self.nominator.everybody():
+        for pod, node_name in self.nominator.nominations():
             yield Nominated(uid=pod.uid, node=node_name, pod=pod.pod)
 
     def _on_node(self, pod: PodInfo, node_name: str) -> Entry:
@@ -137,11 +137,11 @@ class RecordedCluster(Cluster):
 
 
 class _StoreListener:
-    """Tells of changes in a store of objects."""
+    """Records changes of an object store."""
 
     def __init__(self, kind: str, store: ObjectStore[Any, Any], journal: Journal) -> None:
         self._kind = kind
-        #: a name, or a namespace and a name, is what its methods take
+        #: its methods take a name, or a namespace and a name
         self._store: Any = store
         self._told = journal
 
@@ -157,17 +157,17 @@ class _StoreListener:
 
 
 class _AssumeStoreListener(_StoreListener):
-    """Tells of what was seen and what was assumed apart."""
+    """Records observed and assumed objects separately."""
 
     def __init__(self, kind: str, store: ObjectStore[Any, Any], journal: Journal) -> None:
         super().__init__(kind, store, journal)
-        #: as it was last told, to know which of both changed
+        #: as last recorded, to know which of both changed
         self._seen: dict[StoreKey, object] = {}
 
     def __call__(self, key: StoreKey) -> None:
         observed = self._store.observed(*_parts(key))
         if observed is not self._seen.get(key):
-            # What was assumed of another version goes by itself, in a replay, too.
+            # A new version discards the assumption, in a replay too.
             if observed is None:
                 del self._seen[key]
             else:

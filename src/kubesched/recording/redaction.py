@@ -1,12 +1,12 @@
-"""Recordings without names: pseudonyms take their place, under which all decisions are the same.
+"""Redacts recordings: pseudonyms replace names, without changing any decision.
 
     names of pods, nodes, namespaces, …, uids, values of labels, images, disks    pseudonyms
-    annotations                       only those that decide something are kept
+    annotations                       dropped, except those that affect decisions
     texts of conditions, paths        dropped
     keys of labels, topology values, numbers in labels of nodes, resources, drivers, profiles   kept
 
-Which fields these are is said in the table of kinds. Every field with text is either redacted there
-or kept on purpose: the tests check that there is no third kind.
+The table of kinds lists these fields. Every text field is either redacted or explicitly kept there:
+tests check that.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from kubesched.recording.entries import (
     Forgotten,
     Gone,
     Header,
+    NodeRejection,
     NodeVictims,
     Nominated,
     Pending,
     Put,
     Raised,
-    Reason,
     Removed,
     Returned,
     Unnominated,
@@ -54,13 +54,13 @@ T = TypeVar("T", bound=Struct)
 V = TypeVar("V")
 Rule = Callable[[Any], Any]
 
-#: What stands instead of a message that may name anything.
+#: Replaces a message that may contain names.
 REDACTED: Final = "(redacted)"
 _NUMBER: Final = re.compile(r"[+-]?[0-9]+")
 _LABEL_VALUE: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 _KEPT_LABELS: Final = frozenset({"kubernetes.io/os", "kubernetes.io/arch"})
 _KEPT_PREFIXES: Final = ("topology.", "failure-domain.beta.kubernetes.io/")
-#: Annotations whose mere presence, or public value, decides.
+#: Annotations whose presence, or public value, affects decisions.
 _KEPT_ANNOTATIONS: Final = frozenset(
     {
         storage.ANNOTATION_BIND_COMPLETED,
@@ -68,7 +68,7 @@ _KEPT_ANNOTATIONS: Final = frozenset(
         storage.ANNOTATION_MIGRATED_PLUGINS,
     }
 )
-#: Annotations that name something.
+#: Annotations that contain names.
 _NAMING_ANNOTATIONS: Final = frozenset(
     {
         storage.ANNOTATION_CLASS,
@@ -76,18 +76,18 @@ _NAMING_ANNOTATIONS: Final = frozenset(
         "kubernetes.io/azure-file-resource-group",
     }
 )
-#: struct → field → what stands in its place, in objects of all kinds
+#: struct → field → redaction, in objects of all kinds
 REDACTIONS: Final[Redactions] = {
     struct: fields for kind in KINDS.values() for struct, fields in kind.redactions.items()
 }
-#: Redactions that do not go item by item.
+#: Redactions that apply to the whole value, not item by item.
 _OF_WHOLE_FIELDS: Final = frozenset(
     {Redaction.DROP, Redaction.LABELS, Redaction.NODE_LABELS, Redaction.NODE_SELECTOR}
 )
 
 
 class NameRedactor:
-    """Takes names out of entries."""
+    """Removes names from entries."""
 
     def __init__(self) -> None:
         self._names = Pseudonyms()
@@ -185,7 +185,10 @@ class NameRedactor:
 
     def _answered(self, entry: Answered) -> Entry:
         name = self._names.of
-        told = {each: Reason(why.code, (REDACTED,)) for each, why in (entry.rejected or {}).items()}
+        told = {
+            each: NodeRejection(why.code, (REDACTED,))
+            for each, why in (entry.rejected or {}).items()
+        }
         victims = {
             node: NodeVictims(tuple(map(name, each.uids)), each.violations)
             for node, each in (entry.victims or {}).items()
@@ -219,7 +222,7 @@ class NameRedactor:
         """Return an object without names."""
         row = KINDS[kind]
         metadata = self._meta(row, obj.metadata)
-        # Of a kind that only plugins read, the table does not tell what texts mean.
+        # The table does not describe the texts of kinds that only plugins read.
         if row.is_of_plugins:
             return row.type(metadata=metadata)
         return replace(self._struct(obj), metadata=metadata)
@@ -250,7 +253,7 @@ class NameRedactor:
         return kept or None
 
     def _struct(self, value: T) -> T:
-        """Go through a struct, field by field."""
+        """Redact a struct, field by field."""
         kind = type(value)
         whole = self._whole.get(kind)
         if whole is not None:
@@ -280,14 +283,14 @@ class NameRedactor:
     # --- values -----------------------------------------------------------------------------
 
     def _value(self, value: str) -> str:
-        """Return another value of a label: valid if it was, and invalid if it was not."""
+        """Redact a label value: valid if it was valid, invalid if not."""
         hidden = self._names.of(value)
         if not value or (len(value) <= 63 and _LABEL_VALUE.fullmatch(value)):
             return hidden
         return hidden.ljust(64, "x") if len(value) > 63 else f"{hidden}!"
 
     def _node_value(self, value: str) -> str:
-        """Return another value of a label of nodes, unless it may be compared as a number."""
+        """Redact a label value of nodes, unless it may be compared as a number."""
         return value if _NUMBER.fullmatch(value) else self._value(value)
 
     def _labels(self, labels: dict[str, str] | None) -> dict[str, str] | None:
@@ -311,22 +314,22 @@ class NameRedactor:
         )
 
     def _requirement(self, known: Any, rule: Callable[[str], str]) -> Any:  # noqa: ANN401
-        """Redact the values of a condition on a label, or on a field, which is a node's name."""
+        """Redact the values of a requirement on a label, or on a node's name."""
         return (
             known if _is_kept(known.key) else replace(known, values=tuple(map(rule, known.values)))
         )
 
     def _image(self, image: str) -> str:
-        """Return another image, whose tag is given: none and the default tag are the same."""
+        """Redact an image with an explicit tag: none and the default tag are the same."""
         return self._image_of_node(normalized_image_name(image))
 
     def _image_of_node(self, image: str) -> str:
-        # What nodes have is taken literally: without a tag it is nobody's.
+        # Nodes report images literally: a name without a tag matches no pod's image.
         hidden = self._names.of(image)
         return f"{hidden}:tag" if normalized_image_name(image) == image else hidden
 
     def _aws_disk(self, volume_id: str) -> str:
-        # An address has a form that is checked.
+        # An address has a format that is validated.
         return volume_id if volume_id.startswith("aws://") else self._names.of(volume_id)
 
 

@@ -1,8 +1,8 @@
-"""Writes a recording in a thread of its own, so that the loop need not wait for it.
+"""Writes a recording in its own thread, so that the scheduling loop does not block.
 
     loop: append ──> deque ──> thread: redact ──> encode ──> compress ──> file, flushed each second
 
-If the disk is full, or so slow that memory would fill up, recording ends with one line in the log;
+If the disk is full, or so slow that memory would fill up, recording ends with one log line;
 scheduling goes on.
 """
 
@@ -24,38 +24,38 @@ from kubesched.recording.files import RecordingFile
 _log = logging.getLogger(__name__)
 
 FLUSH_PERIOD_S: Final = 1.0
-#: What is encoded at once; whoever waits for the interpreter gets it in between.
+#: Entries encoded at once; other threads get the GIL in between.
 _BATCH: Final = 128
-#: After as many entries the thread is woken before its time.
+#: After this many entries the thread is woken early.
 _WAKE_AFTER: Final = 2048
-#: More than that and the disk is too slow; entries hold on to objects that would be gone.
+#: With more queued entries the disk is too slow; entries keep deleted objects alive.
 _MOST_WAITING: Final = 1_000_000
-#: A file is full a bit before its limit: what is on its way still goes into it.
+#: A file is full a bit before its limit: queued entries still go into it.
 _MARGIN: Final = 0.1
 _LEAST_MARGIN_BYTES: Final = 128 << 10
 _CLOSE_TIMEOUT_S: Final = 30.0
 
 
 class NewFile(Struct, frozen=True):
-    """Ends a file and begins the next."""
+    """Ends a file and starts the next."""
 
     header: Header
-    #: the whole state, and its end
+    #: the checkpoint, including its end
     checkpoint: Sequence[Entry]
 
 
 class Redactor(Protocol):
-    """Whoever takes names out."""
+    """Removes names."""
 
     def header(self, header: Header) -> Header:
-        """Return a header without names that tell something."""
+        """Return a redacted header."""
 
     def entry(self, entry: Entry) -> Entry:
-        """Return an entry without names that tell something."""
+        """Return a redacted entry."""
 
 
 class Writer:
-    """Takes entries from the loop, and writes them."""
+    """Queues entries from the loop, and writes them in a thread."""
 
     def __init__(
         self, path: Path, *, max_bytes: int, files: int, redactor: Redactor | None = None
@@ -69,33 +69,33 @@ class Writer:
         self._wake = threading.Event()
         self._closing = False
         self._thread: threading.Thread | None = None
-        #: of the thread alone
+        #: used only by the thread
         self._file: RecordingFile | None = None
-        #: files that were begun in the loop, and by the thread
+        #: number of files started by the loop, and by the thread
         self._begun = self._opened = 0
         #: bytes in files that were closed
         self._closed_bytes = 0
-        #: the file has its size, and there is no new one yet
+        #: whether the file has its size, and the next is not started yet
         self.full = False
-        #: why nothing is written any more, "" while it is
+        #: why writing has stopped, "" while it has not
         self.failure = ""
 
     @property
     def bytes_written(self) -> int:
-        """How much is on the disk, or was."""
+        """Bytes written so far, in all files."""
         file = self._file
         return self._closed_bytes + (0 if file is None else file.size)
 
     # --- in the loop ------------------------------------------------------------------------
 
     def start(self) -> None:
-        """Begin to write; raises ConfigError if that is not possible at the path."""
+        """Start writing; raises ConfigError if the path cannot be written."""
         files.check_target(self._path)
         self._thread = threading.Thread(target=self._run, name="recording", daemon=True)
         self._thread.start()
 
     def append(self, entry: Entry) -> None:
-        """Take an entry."""
+        """Queue an entry."""
         if self.failure:
             return
         waiting = self._waiting
@@ -106,7 +106,7 @@ class Writer:
                 self._fail("the disk is too slow for what happens")
 
     def begin_file(self, new: NewFile) -> None:
-        """Go on in another file."""
+        """Continue in another file."""
         self._begun += 1
         self.full = False
         if not self.failure:
@@ -114,7 +114,7 @@ class Writer:
             self._wake.set()
 
     def close(self) -> None:
-        """Write what is left, and end."""
+        """Write the remaining entries and stop."""
         thread, self._thread = self._thread, None
         if thread is not None:
             self._closing = True
@@ -143,7 +143,7 @@ class Writer:
                 self._file.close()
         except OSError as failed:
             self._fail((failed.strerror or str(failed)).lower())
-        except Exception as bug:  # noqa: BLE001 (scheduling goes on, and memory must not fill up)
+        except Exception as bug:  # noqa: BLE001 (scheduling goes on; memory must not fill up)
             self._fail(f"{type(bug).__name__}: {bug}")
         finally:
             if self._file is not None:
@@ -179,7 +179,7 @@ class Writer:
             self._write(new.checkpoint[first : first + _BATCH])
         file.flush()
         if self.failure:
-            return  # without the whole state it is of no use, and the older ones are
+            return  # useless without its checkpoint; older files stay
         files.make_room(self._path, self._files)
         file.publish()
         if file.size >= self._full_bytes:

@@ -1,4 +1,4 @@
-"""Making a recorded decision again: the scheduling cycle on a state, and nothing around it."""
+"""Repeats a recorded decision: the scheduling cycle on a state, without queue and binding."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from kubesched.scheduler.dry_run import DryRun
 from kubesched.scheduler.extended_cycle import ExtendedCycle
 
 
-class Outcome(Struct, frozen=True, omit_defaults=True, rename="camel"):
-    """What one attempt at a pod came to."""
+class AttemptOutcome(Struct, frozen=True, omit_defaults=True, rename="camel"):
+    """The result of one attempt at a pod."""
 
     node: str = ""
     code: str = "Success"
@@ -39,8 +39,8 @@ class Outcome(Struct, frozen=True, omit_defaults=True, rename="camel"):
     feasible: int = 0
 
     @classmethod
-    def recorded(cls, entry: Decided) -> Outcome:
-        """Return what an entry says."""
+    def recorded(cls, entry: Decided) -> AttemptOutcome:
+        """Return the result in an entry."""
         return cls(
             node=entry.node,
             code=entry.code,
@@ -67,12 +67,12 @@ class Decider:
         self._cluster = cluster
         self._registry = registry
         self.engine = DryRun(cluster, config, gates, registry=registry)
-        #: under way, if extenders were asked
+        #: the attempt in progress, if it waits for extenders
         self._attempt: Attempt | None = None
         self._use_extenders(config)
 
     def configure(self, config: SchedulerConfiguration) -> None:
-        """Let another configuration take the place of this one."""
+        """Replace the configuration."""
         self.engine.configure(config, self._registry)
         self._use_extenders(config)
 
@@ -83,31 +83,31 @@ class Decider:
             self._extended = ExtendedCycle(self.engine.cycle, self._cluster, extenders)
 
     def restore(self, known: Randomness) -> None:
-        """Go on from where everything random stood."""
+        """Restore the random generators."""
         cycle = self.engine.cycle
         cycle.rng.setstate(known.ties)
         cycle.sampler.start = known.start
         randomness.restore_plugins(known, self.engine.frameworks)
 
     def framework_of(self, profile: str) -> Framework:
-        """Return a profile; the first one stands in for those that are not there."""
+        """Return a profile; the first one replaces missing profiles."""
         return self.engine.framework_of(profile)
 
     def ask(self, profile: str, pod: PodInfo) -> None:
-        """Begin to decide, if that takes answers of extenders."""
+        """Start an attempt that needs responses of extenders."""
         if self._extended is not None:
             self.engine.evictor.taken()
             self._attempt = Attempt(self._extended.schedule(self.framework_of(profile), pod))
 
     def answer(self, said: Answered) -> None:
-        """Go on deciding with an answer of extenders."""
+        """Continue the attempt with a response of extenders."""
         if self._attempt is not None:
             self._attempt.answer(said)
 
-    def decide(self, profile: str, pod: PodInfo) -> tuple[Decision | None, Outcome]:
-        """Decide, or end what was begun; return the decision, and what it says.
+    def decide(self, profile: str, pod: PodInfo) -> tuple[Decision | None, AttemptOutcome]:
+        """Decide, or finish the attempt in progress; return the decision and its outcome.
 
-        There is no decision if extenders were asked otherwise than then.
+        There is no decision if extenders were called differently than in the recording.
         """
         attempt, self._attempt = self._attempt, None
         if attempt is None:
@@ -115,11 +115,11 @@ class Decider:
             return decision, _outcome(decision, victims)
         attempt.close()
         if attempt.decision is None:
-            return None, Outcome(code="Error", message=ASKED_OTHERWISE)
+            return None, AttemptOutcome(code="Error", message=ASKED_OTHERWISE)
         return attempt.decision, _outcome(attempt.decision, self.engine.victims())
 
     def is_as_good(self, profile: str, pod: PodInfo, node_name: str) -> bool:
-        """Tell whether a node would have been chosen, had the die fallen otherwise."""
+        """Tell whether a node would have been chosen with other random numbers."""
         framework, row = self.framework_of(profile), self._cluster.table.row_of(node_name)
         if row is None:
             return False
@@ -136,14 +136,14 @@ class Decider:
         return bool(totals[found.nodes.row_numbers() == row][0] == totals.max())
 
 
-def _outcome(decision: Decision, victims: Iterable[PodInfo]) -> Outcome:
+def _outcome(decision: Decision, victims: Iterable[PodInfo]) -> AttemptOutcome:
     status, diagnosis = decision.status, decision.diagnosis
     plugins: tuple[str, ...] = (status.plugin,) if status.plugin else ()
     waits: tuple[str, ...] = ()
     if diagnosis is not None:
         plugins = tuple(sorted(diagnosis.unschedulable_plugins))
         waits = tuple(sorted(diagnosis.pending_plugins))
-    return Outcome(
+    return AttemptOutcome(
         node=decision.node_name,
         code=status.code.label,
         message=status.message,

@@ -1,4 +1,4 @@
-"""Telling whether a decision is the one that was recorded."""
+"""Compares a decision with the recorded one."""
 
 from __future__ import annotations
 
@@ -8,15 +8,17 @@ from msgspec import structs
 
 from kubesched.recording.messages import same_without_names
 from kubesched.recording.redaction import REDACTED
-from kubesched.replay.deciding import Outcome
+from kubesched.replay.deciding import AttemptOutcome
 
-_FIELDS: Final = tuple(each.name for each in structs.fields(Outcome))
-#: What counts under another configuration: where a pod goes, and whom it displaces.
+_FIELDS: Final = tuple(each.name for each in structs.fields(AttemptOutcome))
+#: The fields that matter under another configuration: the node, and the victims.
 _WHERE: Final = ("node", "nominated", "victims")
 
 
-def differing(recorded: Outcome, now: Outcome, *, redacted: bool = False) -> tuple[str, ...]:
-    """Return in which respects two outcomes differ, down to the last letter."""
+def differing(
+    recorded: AttemptOutcome, now: AttemptOutcome, *, redacted: bool = False
+) -> tuple[str, ...]:
+    """Return the fields in which two outcomes differ."""
     if recorded == now:
         return ()
     found = [name for name in _FIELDS if getattr(recorded, name) != getattr(now, name)]
@@ -25,8 +27,8 @@ def differing(recorded: Outcome, now: Outcome, *, redacted: bool = False) -> tup
     return tuple(found)
 
 
-def differing_in_place(recorded: Outcome, now: Outcome) -> tuple[str, ...]:
-    """Return in which respects outcomes differ that matter under another configuration."""
+def differing_in_place(recorded: AttemptOutcome, now: AttemptOutcome) -> tuple[str, ...]:
+    """Return the differing fields that matter under another configuration."""
     return tuple(
         name for name in _WHERE if (getattr(recorded, name) or ()) != (getattr(now, name) or ())
     )

@@ -1,8 +1,7 @@
-"""A recording at one moment: the cluster, and the pods that wait, as of some entry.
+"""A recording at any entry: the cluster and the pending pods at that point.
 
-Going forward, entries are applied to the state that is there; going back begins at the last file
-that starts before the moment. So whoever moves through a recording in steps does not pay for all
-of it each time.
+Moving forward applies entries to the current state; moving back restarts at the last file that
+begins before the entry. So stepping through a recording does not read all of it each time.
 """
 
 from __future__ import annotations
@@ -34,22 +33,22 @@ from kubesched.recording.entries import (
 from kubesched.recording.entries import Pending as PendingEntry
 from kubesched.recording.reader import Recording
 from kubesched.replay.deciding import configuration_of, gates_of
-from kubesched.replay.state import State
+from kubesched.replay.state import ReplayState
 from kubesched.snapshot.contents import Snapshot
 
 
 class PendingPod(Struct, frozen=True, rename="camel"):
-    """A pod without a node, and what is known of why."""
+    """A pending pod, and why it is pending."""
 
     namespace: str
     name: str
     uid: str
-    #: why it found no node when it was last tried, "" if it was not
+    #: why the last attempt found no node, "" if there was none
     message: str
-    #: who turned it away
+    #: plugins that rejected it
     plugins: tuple[str, ...]
     attempts: int
-    #: when it was first seen waiting
+    #: when it was first seen pending
     since: datetime
     priority: int
 
@@ -61,7 +60,7 @@ class _Tried(Struct, frozen=True):
 
 
 class Moments:
-    """A recording, at any of its moments."""
+    """The states of a recording."""
 
     def __init__(self, recording: Recording) -> None:
         self.recording = recording
@@ -69,10 +68,9 @@ class Moments:
         self._begin(0)
 
     def snapshot_at(self, entry: int) -> Snapshot:
-        """Return all objects as they were before an entry, with what was decided by then.
+        """Return all objects before an entry, as assumed.
 
-        Pods that were assumed to be on a node have it. An entry is a number up to
-        `recording.entries`, which is the end.
+        Assumed pods have their node. `entry` is a number up to `recording.entries`, the end.
         """
         self._go_to(entry)
         path = Path(self.recording.parts[-1].path)
@@ -83,7 +81,7 @@ class Moments:
         return snapshot
 
     def pending_at(self, entry: int) -> list[PendingPod]:
-        """Return the pods of our profiles that waited for a node before an entry."""
+        """Return the pending pods of our profiles before an entry."""
         self._go_to(entry)
         ours = {profile.scheduler_name for profile in self._config.profiles}
         placed = self._state.placements()
@@ -94,17 +92,17 @@ class Moments:
         ]
 
     def cluster_at(self, entry: int) -> Cluster:
-        """Return the columns before an entry, to be read before another moment is asked for."""
+        """Return the cluster before an entry; valid until the next call."""
         self._go_to(entry)
         return self._state.cluster
 
     def configuration_at(self, entry: int) -> SchedulerConfiguration:
-        """Return the configuration that was in use before an entry."""
+        """Return the configuration in use before an entry."""
         self._go_to(entry)
         return self._config
 
     def time_at(self, entry: int) -> datetime:
-        """Return when the state was as it is before an entry."""
+        """Return the time of the state before an entry."""
         self._go_to(entry)
         return self.recording.time_of(self._at)
 
@@ -124,11 +122,11 @@ class Moments:
     # --- moving -----------------------------------------------------------------------------
 
     def _begin(self, entry: int) -> None:
-        """Begin at the last known state before an entry."""
+        """Start at the last checkpoint before an entry."""
         self._number, self._left = self.recording.state(before=entry)
-        self._state = State(RequestRules.of(self.gates))
+        self._state = ReplayState(RequestRules.of(self.gates))
         self._config = self._configuration(self._header_config())
-        #: uid → what became of it when it was last tried; when it was first seen waiting
+        #: uid → outcome of the last attempt; uid → when it was first seen pending
         self._tried: dict[str, _Tried] = {}
         self._since: dict[str, int] = {}
         self._at = 0

@@ -1,9 +1,9 @@
-"""A state that goes its own way: pods are where the decisions made now put them.
+"""A state that follows the decisions made now, not the recorded ones.
 
-A pod is *astray* once a decision about it differs from the recorded one: then what was done with it
-then is not followed any more. Everything else is: other pods, and which pods and nodes come and go,
-and when. Nobody is evicted but those who were evicted then. An astray pod that had a node then and
-finds none now is tried again before later decisions, a few at a time, because room may have come.
+A pod *diverges* once a decision about it differs from the recorded one: recorded actions on it are
+then ignored. Everything else is followed: other pods, and when pods and nodes come and go. Only
+pods that were evicted in the recording are evicted. A diverged pod that had a node in the recording
+and has none now is retried before later decisions, a few at a time.
 """
 
 from __future__ import annotations
@@ -28,10 +28,10 @@ from kubesched.recording.entries import (
     VolumeAssumed,
 )
 from kubesched.replay.deciding import Decider
-from kubesched.replay.state import State
+from kubesched.replay.state import ReplayState
 from kubesched.scheduler.cycle import Decision
 
-#: As many pods without a node are tried again before each decision.
+#: Number of pods without a node retried before each decision.
 _RETRIES: Final = 5
 
 
@@ -42,32 +42,33 @@ class _Reserved(Struct, frozen=True):
     node_name: str
 
 
-class OwnState(State):
-    """A cluster as it would be."""
+class OwnState(ReplayState):
+    """The cluster under the decisions made now."""
 
     def __init__(self, rules: RequestRules) -> None:
         super().__init__(rules)
-        #: uids of pods that are not followed any more
-        self._astray: set[str] = set()
-        #: the pod that was decided about last is one of them
-        self._last_is_astray = False
-        #: uid → what an astray pod holds that is not bound yet
+        #: uids of diverged pods
+        self._diverged: set[str] = set()
+        #: whether the last decision was about one of them
+        self._last_is_diverged = False
+        #: uid → reservations of a diverged pod that is not bound yet
         self._reserved: dict[str, _Reserved] = {}
-        #: uid → pod and profile, for astray pods that had a node then and have none now
+        #: uid → pod and profile, for diverged pods that had a node in the recording and have none
+        #: now
         self._owed: dict[str, tuple[PodInfo, str]] = {}
 
     def has_placed(self, uid: str) -> bool:
-        """Tell whether a pod has its node already."""
+        """Tell whether a pod already has a node."""
         return self.cluster.node_of(uid) is not None
 
     def decided(self, entry: Decided, pod: PodInfo, decision: Decision, decider: Decider) -> None:
-        """Carry out a decision, if it differs from the recorded one; what was done is followed."""
+        """Apply a decision, if it differs from the recorded one."""
         same = (decision.node_name, decision.nominated_node) == (entry.node, entry.nominated)
-        self._last_is_astray = not same
+        self._last_is_diverged = not same
         if same:
-            self._astray.discard(entry.uid)
+            self._diverged.discard(entry.uid)
             return
-        self._astray.add(entry.uid)
+        self._diverged.add(entry.uid)
         if decision.node_name:
             self._place(entry.profile, pod, decision, decider)
             return
@@ -79,7 +80,7 @@ class OwnState(State):
             self.cluster.nominator.clear(pod.uid)
 
     def retry(self, decider: Decider) -> None:
-        """Try pods again that found no node; those that waited longest come first."""
+        """Retry pods without a node; the longest waiting first."""
         for uid in list(self._owed)[:_RETRIES]:
             pod, profile = self._owed.pop(uid)
             decision, _ = decider.decide(profile, pod)
@@ -109,7 +110,7 @@ class OwnState(State):
 
     def _put_pod(self, pod: Pod) -> None:
         uid = pod.metadata.uid
-        if uid in self._astray:
+        if uid in self._diverged:
             node_name = self.cluster.node_of(uid)
             if node_name is None:
                 return
@@ -128,7 +129,7 @@ class OwnState(State):
         reserved = self._reserved.pop(entry.uid, None)
         if reserved is not None:
             self._take_back(reserved)
-        if entry.uid in self._astray:
+        if entry.uid in self._diverged:
             self._remove_pod(entry.uid)
 
     def _forgotten(self, entry: Forgotten) -> None:
@@ -136,24 +137,25 @@ class OwnState(State):
         reserved = self._reserved.pop(entry.uid, None)
         if reserved is not None:
             self._take_back(reserved)
-        elif entry.uid not in self._astray:
+        elif entry.uid not in self._diverged:
             super()._forgotten(entry)
 
     def _assumed(self, entry: Assumed) -> None:
-        if entry.uid not in self._astray:
+        if entry.uid not in self._diverged:
             super()._assumed(entry)
 
     def _nominated(self, entry: Nominated) -> None:
-        if entry.uid not in self._astray:
+        if entry.uid not in self._diverged:
             super()._nominated(entry)
 
     def _unnominated(self, entry: Unnominated) -> None:
-        if entry.uid not in self._astray:
+        if entry.uid not in self._diverged:
             super()._unnominated(entry)
 
     def _volume_assumed(self, entry: VolumeAssumed) -> None:
-        # What the last pod's plugins reserved then; it may be somebody else's by now.
-        if not self._last_is_astray:
+        # The last pod's reservations in the recording; the resources may be in use by another pod
+        # now.
+        if not self._last_is_diverged:
             try:
                 super()._volume_assumed(entry)
             except ObjectError:

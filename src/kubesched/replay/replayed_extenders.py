@@ -1,6 +1,6 @@
-"""Extenders that say what they said: an attempt that asks them stops until the answer comes up.
+"""Replays extenders: an attempt that calls them pauses until the recorded response is reached.
 
-attempt ── asks ──> Question        … entries are applied meanwhile, as they were then …
+attempt ── calls ──> _Question       … entries are applied meanwhile, in recorded order …
         <── answer ── the recording's next Answered
 """
 
@@ -19,12 +19,12 @@ from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.extenders import ExtenderVerdict, PodsOnNode, Victims
 
 FILTER, PRIORITIZE, PREEMPT = "filter", "prioritize", "preempt"
-#: What the outcome of an attempt says that asked something else than it did then.
+#: The outcome of an attempt that called extenders differently than in the recording.
 ASKED_OTHERWISE: Final = "extenders were asked otherwise than then"
 
 
 class _Question:
-    """Hands control to whoever drives the attempt, until there is an answer."""
+    """Yields to the driver of the attempt, until there is a response."""
 
     def __init__(self, about: str) -> None:
         self.about = about
@@ -34,7 +34,7 @@ class _Question:
 
 
 class ReplayedExtenders:
-    """Asks the recording."""
+    """Responds from the recording."""
 
     def __init__(self, configs: Sequence[Extender]) -> None:
         self.has_filters = any(each.filter_verb for each in configs)
@@ -42,7 +42,7 @@ class ReplayedExtenders:
         self.has_prioritizers = any(each.prioritize_verb for each in configs)
 
     async def filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:  # noqa: ARG002
-        """Return which nodes were left."""
+        """Return the recorded feasible nodes."""
         said = await _Question(FILTER)
         rejected = {
             name: Status(Code(each.code), each.reasons)
@@ -51,7 +51,7 @@ class ReplayedExtenders:
         return ExtenderVerdict(list(said.feasible or ()), rejected)
 
     async def prioritize(self, pod: Pod, node_names: Sequence[str]) -> dict[str, int]:  # noqa: ARG002
-        """Return how nodes were scored."""
+        """Return the recorded scores."""
         return (await _Question(PRIORITIZE)).scores or {}
 
     async def preempt(
@@ -61,7 +61,7 @@ class ReplayedExtenders:
         *,
         pods_on: PodsOnNode,  # noqa: ARG002
     ) -> dict[str, Victims]:
-        """Return who might be evicted."""
+        """Return the recorded victims."""
         said = await _Question(PREEMPT)
         return {
             name: Victims([_pod(uid) for uid in each.uids], each.violations)
@@ -74,23 +74,23 @@ def _pod(uid: str) -> Pod:
 
 
 class Attempt:
-    """An attempt at a pod that may have to wait for answers."""
+    """An attempt at a pod that may pause for responses."""
 
     def __init__(self, cycle: Coroutine[_Question, Answered, Decision]) -> None:
         self._cycle = cycle
         self._question: _Question | None = None
-        #: None until there is one, and for ever if it went otherwise than then
+        #: None until there is one, or if the calls differ from the recorded ones
         self.decision: Decision | None = None
         self._go_on(None)
 
     def answer(self, said: Answered) -> None:
-        """Go on with an answer, if it is one to what was asked."""
+        """Continue with a response, if it answers the call."""
         question, self._question = self._question, None
         if question is not None and (said.error or question.about == _subject(said)):
             self._go_on(said)
 
     def close(self) -> None:
-        """Give up what still waits for an answer."""
+        """Abandon an attempt that still waits for a response."""
         self._cycle.close()
 
     def _go_on(self, said: Answered | None) -> None:

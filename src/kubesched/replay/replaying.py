@@ -1,8 +1,8 @@
-"""Replaying a recording: every entry applied, every decision made again and judged.
+"""Replays a recording: applies every entry, repeats and compares every decision.
 
-recorded configuration   each decision must be the same to the last letter
-another configuration    the state follows the recording, and each decision is judged for itself;
-                         or it follows the decisions made now, and the recording in the rest
+recorded configuration   each decision must be identical
+another configuration    the state follows the recording, and each decision is compared on its own;
+                         or the state follows the decisions made now
 """
 
 from __future__ import annotations
@@ -33,42 +33,42 @@ from kubesched.recording.entries import (
 )
 from kubesched.recording.reader import Recording
 from kubesched.replay import judging
-from kubesched.replay.deciding import Decider, Outcome, configuration_of, gates_of
+from kubesched.replay.deciding import AttemptOutcome, Decider, configuration_of, gates_of
 from kubesched.replay.own_state import OwnState
 from kubesched.replay.report import (
     Difference,
-    Placements,
+    PlacementChanges,
     Preemptions,
     Replayed,
     usage_of,
 )
-from kubesched.replay.state import State
+from kubesched.replay.state import ReplayState
 
 Follow = Literal["recorded", "own"]
-#: As many differences are kept for the report; all are counted.
+#: Number of differences in the report; all are counted.
 MOST_DIFFERENCES: Final = 1000
 _TELL_EVERY: Final = 500
 
 
-class Options(Struct, frozen=True, kw_only=True):
-    """How to replay."""
+class ReplayOptions(Struct, frozen=True, kw_only=True):
+    """Options of a replay."""
 
     #: None: the recorded one
     config: SchedulerConfiguration | None = None
     follow: Follow = "recorded"
     registry: Registry = IN_TREE
-    #: the number of the first entry that is not replayed; None: all are
+    #: number of the first entry that is not replayed; None: all are
     until: int | None = None
 
 
 class _Tally:
-    """Counts what decisions came to."""
+    """Counts outcomes."""
 
     def __init__(self) -> None:
         self.decisions = self.same = self.tied = 0
         self.elsewhere = self.only_now = self.only_then = self.otherwise = 0
         self.differences: list[Difference] = []
-        #: decisions to evict, and victims: then and now
+        #: decisions to preempt, and victims: recorded and now
         self.then = [0, 0]
         self.now = [0, 0]
 
@@ -76,7 +76,7 @@ class _Tally:
     def different(self) -> int:
         return self.decisions - self.same - self.tied
 
-    def preempted(self, recorded: Outcome, now: Outcome) -> None:
+    def preempted(self, recorded: AttemptOutcome, now: AttemptOutcome) -> None:
         for counts, outcome in ((self.then, recorded), (self.now, now)):
             if outcome.victims:
                 counts[0] += 1
@@ -102,11 +102,11 @@ class Replay:
     def __init__(
         self,
         recording: Recording,
-        options: Options,
+        options: ReplayOptions,
         *,
         progress: Callable[[int], None] = lambda _entries: None,
     ) -> None:
-        """Make one; `progress` is told now and then how many entries are through."""
+        """`progress` is called from time to time with the number of entries done."""
         self._progress = progress
         header = recording.header
         self._recording = recording
@@ -115,9 +115,9 @@ class Replay:
         self._exact = options.config is None
         rules = RequestRules.of(self._gates)
         self._own = OwnState(rules) if options.follow == "own" else None
-        self.state = State(rules) if self._own is None else self._own
-        #: beside it, if the state goes its own way
-        self._recorded = State(rules) if self._own is not None else None
+        self.state = ReplayState(rules) if self._own is None else self._own
+        #: the recorded state, if the other one diverges from it
+        self._recorded = ReplayState(rules) if self._own is not None else None
         config = options.config or self._configuration(header.config)
         config = with_extender_effects(config)
         self._refuse_extenders(config)
@@ -172,9 +172,9 @@ class Replay:
 
     def _decided(self, entry: Decided) -> None:
         pod = self.state.pod_of(entry)
-        recorded = Outcome.recorded(entry)
+        recorded = AttemptOutcome.recorded(entry)
         if self._own is not None and self._own.has_placed(entry.uid):
-            return  # it had to be tried again then, and had its node by now
+            return  # a retry in the recording; it already has a node here
         if self._own is not None:
             self._own.retry(self._decider)
         decision, now = self._decider.decide(entry.profile, pod)
@@ -184,15 +184,15 @@ class Replay:
 
     def _raised(self, entry: Raised) -> None:
         pod = self.state.pod_of(entry)
-        recorded = Outcome(code="Error", message=entry.error)
+        recorded = AttemptOutcome(code="Error", message=entry.error)
         try:
             _, now = self._decider.decide(entry.profile, pod)
         except Exception as bug:  # noqa: BLE001 (the same bug as then, or another)
-            now = Outcome(code="Error", message=f"{type(bug).__name__}: {bug}")
+            now = AttemptOutcome(code="Error", message=f"{type(bug).__name__}: {bug}")
         self._judge(entry, pod, recorded, now)
 
     def _judge(
-        self, entry: Decided | Raised, pod: PodInfo, recorded: Outcome, now: Outcome
+        self, entry: Decided | Raised, pod: PodInfo, recorded: AttemptOutcome, now: AttemptOutcome
     ) -> None:
         tally = self._tally
         tally.decisions += 1
@@ -212,7 +212,7 @@ class Replay:
         tally.differs(Difference(self._entry, when, pod.full_name, fields, recorded, now))
 
     def _is_tie(
-        self, entry: Decided | Raised, pod: PodInfo, recorded: Outcome, now: Outcome
+        self, entry: Decided | Raised, pod: PodInfo, recorded: AttemptOutcome, now: AttemptOutcome
     ) -> bool:
         if self._exact or not recorded.node or not now.node:
             return False
@@ -262,12 +262,12 @@ class Replay:
             notes=tuple(recording.notes),
         )
 
-    def _placements(self) -> Placements | None:
+    def _placements(self) -> PlacementChanges | None:
         if self._recorded is None:
             return None
         then, now = self._recorded.placements(), self.state.placements()
         moved = sum(then.get(uid) != now.get(uid) for uid in then.keys() | now.keys())
-        return Placements(len(then), len(now), moved)
+        return PlacementChanges(len(then), len(now), moved)
 
 
 def _shown(when: datetime) -> str:
@@ -276,7 +276,7 @@ def _shown(when: datetime) -> str:
 
 @contextmanager
 def _no_collection() -> Iterator[None]:
-    """Let the garbage collector rest: objects come by the hundred thousand, without cycles."""
+    """Pause the garbage collector: hundreds of thousands of objects are created, without cycles."""
     collecting = gc.isenabled()
     gc.disable()
     try:

@@ -1,26 +1,26 @@
-"""What a replay says: plain data, for tables and for programs."""
+"""The report of a replay: plain data, for tables and for programs."""
 
 from __future__ import annotations
 
 from kubesched.cluster.node_table import NodeTable
-from kubesched.replay.deciding import Outcome
-from kubesched.simulate.report import Said
+from kubesched.replay.deciding import AttemptOutcome
+from kubesched.simulate.report import SimulationReport
 
 
-class Difference(Said, frozen=True):
-    """A decision that came out otherwise."""
+class Difference(SimulationReport, frozen=True):
+    """A decision that differs."""
 
     entry: int
     time: str
     pod: str
-    #: in which respect, as "node" or "message"
+    #: the differing field, such as "node" or "message"
     fields: tuple[str, ...]
-    recorded: Outcome
-    now: Outcome
+    recorded: AttemptOutcome
+    now: AttemptOutcome
 
 
-class Usage(Said, frozen=True):
-    """How much of a resource is requested, of what all nodes offer, in percent."""
+class ResourceUsage(SimulationReport, frozen=True):
+    """Requested share of allocatable, in percent."""
 
     resource: str
     recorded: float
@@ -30,36 +30,36 @@ class Usage(Said, frozen=True):
     highest_now: float
 
 
-class Preemptions(Said, frozen=True):
-    """Decisions to evict others, and how many those are."""
+class Preemptions(SimulationReport, frozen=True):
+    """Decisions to preempt, and their victims."""
 
     decisions: int = 0
     victims: int = 0
 
 
-class Placements(Said, frozen=True):
-    """Where pods are in the end."""
+class PlacementChanges(SimulationReport, frozen=True):
+    """Where pods are at the end."""
 
     recorded: int
     now: int
-    #: pods that are elsewhere, or nowhere, or only now anywhere
+    #: pods on another node, or with a node in only one of both
     moved: int
 
 
-class Replayed(Said, frozen=True, kw_only=True):
-    """What came of a replay."""
+class Replayed(SimulationReport, frozen=True, kw_only=True):
+    """The result of a replay."""
 
     recording: str
-    #: whether the configuration was another one
+    #: whether the configuration differs from the recorded one
     other_configuration: bool = False
     follow: str = "recorded"
     entries: int
     decisions: int
     same: int
-    #: another node that was just as good was chosen
+    #: another, equally good node was chosen
     tied: int = 0
     different: int = 0
-    #: how many placed pods elsewhere, placed more, placed less, would evict others
+    #: decisions that chose another node, placed more, placed less, preempted differently
     placed_elsewhere: int = 0
     placed_only_now: int = 0
     placed_only_then: int = 0
@@ -74,23 +74,23 @@ class Replayed(Said, frozen=True, kw_only=True):
     redacted: bool = False
     recorded_preemptions: Preemptions = Preemptions()
     preemptions: Preemptions = Preemptions()
-    usage: tuple[Usage, ...] = ()
-    placements: Placements | None = None
+    usage: tuple[ResourceUsage, ...] = ()
+    placements: PlacementChanges | None = None
     notes: tuple[str, ...] = ()
 
 
-def usage_of(recorded: NodeTable, now: NodeTable) -> tuple[Usage, ...]:
-    """Measure how full the nodes are, by resource."""
+def usage_of(recorded: NodeTable, now: NodeTable) -> tuple[ResourceUsage, ...]:
+    """Compute the usage of nodes, by resource."""
     then, today = _shares(recorded), _shares(now)
     return tuple(
-        Usage(name, then[name][0], today[name][0], then[name][1], today[name][1])
+        ResourceUsage(name, then[name][0], today[name][0], then[name][1], today[name][1])
         for name in then
         if name in today
     )
 
 
 def _shares(table: NodeTable) -> dict[str, tuple[float, float]]:
-    """Return percentages by resource: of all nodes, and of the fullest."""
+    """Return percentages by resource: over all nodes, and of the fullest."""
     rows = table.order.rows()
     amounts = [
         (name, table.allocatable[number, rows], table.requested[number, rows])

@@ -1,6 +1,6 @@
 """The state of a recorded scheduler, followed entry by entry.
 
-Each entry is applied by the very method that was called when it was recorded.
+Each entry is applied by the method that was called when it was recorded.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from kubesched.recording.entries import (
 )
 
 
-class State:
-    """A cluster as the scheduler knew it at some entry."""
+class ReplayState:
+    """The scheduler's cluster at some entry."""
 
     def __init__(self, rules: RequestRules) -> None:
         self.cluster = Cluster(rules)
-        #: uid → pod that wants a node, as it was last seen
+        #: uid → pending pod, as last recorded
         self.pending: dict[str, Pod] = {}
         #: uid → the same, compiled; only of pods that were tried
         self._compiled: dict[str, PodInfo] = {}
-        #: uids of pods on nodes, in the order in which they came (a dict is an ordered set)
+        #: uids of pods on nodes, in order of arrival (a dict is an ordered set)
         self._placed: dict[str, None] = {}
         self._stores: dict[str, Any] = {kind.name: store for kind, store in stores(self.cluster)}
         self._methods: dict[type[Entry], Callable[[Any], None]] = {
@@ -56,13 +56,13 @@ class State:
         }
 
     def apply(self, entry: Entry) -> None:
-        """Take over what an entry says of the state; others say nothing of it."""
+        """Apply an entry; those that do not change the state are ignored."""
         method = self._methods.get(type(entry))
         if method is not None:
             method(entry)
 
     def pod_of(self, entry: OfPod) -> PodInfo:
-        """Return the pod that an entry is about, as the scheduler had it then."""
+        """Return the pod of an entry, as the scheduler had it."""
         pod = entry.pod or self.pending.get(entry.uid)
         if pod is None:
             raise ObjectError(f"the recording has no pod with the uid {entry.uid}")
@@ -139,7 +139,7 @@ class State:
         return {uid: node_name for uid, node_name in nodes if node_name is not None}
 
     def objects(self, kind: str) -> Iterator[Any]:
-        """Return the objects of a kind; pods and volumes with what was decided about them."""
+        """Return the objects of a kind; pods and volumes as assumed."""
         table = self.cluster.table
         if kind == "Node":
             for row in table.order.rows().tolist():

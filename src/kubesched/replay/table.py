@@ -1,4 +1,4 @@
-"""What a replay says, as people read it."""
+"""The report of a replay as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
-from kubesched.replay.deciding import Outcome
+from kubesched.replay.deciding import AttemptOutcome
 from kubesched.replay.report import Difference, Replayed
 
 
 def show(console: Console, said: Replayed, *, top: int) -> None:
-    """Print what came of a replay."""
+    """Print the report of a replay."""
     _show_summary(console, said)
     if said.other_configuration:
         _show_comparison(console, said)
@@ -58,7 +58,7 @@ def _show_comparison(console: Console, said: Replayed) -> None:
             f"{there.moved} of all are elsewhere, or have one only now or only then",
             soft_wrap=True,
         )
-    console.print("\n[bold]Requested of what nodes offer, in the end[/]")
+    console.print("\n[bold]Requested share of allocatable, at the end[/]")
     table = Table(box=None, pad_edge=False)
     columns = ("recorded", "now", "fullest node recorded", "fullest node now")
     table.add_column("")
@@ -92,8 +92,8 @@ def _show_differences(console: Console, said: Replayed, *, top: int) -> None:
         console.print(f"[dim]… and {said.different - top} more[/]")
 
 
-def _outcome(difference: Difference, outcome: Outcome) -> str:
-    """Say what an attempt came to, and of the rest what differs."""
+def _outcome(difference: Difference, outcome: AttemptOutcome) -> str:
+    """Format the outcome of an attempt, with the differing fields."""
     parts = [outcome.node or outcome.message or outcome.code]
     if outcome.nominated:
         parts.append(f"nominated to {outcome.nominated}, evicts {len(outcome.victims)}")

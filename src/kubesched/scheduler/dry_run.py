@@ -18,13 +18,12 @@ from kubesched.framework.building import build_framework
 from kubesched.framework.group import GroupInfo
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoEvictor
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 
 
-class DryRunEvictor(NoEvictor):
+class DryRunEvictor(NullEvictor):
     """Evicts nothing; keeps which pods it was to evict."""
 
     def __init__(self, preemptors: Callable[[], Container[str]] = tuple) -> None:

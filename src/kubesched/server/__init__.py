@@ -1,9 +1,9 @@
-"""What an operator asks the running scheduler, over HTTPS: health, metrics, configuration.
+"""Serves health, metrics and configuration of the scheduler over HTTPS.
 
     server = SecureServer(serving, authentication, authorization, Sources(…))   # serving.py
     async with server:
-        …                       # answers, as long as this runs
+        …                       # serves while this runs
 
-Whoever puts the process together says in ``Sources`` (sources.py) what there is to show; the flags
-come as the structs of options.py. The server knows nothing of scheduling.
+The composition root passes ``Sources`` (sources.py) with what to serve; flags are the structs of
+options.py. The server does not depend on scheduling.
 """

@@ -1,4 +1,4 @@
-"""Which form of an answer a client wants: its ``Accept`` header against what there is.
+"""Content negotiation: matches an ``Accept`` header with the available media types.
 
 "application/json;v=v1beta1;g=config.k8s.io;as=Statusz, text/plain;q=0.5"
     ──> clauses, best first ──> the first offer that a clause matches and a rule allows
@@ -14,20 +14,20 @@ YAML = "application/yaml"
 TEXT = "text/plain"
 CBOR = "application/cbor"
 
-#: parameters that ask for an object of a certain kind
+#: Parameters that request an object of a certain kind.
 _CONVERSION = ("g", "v", "as")
 
 
 class Target(NamedTuple):
-    """The kind of object that a client asks for."""
+    """The requested kind of object."""
 
     group: str
     version: str
     kind: str
 
 
-class Choice(NamedTuple):
-    """A media type, and the kind of object if the client named one."""
+class MediaChoice(NamedTuple):
+    """A media type, and the kind of object if requested."""
 
     media_type: str
     target: Target | None = None
@@ -44,14 +44,14 @@ def negotiate(
     header: str,
     offers: Sequence[str],
     *,
-    allows: Callable[[Choice], bool] = lambda choice: choice.target is None,
-) -> Choice | None:
-    """Return the best offer, the first one if the client does not care, None if there is none."""
+    allows: Callable[[MediaChoice], bool] = lambda choice: choice.target is None,
+) -> MediaChoice | None:
+    """Return the best offer, the first one if there is no preference, None if there is none."""
     if not header.strip():
-        return Choice(offers[0])
+        return MediaChoice(offers[0])
     for clause in _clauses(header):
         for offer in offers:
-            choice = Choice(offer, _target(clause.parameters))
+            choice = MediaChoice(offer, _target(clause.parameters))
             if _matches(clause, offer) and allows(choice):
                 return choice
     return None

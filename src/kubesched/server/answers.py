@@ -1,4 +1,4 @@
-"""Answers as values: a code, a body and what its headers say."""
+"""Responses as values: a code, a body and headers."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from kubesched.server import accept, cbor
 from kubesched.server.accept import CBOR, JSON, YAML
-from kubesched.server.request import Request
+from kubesched.server.request import ServerRequest
 
 PLAIN = "text/plain; charset=utf-8"
 HTML = "text/html; charset=utf-8"
@@ -21,58 +21,58 @@ _TRUE = frozenset({"1", "t", "T", "true", "TRUE", "True"})
 _NOT_HTML = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
-class Answer(Struct, frozen=True):
-    """What is sent back."""
+class ServerAnswer(Struct, frozen=True):
+    """A response."""
 
     body: bytes = b""
     code: int = 200
     content_type: str = PLAIN
     headers: tuple[tuple[str, str], ...] = ()
-    #: what follows the body, sent piece by piece
+    #: streamed after the body
     pieces: AsyncIterator[bytes] | None = None
 
 
-def text(body: str, *, code: int = 200, content_type: str = PLAIN) -> Answer:
-    """Answer with text."""
-    return Answer(body.encode(), code, content_type)
+def text(body: str, *, code: int = 200, content_type: str = PLAIN) -> ServerAnswer:
+    """Return a text response."""
+    return ServerAnswer(body.encode(), code, content_type)
 
 
-def plain_error(message: str, code: int) -> Answer:
-    """Answer with one line, as Go's ``http.Error`` does."""
-    return Answer(f"{message}\n".encode(), code, PLAIN, NO_SNIFF)
+def plain_error(message: str, code: int) -> ServerAnswer:
+    """Return a one-line error, as Go's ``http.Error`` does."""
+    return ServerAnswer(f"{message}\n".encode(), code, PLAIN, NO_SNIFF)
 
 
-def not_found() -> Answer:
-    """Answer that there is nothing here."""
+def not_found() -> ServerAnswer:
+    """Return a 404."""
     return plain_error("404 page not found", 404)
 
 
 def harmless(message: str) -> str:
-    """Return a message in which nothing looks like HTML."""
+    """Escape HTML in a message."""
     return message.translate(_NOT_HTML)
 
 
-def unauthorized(request: Request) -> Answer:
-    """Answer that we do not know who this is."""
+def unauthorized(request: ServerRequest) -> ServerAnswer:
+    """Return a 401."""
     return _status(request, 401, reason="Unauthorized", message="Unauthorized")
 
 
-def forbidden(request: Request, message: str) -> Answer:
-    """Answer that this client may not."""
+def forbidden(request: ServerRequest, message: str) -> ServerAnswer:
+    """Return a 403."""
     return _status(
         request, 403, reason="Forbidden", message=message, details=True, headers=NO_SNIFF
     )
 
 
-def not_acceptable(request: Request, offers: tuple[str, ...]) -> Answer:
-    """Answer that there is no form of this that the client would take."""
+def not_acceptable(request: ServerRequest, offers: tuple[str, ...]) -> ServerAnswer:
+    """Return a 406."""
     message = f"only the following media types are accepted: {', '.join(offers)}"
     forms = (JSON, YAML, CBOR) if CBOR in offers else (JSON, YAML)
     return _status(request, 406, reason="NotAcceptable", message=message, forms=forms)
 
 
 def _status(
-    request: Request,
+    request: ServerRequest,
     code: int,
     *,
     reason: str,
@@ -80,7 +80,7 @@ def _status(
     details: bool = False,
     headers: tuple[tuple[str, str], ...] = (),
     forms: tuple[str, ...] = (JSON, YAML),
-) -> Answer:
+) -> ServerAnswer:
     status = {
         "kind": "Status",
         "apiVersion": "v1",
@@ -92,14 +92,14 @@ def _status(
         "code": code,
     }
     chosen = accept.negotiate(request.header("accept"), forms)
-    if chosen is None:  # the failure matters more than its form
-        return Answer(encode_json(status, pretty=True), code, JSON, headers)
+    if chosen is None:  # the error matters more than its format
+        return ServerAnswer(encode_json(status, pretty=True), code, JSON, headers)
     body = encode(status, chosen.media_type, pretty=wants_pretty(request))
-    return Answer(body, code, chosen.media_type, headers)
+    return ServerAnswer(body, code, chosen.media_type, headers)
 
 
-def wants_pretty(request: Request) -> bool:
-    """Whether a person reads this: they said so, or their tool is one for people."""
+def wants_pretty(request: ServerRequest) -> bool:
+    """Whether to indent: requested, or the client is a tool for interactive use."""
     asked = request.query.get("pretty", [""])[0]
     if asked:
         return asked in _TRUE
@@ -117,7 +117,7 @@ def encode(value: object, media_type: str, *, pretty: bool = False) -> bytes:
 
 
 def encode_json(value: object, *, pretty: bool = False) -> bytes:
-    """Encode as Go does: characters of HTML are escaped, and one line ends with a newline."""
+    """Encode as Go does: HTML characters are escaped, and there is a final newline."""
     encoded = msgspec.json.encode(value)
     for char in (b"&", b"<", b">"):
         encoded = encoded.replace(char, b"\\u%04x" % ord(char))

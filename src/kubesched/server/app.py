@@ -1,7 +1,7 @@
-"""The ASGI application: every request passes the same filters before an endpoint sees it.
+"""The ASGI application: every request passes the same filters before its endpoint.
 
-request ──> who is it? ──> may they? ──> endpoint ──> answer
-               401            403          404, …     an exception anywhere: 500, and a log line
+request ──> authentication ──> authorization ──> endpoint ──> response
+                 401                403           404, …      an exception anywhere: 500, and logged
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from collections.abc import AsyncGenerator, AsyncIterator
 from email.utils import formatdate
 
 from kubesched.server import answers
-from kubesched.server.answers import Answer
-from kubesched.server.authentication import Authenticator, Refusal
-from kubesched.server.authorization import Authorizer, Decision
+from kubesched.server.answers import ServerAnswer
+from kubesched.server.authentication import AuthenticationFailure, Authenticator
+from kubesched.server.authorization import AccessDecision, Authorizer
 from kubesched.server.go_text import quoted
-from kubesched.server.request import Receive, Request, Scope, Send
+from kubesched.server.request import Receive, Scope, Send, ServerRequest
 from kubesched.server.routes import Routes
 from kubesched.server.sources import CallerObserver
 from kubesched.server.users import User
@@ -25,11 +25,11 @@ from kubesched.server.users import User
 _log = logging.getLogger(__name__)
 
 _CACHE_CONTROL = (b"cache-control", b"no-cache, private")
-#: A client that does not take a piece within this time never will.
+#: A client that does not read a chunk within this time is disconnected.
 _STALL_TIMEOUT_S = 60.0
 
 
-class App:
+class ServerApp:
     """Authenticates, authorizes and answers."""
 
     def __init__(
@@ -49,18 +49,19 @@ class App:
         if scope["type"] != "http":
             return
         began = time.perf_counter()
-        request = Request(scope, receive)
+        request = ServerRequest(scope, receive)
         answer = await self._answer_or_apology(request)
         try:
             await send_answer(send, answer, bodiless=request.method == "HEAD")
         except asyncio.CancelledError:
-            # The end of the server. Without its end, the client can tell that this is not all.
+            # The server stops. Without a proper end, the client knows that the response is
+            # incomplete.
             return
         except TimeoutError:
             _log.debug("%s %s: the client takes nothing", request.method, quoted(request.path))
             request.hang_up()
             return
-        except Exception:  # noqa: BLE001 (what has been sent cannot be taken back)
+        except Exception:  # noqa: BLE001 (the response has already begun)
             _log.exception("%s %s failed half-way", request.method, quoted(request.path))
         _log.debug(
             '"HTTP" verb="%s" URI=%s latency="%.3fms" userAgent=%s contentType=%s '
@@ -74,20 +75,20 @@ class App:
             answer.code,
         )
 
-    async def _answer_or_apology(self, request: Request) -> Answer:
+    async def _answer_or_apology(self, request: ServerRequest) -> ServerAnswer:
         try:
             return await self._answer(request)
         except asyncio.CancelledError:
-            # Only the end of the server cancels a request: this is the last that is said.
+            # Only the server's shutdown cancels a request.
             return answers.plain_error("the server is shutting down", 503)
-        except Exception:  # noqa: BLE001 (a bug must not take the connection down)
+        except Exception:  # noqa: BLE001 (a bug must not close the connection)
             _log.exception("%s %s failed", request.method, quoted(request.path))
             message = "This request caused an error in the server. Look in the logs for details."
             return answers.plain_error(message, 500)
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: ServerRequest) -> ServerAnswer:
         user = await self._authenticate(request)
-        if isinstance(user, Refusal):
+        if isinstance(user, AuthenticationFailure):
             _log.error("Unable to authenticate the request: %s", user.reason)
             return answers.unauthorized(request)
         verb = request.method.lower()
@@ -95,20 +96,20 @@ class App:
         if decision.allowed:
             return await self._routes.answer(request)
         if decision.failure:
-            # The caller has no rights so far: the reason is not theirs to read.
+            # The caller has no permissions so far, so it must not see the reason.
             _log.error("cannot authorize %s %s: %s", verb, quoted(request.path), decision.failure)
             return answers.plain_error(_undecided(request), 500)
         return answers.forbidden(request, _refused(user.username, verb, request, decision.reason))
 
-    async def _authenticate(self, request: Request) -> User | Refusal:
+    async def _authenticate(self, request: ServerRequest) -> User | AuthenticationFailure:
         began = time.perf_counter()
         user = await self._authenticator.authenticate(request)
         if self._observer is not None:
-            name = "" if isinstance(user, Refusal) else user.username
+            name = "" if isinstance(user, AuthenticationFailure) else user.username
             self._observer.on_authenticated(name, duration_s=time.perf_counter() - began)
         return user
 
-    async def _decide(self, user: User, verb: str, path: str) -> Decision:
+    async def _decide(self, user: User, verb: str, path: str) -> AccessDecision:
         began = time.perf_counter()
         decision = await self._authorizer.decide(user, verb, path)
         if self._observer is not None:
@@ -120,18 +121,18 @@ class App:
         return decision
 
 
-def _undecided(request: Request) -> str:
+def _undecided(request: ServerRequest) -> str:
     uri = quoted(request.uri)
     return answers.harmless(f"Internal Server Error: {uri}: the authorization cannot be checked")
 
 
-def _refused(name: str, verb: str, request: Request, reason: str) -> str:
+def _refused(name: str, verb: str, request: ServerRequest, reason: str) -> str:
     what = answers.harmless(f"User {quoted(name)} cannot {verb} path {quoted(request.path)}")
     return f"forbidden: {what}" + (f": {reason}" if reason else "")
 
 
-async def send_answer(send: Send, answer: Answer, *, bodiless: bool) -> None:
-    """Send an answer, and what follows it piece by piece as fast as the client takes it."""
+async def send_answer(send: Send, answer: ServerAnswer, *, bodiless: bool) -> None:
+    """Send a response; stream the rest as fast as the client reads."""
     own = {name for name, _ in answer.headers}
     headers = [
         (b"date", formatdate(usegmt=True).encode("ascii")),
@@ -153,6 +154,6 @@ async def _send_pieces(send: Send, pieces: AsyncIterator[bytes]) -> None:
             async with asyncio.timeout(_STALL_TIMEOUT_S):
                 await send({"type": "http.response.body", "body": piece, "more_body": True})
     finally:
-        # Whoever makes the pieces is to know at once that nobody takes them any more.
+        # The producer of chunks must learn immediately that the client is gone.
         if isinstance(pieces, AsyncGenerator):
             await pieces.aclose()

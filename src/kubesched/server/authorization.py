@@ -1,4 +1,4 @@
-"""May they? Masters may everything, some paths are for all, the API server decides the rest."""
+"""Authorization: masters may do everything, some paths are public, reviews decide the rest."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from kubesched.server.users import MASTERS, User
 _log = logging.getLogger(__name__)
 
 
-class Decision(Struct, frozen=True):
+class AccessDecision(Struct, frozen=True):
     """Whether a request is allowed."""
 
     allowed: bool
     #: why not, for the caller; often ""
     reason: str = ""
-    #: why nobody can tell, for our log; "" if somebody could
+    #: why it could not be decided, for our log; "" if it could
     failure: str = ""
 
 
-ALLOWED = Decision(allowed=True)
-FORBIDDEN = Decision(allowed=False)
+ALLOWED = AccessDecision(allowed=True)
+FORBIDDEN = AccessDecision(allowed=False)
 
 
 class AllowedPaths:
     """Paths that need no permission: whole ones, and prefixes that end in ``*``."""
 
     def __init__(self, paths: Sequence[str]) -> None:
-        """ConfigError if there is a ``*`` elsewhere than at the end."""
+        """Raise ConfigError if there is a ``*`` elsewhere than at the end."""
         self._exact: set[str] = set()
         prefixes: list[str] = []
         for path in paths:
@@ -52,15 +52,15 @@ class AllowedPaths:
 
 
 class Authorizer:
-    """Decides about requests."""
+    """Authorizes requests."""
 
     def __init__(self, allowed_paths: AllowedPaths, reviews: AccessReviews | None) -> None:
-        """Without ``reviews`` only masters may see what is not for all."""
+        """Without ``reviews``, only system:masters may access paths that are not public."""
         self._allowed_paths = allowed_paths
         self._reviews = reviews
 
-    async def decide(self, user: User, verb: str, path: str) -> Decision:
-        """Decide whether a user may do this with a path; the verb is a method in lower case."""
+    async def decide(self, user: User, verb: str, path: str) -> AccessDecision:
+        """Decide whether a user may access a path; the verb is a method in lower case."""
         if MASTERS in user.groups or path in self._allowed_paths:
             return ALLOWED
         if self._reviews is None:
@@ -68,8 +68,10 @@ class Authorizer:
         try:
             verdict = await self._reviews.verdict(user, verb, path)
         except ClientError as error:
-            return Decision(allowed=False, failure=str(error))
+            return AccessDecision(allowed=False, failure=str(error))
         if verdict.allowed and verdict.denied:
             failure = "webhook subject access review returned both allow and deny response"
-            return Decision(allowed=False, failure=failure)
-        return Decision(allowed=verdict.allowed, reason="" if verdict.allowed else verdict.reason)
+            return AccessDecision(allowed=False, failure=failure)
+        return AccessDecision(
+            allowed=verdict.allowed, reason="" if verdict.allowed else verdict.reason
+        )

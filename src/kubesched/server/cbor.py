@@ -1,7 +1,7 @@
-"""Plain values as CBOR (RFC 8949), in the form that Kubernetes gives it.
+"""Encodes plain values as CBOR (RFC 8949), as Kubernetes does.
 
-That is the deterministic encoding, with the tag that marks a document as CBOR before it. All text
-is written as byte strings, because Go does not promise that its strings are Unicode.
+Deterministic encoding, preceded by the self-described CBOR tag. All text is encoded as byte
+strings, because Go strings need not be valid Unicode.
 """
 
 from __future__ import annotations
@@ -10,12 +10,12 @@ import struct
 from collections.abc import Mapping
 from typing import Final
 
-#: "What follows is CBOR", tag 55799.
+#: Self-described CBOR, tag 55799.
 SELF_DESCRIBED: Final = b"\xd9\xd9\xf7"
 
 _UNSIGNED, _NEGATIVE, _BYTES, _ARRAY, _MAP = (major << 5 for major in (0, 1, 2, 4, 5))
 _FALSE, _TRUE, _NULL = b"\xf4", b"\xf5", b"\xf6"
-#: Numbers up to this stand in the first byte; larger ones follow it.
+#: Numbers up to this are in the first byte; larger ones follow it.
 _LARGEST_INLINE: Final = 23
 
 

@@ -1,7 +1,7 @@
-"""Certificates and keys to serve with: from files, from a folder, or made up on the spot.
+"""Serving certificates: from files, from a folder, or self-signed.
 
---tls-cert-file, --tls-private-key-file ──> FilePair      read again when the files change
---cert-dir ──> kube-scheduler.crt, .key ──> FilePair      made if they are not there
+--tls-cert-file, --tls-private-key-file ──> FilePair      reloaded when the files change
+--cert-dir ──> kube-scheduler.crt, .key ──> FilePair      created if missing
 nothing ─────────────────────────────────> MemoryPair     self-signed, never written
 """
 
@@ -38,19 +38,19 @@ _log = logging.getLogger(__name__)
 PAIR_NAME = "kube-scheduler"
 _HOST = "localhost"
 _VALID_DAYS = 365
-#: clocks that are behind must not find the certificate too young
+#: Allowance for clients whose clocks are behind.
 _HEAD_START = dt.timedelta(hours=1)
 _RSA_BITS = 2048
 
 
 class Pair(Struct, frozen=True):
-    """A certificate, with those that lead to its root, and its key: both PEM."""
+    """A certificate chain and its key, both PEM."""
 
     certificate: bytes
     key: bytes
 
     def load_into(self, context: ssl.SSLContext, where: str) -> None:
-        """Let a context show this certificate; ConfigError if OpenSSL refuses it."""
+        """Load it into a context; raises ConfigError if OpenSSL rejects it."""
         try:
             load_certificate(context, self.certificate, self.key)
         except ssl.SSLError as error:
@@ -63,21 +63,21 @@ class Pair(Struct, frozen=True):
 
 
 class PairSource(Protocol):
-    """Where a pair comes from, now and later."""
+    """A source of a pair."""
 
     @property
     def where(self) -> str:
-        """Its place, for messages."""
+        """Its location, for messages."""
 
     def changed(self) -> bool:
-        """Whether ``read`` may give another pair than the last time."""
+        """Whether ``read`` may return another pair than the last time."""
 
     def read(self) -> Pair:
-        """Return the pair; ConfigError if it cannot be used."""
+        """Return the pair; raises ConfigError if it cannot be used."""
 
 
 class MemoryPair:
-    """A pair that stays as it is."""
+    """A pair that never changes."""
 
     where = "the generated certificate"
 
@@ -94,7 +94,7 @@ class MemoryPair:
 
 
 class FilePair:
-    """A pair in two files that somebody may replace."""
+    """A pair in two files that may be replaced."""
 
     def __init__(self, cert_file: str, key_file: str) -> None:
         if not cert_file or not key_file:
@@ -112,11 +112,11 @@ class FilePair:
         return str(self._cert_file)
 
     def changed(self) -> bool:
-        """Whether a file is another one, or another content, than when it was last read."""
+        """Whether a file was changed or replaced since it was last read."""
         return self._stamp() != self._seen
 
     def read(self) -> Pair:
-        """Read both files; ConfigError if they do not hold a certificate and its key."""
+        """Read both files; raises ConfigError if they do not hold a certificate and its key."""
         self._seen = self._stamp()
         certificate = _bytes_of(self._cert_file)
         key = _bytes_of(self._key_file)
@@ -128,7 +128,7 @@ class FilePair:
 
 
 def serving_pair(options: ServingOptions) -> PairSource:
-    """Find or make the pair that clients see; ConfigError if the flags or files are no good."""
+    """Load or create the serving pair; raises ConfigError if flags or files are invalid."""
     if options.tls_cert_file or options.tls_private_key_file:
         return FilePair(options.tls_cert_file, options.tls_private_key_file)
     if not options.cert_dir:
@@ -175,7 +175,7 @@ def _bytes_of(path: Path) -> bytes:
 
 
 def _check(certificate: bytes, key: bytes, *, cert_file: Path, key_file: Path) -> None:
-    """Find out what is wrong before OpenSSL says it in its own words, or asks for a password."""
+    """Report errors in clear words, before OpenSSL reports its own or asks for a password."""
     try:
         leaf = x509.load_pem_x509_certificate(certificate)
     except ValueError:
@@ -199,7 +199,7 @@ def _check(certificate: bytes, key: bytes, *, cert_file: Path, key_file: Path) -
 
 
 def self_signed(bind_address: str) -> Pair:
-    """Make a certificate for loopback and the bind address, and an authority only for it."""
+    """Create a certificate for loopback and the bind address, with its own authority."""
     start = dt.datetime.now(dt.UTC) - _HEAD_START
     end = start + dt.timedelta(days=_VALID_DAYS)
     second = int(time.time())
@@ -212,7 +212,7 @@ def self_signed(bind_address: str) -> Pair:
         .add_extension(_key_usage(signs_certificates=True), critical=True)
         .sign(authority_key, hashes.SHA256())
     )
-    # RSA, so that the certificate goes with whichever cipher suites are left on.
+    # RSA, so that the certificate works with any of the enabled cipher suites.
     key = rsa.generate_private_key(public_exponent=65537, key_size=_RSA_BITS)
     leaf = (
         _builder(_name(f"{_HOST}@{second}"), authority_name, start, end)
@@ -232,7 +232,7 @@ def self_signed(bind_address: str) -> Pair:
 def _names(bind_address: str) -> list[x509.GeneralName]:
     loopback = ipaddress.ip_address("127.0.0.1")
     names: list[x509.GeneralName] = [x509.DNSName(_HOST), x509.IPAddress(loopback)]
-    address = ipaddress.ip_address(bind_address or "0.0.0.0")  # noqa: S104 (says: not given)
+    address = ipaddress.ip_address(bind_address or "0.0.0.0")  # noqa: S104 (means: not given)
     if not address.is_unspecified and address != loopback:
         names.append(x509.IPAddress(address))
     return names

@@ -1,4 +1,4 @@
-"""Answers that are good for a while, as many as there is room for."""
+"""A bounded cache whose entries expire."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ V = TypeVar("V")
 
 
 class ExpiringCache(Generic[K, V]):
-    """A mapping that forgets: what is over, and what was used longest ago when it is full."""
+    """An LRU cache with a time to live for each entry."""
 
     def __init__(self, size: int, clock: Clock) -> None:
         self._size = size
         self._clock = clock
-        #: least recently used first; each with the moment from which it is over
+        #: least recently used first; each with its expiry
         self._entries: OrderedDict[K, tuple[V, float]] = OrderedDict()
 
     def __len__(self) -> int:
         return len(self._entries)
 
     def get(self, key: K) -> V | None:
-        """Return what is known and still good."""
+        """Return an entry that has not expired."""
         found = self._entries.get(key)
         if found is None:
             return None
@@ -37,7 +37,7 @@ class ExpiringCache(Generic[K, V]):
         return value
 
     def put(self, key: K, value: V, ttl_s: float) -> None:
-        """Remember something for a while; not at all if that is no time."""
+        """Store an entry for a while; not at all if `ttl_s` is 0."""
         if ttl_s <= 0:
             return
         self._entries[key] = (value, self._clock.monotonic() + ttl_s)

@@ -1,4 +1,4 @@
-"""Text as Go's standard library writes it, because people and programs compare it."""
+"""Text as formatted by Go's standard library, because users and programs compare it."""
 
 from __future__ import annotations
 

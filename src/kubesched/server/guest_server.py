@@ -1,4 +1,4 @@
-"""A uvicorn server as one part of a process among others."""
+"""A uvicorn server as one component of a process."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import uvicorn
 
 
 class GuestServer(uvicorn.Server):
-    """A server that is a guest in this process: signals are not its business."""
+    """A server that leaves signals to its process."""
 
     def __init__(self, config: uvicorn.Config) -> None:
         super().__init__(config)
@@ -19,21 +19,23 @@ class GuestServer(uvicorn.Server):
         self.stopping = asyncio.Event()
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Start, and tell whoever waits for it."""
+        """Start, and set the event that callers wait for."""
         await super().startup(sockets=sockets)
         self.listening.set()
 
     async def main_loop(self) -> None:
-        """Wait for the end, instead of looking for it ten times a second."""
+        """Wait for the stop event, instead of polling ten times a second."""
         await self.stopping.wait()
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave the signal handlers alone."""
+        """Leave the process's signal handlers alone."""
         yield
 
     async def end_connections(self) -> None:
-        """End what is still there after the grace period; its requests have been cancelled."""
+        """Close connections that are left after the grace period; their requests have been
+        cancelled.
+        """
         await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
         for connection in list(self.server_state.connections):
             if connection.transport is not None:

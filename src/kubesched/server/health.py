@@ -1,7 +1,7 @@
-"""``/healthz``, ``/livez``, ``/readyz``: checks in, the texts that probes and people read out.
+"""``/healthz``, ``/livez``, ``/readyz``: runs checks, and formats their results.
 
-The root answers for all checks and keeps reasons to itself, because everybody may ask it. A single
-check's own path gives its reason; it is not open to everybody.
+The root path reports all checks but withholds reasons, because it is public. The path of a single
+check reports its reason; it is not public.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ import logging
 from collections.abc import Callable, Sequence
 
 from kubesched.server import answers
-from kubesched.server.answers import Answer
+from kubesched.server.answers import ServerAnswer
 from kubesched.server.go_text import quoted
-from kubesched.server.request import Request
+from kubesched.server.request import ServerRequest
 from kubesched.server.sources import PING, HealthCheck
 
 _log = logging.getLogger(__name__)
@@ -32,8 +32,8 @@ class HealthEndpoint:
         self.checks = tuple(checks) or (PING,)
         self._observe = observe
 
-    def all(self, request: Request) -> Answer:
-        """Answer for all checks but the excluded ones."""
+    def all(self, request: ServerRequest) -> ServerAnswer:
+        """Run all checks but the excluded ones."""
         excluded = set(request.query.get("exclude", ()))
         failures: dict[str, str] = {}
         lines = [self._line(check, excluded, failures) for check in self.checks]
@@ -47,10 +47,10 @@ class HealthEndpoint:
             lines = ["ok"]
         else:
             lines.append(f"{self.name} check passed\n")
-        return Answer("".join(lines).encode(), headers=answers.NO_SNIFF)
+        return ServerAnswer("".join(lines).encode(), headers=answers.NO_SNIFF)
 
-    def one(self, check: HealthCheck) -> Answer:
-        """Answer for one check, with the reason."""
+    def one(self, check: HealthCheck) -> ServerAnswer:
+        """Run one check, and report the reason."""
         problem = check.check()
         if problem is not None:
             return answers.plain_error(f"internal server error: {problem}", 500)

@@ -1,4 +1,4 @@
-"""The socket: which addresses, which families, shared with whom."""
+"""The listening socket: addresses, families, sharing."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LARGEST_PORT = 65535
 
 
 def address_of(options: ServingOptions) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
-    """Return the one address to listen on, None for all; ConfigError if it is not one."""
+    """Return the address to listen on, None for all; raises ConfigError if it is invalid."""
     try:
         address = ipaddress.ip_address(options.bind_address or "0.0.0.0")  # noqa: S104 (default)
     except ValueError:
@@ -26,7 +26,7 @@ def address_of(options: ServingOptions) -> ipaddress.IPv4Address | ipaddress.IPv
 
 
 def listen(options: ServingOptions) -> socket.socket:
-    """Open the socket; ConfigError if the address cannot be had."""
+    """Open the socket; raises ConfigError if the address is not available."""
     port = options.secure_port
     if not 0 <= port <= _LARGEST_PORT:
         raise ConfigError(
@@ -50,7 +50,7 @@ def listen(options: ServingOptions) -> socket.socket:
 
 
 def _listen_everywhere(options: ServingOptions, port: int) -> socket.socket:
-    """Listen on all addresses of both families; of IPv4 alone where there is no other."""
+    """Listen on all addresses of both families; of IPv4 alone where there is no IPv6."""
     if socket.has_dualstack_ipv6():
         return _listen(options, socket.AF_INET6, ("::", port))
     return _listen(options, socket.AF_INET, ("0.0.0.0", port))  # noqa: S104 (what was asked for)
@@ -61,8 +61,8 @@ def _listen(
 ) -> socket.socket:
     with contextlib.ExitStack() as on_failure:
         listener = on_failure.enter_context(socket.socket(family, socket.SOCK_STREAM))
-        # Go always sets this one, whether --permit-address-sharing says so or not: a restarted
-        # scheduler must not wait for connections of the one before.
+        # Go always sets this one, regardless of --permit-address-sharing: a restarted scheduler
+        # must not wait for connections of its predecessor.
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         if options.permit_port_sharing:
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)

@@ -1,4 +1,4 @@
-"""What the flags of the groups secure serving, authentication and authorization say."""
+"""Options of the flag groups secure serving, authentication and authorization."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ from msgspec import Struct
 
 
 class SniCertificate(Struct, frozen=True):
-    """A certificate for some of the names that clients ask for."""
+    """A certificate for some SNI names."""
 
     cert_file: str
     key_file: str
-    #: host names, or ``*.`` patterns; none: the names in the certificate
+    #: host names, or ``*.`` patterns; empty: the names in the certificate
     names: tuple[str, ...] = ()
 
 
@@ -24,7 +24,7 @@ class ServingOptions(Struct, frozen=True):
     cert_dir: str = ""
     tls_cert_file: str = ""
     tls_private_key_file: str = ""
-    #: Go's names of cipher suites; none: the library's choice
+    #: Go's names of cipher suites; empty: the library's default
     tls_cipher_suites: tuple[str, ...] = ()
     #: Go's numbers of curves
     tls_curve_preferences: tuple[int, ...] = ()
@@ -36,7 +36,7 @@ class ServingOptions(Struct, frozen=True):
 
 
 class AuthenticationOptions(Struct, frozen=True):
-    """How a caller is recognised."""
+    """How callers are authenticated."""
 
     kubeconfig: str = ""
     token_cache_ttl_s: float = 10.0
@@ -52,7 +52,7 @@ class AuthenticationOptions(Struct, frozen=True):
 
 
 class AuthorizationOptions(Struct, frozen=True):
-    """How it is decided what a caller may see."""
+    """How requests are authorized."""
 
     kubeconfig: str = ""
     allow_cache_ttl_s: float = 10.0

@@ -1,13 +1,13 @@
-"""The pages that only hand on what their sources say: metrics, configuration, debug flags."""
+"""Pages that only format their sources: metrics, configuration, debug flags."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from kubesched.server import answers
-from kubesched.server.answers import Answer
+from kubesched.server.answers import ServerAnswer
 from kubesched.server.go_text import quoted
-from kubesched.server.request import Request
+from kubesched.server.request import ServerRequest
 from kubesched.server.sources import MetricsPage
 
 _METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8; escaping=underscores"
@@ -33,35 +33,35 @@ full flags configurable<br>
 """
 
 
-def metrics(page: MetricsPage, *, started: float) -> Callable[[Request], Answer]:
-    """Make the handler of a page of metrics; ``started`` is the process' start time."""
+def metrics(page: MetricsPage, *, started: float) -> Callable[[ServerRequest], ServerAnswer]:
+    """Create the handler of a metrics page; ``started`` is the process' start time."""
     start_header = ("process-start-time-unix", str(int(started)))
 
-    def handle(request: Request) -> Answer:
+    def handle(request: ServerRequest) -> ServerAnswer:
         if request.method == "DELETE" and page.reset is not None:
             page.reset()
             return answers.text("metrics reset\n")
         rendered = page.render()
         if rendered is None:
-            return Answer()
+            return ServerAnswer()
         if isinstance(rendered, bytes):
-            return Answer(rendered, content_type=_METRICS_TYPE, headers=(start_header,))
-        return Answer(content_type=_METRICS_TYPE, headers=(start_header,), pieces=rendered)
+            return ServerAnswer(rendered, content_type=_METRICS_TYPE, headers=(start_header,))
+        return ServerAnswer(content_type=_METRICS_TYPE, headers=(start_header,), pieces=rendered)
 
     return handle
 
 
-def configz(configuration: Callable[[], bytes]) -> Callable[[Request], Answer]:
-    """Make the handler of the configuration."""
+def configz(configuration: Callable[[], bytes]) -> Callable[[ServerRequest], ServerAnswer]:
+    """Create the handler of the configuration."""
 
-    def handle(_request: Request) -> Answer:
+    def handle(_request: ServerRequest) -> ServerAnswer:
         body = b'{"componentconfig":%s}' % configuration()
-        return Answer(body, content_type="application/json", headers=answers.NO_SNIFF)
+        return ServerAnswer(body, content_type="application/json", headers=answers.NO_SNIFF)
 
     return handle
 
 
-def flags_index(_request: Request) -> Answer:
+def flags_index(_request: ServerRequest) -> ServerAnswer:
     """List the flags that can be changed."""
     return answers.text(_FLAGS_INDEX, content_type=answers.HTML)
 
@@ -72,7 +72,7 @@ class VerbosityFlag:
     def __init__(self, set_verbosity: Callable[[int], None]) -> None:
         self._set_verbosity = set_verbosity
 
-    async def __call__(self, request: Request) -> Answer:
+    async def __call__(self, request: ServerRequest) -> ServerAnswer:
         """Answer one request."""
         if request.method != "PUT":
             return _line("unsupported http method", 406)
@@ -88,7 +88,7 @@ class VerbosityFlag:
 
 
 def _number_problem(value: str) -> str:
-    """Say in Go's words why a text is not a verbosity; "" if it is one."""
+    """Return Go's error for a text that is not a verbosity; "" if it is one."""
     if not (value.isascii() and value.isdigit()):
         return f"strconv.ParseUint: parsing {quoted(value)}: invalid syntax"
     if len(value.lstrip("0")) > _UINT32_DIGITS or int(value) >= _UINT32_LIMIT:
@@ -99,5 +99,5 @@ def _number_problem(value: str) -> str:
     return ""
 
 
-def _line(text: str, code: int) -> Answer:
-    return Answer(f"{text}\n".encode(), code, "text/plain", answers.NO_SNIFF)
+def _line(text: str, code: int) -> ServerAnswer:
+    return ServerAnswer(f"{text}\n".encode(), code, "text/plain", answers.NO_SNIFF)

@@ -1,7 +1,7 @@
-"""``/debug/pprof``: where the time goes, where the memory is, what everybody waits for.
+"""``/debug/pprof``: CPU profile, memory, and the stacks of all tasks.
 
 profile   stacks of the event loop's thread, sampled: one ``outer;…;inner count`` per line, which
-          flamegraph.pl, speedscope and inferno read as they are
+          flamegraph.pl, speedscope and inferno accept
 heap      the lines of code that hold the most memory, if tracemalloc runs
 tasks     all asyncio tasks and threads with their stacks; ``goroutine`` is another name for it
 """
@@ -23,8 +23,8 @@ from collections import Counter
 from types import FrameType
 
 from kubesched.server import answers
-from kubesched.server.answers import Answer
-from kubesched.server.request import Request
+from kubesched.server.answers import ServerAnswer
+from kubesched.server.request import ServerRequest
 
 PREFIX = "/debug/pprof/"
 _PERIOD_S = 0.01
@@ -39,18 +39,18 @@ _ABOUT = {
 
 
 class Profiler:
-    """All profiles of this process; ``stop()`` ends one that is being taken."""
+    """All profiles of this process; ``stop()`` ends the running one."""
 
     def __init__(self) -> None:
         self._stopping = threading.Event()
         self._busy = False
 
     def stop(self) -> None:
-        """End a profile under way early: the server goes."""
+        """End a running profile early, on shutdown."""
         self._stopping.set()
 
-    async def __call__(self, request: Request) -> Answer:
-        """Answer one request for something under the prefix."""
+    async def __call__(self, request: ServerRequest) -> ServerAnswer:
+        """Handle a request under the prefix."""
         name = request.path.removeprefix(PREFIX)
         if not name:
             return answers.text(_index(), content_type=answers.HTML)
@@ -62,7 +62,7 @@ class Profiler:
             return answers.text(_tasks())
         return answers.plain_error("Unknown profile", 404)
 
-    async def _profile(self, request: Request) -> Answer:
+    async def _profile(self, request: ServerRequest) -> ServerAnswer:
         seconds = _seconds(request)
         if seconds is None:
             return answers.plain_error(
@@ -81,9 +81,9 @@ class Profiler:
         return answers.text("".join(lines))
 
 
-def redirect(_request: Request) -> Answer:
+def redirect(_request: ServerRequest) -> ServerAnswer:
     """Send ``/debug/pprof`` to the index."""
-    return Answer(
+    return ServerAnswer(
         f'<a href="{PREFIX}">Found</a>.\n\n'.encode(),
         302,
         answers.HTML,
@@ -92,11 +92,11 @@ def redirect(_request: Request) -> Answer:
 
 
 def sample(thread: int, seconds: float, *, stop: threading.Event) -> Counter[str]:
-    """Look at a thread's stack again and again; return how often each was seen."""
+    """Sample a thread's stack; return how often each was seen."""
     stacks: Counter[str] = Counter()
     end = time.monotonic() + seconds
     while (left := end - time.monotonic()) > 0 and not stop.wait(min(_PERIOD_S, left)):
-        frame = sys._current_frames().get(thread)  # noqa: SLF001 (its public face is its name)
+        frame = sys._current_frames().get(thread)  # noqa: SLF001 (documented, despite its name)
         if frame is not None:
             stacks[_collapsed(frame)] += 1
     return stacks
@@ -106,13 +106,13 @@ def _collapsed(frame: FrameType | None) -> str:
     names = []
     while frame is not None:
         module = frame.f_globals.get("__name__", "?")
-        # Spaces and semicolons are the format's own.
+        # Spaces and semicolons are separators of the format.
         names.append(f"{module}:{frame.f_code.co_qualname}".replace(" ", "_").replace(";", ","))
         frame = frame.f_back
     return ";".join(reversed(names))
 
 
-def _seconds(request: Request) -> float | None:
+def _seconds(request: ServerRequest) -> float | None:
     asked = request.query.get("seconds", [""])[0]
     if not asked:
         return _DEFAULT_S
@@ -163,7 +163,7 @@ def _tasks() -> str:
         report.write("\n")
         task.print_stack(file=report)
     names = {thread.ident: thread.name for thread in threading.enumerate()}
-    frames = sys._current_frames()  # noqa: SLF001 (its public face is its name)
+    frames = sys._current_frames()  # noqa: SLF001 (documented, despite its name)
     report.write(f"\n{len(frames)} threads\n")
     for ident, frame in frames.items():
         report.write(f"\n{names.get(ident, ident)}\n")

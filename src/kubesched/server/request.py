@@ -1,4 +1,4 @@
-"""One request, as the filters and handlers want to read it."""
+"""A request, as filters and handlers read it."""
 
 from __future__ import annotations
 
@@ -12,41 +12,41 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-#: The name under which a connection's verified certificates come along.
+#: Scope key of a connection's verified certificates.
 CERTIFICATES_EXTENSION = "kubesched.client_certificates"
-#: The name of what ends a connection without another word.
+#: Scope key of the function that aborts a connection.
 ABORT_EXTENSION = "kubesched.abort"
-#: No body that means anything is longer.
+#: Default limit of a body.
 BODY_LIMIT_BYTES = 4096
 BODY_TIMEOUT_S = 30.0
 
 
-class Request:
-    """What a client asks."""
+class ServerRequest:
+    """A client's request."""
 
     def __init__(self, scope: Scope, receive: Receive) -> None:
         self.method: str = scope["method"]
-        #: decoded; the same one is authorized and routed
+        #: decoded; the same for authorization and routing
         self.path: str = scope["path"]
         self._scope = scope
         self._receive = receive
 
     @property
     def uri(self) -> str:
-        """Path and query as they were sent."""
+        """Path and query as sent."""
         path: bytes = self._scope.get("raw_path") or self.path.encode()
         query: bytes = self._scope["query_string"]
         return (path + b"?" + query if query else path).decode("latin-1")
 
     @property
     def client(self) -> str:
-        """Where it came from."""
+        """The client's address."""
         host, port = self._scope.get("client") or ("", 0)
         return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
     @property
     def certificates(self) -> tuple[bytes, ...]:
-        """The client's certificate and those that vouch for it, in DER; none if it showed none."""
+        """The client's certificate chain in DER; empty if it sent none."""
         chain: tuple[bytes, ...] = self._scope.get("extensions", {}).get(CERTIFICATES_EXTENSION, ())
         return chain
 
@@ -71,7 +71,7 @@ class Request:
         return [_text(value) for key, value in self._scope["headers"] if key == wanted]
 
     async def body(self, *, limit_bytes: int = BODY_LIMIT_BYTES) -> bytes:
-        """Read the body; ValueError if it is too long, TimeoutError if it does not come."""
+        """Read the body; raises ValueError if it is too long, TimeoutError if it is too slow."""
         received = bytearray()
         async with asyncio.timeout(BODY_TIMEOUT_S):
             while True:
@@ -83,13 +83,13 @@ class Request:
                     return bytes(received)
 
     def hang_up(self) -> None:
-        """End the connection, and forget what the client has not taken yet."""
+        """Abort the connection, and discard what is not sent yet."""
         abort = self._scope.get("extensions", {}).get(ABORT_EXTENSION)
         if abort is not None:
             abort()
 
     async def disconnected(self) -> None:
-        """Return when the client is gone, or has its answer; a body that was not read is lost."""
+        """Return when the client is gone or has its response; an unread body is discarded."""
         while (await self._receive())["type"] != "http.disconnect":
             pass
 

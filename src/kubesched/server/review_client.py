@@ -1,4 +1,4 @@
-"""The client that reviews go through: as a kubeconfig says, or as the pod that this is."""
+"""The client for reviews: from a kubeconfig, or in-cluster."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from kubesched.server.reviews import TIMEOUT_S
 
 _log = logging.getLogger(__name__)
 
-#: High, because this limits how quickly we answer.
+#: High, because this limits our own response rate.
 _QPS = 200.0
 _BURST = 400
 
@@ -27,9 +27,9 @@ def review_client(
     environment: Mapping[str, str] | None = None,
     observe: Callable[[str, str], RequestObserver | None] = lambda _purpose, _host: None,
 ) -> ApiClient | None:
-    """Make a client, None if there is neither a kubeconfig nor a pod; ConfigError if it is no good.
+    """Create a client, None if there is neither a kubeconfig nor a pod; raises ConfigError.
 
-    ``purpose`` is ``authentication`` or ``authorization``. ``observe`` gives who hears of its
+    ``purpose`` is ``authentication`` or ``authorization``. ``observe`` returns the observer of its
     requests, by purpose and host.
     """
     environment = os.environ if environment is None else environment

@@ -1,10 +1,10 @@
-"""What the API server is asked about callers: whose token is this, and may they do that?
+"""Token reviews and subject access reviews, through the API server.
 
     token ──> cache ──> TokenReview ──────────────────────> User | None
-    user, verb, path ──> cache ──> SubjectAccessReview ──> Verdict
+    user, verb, path ──> cache ──> SubjectAccessReview ──> AccessVerdict
 
-Answers are kept for as long as the flags say. A token that is being asked about is not asked about
-twice. Failures are not kept, and are tried again a few times where that may help.
+Results are cached for as long as the flags say. Concurrent lookups of a token share one request.
+Failures are not cached, and retried a few times where that may help.
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ Sleep = Callable[[float], Awaitable[object]]
 TIMEOUT_S = 10.0
 _PAUSES_S = (0.5, 0.75, 1.125, 1.6875)
 _JITTER = 0.2
-#: Answers after which asking again may help.
+#: Response codes after which a retry may help.
 _TRANSIENT = frozenset({429, 500, 504})
 _TOKENS = 4096
 _DECISIONS = 8192
-#: Longer paths are not worth remembering.
+#: Longer paths are not cached.
 _LONGEST_CACHED_PATH = 10_000
 
 
@@ -81,8 +81,8 @@ class _AccessReview(ApiStruct, frozen=True, omit_defaults=False):
     kind: str = "SubjectAccessReview"
 
 
-class Verdict(ApiStruct, frozen=True):
-    """What a SubjectAccessReview says."""
+class AccessVerdict(ApiStruct, frozen=True):
+    """The result of a SubjectAccessReview."""
 
     allowed: bool = False
     denied: bool = False
@@ -90,23 +90,23 @@ class Verdict(ApiStruct, frozen=True):
 
 
 class _AccessReviewed(ApiStruct, frozen=True):
-    status: Verdict = Verdict()
+    status: AccessVerdict = AccessVerdict()
 
 
 class TokenCacheObserver(Protocol):
-    """Hears how often tokens are known already, and how long it takes to find out."""
+    """Receives cache hits of tokens, and durations of lookups."""
 
     def on_answered(self, *, known: bool, duration_s: float) -> None:
-        """Somebody who asked about a token has their answer, or an error."""
+        """A lookup of a token ended, with a result or an error."""
 
     def on_asked(self, *, ok: bool) -> None:
-        """The API server was asked about a token; an error is one that it names, too."""
+        """A request about a token ended; an error in its result counts, too."""
 
     def on_waiting(self, *, callers: int, questions: int) -> None:
-        """So many callers wait now, for so many answers of the API server."""
+        """So many callers wait now, for so many requests."""
 
 
-class _Unobserved:
+class _NullReviewObserver:
     def on_answered(self, *, known: bool, duration_s: float) -> None:
         pass
 
@@ -118,7 +118,7 @@ class _Unobserved:
 
 
 class TokenReviews:
-    """Finds out whose a token is."""
+    """Authenticates tokens."""
 
     def __init__(
         self,
@@ -133,16 +133,16 @@ class TokenReviews:
         self._ttl_s = ttl_s
         self._clock = clock
         self._sleep = sleep
-        self._observer = observer or _Unobserved()
-        #: callers that wait for an answer
+        self._observer = observer or _NullReviewObserver()
+        #: callers that wait for a result
         self._waiting = 0
         self._known: ExpiringCache[bytes, _TokenReviewStatus] = ExpiringCache(_TOKENS, clock)
         self._asking: dict[bytes, asyncio.Task[_TokenReviewStatus]] = {}
-        # Tokens themselves are not kept.
+        # Only a hash of the token is cached.
         self._secret = secrets.token_bytes(32)
 
     async def user_of(self, token: str) -> User | None:
-        """Return whose it is, None if nobody's; ClientError if that cannot be found out."""
+        """Return a token's user, None if it is invalid; raises ClientError if that is unknown."""
         started = self._clock.monotonic()
         key = hmac.digest(self._secret, token.encode(), hashlib.sha256)
         status = self._known.get(key)
@@ -160,7 +160,7 @@ class TokenReviews:
         return status.user
 
     async def aclose(self) -> None:
-        """Give up on what is being asked."""
+        """Cancel pending requests."""
         asking = list(self._asking.values())
         for task in asking:
             task.cancel()
@@ -170,7 +170,7 @@ class TokenReviews:
         asking = self._ask_once(key, token)
         self._count_waiting(1)
         try:
-            # The question goes on if this one who asks goes away: others may wait for it.
+            # The request goes on if this caller is cancelled: others may wait for it.
             return await asyncio.shield(asking)
         finally:
             self._count_waiting(-1)
@@ -209,7 +209,7 @@ class TokenReviews:
 
 
 class AccessReviews:
-    """Finds out what somebody may do."""
+    """Authorizes users."""
 
     def __init__(
         self,
@@ -222,10 +222,10 @@ class AccessReviews:
         self._client = client
         self._options = options
         self._sleep = sleep
-        self._known: ExpiringCache[bytes, Verdict] = ExpiringCache(_DECISIONS, clock)
+        self._known: ExpiringCache[bytes, AccessVerdict] = ExpiringCache(_DECISIONS, clock)
 
-    async def verdict(self, user: User, verb: str, path: str) -> Verdict:
-        """Return the API server's verdict; ClientError if it gives none."""
+    async def verdict(self, user: User, verb: str, path: str) -> AccessVerdict:
+        """Return the API server's verdict; raises ClientError if there is none."""
         spec = _AccessReviewSpec(
             user=user.username,
             groups=user.groups,
@@ -243,7 +243,7 @@ class AccessReviews:
                 self._known.put(key, verdict, ttl_s)
         return verdict
 
-    async def _ask(self, spec: _AccessReviewSpec) -> Verdict:
+    async def _ask(self, spec: _AccessReviewSpec) -> AccessVerdict:
         path = resources.SUBJECT_ACCESS_REVIEWS.collection()
 
         async def post() -> _AccessReviewed:
@@ -253,7 +253,7 @@ class AccessReviews:
 
 
 async def _patiently(ask: Callable[[], Awaitable[T]], sleep: Sleep) -> T:
-    """Ask, and again after a pause if the server has a passing trouble."""
+    """Retry after a pause if the failure is temporary."""
     try:
         async with asyncio.timeout(TIMEOUT_S):
             for pause_s in _PAUSES_S:
@@ -262,7 +262,7 @@ async def _patiently(ask: Callable[[], Awaitable[T]], sleep: Sleep) -> T:
                 except ApiError as error:
                     if error.code not in _TRANSIENT:
                         raise
-                await sleep(pause_s * random.uniform(1, 1 + _JITTER))  # noqa: S311 (spreads load)
+                await sleep(pause_s * random.uniform(1, 1 + _JITTER))  # noqa: S311 (jitter)
             return await ask()
     except TimeoutError:
         raise RequestTimeoutError(f"no review within {TIMEOUT_S:g} s") from None

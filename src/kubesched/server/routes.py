@@ -1,4 +1,4 @@
-"""Which path is answered by whom: exact paths first, then the longest prefix, else 404."""
+"""Routing: exact paths first, then the longest prefix, else 404."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from functools import partial
 
 from kubesched.clock import Clock
 from kubesched.server import answers, pages, profiling
-from kubesched.server.answers import Answer
+from kubesched.server.answers import ServerAnswer
 from kubesched.server.health import HealthEndpoint
 from kubesched.server.profiling import Profiler
-from kubesched.server.request import Request
+from kubesched.server.request import ServerRequest
 from kubesched.server.sources import HealthCheck, MetricsPage, Sources
 from kubesched.server.zpages import Flagz, Statusz
 
-Handler = Callable[[Request], Answer | Awaitable[Answer]]
+Handler = Callable[[ServerRequest], ServerAnswer | Awaitable[ServerAnswer]]
 
 
 class Routes:
@@ -26,7 +26,7 @@ class Routes:
         self._started = started
         self._exact: dict[str, Handler] = {}
         self._prefixes: dict[str, Handler] = {}
-        #: what /statusz lists: all but itself and the debug pages
+        #: the paths in /statusz: all but itself and the debug pages
         self._listed: list[str] = []
         self.profiler = Profiler()
         self._add_health()
@@ -45,13 +45,13 @@ class Routes:
                 cbor=sources.cbor,
             )
 
-    async def answer(self, request: Request) -> Answer:
-        """Answer a request that is allowed."""
+    async def answer(self, request: ServerRequest) -> ServerAnswer:
+        """Handle an authorized request."""
         handler = self._handler(request.path)
         if handler is None:
             return answers.not_found()
         answer = handler(request)
-        return answer if isinstance(answer, Answer) else await answer
+        return answer if isinstance(answer, ServerAnswer) else await answer
 
     def _handler(self, path: str) -> Handler | None:
         if path in self._exact:
@@ -99,5 +99,7 @@ class Routes:
             self._exact["/debug/flags/v"] = pages.VerbosityFlag(self._sources.set_verbosity)
 
 
-def _one_check(endpoint: HealthEndpoint, check: HealthCheck, _request: Request) -> Answer:
+def _one_check(
+    endpoint: HealthEndpoint, check: HealthCheck, _request: ServerRequest
+) -> ServerAnswer:
     return endpoint.one(check)

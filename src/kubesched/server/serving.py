@@ -1,10 +1,10 @@
-"""The HTTPS server: puts the parts together, starts and stops them.
+"""The HTTPS server: creates, starts and stops its parts.
 
     async with SecureServer(serving, authentication, authorization, sources):
-        ...                                 # answers, as long as this runs
+        ...                                 # serves while this runs
 
-start: certificates, authorities, socket ──> look up the cluster's authorities ──> answer
-stop:  no new connections ──> requests under way, 5 s at most ──> clients
+start: certificates, authorities, socket ──> look up the cluster's authorities ──> serve
+stop:  no new connections ──> requests in flight, 5 s at most ──> clients
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ import uvicorn
 from kubesched import logs
 from kubesched.clock import Clock, RealClock
 from kubesched.errors import ConfigError
-from kubesched.server.app import App
+from kubesched.server.app import ServerApp
 from kubesched.server.authentication import Authenticator
 from kubesched.server.authorization import AllowedPaths, Authorizer
 from kubesched.server.certificates import serving_pair
@@ -54,8 +54,8 @@ _NO_LOOKUP = (
 class SecureServer:
     """The endpoints on their port; an async context manager.
 
-    Made, it has read all files that the options name and has its port; ConfigError says what is
-    wrong with them. With port 0, and no socket given, it serves nothing.
+    The constructor reads all files and opens the port; raises ConfigError if that fails. With port
+    0, and no socket given, it serves nothing.
     """
 
     def __init__(
@@ -87,7 +87,7 @@ class SecureServer:
 
     @property
     def port(self) -> int:
-        """The port that is listened on, 0 if none is."""
+        """The port, 0 if it does not listen."""
         return int(self._parts.listener.getsockname()[1]) if self._parts else 0
 
     async def __aenter__(self) -> Self:
@@ -98,7 +98,7 @@ class SecureServer:
         await self.stop()
 
     async def start(self) -> None:
-        """Answer from now on; ClientError if the cluster must tell whom to trust and does not."""
+        """Start serving; raises ClientError if the lookup of authorities fails and must not."""
         parts = self._parts
         if parts is None:
             return
@@ -118,7 +118,7 @@ class SecureServer:
         _log.info("Serving securely on %s:%d", f"[{host}]" if ":" in host else host, port)
 
     async def stop(self) -> None:
-        """Let requests under way finish, for a few seconds; then close everything."""
+        """Let requests in flight finish, for a few seconds; then close everything."""
         parts, server, serving = self._parts, self._server, self._serving
         if parts is None:
             return
@@ -143,7 +143,7 @@ class SecureServer:
 
 
 class _Parts:
-    """What a server is made of."""
+    """The parts of a server."""
 
     def __init__(
         self,
@@ -182,7 +182,7 @@ class _Parts:
         if may_they is not None:
             reviews = AccessReviews(may_they, authorization, clock=clock)
         self.routes = Routes(sources, started=process_started(), clock=clock)
-        self.app = App(
+        self.app = ServerApp(
             self.routes,
             Authenticator(lambda: self.trust.current, self._tokens, clock=clock),
             Authorizer(allowed_paths, reviews),
@@ -197,7 +197,7 @@ class _Parts:
             _log.error("%s; those before stay in use", error)
 
     async def aclose(self) -> None:
-        """Close what is open."""
+        """Close the parts."""
         self.listener.close()
         if self._tokens is not None:
             await self._tokens.aclose()
@@ -217,7 +217,7 @@ def _uvicorn_config(parts: _Parts) -> uvicorn.Config:
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        date_header=False,  # it would be set by the loop that is replaced; the app says the date
+        date_header=False,  # set by the loop that is replaced; the app sends it
         timeout_keep_alive=_KEEP_ALIVE_S,
         timeout_graceful_shutdown=GRACE_S,
     )
@@ -227,7 +227,7 @@ def _uvicorn_config(parts: _Parts) -> uvicorn.Config:
 
 
 async def _first_of(event: Coroutine[Any, Any, object], task: asyncio.Task[None]) -> None:
-    """Wait for an event, or for the failure of the task that should bring it."""
+    """Wait for an event, or raise the failure of the task that should set it."""
     waiting = asyncio.create_task(event)
     await asyncio.wait((waiting, task), return_when=asyncio.FIRST_COMPLETED)
     waiting.cancel()
@@ -236,7 +236,7 @@ async def _first_of(event: Coroutine[Any, Any, object], task: asyncio.Task[None]
 
 
 def _warn(options: AuthenticationOptions, asks_who: bool, may_they: bool) -> None:
-    """Say what will not work without a kubeconfig."""
+    """Warn about features that do not work without a kubeconfig."""
     if not asks_who and not options.skip_lookup:
         if not options.client_ca_file:
             _log.warning(_NO_LOOKUP, "client-ca-file", "client certificate authentication")
@@ -251,7 +251,7 @@ def _warn(options: AuthenticationOptions, asks_who: bool, may_they: bool) -> Non
 
 
 def process_started() -> float:
-    """Return when this process started, in seconds since the epoch; now, if nobody can tell."""
+    """Return when this process started, in seconds since the epoch; now, if unknown."""
     with contextlib.suppress(OSError, ValueError, IndexError, StopIteration):
         fields = Path("/proc/self/stat").read_text().rpartition(")")[2].split()
         lines = Path("/proc/stat").read_text().splitlines()
@@ -262,12 +262,12 @@ def process_started() -> float:
 
 
 def _eternal(name: str, work: Callable[[], Coroutine[Any, Any, None]]) -> asyncio.Task[None]:
-    """Start what should not fail; if it does, somebody must hear of it."""
+    """Start a task that should not fail; log it if it does."""
 
     async def guarded() -> None:
         try:
             await work()
-        except Exception:  # noqa: BLE001 (the server goes on without it, and says so)
+        except Exception:  # noqa: BLE001 (the server goes on without it; logged)
             _log.exception("the server's %s stopped working", name)
 
     return asyncio.create_task(guarded(), name=name)

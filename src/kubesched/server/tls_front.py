@@ -1,11 +1,11 @@
-"""TLS as clients meet it: which certificate they are shown, and whose certificates we accept.
+"""TLS contexts: the serving certificates, and the accepted client authorities.
 
-    ClientHello ──sni callback──> the context for that name, as it is now ──> handshake
+    ClientHello ──sni callback──> the current context for that name ──> handshake
                                      ^ certificate files            ^ client authorities
                                      └──────── reload() ────────────┘
 
-Contexts are made anew when a certificate or an authority changes, and a connection is given its
-context when it begins: nothing is restarted, and connections that are there stay.
+Contexts are rebuilt when a certificate or an authority changes, and a connection gets its context
+when it begins: nothing is restarted, and existing connections stay.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class NamedPair:
 
     def __init__(self, certificate: SniCertificate) -> None:
         self.source = FilePair(certificate.cert_file, certificate.key_file)
-        #: none: the names in the certificate
+        #: empty: the names in the certificate
         self.names = tuple(name.lower() for name in certificate.names)
 
 
 class TlsFront:
-    """All contexts of one server; ``context`` is the one to listen with."""
+    """All contexts of one server; listen with ``context``."""
 
     def __init__(
         self,
@@ -45,12 +45,12 @@ class TlsFront:
         *,
         own_address: str = "",
     ) -> None:
-        """``own_address`` is the IP address that clients without SNI are known to have called."""
+        """``own_address`` is the IP address of clients without SNI."""
         self._settings = settings
         self._default_source = default
         self._named_sources = tuple(named)
         self._own_address = own_address
-        #: authorities whose client certificates are accepted, PEM
+        #: accepted client authorities, PEM
         self._authorities = ""
         #: the last good pair of each source
         self._pairs: dict[PairSource, Pair] = {}
@@ -61,7 +61,7 @@ class TlsFront:
         self._default, self._named = self._build()
 
     def trust(self, authorities: str) -> None:
-        """Accept client certificates of these authorities alone; "" does not ask for any."""
+        """Accept client certificates of these authorities only; "" requests none."""
         if authorities == self._authorities:
             return
         before, self._authorities = self._authorities, authorities
@@ -70,11 +70,11 @@ class TlsFront:
         except ssl.SSLError as error:
             self._authorities = before
             raise ConfigError(f"client certificate authorities: {error}") from None
-        # Whether a certificate is asked for is settled before the callback runs.
+        # Whether a certificate is requested is decided before the callback runs.
         self.context.verify_mode = ssl.CERT_OPTIONAL if authorities else ssl.CERT_NONE
 
     def reload(self) -> None:
-        """Take new certificates from files that changed; one that is no good changes nothing."""
+        """Reload certificates from changed files; an invalid one is ignored."""
         before = dict(self._pairs)
         for source in self._sources():
             if source.changed():
@@ -134,7 +134,7 @@ class TlsFront:
 
 
 def names_of(certificate: x509.Certificate) -> list[str]:
-    """Return the host names that a certificate is for; addresses do not count, SNI has none."""
+    """Return the host names of a certificate; addresses do not count, SNI has none."""
     subject = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
     names = [str(attribute.value) for attribute in subject[-1:]]
     try:

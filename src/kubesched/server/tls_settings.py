@@ -1,7 +1,7 @@
-"""The TLS flags in Go's names, and the ``ssl`` contexts that do what they say.
+"""Maps the TLS flags, in Go's names, to ``ssl`` contexts.
 
-Go chooses among the allowed cipher suites and curves itself, and so does OpenSSL: the flags say
-which, not in which order. TLS 1.3 has suites of its own, which neither lets anybody choose.
+Both Go and OpenSSL choose among the allowed cipher suites and curves themselves: the flags restrict
+them, not their order. The suites of TLS 1.3 cannot be chosen in either.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ _INSECURE_SUITES = {
     "TLS_RSA_WITH_RC4_128_SHA": "RC4-SHA",
 }
 
-#: Go's number -> OpenSSL's name, in the order of how many clients know the curve.
+#: Go's number -> OpenSSL's name, most widely supported first.
 _CURVES = {
     23: "prime256v1",
     29: "X25519",
@@ -72,39 +72,39 @@ _LARGEST_CURVE = 65535
 
 
 class TlsSettings(Struct, frozen=True):
-    """What all contexts of one server have in common."""
+    """Common settings of all contexts of one server."""
 
     min_version: ssl.TLSVersion
-    #: in OpenSSL's words; "": the library's choice
+    #: in OpenSSL's syntax; "": the library's default
     ciphers: str = ""
-    #: in OpenSSL's words; "": the library's choice
+    #: in OpenSSL's syntax; "": the library's default
     curve: str = ""
 
     @classmethod
     def of(cls, options: ServingOptions) -> TlsSettings:
-        """Translate the flags; ConfigError if one of them means nothing."""
+        """Translate the flags; raises ConfigError if one is invalid."""
         suites = _suites(options.tls_cipher_suites)
         min_version = _min_version(options.tls_min_version)
         if options.tls_cipher_suites and not suites:
-            # Only suites of TLS 1.3 are allowed, so there is nothing to say in an older version.
+            # Only suites of TLS 1.3 are allowed, so older versions have none.
             min_version = ssl.TLSVersion.TLSv1_3
         settings = cls(min_version, ":".join(suites), _curve(options.tls_curve_preferences))
         settings.context()
         return settings
 
     def context(self) -> ssl.SSLContext:
-        """Make a context without a certificate; ConfigError if OpenSSL cannot do what is asked."""
+        """Create a context without a certificate; raises ConfigError if OpenSSL lacks something."""
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         with warnings.catch_warnings():
-            # Whoever asks for TLS 1.0 by name has been told what it is worth.
+            # A user who requests TLS 1.0 explicitly needs no deprecation warning.
             warnings.simplefilter("ignore", DeprecationWarning)
             context.minimum_version = self.min_version
         context.set_alpn_protocols(["http/1.1"])
-        # Every connection proves anew who it is: a resumed one would not show its certificates.
+        # No session resumption: a resumed connection would not present its certificates.
         context.options |= ssl.OP_NO_TICKET | ssl.OP_CIPHER_SERVER_PREFERENCE
         context.num_tickets = 0
-        # As strict with certificates of clients as Go is, not more; any of the trusted
-        # authorities is a root, be it an intermediate one.
+        # As strict with client certificates as Go, not stricter; any trusted authority is a root,
+        # even an intermediate one.
         context.verify_flags &= ~ssl.VERIFY_X509_STRICT
         context.verify_flags |= ssl.VERIFY_X509_PARTIAL_CHAIN
         self._restrict(context)
@@ -114,7 +114,7 @@ class TlsSettings(Struct, frozen=True):
         old = self.min_version < ssl.TLSVersion.TLSv1_2
         try:
             if self.ciphers or old:
-                # OpenSSL's usual security level has no use for the old versions at all.
+                # OpenSSL's default security level disables the old versions.
                 level = ":@SECLEVEL=0" if old else ""
                 context.set_ciphers((self.ciphers or "DEFAULT") + level)
         except ssl.SSLError:
@@ -164,7 +164,7 @@ def _curve(numbers: tuple[int, ...]) -> str:
             raise ConfigError(f"curve preference {number} is not supported")
     allowed = [name for number, name in _CURVES.items() if number in numbers]
     if len(allowed) > 1:
-        # The ssl module sets one curve or leaves all on; what was not asked for must stay off.
+        # The ssl module sets one curve or leaves all on; others must stay off.
         _log.warning(
             "--tls-curve-preferences: of the %d curves, only %s is used", len(allowed), allowed[0]
         )

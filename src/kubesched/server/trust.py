@@ -1,11 +1,11 @@
-"""Whose certificates count: authorities of clients, and of proxies that speak for others.
+"""Trusted authorities: of clients, and of front proxies.
 
     --client-ca-file, --requestheader-client-ca-file ──┐
                                                        ├──> Trust ──> TLS, authentication
     ConfigMap extension-apiserver-authentication ──────┘
 
-What the flags leave open is looked up in the cluster and followed there. Something new that cannot
-be read is logged, and what we had stays.
+What the flags leave open is read from the cluster and watched there. An invalid update is logged,
+and the previous value stays.
 """
 
 from __future__ import annotations
@@ -37,26 +37,26 @@ _LOOKUP_TIMEOUT_S = 10.0
 
 
 class Authorities(Struct, frozen=True):
-    """Certificates that others are checked against."""
+    """Certificate authorities."""
 
     certificates: tuple[x509.Certificate, ...]
 
     @classmethod
     def parse(cls, pem: bytes) -> Authorities:
-        """Read a bundle; ValueError if there is no certificate in it, or a broken one."""
+        """Parse a bundle; raises ValueError if it has no certificate, or a malformed one."""
         return cls(tuple(x509.load_pem_x509_certificates(pem)))
 
     @property
     def pem(self) -> str:
-        """All of them, one after the other."""
+        """All of them, concatenated."""
         return "".join(each.public_bytes(Encoding.PEM).decode() for each in self.certificates)
 
 
 class FrontProxy(Struct, frozen=True):
-    """Who may say for whom a request is, and in which headers."""
+    """Which proxies may impersonate users, and in which headers."""
 
     authorities: Authorities
-    #: common names; none: everybody whom the authorities vouch for
+    #: allowed common names; empty: any that the authorities verify
     allowed_names: tuple[str, ...] = ()
     username_headers: tuple[str, ...] = ()
     uid_headers: tuple[str, ...] = ()
@@ -65,7 +65,7 @@ class FrontProxy(Struct, frozen=True):
 
 
 class Trust(Struct, frozen=True):
-    """What is known now; None: nobody of that sort is trusted."""
+    """The current authorities; None: none of that kind."""
 
     clients: Authorities | None = None
     front_proxy: FrontProxy | None = None
@@ -78,14 +78,14 @@ class Trust(Struct, frozen=True):
 
 
 class ConfigMap(ApiStruct, frozen=True):
-    """As much of a ConfigMap as is read here."""
+    """The part of a ConfigMap that is read here."""
 
     metadata: ObjectMeta = ObjectMeta()
     data: dict[str, str] | None = None
 
 
 class TrustKeeper:
-    """Holds what is trusted, keeps it up to date, and tells when it is another."""
+    """Holds the trusted authorities, keeps them current, and calls back on changes."""
 
     def __init__(
         self,
@@ -94,38 +94,38 @@ class TrustKeeper:
         *,
         on_change: Callable[[Trust], None],
     ) -> None:
-        """Without a client nothing is looked up. ConfigError if a file is no good."""
+        """Without a client, nothing is looked up. Raises ConfigError if a file is invalid."""
         self._options = options
         self._client = client
         self._on_change = on_change
         self.current = Trust()
-        #: file -> what it looked like when it was read
+        #: file -> its stamp when it was read
         self._seen: dict[str, object] = {}
         self._read_files(told=False)
 
     @property
     def looks_up(self) -> bool:
-        """Whether something is left for the ConfigMap to say."""
+        """Whether the ConfigMap is needed."""
         options = self._options
         given = options.client_ca_file and options.requestheader_client_ca_file
         return self._client is not None and not options.skip_lookup and not given
 
     async def look_up(self) -> None:
-        """Read the ConfigMap once; ClientError if that fails and must not."""
+        """Read the ConfigMap once; raises ClientError if that fails and must not."""
         if self._client is None or not self.looks_up:
             return
         path = resources.CONFIG_MAPS.item(_NAME, namespace=_NAMESPACE)
         try:
             found = await self._client.get(path, ConfigMap, timeout_s=_LOOKUP_TIMEOUT_S)
         except NotFoundError:
-            return  # it may come later
+            return  # it may be created later
         except ClientError as error:
             self._lookup_failed(error)
             return
         self._take(found)
 
     async def follow(self) -> None:
-        """Follow the ConfigMap until cancelled."""
+        """Watch the ConfigMap until cancelled."""
         if self._client is None or not self.looks_up:
             return
         await Informer(
@@ -138,18 +138,18 @@ class TrustKeeper:
         ).run()
 
     def on_add(self, obj: ConfigMap, initial: bool) -> None:  # noqa: ARG002 (the informer's)
-        """Take what the ConfigMap says."""
+        """Apply the ConfigMap."""
         self._take(obj)
 
     def on_update(self, old: ConfigMap, new: ConfigMap) -> None:  # noqa: ARG002 (the informer's)
-        """Take what the ConfigMap says now."""
+        """Apply the changed ConfigMap."""
         self._take(new)
 
     def on_delete(self, obj: ConfigMap) -> None:
-        """Keep what it said last: nobody became less trustworthy by its absence."""
+        """Keep the last value: a deletion revokes no trust."""
 
     def reload(self) -> None:
-        """Read files that changed."""
+        """Reload changed files."""
         if any(stamp(Path(file)) != seen for file, seen in self._seen.items()):
             try:
                 self._read_files(told=True)
@@ -241,7 +241,7 @@ class TrustKeeper:
 def _front_proxy(authorities: Authorities, data: dict[str, str]) -> FrontProxy:
     def listed(key: str) -> tuple[str, ...]:
         text = data.get(key)
-        # Go writes a list that was never made as null.
+        # Go encodes a nil slice as null.
         return msgspec.json.decode(text, type=tuple[str, ...] | None) or () if text else ()
 
     return FrontProxy(

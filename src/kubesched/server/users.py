@@ -1,4 +1,4 @@
-"""Who asks: a name, groups, and what else the API server wants to know of a user."""
+"""Users: a name, groups, and extra fields."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MASTERS = "system:masters"
 
 
 class User(ApiStruct, frozen=True):
-    """Somebody; a TokenReview describes users in the same words."""
+    """A user, with the fields of a TokenReview."""
 
     username: str = ""
     uid: str = ""
@@ -21,9 +21,9 @@ class User(ApiStruct, frozen=True):
     extra: dict[str, tuple[str, ...]] | None = None
 
     def authenticated(self) -> User:
-        """Return the user as a member of all authenticated ones, unless that is settled."""
+        """Return the user with the group of authenticated users, unless anonymous."""
         settled = self.username == ANONYMOUS or {AUTHENTICATED, UNAUTHENTICATED} & {*self.groups}
         return self if settled else replace(self, groups=(*self.groups, AUTHENTICATED))
 
 
-NOBODY = User(username=ANONYMOUS, groups=(UNAUTHENTICATED,))
+ANONYMOUS_USER = User(username=ANONYMOUS, groups=(UNAUTHENTICATED,))

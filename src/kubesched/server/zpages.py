@@ -1,6 +1,6 @@
-"""``/flagz`` and ``/statusz``: what runs here, as text for people or as an object for programs.
+"""``/flagz`` and ``/statusz``, as text or as an object.
 
-The text says of itself that it is not for machines, and its delimiter changes to hold them to it.
+The text is declared not to be machine-readable, and its delimiter is random to enforce that.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from collections.abc import Callable, Mapping
 
 from kubesched.clock import Clock
 from kubesched.server import accept, answers
-from kubesched.server.accept import CBOR, JSON, TEXT, YAML, Choice, Target
-from kubesched.server.answers import Answer
-from kubesched.server.request import Request
+from kubesched.server.accept import CBOR, JSON, TEXT, YAML, MediaChoice, Target
+from kubesched.server.answers import ServerAnswer
+from kubesched.server.request import ServerRequest
 from kubesched.server.sources import StatusPage
 
 _GROUP = "config.k8s.io"
@@ -37,16 +37,16 @@ class ZPage:
     def __init__(self, component: str, kind: str, *, cbor: bool) -> None:
         self._component = component
         self._offers = (*_OFFERS, CBOR) if cbor else _OFFERS
-        #: as objects say it, e.g. ``Statusz``
+        #: kind of the object, e.g. ``Statusz``
         self._kind = kind
 
     def answer(
-        self, request: Request, *, text: Callable[[], str], fields: Callable[[], _Fields]
-    ) -> Answer:
-        """Answer with the text, or with an object of these fields if one was asked for."""
+        self, request: ServerRequest, *, text: Callable[[], str], fields: Callable[[], _Fields]
+    ) -> ServerAnswer:
+        """Return the text, or an object of these fields if requested."""
         header = request.header("accept")
         if not header.strip():
-            chosen: Choice | None = Choice(TEXT)
+            chosen: MediaChoice | None = MediaChoice(TEXT)
         else:
             chosen = accept.negotiate(header, self._offers, allows=self._allows)
         if chosen is None:
@@ -55,12 +55,14 @@ class ZPage:
             return answers.text(f"\n{self._component} {self._kind.lower()}\n{_WARNING}\n{text()}")
         return self._object(request, chosen.media_type, chosen.target, fields())
 
-    def _allows(self, choice: Choice) -> bool:
+    def _allows(self, choice: MediaChoice) -> bool:
         if choice.media_type == TEXT:
             return choice.target is None
         return choice.target in [Target(_GROUP, version, self._kind) for version in _VERSIONS]
 
-    def _object(self, request: Request, media_type: str, target: Target, fields: _Fields) -> Answer:
+    def _object(
+        self, request: ServerRequest, media_type: str, target: Target, fields: _Fields
+    ) -> ServerAnswer:
         value = {
             "kind": self._kind,
             "apiVersion": f"{_GROUP}/{target.version}",
@@ -71,7 +73,7 @@ class ZPage:
             f'299 - "This version of the {self._kind.lower()} endpoint is deprecated. '
             'Please use a newer version."'
         )
-        return Answer(
+        return ServerAnswer(
             answers.encode(value, media_type, pretty=answers.wants_pretty(request)),
             content_type=f"{media_type};g={target.group};v={target.version};as={target.kind}",
             headers=(("warning", warning),) if target.version == _DEPRECATED else (),
@@ -88,7 +90,7 @@ class Flagz:
         self._flags = flags
         self._delimiter = _any_delimiter()
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: ServerRequest) -> ServerAnswer:
         """Answer one request."""
         return self._page.answer(
             request, text=self._text, fields=lambda: {"flags": dict(sorted(self._flags().items()))}
@@ -100,7 +102,7 @@ class Flagz:
 
 
 class Statusz:
-    """Versions, how long it has been running, and where else to look."""
+    """Versions, uptime, and other paths."""
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class Statusz:
         self._started = int(started)
         self._clock = clock
 
-    def __call__(self, request: Request) -> Answer:
+    def __call__(self, request: ServerRequest) -> ServerAnswer:
         """Answer one request."""
         return self._page.answer(request, text=self._text, fields=self._fields)
 
@@ -129,7 +131,7 @@ class Statusz:
         return {
             "startTime": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(self._started)),
             "uptimeSeconds": self._uptime_s(),
-            # The field's name is the interface; the language is what it is.
+            # The field's name is interface, although the language is another.
             "goVersion": _runtime(),
             "binaryVersion": status.binary_version,
             **({"emulationVersion": emulation} if emulation else {}),
@@ -138,7 +140,9 @@ class Statusz:
         }
 
     def _findings(self) -> dict[str, list[str]]:
-        """Return what kube-scheduler's page does not have, by field, without what is empty."""
+        """Return the findings that kube-scheduler's page does not have, by field, without empty
+        ones.
+        """
         told = ((finding.field, finding.lines()) for finding in self._status.findings)
         return {field: lines for field, lines in told if lines}
 

@@ -1,1 +1,1 @@
-"""Watching another scheduler at work, and deciding beside it without writing anything."""
+"""Shadow mode: watches another scheduler and decides beside it, without writing anything."""

@@ -1,10 +1,10 @@
-"""Whether we are looking: what happened while a watch was interrupted is applied, not judged.
+"""Detects gaps in watches: decisions made during a gap are applied, but not judged.
 
     watch of pods opens ──> newest version of all pods ──> events up to it were missed
-    watch of anything is shut, or was shut and has only just opened ──> the state may be behind
+    a watch is closed, or has just reopened ──────────────────> the state may be behind
 
-A pod that was bound while nobody looked meets a state that its scheduler never saw. Short pauses,
-as when a server ends a watch to let another one begin, are no longer than news take anyway.
+A pod that was bound during a gap would be judged on a state that its scheduler never saw. Short
+gaps, as when a server ends a watch and another begins, are no longer than events take anyway.
 """
 
 from __future__ import annotations
@@ -21,27 +21,27 @@ from kubesched.client.watch import WatchStream
 
 T = TypeVar("T", bound=ApiObject)
 
-#: A watch that is shut for longer leaves the state behind.
+#: A watch closed for longer leaves the state behind.
 PAUSE_S: Final = 1.0
-#: After a longer pause, the news that were missed have come by then.
+#: This long after a gap, the missed events have arrived.
 CATCH_UP_S: Final = 1.0
 
 
 class Attention:
-    """Knows which watches are open, and since when."""
+    """Tracks which watches are open, and since when."""
 
     def __init__(self, timer: Callable[[], float]) -> None:
         self._timer = timer
         self._open: set[str] = set()
-        #: path → when its watch was shut
+        #: path → when its watch was closed
         self._shut: dict[str, float] = {}
-        #: path → when its watch opened after it had been shut for too long
+        #: path → when its watch reopened after a gap
         self._reopened: dict[str, float] = {}
         #: path → version up to which its events were missed
         self._missed: dict[str, int] = {}
 
     def opens(self, path: str, newest: str) -> None:
-        """A watch opens; `newest` is the version of the collection before that."""
+        """Handle an opened watch; `newest` is the version of the collection before that."""
         now = self._timer()
         self._open.add(path)
         self._missed[path] = _number(newest)
@@ -50,17 +50,17 @@ class Attention:
             self._reopened[path] = now
 
     def shuts(self, path: str) -> None:
-        """A watch has ended, for whatever reason."""
+        """Handle the end of a watch."""
         self._open.discard(path)
         self._shut.setdefault(path, self._timer())
 
     @property
     def open_watches(self) -> int:
-        """How many collections are being watched now."""
+        """The number of open watches."""
         return len(self._open)
 
     def saw(self, path: str, version: str) -> bool:
-        """Tell whether an event came while we looked, at this and at everything else."""
+        """Tell whether an event arrived without a gap in this or any other watch."""
         if _number(version) <= self._missed.get(path, 0):
             return False
         now = self._timer()
@@ -74,12 +74,12 @@ class Attention:
 
 
 def _number(version: str) -> int:
-    """Return a resource version as the number that it is; 0 for what is none."""
+    """Return a resource version as a number; 0 if it is none."""
     return int(version) if version.isdecimal() else 0
 
 
 class WatchOnlyClient(ApiClient):
-    """Sends GET and nothing else, whoever asks it to, and says when it does not look."""
+    """A client that sends only GET, and reports gaps in its watches."""
 
     def __init__(
         self, access: ClusterAccess, *, user_agent: str, timer: Callable[[], float]
@@ -101,7 +101,7 @@ class WatchOnlyClient(ApiClient):
         label_selector: str | None = None,
         extra: Params | None = None,
     ) -> AsyncIterator[WatchStream[T]]:
-        """Watch as any client does, and find out first what was missed."""
+        """Watch; find out first which events were missed."""
         newest = await self._newest_version(path, item_type)
         try:
             async with super().watch(
@@ -122,7 +122,7 @@ class WatchOnlyClient(ApiClient):
             self.attention.shuts(path)
 
     async def all_watch(self, count: int) -> None:
-        """Return when so many collections are being watched."""
+        """Return when `count` collections are being watched."""
         async with self._changed:
             await self._changed.wait_for(lambda: self.attention.open_watches >= count)
 

@@ -1,9 +1,9 @@
-"""News that have come and are not applied yet: read at once, applied one after the other.
+"""A queue of watch events: read immediately, applied in order.
 
     informers ──> Backlog (in order of arrival, all kinds) ──> handlers: state, judgement
 
-An API server ends the watch of whoever does not read fast enough. So reading does not wait for what
-is made of the news, and how far that is behind is known.
+Watch events are read immediately, because the API server drops slow watchers. So reading does not
+wait for handlers, and the lag of the handlers is known.
 """
 
 from __future__ import annotations
@@ -24,44 +24,44 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T", bound=ApiObject)
 
-#: After this long, others have the event loop for a moment.
+#: After this long, other tasks of the event loop run.
 TURN_S: Final = 0.01
 
 
-class News(Struct, frozen=True):
-    """One change, on its way to its handler."""
+class QueuedEvent(Struct, frozen=True):
+    """An event on its way to its handler."""
 
     apply: Callable[[], None]
     arrived: float
-    #: whether it came while everything was being watched
+    #: whether it arrived while everything was being watched
     seen: bool
 
 
 class Backlog:
-    """Applies news in the order in which they came."""
+    """Applies events in order of arrival."""
 
     def __init__(self, timer: Callable[[], float]) -> None:
         self._timer = timer
-        self._waiting: deque[News] = deque()
+        self._waiting: deque[QueuedEvent] = deque()
         self._came, self._done = asyncio.Event(), asyncio.Event()
-        #: the news that is being applied, or was last
-        self.current = News(lambda: None, 0.0, seen=False)
+        #: the event being applied, or the last one
+        self.current = QueuedEvent(lambda: None, 0.0, seen=False)
 
     def __len__(self) -> int:
         return len(self._waiting)
 
     @property
     def behind_s(self) -> float:
-        """For how long the next news has waited, 0.0 if there is none."""
+        """How long the next event has waited, 0.0 if there is none."""
         return self._timer() - self._waiting[0].arrived if self._waiting else 0.0
 
     def put(self, apply: Callable[[], None], *, seen: bool) -> None:
-        """Take something in."""
-        self._waiting.append(News(apply, self._timer(), seen=seen))
+        """Queue an event."""
+        self._waiting.append(QueuedEvent(apply, self._timer(), seen=seen))
         self._came.set()
 
     async def run(self) -> None:
-        """Apply what comes, until cancelled."""
+        """Apply events until cancelled."""
         while True:
             if not self._waiting:
                 self._came.clear()
@@ -72,26 +72,26 @@ class Backlog:
             await asyncio.sleep(0)
 
     async def drained(self) -> None:
-        """Return when everything that has come is applied."""
+        """Return when all queued events are applied."""
         while self._waiting:
             self._done.clear()
             await self._done.wait()
 
     def work(self, seconds: float) -> None:
-        """Apply news for a while, at least one."""
+        """Apply events for a while, at least one."""
         end = self._timer() + seconds
         while self._waiting:
             self.current = self._waiting.popleft()
             try:
                 self.current.apply()
-            except Exception:  # noqa: BLE001 (one handler's bug must not end the news of all)
+            except Exception:  # noqa: BLE001 (one handler's bug must not stop the others)
                 _log.exception("a handler failed")
             if self._timer() >= end:
                 return
 
 
 class QueuedHandler(Generic[T]):
-    """Hands everything to the backlog, to be applied by a handler later."""
+    """Queues events to be applied by a handler later."""
 
     def __init__(
         self,
@@ -101,17 +101,17 @@ class QueuedHandler(Generic[T]):
     ) -> None:
         self._handler = handler
         self._put = backlog.put
-        #: asked when the news comes, which is when it can be told
+        #: called when the event arrives, as it cannot be told later
         self._is_seen = is_seen
 
     def on_add(self, obj: T, initial: bool) -> None:
-        """One came."""
+        """Queue an addition."""
         self._put(partial(self._handler.on_add, obj, initial), seen=False)
 
     def on_update(self, old: T, new: T) -> None:
-        """One changed."""
+        """Queue an update."""
         self._put(partial(self._handler.on_update, old, new), seen=self._is_seen(new))
 
     def on_delete(self, obj: T) -> None:
-        """One went."""
+        """Queue a deletion."""
         self._put(partial(self._handler.on_delete, obj), seen=False)

@@ -1,10 +1,10 @@
-"""Two decisions about one pod side by side: who chose what, and which plugin makes the difference.
+"""Compares two decisions about one pod: both choices, and the plugin that makes the difference.
 
     theirs (a node, or a message) ──┐
-                                    ├──> Comparison: verdict, why, scores, refusal
+                                    ├──> DecisionComparison: verdict, why, scores, refusal
     ours (deciding.Decision) ───────┘
 
-Nothing here decides and nothing is changed; rows and scores of our decision are only read.
+Read-only: nothing decides here, and nothing is changed.
 """
 
 from __future__ import annotations
@@ -21,20 +21,26 @@ from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.status import Status
 from kubesched.shadow.deciding import Decision, Placed, Unplaced, Untried
-from kubesched.shadow.report import Outcome, PluginDifference, Refusal, ScoreDifference, Verdict
+from kubesched.shadow.report import (
+    Agreement,
+    NodeRefusal,
+    PluginDifference,
+    SchedulerChoice,
+    ScoreDifference,
+)
 
-#: Of many equally good nodes, so many are named.
+#: Of many equally good nodes, this many are named.
 NAMED = 3
 
 
-class Comparison(Struct, frozen=True, kw_only=True):
-    """What there is to say about two decisions."""
+class DecisionComparison(Struct, frozen=True, kw_only=True):
+    """The comparison of two decisions."""
 
-    verdict: Verdict
-    ours: Outcome
+    verdict: Agreement
+    ours: SchedulerChoice
     why: str = ""
     score: ScoreDifference | None = None
-    refused_by: Refusal | None = None
+    refused_by: NodeRefusal | None = None
 
 
 #: Where a message says that pods are preempted, and how many: a matter of the nomination.
@@ -45,7 +51,7 @@ _PLACEMENT: Final = re.compile(
 
 def compare_binding(
     ours: Decision, pod: PodInfo, row: int, *, table: NodeTable, evaluator: Evaluator
-) -> Comparison:
+) -> DecisionComparison:
     """Compare our decision with a pod's binding to a row."""
     outcome = outcome_of(ours, table)
     if isinstance(ours, Untried):
@@ -54,19 +60,21 @@ def compare_binding(
         status = None if ours.diagnosis is None else ours.diagnosis.status_of(row)
         refusal = _refusal(status)
         why = f"{_said(refusal)}; and no other node fits" if refusal else ours.message
-        return Comparison(verdict=Verdict.NONE_FITS, ours=outcome, why=why, refused_by=refusal)
+        return DecisionComparison(
+            verdict=Agreement.NONE_FITS, ours=outcome, why=why, refused_by=refusal
+        )
     at = np.flatnonzero(ours.rows == row)
     if not len(at):
         return _refused(ours, outcome, pod, row, evaluator)
     if ours.totals[at[0]] == ours.totals.max():
-        return Comparison(verdict=Verdict.SAME, ours=outcome)
+        return DecisionComparison(verdict=Agreement.SAME, ours=outcome)
     return _scored_less(ours, outcome, int(at[0]), table)
 
 
 def compare_refusal(
     ours: Decision, message: str, nominated_node: str, *, table: NodeTable
-) -> Comparison:
-    """Compare our decision with the words in which the other scheduler turned a pod away."""
+) -> DecisionComparison:
+    """Compare our decision with the message of the other scheduler's rejection."""
     outcome = outcome_of(ours, table)
     if isinstance(ours, Untried):
         return _untried(ours, outcome)
@@ -80,34 +88,34 @@ def compare_refusal(
             f"theirs makes room on {nominated_node or 'no node'}, "
             f"ours on {ours.nominated_node or 'no node'}"
         )
-        return Comparison(verdict=Verdict.OTHER_NOMINATION, ours=outcome, why=why)
-    return Comparison(verdict=Verdict.SAME_MESSAGE, ours=outcome)
+        return DecisionComparison(verdict=Agreement.OTHER_NOMINATION, ours=outcome, why=why)
+    return DecisionComparison(verdict=Agreement.SAME_MESSAGE, ours=outcome)
 
 
-def outcome_of(ours: Decision, table: NodeTable) -> Outcome:
-    """Return our decision as it is reported."""
+def outcome_of(ours: Decision, table: NodeTable) -> SchedulerChoice:
+    """Return our decision in the form of the report."""
     if isinstance(ours, Untried):
-        return Outcome(message=ours.status.message)
+        return SchedulerChoice(message=ours.status.message)
     if isinstance(ours, Unplaced):
-        return Outcome(message=ours.message, nominated_node=ours.nominated_node)
+        return SchedulerChoice(message=ours.message, nominated_node=ours.nominated_node)
     best = ours.best
-    return Outcome(
+    return SchedulerChoice(
         nodes=tuple(table.name_at(row) for row in best[:NAMED].tolist()),
         best_nodes=len(best),
         feasible_nodes=len(ours.rows),
     )
 
 
-def _untried(ours: Untried, outcome: Outcome) -> Comparison:
-    verdict = Verdict.GATED if ours.gated else Verdict.FAILED
+def _untried(ours: Untried, outcome: SchedulerChoice) -> DecisionComparison:
+    verdict = Agreement.GATED if ours.gated else Agreement.FAILED
     refusal = _refusal(ours.status)
-    return Comparison(verdict=verdict, ours=outcome, why=_said(refusal), refused_by=refusal)
+    return DecisionComparison(verdict=verdict, ours=outcome, why=_said(refusal), refused_by=refusal)
 
 
 def _refused(
-    ours: Placed, outcome: Outcome, pod: PodInfo, row: int, evaluator: Evaluator
-) -> Comparison:
-    """Say why the other scheduler's node is not among ours."""
+    ours: Placed, outcome: SchedulerChoice, pod: PodInfo, row: int, evaluator: Evaluator
+) -> DecisionComparison:
+    """Return why the other scheduler's node is not among our feasible ones."""
     try:
         status = evaluator.status_on(ours.state, pod, row)
     except AttemptError as failed:
@@ -120,10 +128,12 @@ def _refused(
         why = f"the pod is nominated to {nominated}, which is free: others are not looked at"
     else:
         why = "PreFilter plugins restrict the pod to other nodes"
-    return Comparison(verdict=Verdict.REFUSED, ours=outcome, why=why, refused_by=refusal)
+    return DecisionComparison(verdict=Agreement.REFUSED, ours=outcome, why=why, refused_by=refusal)
 
 
-def _scored_less(ours: Placed, outcome: Outcome, at: int, table: NodeTable) -> Comparison:
+def _scored_less(
+    ours: Placed, outcome: SchedulerChoice, at: int, table: NodeTable
+) -> DecisionComparison:
     best = int(ours.totals.argmax())
     total, top = int(ours.totals[at]), int(ours.totals[best])
     found = [
@@ -144,14 +154,14 @@ def _scored_less(ours: Placed, outcome: Outcome, at: int, table: NodeTable) -> C
         f"scores {total}, {top - total} less than {name}: {by}; "
         f"number {rank} of {len(ours.rows)} feasible"
     )
-    return Comparison(verdict=Verdict.LOWER_SCORE, ours=outcome, why=why, score=score)
+    return DecisionComparison(verdict=Agreement.LOWER_SCORE, ours=outcome, why=why, score=score)
 
 
-def _refusal(status: Status | None) -> Refusal | None:
-    return None if status is None else Refusal(status.plugin, status.reasons)
+def _refusal(status: Status | None) -> NodeRefusal | None:
+    return None if status is None else NodeRefusal(status.plugin, status.reasons)
 
 
-def _said(refusal: Refusal | None) -> str:
+def _said(refusal: NodeRefusal | None) -> str:
     if refusal is None:
         return ""
     reasons = ", ".join(refusal.reasons)

@@ -1,4 +1,4 @@
-"""Our decision about a pod, on the state as it is: nothing is assumed, nobody is evicted."""
+"""Our decision about a pod on the current state: nothing is assumed, no pod is evicted."""
 
 from __future__ import annotations
 
@@ -19,33 +19,33 @@ from kubesched.scheduler.dry_run import DryRun
 
 
 class Placed(Struct, frozen=True):
-    """There are nodes."""
+    """There are feasible nodes."""
 
     state: CycleState
     #: feasible rows, in node order
     rows: IndexArray
     #: total score of each
     totals: Int64Array
-    #: what each plugin gives to each
+    #: scores of each plugin
     scores: Sequence[PluginScores]
 
     @property
     def best(self) -> IndexArray:
-        """The rows that nothing beats."""
+        """The rows with the highest total."""
         return self.rows[self.totals == self.totals.max()]
 
 
 class Unplaced(Struct, frozen=True):
-    """There is none."""
+    """There is no feasible node."""
 
     message: str
-    #: what each node said, if any was asked
+    #: the status of each node, if nodes were evaluated
     diagnosis: Diagnosis | None = None
     nominated_node: str = ""
 
 
 class Untried(Struct, frozen=True):
-    """A plugin keeps the pod out of the queue, or one failed."""
+    """A plugin gates the pod, or one failed."""
 
     status: Status
     gated: bool
@@ -55,7 +55,7 @@ Decision = Placed | Unplaced | Untried
 
 
 def decide(engine: DryRun, framework: Framework, pod: PodInfo, *, preempt: bool) -> Decision:
-    """Decide as the scheduling cycle does; `preempt` says whether to look for victims, too."""
+    """Decide as the scheduling cycle does; with `preempt`, look for victims, too."""
     gate = framework.gate(pod)
     if not gate.ok:
         return Untried(gate, gated=True)
@@ -68,7 +68,7 @@ def decide(engine: DryRun, framework: Framework, pod: PodInfo, *, preempt: bool)
             return _unplaced(framework, state, pod, feasible, engine if preempt else None)
         found = feasible.rows()
         if len(found) == 1:
-            # There is nothing to choose, and plugins that score are not asked.
+            # With a single feasible node, score plugins do not run.
             return Placed(state, found, np.zeros(1, dtype=np.int64), ())
         scores = framework.evaluator.plugin_scores(state, pod, found)
     except AttemptError as failed:

@@ -1,12 +1,12 @@
-"""Hears of pods before they are applied, decides for those that the other scheduler decided on.
+"""Judges the other scheduler's decisions, before its pods are applied to the state.
 
-    news of a pod ──> JudgingHandler ──┬─ got its node, or a message: judged on the state before it
-                                       └─> the scheduler's handler: applied, judged or not
+    event of a pod ──> JudgingHandler ──┬─ bound, or has a message: judged on the state before it
+                                        └─> the scheduler's handler: applied, judged or not
 
-The state is that of the news before, in the order of the watch: about what the other scheduler saw.
-It decides on pods one after the other but binds them at the same time, so that in a burst bindings
-may come in another order than decisions: differences are looked at again for that (`reordering`),
-and are reported a moment later.
+The state is that of the previous event, in the order of the watch: about what the other scheduler
+saw. A scheduler decides on pods in sequence but binds them concurrently, so in a burst bindings may
+arrive in another order than decisions: differences are evaluated again for that (`reordering`), and
+reported a moment later.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ from kubesched.api.core import Pod, PodCondition
 from kubesched.client.informer import Handler
 from kubesched.clock import Clock
 from kubesched.errors import ObjectError
-from kubesched.shadow.comparing import Comparison, compare_binding, compare_refusal
+from kubesched.shadow.comparing import DecisionComparison, compare_binding, compare_refusal
 from kubesched.shadow.deciding import decide
 from kubesched.shadow.reordering import BURST_S, Reordering
-from kubesched.shadow.report import Finding, Outcome
+from kubesched.shadow.report import SchedulerChoice, ShadowFinding
 from kubesched.shadow.watching import WatchedCluster
 
 _log = logging.getLogger(__name__)
 
-#: From here on it is said that a decision was judged late.
+#: From this lag on, a finding is marked as late.
 LATE_S: Final = 1.0
-#: Whoever is so far behind only applies what comes, to catch up.
+#: From this lag on, events are only applied, to catch up.
 TOO_LATE_S: Final = 30.0
 
 NOT_LOOKING: Final = "decided while we did not look"
@@ -43,23 +43,23 @@ NO_NODE: Final = "the node is not known yet"
 UNREADABLE: Final = "the pod cannot be read"
 BUG: Final = "our decision failed unexpectedly"
 
-#: The reason in the condition of a pod that was turned away.
+#: The reason in the condition of an unschedulable pod.
 UNSCHEDULABLE: Final = "Unschedulable"
 
 
-class Decided(Struct, frozen=True):
-    """What the other scheduler decided."""
+class TheirDecision(Struct, frozen=True):
+    """A decision of the other scheduler."""
 
     kind: str
-    #: as it was before that
+    #: the pod before the decision
     pod: Pod
-    theirs: Outcome
-    #: how many bindings came just before
+    theirs: SchedulerChoice
+    #: number of bindings just before
     burst: int = 0
 
 
 class JudgingHandler:
-    """Judges decisions, and passes everything on."""
+    """Judges decisions, and passes all events on."""
 
     def __init__(
         self,
@@ -68,31 +68,31 @@ class JudgingHandler:
         *,
         clock: Clock,
         scheduler_names: Collection[str] = (),
-        on_finding: Callable[[Finding], None],
+        on_finding: Callable[[ShadowFinding], None],
         on_not_judged: Callable[[str], None],
     ) -> None:
         self._handler = handler
-        #: there when the first news come
+        #: set before the first event
         self._watched = watched
         self._clock = clock
-        #: whose pods are judged; nobody means everybody's
+        #: schedulers whose pods are judged; empty means all
         self._scheduler_names = scheduler_names
         self._on_finding = on_finding
         self._on_not_judged = on_not_judged
         self._order: Reordering | None = None
 
-    # --- news -------------------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------
 
     def on_add(self, obj: Pod, initial: bool) -> None:
-        """Apply a pod that came; one that has a node already was not seen without it."""
+        """Apply a new pod; one that already has a node is not judged."""
         self._handler.on_add(obj, initial)
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """Judge a pod that got its node or a message; apply it in any case."""
+        """Judge a pod that was bound or rejected; apply it in any case."""
         if not old.spec.node_name and self._concerns_us(new):
             try:
                 self._judge(old, new)
-            except Exception:  # noqa: BLE001 (the state must go on, whatever a judgement runs into)
+            except Exception:  # noqa: BLE001 (the state must be updated even if judging fails)
                 _log.exception("judging %s failed", _full_name(new))
                 self._on_not_judged(BUG)
         self._handler.on_update(old, new)
@@ -101,7 +101,7 @@ class JudgingHandler:
             self.order.bound(new.metadata.uid, new.spec.node_name, arrived)
 
     def on_delete(self, obj: Pod) -> None:
-        """Apply a pod that went."""
+        """Apply a deleted pod."""
         self._handler.on_delete(obj)
 
     def _concerns_us(self, pod: Pod) -> bool:
@@ -111,13 +111,13 @@ class JudgingHandler:
 
     @property
     def order(self) -> Reordering:
-        """What knows of the order in which bindings came."""
+        """The order of recent bindings."""
         if self._order is None:
             self._order = Reordering(self._watched().cluster, self._on_finding)
         return self._order
 
     def flush(self) -> None:
-        """Report what was held back for long enough; to be called from time to time."""
+        """Report findings that were held back for long enough; called periodically."""
         if not len(self._watched().backlog):
             self.order.flush(self._clock.monotonic())
 
@@ -131,19 +131,19 @@ class JudgingHandler:
             self._on_not_judged(compared)
             return
         finding = self._finding(decided, compared, late_s)
-        # Whoever is late has no time for a second look.
+        # If we lag behind, there is no time for a second evaluation.
         if compared.verdict.agrees or late_s > BURST_S:
             self._on_finding(finding)
         else:
             self._second_look(decided, finding)
 
-    def _first_look(self, decided: Decided, late_s: float) -> Comparison | str:
+    def _first_look(self, decided: TheirDecision, late_s: float) -> DecisionComparison | str:
         if not self._watched().backlog.current.seen:
             return NOT_LOOKING
         return TOO_LATE if late_s > TOO_LATE_S else self._compared(decided)
 
-    def _second_look(self, decided: Decided, finding: Finding) -> None:
-        """Find out whether a difference is one of order alone."""
+    def _second_look(self, decided: TheirDecision, finding: ShadowFinding) -> None:
+        """Find out whether a difference is due to the order of bindings."""
 
         def agrees() -> bool:
             again = self._compared(decided)
@@ -151,25 +151,27 @@ class JudgingHandler:
 
         self.order.report(finding, agrees, self._watched().backlog.current.arrived)
 
-    def _decided(self, old: Pod, new: Pod) -> Decided | None:
-        """Return what the other scheduler decided, None if it did not."""
+    def _decided(self, old: Pod, new: Pod) -> TheirDecision | None:
+        """Return the other scheduler's decision, None if there is none in this event."""
         condition = _condition(new)
         if new.spec.node_name:
-            return Decided(
+            return TheirDecision(
                 "Binding",
                 old,
-                Outcome(nodes=(new.spec.node_name,)),
+                SchedulerChoice(nodes=(new.spec.node_name,)),
                 burst=self.order.seen_before(self._watched().backlog.current.arrived),
             )
         if condition is None or not _says_something_new(_condition(old), condition):
             return None
         nominated = new.status.nominated_node_name
-        return Decided(
-            "Unschedulable", old, Outcome(message=condition.message, nominated_node=nominated)
+        return TheirDecision(
+            "Unschedulable",
+            old,
+            SchedulerChoice(message=condition.message, nominated_node=nominated),
         )
 
-    def _compared(self, decided: Decided) -> Comparison | str:
-        """Return how our decision on the state as it is compares, or why there is none."""
+    def _compared(self, decided: TheirDecision) -> DecisionComparison | str:
+        """Return the comparison with our decision on the current state, or why there is none."""
         watched, pod, theirs = self._watched(), decided.pod, decided.theirs
         framework = watched.framework_for(pod.spec.scheduler_name)
         if framework is None:
@@ -187,9 +189,11 @@ class JudgingHandler:
             return compare_refusal(ours, theirs.message, theirs.nominated_node, table=table)
         return compare_binding(ours, info, row, table=table, evaluator=framework.evaluator)
 
-    def _finding(self, decided: Decided, compared: Comparison, late_s: float) -> Finding:
+    def _finding(
+        self, decided: TheirDecision, compared: DecisionComparison, late_s: float
+    ) -> ShadowFinding:
         now, pod = self._clock.time(), decided.pod
-        return Finding(
+        return ShadowFinding(
             kind=decided.kind,
             time=datetime.fromtimestamp(now, UTC).isoformat(timespec="milliseconds"),
             pod=_full_name(pod),
@@ -207,7 +211,7 @@ class JudgingHandler:
 
 
 def _condition(pod: Pod) -> PodCondition | None:
-    """Return what a scheduler has last said of a pod."""
+    """Return the last scheduling condition of a pod."""
     return next((each for each in pod.status.conditions if each.type == names.POD_SCHEDULED), None)
 
 

@@ -1,4 +1,4 @@
-"""Findings and summaries as lines: for people, or one JSON object each."""
+"""Findings and summaries as lines of text or JSON."""
 
 from __future__ import annotations
 
@@ -6,58 +6,58 @@ from typing import Protocol, TextIO
 
 import msgspec
 
-from kubesched.shadow.report import Finding, Outcome, Summary, Verdict
+from kubesched.shadow.report import Agreement, SchedulerChoice, ShadowFinding, ShadowSummary
 
 _WORDS = {
-    Verdict.SAME: "same",
-    Verdict.LOWER_SCORE: "lower score",
-    Verdict.REFUSED: "refused by ours",
-    Verdict.NONE_FITS: "none fits in ours",
-    Verdict.SAME_MESSAGE: "same",
-    Verdict.OTHER_WORDS: "other words",
-    Verdict.OTHER_NOMINATION: "other nomination",
-    Verdict.WOULD_PLACE: "ours would place it",
-    Verdict.GATED: "gated by ours",
-    Verdict.FAILED: "ours failed",
+    Agreement.SAME: "same",
+    Agreement.LOWER_SCORE: "lower score",
+    Agreement.REFUSED: "refused by ours",
+    Agreement.NONE_FITS: "none fits in ours",
+    Agreement.SAME_MESSAGE: "same",
+    Agreement.OTHER_WORDS: "other words",
+    Agreement.OTHER_NOMINATION: "other nomination",
+    Agreement.WOULD_PLACE: "ours would place it",
+    Agreement.GATED: "gated by ours",
+    Agreement.FAILED: "ours failed",
 }
 
 
-class Lines(Protocol):
-    """Where findings go."""
+class FindingOutput(Protocol):
+    """Output of findings."""
 
-    def finding(self, finding: Finding) -> None:
+    def finding(self, finding: ShadowFinding) -> None:
         """Write a finding."""
 
-    def summary(self, summary: Summary) -> None:
+    def summary(self, summary: ShadowSummary) -> None:
         """Write a summary."""
 
 
 class JsonLines:
-    """One object a line."""
+    """One JSON object per line."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def finding(self, finding: Finding) -> None:
+    def finding(self, finding: ShadowFinding) -> None:
         """Write a finding."""
         self._write(finding)
 
-    def summary(self, summary: Summary) -> None:
+    def summary(self, summary: ShadowSummary) -> None:
         """Write a summary."""
         self._write(summary)
 
-    def _write(self, what: Finding | Summary) -> None:
+    def _write(self, what: ShadowFinding | ShadowSummary) -> None:
         self._out.write(msgspec.json.encode(what).decode() + "\n")
         self._out.flush()
 
 
 class TextLines:
-    """Lines for people."""
+    """Lines of text."""
 
     def __init__(self, out: TextIO) -> None:
         self._out = out
 
-    def finding(self, finding: Finding) -> None:
+    def finding(self, finding: ShadowFinding) -> None:
         """Write a finding."""
         clock = finding.time[11:23]
         theirs, ours = _short(finding.theirs), _short(finding.ours)
@@ -70,8 +70,8 @@ class TextLines:
             text += "  [the same if bindings of this burst were decided in another order]"
         self._write(text)
 
-    def summary(self, summary: Summary) -> None:
-        """Write a summary: one line while it goes on, a table in the end."""
+    def summary(self, summary: ShadowSummary) -> None:
+        """Write a summary: one line while running, a table at the end."""
         if summary.final:
             for line in final_lines(summary):
                 self._write(line)
@@ -83,7 +83,7 @@ class TextLines:
         self._out.flush()
 
 
-def _short(outcome: Outcome) -> str:
+def _short(outcome: SchedulerChoice) -> str:
     if not outcome.nodes:
         nominated = f" (nominated to {outcome.nominated_node})" if outcome.nominated_node else ""
         return f"no node{nominated}"
@@ -92,7 +92,7 @@ def _short(outcome: Outcome) -> str:
     return f"{listed}|… {more} more" if more > 0 else listed
 
 
-def running_line(summary: Summary) -> str:
+def running_line(summary: ShadowSummary) -> str:
     """Return a summary on one line."""
     parts = [
         f"{summary.bindings} bindings",
@@ -109,11 +109,11 @@ def running_line(summary: Summary) -> str:
     return ", ".join(parts)
 
 
-def _percent(summary: Summary) -> str:
+def _percent(summary: ShadowSummary) -> str:
     return "-" if summary.agreement_percent is None else f"{summary.agreement_percent:g} %"
 
 
-def final_lines(summary: Summary) -> list[str]:
+def final_lines(summary: ShadowSummary) -> list[str]:
     """Return a summary as a small table."""
     rows: list[tuple[str, int, str]] = [
         ("bindings judged", summary.bindings, ""),

@@ -1,16 +1,15 @@
-"""Whether a difference is one of order alone: bindings of a burst come as they are written.
+"""Finds differences that are due to the order of bindings in a burst.
 
-A scheduler decides on pods one after the other and binds them all at the same time, so what was
-decided first may be seen last. A decision that differs is looked at again on states that the other
-scheduler may have seen: without some of the bindings that came just before it, and with those that
-come just after it.
+A scheduler decides on pods in sequence and binds them concurrently, so the first decision may be
+seen last. A decision that differs is evaluated again on states that the other scheduler may have
+seen: without some of the bindings just before it, and with those just after it.
 
     … b c P d e …    P differs on a state with b and c
-                     ├─ again without c, without b, without both: at once
-                     └─ again with d, with e, with both: when they have come
+                     ├─ again without c, without b, without both: immediately
+                     └─ again with d, with e, with both: once they have arrived
 
-Neighbours that went to one of the two nodes in question are the most likely reason, so those are
-tried even if they are further away.
+Bindings to one of the two nodes in question are the most likely cause, so those are tried even if
+they are further away.
 """
 
 from __future__ import annotations
@@ -23,19 +22,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubesched.cluster.cluster import Cluster
-from kubesched.shadow.report import Finding
+from kubesched.shadow.report import ShadowFinding
 
-#: Bindings so close to each other may have been decided in another order.
+#: Bindings this close to each other may have been decided in another order.
 BURST_S: Final = 0.5
-#: So many neighbours of a decision are tried; one that is further away is too unlikely, unless it
-#: is on one of the nodes in question.
+#: This many neighbours of a decision are tried; others are too unlikely a cause, unless they are on
+#: one of the nodes in question.
 NEIGHBOURS: Final = 8
-#: So many bindings are waited for.
+#: This many later bindings are waited for.
 LATER: Final = 32
 
 
-class Bound(NamedTuple):
-    """A binding that was seen."""
+class ObservedBinding(NamedTuple):
+    """An observed binding."""
 
     at: float
     uid: str
@@ -43,37 +42,39 @@ class Bound(NamedTuple):
 
 
 class Doubt(Struct):
-    """A difference that may still turn out to be one of order."""
+    """A difference that may still be due to the order."""
 
-    finding: Finding
-    #: tells whether both agree on the state as it is then
+    finding: ShadowFinding
+    #: tells whether both agree on the then current state
     agrees: Callable[[], bool]
-    #: after that, it is a difference
+    #: time after which it is reported as a difference
     until: float
-    #: bindings just before it that went to the same node: it looks worse for them
+    #: bindings just before it to the same node: the most likely causes
     on_theirs: list[str]
-    #: bindings that were seen since
-    later: list[Bound]
+    #: bindings observed since
+    later: list[ObservedBinding]
 
 
 class Reordering:
-    """Remembers which bindings came when, and tries other orders."""
+    """Tracks recent bindings, and tries other orders."""
 
-    def __init__(self, cluster: Cluster, on_finding: Callable[[Finding], None]) -> None:
+    def __init__(self, cluster: Cluster, on_finding: Callable[[ShadowFinding], None]) -> None:
         self._cluster = cluster
         self._on_finding = on_finding
-        #: the newest last
-        self._recent: deque[Bound] = deque()
+        #: newest last
+        self._recent: deque[ObservedBinding] = deque()
         self._doubts: list[Doubt] = []
 
     def seen_before(self, now: float) -> int:
-        """Return how many bindings came just before now."""
+        """Return the number of bindings just before now."""
         while self._recent and now - self._recent[0].at > BURST_S:
             self._recent.popleft()
         return len(self._recent)
 
-    def report(self, finding: Finding, agrees: Callable[[], bool], now: float) -> None:
-        """Report a difference, at once if order explains it, or when nothing can any more."""
+    def report(self, finding: ShadowFinding, agrees: Callable[[], bool], now: float) -> None:
+        """Report a difference: immediately if the order explains it, else when nothing can any
+        more.
+        """
         self.seen_before(now)
         recent = [each.uid for each in self._recent]
         on_theirs = [each.uid for each in self._recent if each.node_name in finding.theirs.nodes]
@@ -88,9 +89,9 @@ class Reordering:
             self._doubts.append(Doubt(finding, agrees, now + BURST_S, on_theirs, []))
 
     def bound(self, uid: str, node_name: str, now: float) -> None:
-        """Take note of a binding that was just applied, and look at open doubts again."""
+        """Add a binding that was just applied, and evaluate open doubts again."""
         self.flush(now)
-        self._recent.append(Bound(now, uid, node_name))
+        self._recent.append(ObservedBinding(now, uid, node_name))
         for doubt in list(self._doubts):
             if doubt.finding.uid == uid:
                 continue
@@ -110,7 +111,7 @@ class Reordering:
             self._on_finding(doubt.finding)
 
     def _resolves(self, doubt: Doubt) -> bool:
-        """Tell whether both agree with some of the bindings that came since."""
+        """Tell whether both agree after undoing some of the bindings since."""
         own, newest = doubt.finding.uid, doubt.later[-1]
         left_away: list[list[str]] = []
         if len(doubt.later) <= NEIGHBOURS:
@@ -130,7 +131,7 @@ class Reordering:
 
 
 def _endings(uids: list[str]) -> list[list[str]]:
-    """Return the last one, the last two, and so on."""
+    """Return all suffixes, the shortest first."""
     return [uids[-count:] for count in range(1, min(len(uids), NEIGHBOURS) + 1)]
 
 

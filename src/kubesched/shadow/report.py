@@ -1,4 +1,4 @@
-"""What shadow says: one finding a decision of the other scheduler, and their sum."""
+"""The report of shadow mode: one finding per decision of the other scheduler, and a summary."""
 
 from __future__ import annotations
 
@@ -7,53 +7,53 @@ from enum import StrEnum
 from msgspec import Struct
 
 
-class Verdict(StrEnum):
+class Agreement(StrEnum):
     """How a decision of the other scheduler compares with ours."""
 
-    #: it chose a node that nothing beats in our eyes
+    #: it chose one of our best nodes
     SAME = "Same"
-    #: we find that node feasible, but another one better
+    #: its node is feasible for us, but another scores higher
     LOWER_SCORE = "LowerScore"
-    #: our filters refuse that node, and let others pass
+    #: our filters reject its node, and pass others
     REFUSED = "Refused"
-    #: our filters refuse every node
+    #: our filters reject every node
     NONE_FITS = "NoneFits"
     #: both find no node, for the same reasons
     SAME_MESSAGE = "SameMessage"
-    #: both find no node, and say so in other words
+    #: both find no node, with different messages
     OTHER_WORDS = "OtherWords"
-    #: both find no node for the same reasons, and would make room on different ones
+    #: both find no node for the same reasons, and nominate different nodes
     OTHER_NOMINATION = "OtherNomination"
     #: it finds no node, and we find one
     WOULD_PLACE = "WouldPlace"
-    #: we would not try the pod at all
+    #: our plugins gate the pod
     GATED = "Gated"
     #: one of our plugins failed
     FAILED = "Failed"
 
     @property
     def agrees(self) -> bool:
-        """Whether both decided alike."""
-        return self in (Verdict.SAME, Verdict.SAME_MESSAGE)
+        """Whether both decisions agree."""
+        return self in (Agreement.SAME, Agreement.SAME_MESSAGE)
 
 
-class Outcome(Struct, frozen=True, rename="camel", omit_defaults=True):
-    """What one of the two schedulers made of a pod."""
+class SchedulerChoice(Struct, frozen=True, rename="camel", omit_defaults=True):
+    """The decision of one of the two schedulers."""
 
-    #: its node; of ours all that are equally good, the first few of many
+    #: its node; for ours all equally good ones, the first few of many
     nodes: tuple[str, ...] = ()
-    #: how many nodes are equally good
+    #: number of equally good nodes
     best_nodes: int = 0
-    #: how many nodes the pod fits on, 0 if that is not known
+    #: number of feasible nodes, 0 if unknown
     feasible_nodes: int = 0
     #: why there is no node
     message: str = ""
-    #: where room is to be made for the pod
+    #: the nominated node
     nominated_node: str = ""
 
 
 class PluginDifference(Struct, frozen=True, rename="camel"):
-    """What one plugin gives to the two nodes, weighted."""
+    """One plugin's weighted scores of the two nodes."""
 
     plugin: str
     theirs: int
@@ -61,24 +61,24 @@ class PluginDifference(Struct, frozen=True, rename="camel"):
 
 
 class ScoreDifference(Struct, frozen=True, rename="camel"):
-    """How far the other scheduler's node is behind the best one."""
+    """The score difference between the other scheduler's node and the best one."""
 
     theirs: int
     ours: int
-    #: position of their node among the feasible ones, best first, ties shared
+    #: rank of their node among the feasible ones, ties shared
     rank: int
-    #: only plugins that tell the two nodes apart, those for ours first
+    #: only plugins whose scores differ, those in favour of ours first
     plugins: tuple[PluginDifference, ...]
 
 
-class Refusal(Struct, frozen=True, rename="camel"):
-    """Who of us refuses the other scheduler's node, and why."""
+class NodeRefusal(Struct, frozen=True, rename="camel"):
+    """Which of our plugins rejects the other scheduler's node, and why."""
 
     plugin: str
     reasons: tuple[str, ...]
 
 
-class Finding(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
+class ShadowFinding(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
     """One decision of the other scheduler, judged."""
 
     kind: str
@@ -87,55 +87,55 @@ class Finding(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=T
     pod: str
     uid: str
     scheduler_name: str
-    theirs: Outcome
-    ours: Outcome
-    verdict: Verdict
-    #: one line for people
+    theirs: SchedulerChoice
+    ours: SchedulerChoice
+    verdict: Agreement
+    #: one line of text
     why: str = ""
     score: ScoreDifference | None = None
-    refused_by: Refusal | None = None
-    #: how long after the news of it had come it was judged, if that was late
+    refused_by: NodeRefusal | None = None
+    #: how late it was judged, if it was late
     late_seconds: float = 0.0
-    #: bindings seen just before: they may have been decided in another order
+    #: bindings just before: they may have been decided in another order
     burst: int = 0
-    #: whether both agree once bindings of the same burst are taken in another order
+    #: whether both agree with another order of bindings of the same burst
     by_order: bool = False
 
     @property
     def plugin(self) -> str:
-        """The plugin that makes the difference, "" if it is not one plugin's doing."""
+        """The plugin that makes the difference, "" if it is not a single one."""
         if self.refused_by is not None:
             return self.refused_by.plugin
         return self.score.plugins[0].plugin if self.score and self.score.plugins else ""
 
 
-class Summary(Struct, kw_only=True, rename="camel"):
-    """All findings in numbers."""
+class ShadowSummary(Struct, kw_only=True, rename="camel"):
+    """All findings, counted."""
 
     kind: str = "Summary"
-    #: whether nothing comes after it
+    #: whether it is the last one
     final: bool = False
     seconds: float = 0.0
-    #: bindings that were judged
+    #: judged bindings
     bindings: int = 0
-    #: bindings of pods for which there is one best node in our eyes
+    #: bindings of pods with a single best node, in our scores
     one_best: int = 0
-    #: of those, how many went there
+    #: of those, how many agree
     one_best_same: int = 0
-    #: of those, how many would have gone there if bindings of a burst were decided otherwise
+    #: of those, how many would agree with another order of bindings of a burst
     one_best_by_order: int = 0
-    #: share of the same, None as long as there was no such pod
+    #: share of those that agree, None without such pods
     agreement_percent: float | None = None
-    #: the same if those that depend on the order are left out
+    #: the same without those that depend on the order
     agreement_percent_without_order: float | None = None
-    #: bindings of pods for which several nodes are equally good in our eyes
+    #: bindings of pods with several equally good nodes, in our scores
     ties: int = 0
     #: of those, how many went to one of them
     ties_same: int = 0
     lower_score: int = 0
     refused: int = 0
     none_fits: int = 0
-    #: refusals with a message that were judged
+    #: judged rejections with a message
     unschedulable: int = 0
     same_message: int = 0
     other_words: int = 0
@@ -145,9 +145,9 @@ class Summary(Struct, kw_only=True, rename="camel"):
     failed: int = 0
     #: differences by the plugin that makes them
     plugins: dict[str, int] = {}
-    #: differences that are gone if bindings of the same burst were decided in another order
+    #: differences that another order of bindings of the same burst explains
     by_order: int = 0
-    #: decisions that were judged late
+    #: decisions judged late
     late: int = 0
     #: reason → decisions that were applied without being judged
     not_judged: dict[str, int] = {}

@@ -1,4 +1,4 @@
-"""Watching for a while: findings as they come, a summary now and then, and one in the end."""
+"""Runs shadow mode: findings as they come, a periodic summary, and a final one."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.registry import Registry
 from kubesched.shadow.judging import JudgingHandler
-from kubesched.shadow.lines import Lines
+from kubesched.shadow.lines import FindingOutput
 from kubesched.shadow.reordering import BURST_S
-from kubesched.shadow.report import Finding
+from kubesched.shadow.report import ShadowFinding
 from kubesched.shadow.summing import Tally
 from kubesched.shadow.watching import WatchedCluster
 
 
 class ShadowOptions(Struct, frozen=True):
-    """What to look at, and for how long."""
+    """What to watch, and for how long."""
 
-    #: whose pods are judged; nobody means everybody's
+    #: schedulers whose pods are judged; empty means all
     scheduler_names: Collection[str] = ()
     only_differences: bool = False
     #: None means until cancelled
     duration_s: float | None = None
-    #: how often a summary is written, if there is something new
+    #: interval of summaries, if there is something new
     summary_every_s: float = 10.0
 
 
@@ -45,15 +45,15 @@ class Shadow:
         gates: FeatureGates,
         *,
         registry: Registry,
-        lines: Lines,
+        lines: FindingOutput,
         options: ShadowOptions,
     ) -> None:
-        """Make one; raises ConfigError if the configuration cannot be used."""
+        """Raise ConfigError if the configuration cannot be used."""
         clock = RealClock()
         self._lines = lines
         self._options = options
         self.tally = Tally.begin(clock.monotonic)
-        #: why findings cannot be written any more, None if they can
+        #: why findings cannot be written, None if they can
         self._unwritable: OSError | None = None
 
         def judging(handler: Handler[Pod]) -> Handler[Pod]:
@@ -78,10 +78,10 @@ class Shadow:
         )
 
     async def run(self, on_ready: Callable[[], None] = lambda: None) -> None:
-        """Watch until the time is over or until cancelled; the last summary is always written.
+        """Watch until the time is over or cancelled; the final summary is always written.
 
         `on_ready` is called when everything was listed and judging begins. Raises ClientError if
-        the cluster cannot be watched at all.
+        the cluster cannot be watched.
         """
         watching = asyncio.create_task(self.watched.run())
         try:
@@ -92,7 +92,7 @@ class Shadow:
         finally:
             watching.cancel()
             try:
-                # What comes until it has ended belongs before the summary.
+                # Events that arrive until it has ended belong before the summary.
                 await asyncio.gather(watching, return_exceptions=True)
             finally:
                 if self.watched.synced.is_set() and self._unwritable is None:
@@ -109,14 +109,14 @@ class Shadow:
             if self._unwritable is not None:
                 raise self._unwritable
             if watching.done():
-                await watching  # it never ends by itself but with an error
+                await watching  # it only ends with an error
             if loop.time() >= next_summary:
                 next_summary += options.summary_every_s
                 if self.tally.total > told:
                     told = self.tally.total
                     self._lines.summary(self.tally.summary())
 
-    def _found(self, finding: Finding) -> None:
+    def _found(self, finding: ShadowFinding) -> None:
         self.tally.count(finding)
         if self._options.only_differences and finding.verdict.agrees:
             return
@@ -124,12 +124,12 @@ class Shadow:
             if self._unwritable is None:
                 self._lines.finding(finding)
         except OSError as failed:
-            # The news of pods know nothing of where findings go; the loop ends it soon.
+            # Handlers of pods do not handle output errors; the loop ends soon.
             self._unwritable = failed
 
 
 async def _first_of(task: asyncio.Task[None], event: asyncio.Event) -> None:
-    """Return when the event is set; raise what ends the task before that."""
+    """Return when the event is set; raise the task's error if it ends before."""
     waiting = asyncio.create_task(event.wait())
     try:
         await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)

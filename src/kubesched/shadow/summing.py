@@ -8,24 +8,24 @@ from typing import Final
 
 from msgspec import Struct
 
-from kubesched.shadow.report import Finding, Summary, Verdict
+from kubesched.shadow.report import Agreement, ShadowFinding, ShadowSummary
 
-#: Field of the summary that counts a verdict; the same binding counts as tie or with one best node.
+#: The summary field of each verdict; a binding counts either as a tie or with one best node.
 _COUNTED: Final = {
-    Verdict.LOWER_SCORE: "lower_score",
-    Verdict.REFUSED: "refused",
-    Verdict.NONE_FITS: "none_fits",
-    Verdict.SAME_MESSAGE: "same_message",
-    Verdict.OTHER_WORDS: "other_words",
-    Verdict.OTHER_NOMINATION: "other_nomination",
-    Verdict.WOULD_PLACE: "would_place",
-    Verdict.GATED: "gated",
-    Verdict.FAILED: "failed",
+    Agreement.LOWER_SCORE: "lower_score",
+    Agreement.REFUSED: "refused",
+    Agreement.NONE_FITS: "none_fits",
+    Agreement.SAME_MESSAGE: "same_message",
+    Agreement.OTHER_WORDS: "other_words",
+    Agreement.OTHER_NOMINATION: "other_nomination",
+    Agreement.WOULD_PLACE: "would_place",
+    Agreement.GATED: "gated",
+    Agreement.FAILED: "failed",
 }
 
 
 class Tally(Struct):
-    """What was found until now."""
+    """Counts of findings so far."""
 
     timer: Callable[[], float]
     started: float
@@ -38,7 +38,7 @@ class Tally(Struct):
         """Return an empty one."""
         return cls(timer, timer(), Counter(), Counter(), Counter())
 
-    def count(self, finding: Finding) -> None:
+    def count(self, finding: ShadowFinding) -> None:
         """Count a finding."""
         counts, verdict = self.counts, finding.verdict
         if finding.kind == "Binding":
@@ -46,7 +46,7 @@ class Tally(Struct):
             if finding.ours.best_nodes:
                 group = "one_best" if finding.ours.best_nodes == 1 else "ties"
                 counts[group] += 1
-                counts[f"{group}_same"] += verdict is Verdict.SAME
+                counts[f"{group}_same"] += verdict is Agreement.SAME
                 if group == "one_best":
                     counts["one_best_by_order"] += finding.by_order
         else:
@@ -64,14 +64,14 @@ class Tally(Struct):
 
     @property
     def total(self) -> int:
-        """How many decisions there were, judged or not."""
+        """The number of decisions, judged or not."""
         counts = self.counts
         return counts["bindings"] + counts["unschedulable"] + self.not_judged.total()
 
-    def summary(self, *, final: bool = False) -> Summary:
-        """Return all numbers."""
+    def summary(self, *, final: bool = False) -> ShadowSummary:
+        """Return all counts."""
         counts = {name: count for name, count in self.counts.items() if count}
-        summary = Summary(
+        summary = ShadowSummary(
             final=final,
             seconds=round(self.timer() - self.started, 1),
             plugins=dict(self.plugins.most_common()),
@@ -86,5 +86,5 @@ class Tally(Struct):
 
 
 def _percent(part: int, whole: int) -> float | None:
-    """Return a share with three digits, cut: one difference in a million must not read as none."""
+    """Return a percentage of three decimals, truncated: one difference in a million must show."""
     return part * 100_000 // whole / 1000 if whole else None

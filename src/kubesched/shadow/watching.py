@@ -1,10 +1,10 @@
-"""A cluster as it is watched: the scheduler's own state, kept up to date, and no way to write.
+"""A watched cluster: the scheduler's own state, kept current, and no way to write.
 
     informers ──> Backlog ──> the scheduler's handlers ──> Cluster (columns)
                                                        DryRun ──^
 
-There is no lease, no event recorder and no scheduling loop, and the client sends nothing but GET.
-Whoever may see nodes and pods but not, say, volumes gets a note instead of an error.
+There is no lease, no event recorder and no scheduling loop, and the client sends only GET. Kinds
+that the user cannot list, other than nodes and pods, are skipped with a note.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PODS: Final = KINDS["Pod"]
 
 
 class WatchedCluster:
-    """A live cluster that can be asked anything, and is never written to."""
+    """A live cluster for hypothetical decisions; never written to."""
 
     def __init__(
         self,
@@ -55,19 +55,19 @@ class WatchedCluster:
         user_agent: str = "kubesched-watch",
         wrap_pods: WrapPods = lambda handler: handler,
     ) -> None:
-        """Make one; `wrap_pods` may put itself between the news of pods and their handler.
+        """`wrap_pods` may wrap the handler of pods.
 
         Raises ConfigError if the configuration cannot be used.
         """
         clock = clock or RealClock()
-        #: what has come and is not applied yet
+        #: events not applied yet
         self.backlog = Backlog(clock.monotonic)
         self.client = WatchOnlyClient(access, user_agent=user_agent, timer=clock.monotonic)
         self.cluster = Cluster(RequestRules.of(gates))
-        #: decides about pods
+        #: makes decisions
         self.engine = DryRun(self.cluster, config, gates, registry=registry)
         self.frameworks = self.engine.frameworks
-        #: pods of all schedulers that want a node; nobody takes them out but their news
+        #: pending pods of all schedulers; only their events remove them
         self.queue = SchedulingQueue(
             clock=clock,
             sort_key=lambda pod: (pod.queued_at,),
@@ -77,42 +77,42 @@ class WatchedCluster:
         )
         self._nominations = Nominations(self.cluster, self.queue)
         self._gates = gates
-        #: what is not taken into account, one line each
+        #: kinds that are skipped, one line each
         self.notes = list(self.engine.notes)
-        #: name of the kind → its informer
+        #: kind → its informer
         self.informers: dict[str, Informer[Any]] = self._informers(wrap_pods)
-        #: set when everything was listed once, was applied and is being watched
+        #: set when everything was listed once, applied, and is being watched
         self.synced = asyncio.Event()
 
     @property
     def pods(self) -> Informer[Pod]:
-        """The informer of all pods that are not over."""
+        """The informer of all pods that are not terminated."""
         return self.informers["Pod"]
 
     def framework_for(self, scheduler_name: str) -> Framework | None:
-        """Return the profile for a scheduler's pods; a single one stands in for any."""
+        """Return the profile for a scheduler's pods; a single one serves all."""
         found = self.frameworks.get(scheduler_name)
         if found is None and len(self.frameworks) == 1:
             return next(iter(self.frameworks.values()))
         return found
 
     def _sees(self, pod: Pod) -> bool:
-        """Tell whether news of a pod come while we look, and all else is up to date."""
-        # While pods are listed again there is no version to go on from.
+        """Tell whether events of a pod arrive without a gap, and everything else is current."""
+        # During a list there is no version to compare with.
         if not self.synced.is_set() or not self.pods.resource_version:
             return False
         path = _PODS.path.collection()
         return self.client.attention.saw(path, pod.metadata.resource_version)
 
     def snapshot(self) -> Snapshot:
-        """Return all objects as they are now."""
+        """Return all current objects."""
         taken = Snapshot(source=self.client.access.server.url, notes=list(self.notes))
         for name, informer in self.informers.items():
             taken.objects[name] = list(informer.objects.values())
         return taken
 
     async def run(self) -> None:
-        """List and watch until cancelled; raises ClientError if that cannot work at all."""
+        """List and watch until cancelled; raises ClientError if that cannot work."""
         async with self.client:
             for kind in [KINDS[name] for name in self.informers]:
                 await self._ask_for(kind)
@@ -127,7 +127,7 @@ class WatchedCluster:
                 self.synced.set()
 
     async def _ask_for(self, kind: ObjectKind) -> None:
-        """Do without a kind that we may not see, or that the server does not have."""
+        """Skip a kind that we cannot list, or that the server does not serve."""
         try:
             path = kind.path.collection()
             await self.client.request("GET", path, params={"limit": 1})
@@ -138,7 +138,7 @@ class WatchedCluster:
             self.notes.append(f"{kind.path} are not taken into account: {refused}")
 
     def _informers(self, wrap_pods: WrapPods) -> dict[str, Informer[Any]]:
-        """Return an informer for each kind, pods last: what they refer to is known before."""
+        """Return an informer for each kind, pods last: objects they refer to come first."""
         pods = PodHandler(
             self.cluster,
             self.queue,

@@ -1,1 +1,1 @@
-"""What if: headroom, nodes that come or go, another configuration; on the engine that schedules."""
+"""What-if simulations: headroom, node changes, another configuration; on the real engine."""

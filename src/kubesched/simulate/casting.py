@@ -1,4 +1,4 @@
-"""Pods and nodes made of manifests, each under a name of its own."""
+"""Creates pods and nodes from manifests, each with its own name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kubesched.cluster.node_order import zone_of
 from kubesched.errors import ObjectError
 from kubesched.explain.surroundings import like
 from kubesched.simulate.forms import JsonObject, NodeChange, decoded, seconds
-from kubesched.simulate.happenings import Happening, NodeAdded, NodeDrained, NodeLost
+from kubesched.simulate.timed_events import NodeAdded, NodeDrained, NodeLost, TimedEvent
 from kubesched.snapshot import manifests
 from kubesched.snapshot.contents import Snapshot
 
@@ -23,7 +23,7 @@ NAMESPACE = "default"
 
 
 class Casting:
-    """Makes pods and nodes for a play on a snapshot."""
+    """Creates pods and nodes for a simulation on a snapshot."""
 
     def __init__(self, snapshot: Snapshot) -> None:
         self._snapshot = snapshot
@@ -36,14 +36,14 @@ class Casting:
     # --- pods -------------------------------------------------------------------------------
 
     def read_template(self, path: Path) -> Pod:
-        """Read the pod of a file, which can from then on be called by its name."""
+        """Read the pod of a file; it can then be referenced by its name."""
         classes = self._snapshot.priority_classes
         pod = manifests.read_pod(path, classes, namespace=NAMESPACE)
         self.templates[pod.metadata.name] = pod
         return pod
 
     def template(self, name: str, where: str) -> Pod:
-        """Return the pod of a name; raises ObjectError if there is none."""
+        """Return a pod by name; raises ObjectError if there is none."""
         found = self.templates.get(name)
         if found is None:
             known = ", ".join(sorted(self.templates)) or "none: name files with --template"
@@ -51,7 +51,7 @@ class Casting:
         return found
 
     def pod(self, tree: JsonObject, where: str, *, name: str = "pod") -> Pod:
-        """Return the pod of a manifest, which need not say that it is one, nor have a name."""
+        """Return the pod of a manifest, in which kind and name are optional."""
         tree = {"apiVersion": "v1", "kind": "Pod", **tree}
         meta = tree.get("metadata")
         meta = dict(meta) if isinstance(meta, dict) else {}
@@ -68,7 +68,7 @@ class Casting:
     # --- nodes ------------------------------------------------------------------------------
 
     def check(self, change: NodeChange, where: str) -> None:
-        """Refuse a change of nodes that cannot mean anything."""
+        """Reject an invalid change of nodes."""
         given = [
             name
             for name, value in (
@@ -93,8 +93,8 @@ class Casting:
 
     def changes(
         self, change: NodeChange, at_s: float, where: str, *, random: Random, number: int
-    ) -> Iterator[Happening]:
-        """Return what happens to nodes; `number` tells nodes of one change from another's."""
+    ) -> Iterator[TimedEvent]:
+        """Return the events of a node change; `number` distinguishes nodes of several changes."""
         for_s = None if change.for_ is None else seconds(change.for_, where)
         if change.add is not None:
             yield from self._added(change, at_s, where, number)
@@ -111,7 +111,7 @@ class Casting:
 
     def _added(
         self, change: NodeChange, at_s: float, where: str, number: int
-    ) -> Iterator[Happening]:
+    ) -> Iterator[TimedEvent]:
         example = self._nodes[change.like] if change.like else _node(change.node or {}, where)
         for count in range(1, (change.add or 0) + 1):
             name = f"{example.metadata.name}-added-{number}-{count}"
@@ -137,5 +137,5 @@ def _node(tree: JsonObject, where: str) -> Node:
 
 
 def named(pod: Pod, name: str, uid: str) -> Pod:
-    """Return a pod of a name and an identity of its own."""
+    """Return a copy of a pod with another name and uid."""
     return replace(pod, metadata=replace(pod.metadata, name=name, uid=uid))

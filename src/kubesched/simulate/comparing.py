@@ -8,18 +8,18 @@ from kubesched.api.core import Node, Pod
 from kubesched.cluster.transaction import Transaction
 from kubesched.errors import ObjectError
 from kubesched.explain.surroundings import like
-from kubesched.simulate.placing import Placer, in_order
+from kubesched.simulate.placing import SequentialPlacer, in_order
 from kubesched.simulate.playing import Conditions, Played, play
-from kubesched.simulate.report import Addition, Comparison, Left, Move, Utilisation
+from kubesched.simulate.report import Addition, ConfigurationComparison, Left, Move, Utilisation
 from kubesched.simulate.spreading import changes, spread_of, summed
 from kubesched.snapshot.world import World, is_bound_to_its_node
 
 
-def compare(before: Conditions, after: Conditions) -> Comparison:
+def compare(before: Conditions, after: Conditions) -> ConfigurationComparison:
     """Place all pods that wait, or all that may move, under two configurations.
 
-    Both are conditions of the same snapshot. Pods are placed by the engine: those that preempt
-    others do so, and whoever has to make room is placed again.
+    Both are conditions of the same snapshot. Pods are placed by the engine, preemption included;
+    victims are placed again.
     """
     was, now = play(before), play(after)
     nodes_before, nodes_after = _nodes(was), _nodes(now)
@@ -30,7 +30,7 @@ def compare(before: Conditions, after: Conditions) -> Comparison:
         if nodes_before.get(name) != nodes_after.get(name)
     )
     spread_before, spread_after = (spread_of(each.cluster, each.pods) for each in (was, now))
-    return Comparison(
+    return ConfigurationComparison(
         pods=len(concerned),
         unchanged=len(concerned) - len(moves),
         moves=moves,
@@ -48,7 +48,7 @@ def compare(before: Conditions, after: Conditions) -> Comparison:
 
 
 def _nodes(played: Played) -> dict[str, str]:
-    """Return the node of each pod, "" for those that have none."""
+    """Return the node of each pod, "" for none."""
     return {_name(pod): pod.spec.node_name for pod in played.pods}
 
 
@@ -58,7 +58,7 @@ def _victims(played: Played) -> frozenset[str]:
 
 
 def add_nodes(world: World, count: int, example: str | Node, *, seed: int = 0) -> Addition:
-    """Place all pods that wait, with and without more nodes like one that is there, or given."""
+    """Place all pending pods, with and without more nodes like an existing or a given one."""
     if isinstance(example, str):
         row = world.table.row_of(example)
         if row is None:
@@ -85,7 +85,7 @@ def add_nodes(world: World, count: int, example: str | Node, *, seed: int = 0) -
 
 
 def _bring_daemons(world: World, example: str, node_name: str, tx: Transaction) -> None:
-    """Let the pods that every node gets come to a new one, too."""
+    """Place the DaemonSet pods of the example on a new node, too."""
     for each in world.pods_on(example):
         if is_bound_to_its_node(each.pod):
             uid = f"{each.uid}/{node_name}"
@@ -94,7 +94,7 @@ def _bring_daemons(world: World, example: str, node_name: str, tx: Transaction) 
 
 
 def _place_pending(world: World, seed: int) -> tuple[int, tuple[Left, ...], Utilisation]:
-    placer = Placer(world, seed=seed)
+    placer = SequentialPlacer(world, seed=seed)
     try:
         outcomes = [(pod, placer.place(pod)) for pod in in_order(world.pending.values())]
         left = tuple(

@@ -1,7 +1,7 @@
-"""The tasks of a sweep, carried out by the workers of a Dask cluster.
+"""Runs the tasks of a sweep on the workers of a Dask cluster.
 
-The package ``distributed`` is needed here and kubesched on every worker; the payload is sent to
-each worker once.
+This needs the package ``distributed``, and kubesched on every worker; the payload is sent to each
+worker once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ def carry_out(
     progress: Callable[[], None] = lambda: None,
     timeout_s: float = CONNECT_TIMEOUT_S,
 ) -> list[Result]:
-    """Carry out tasks on a cluster; return the results in their order."""
+    """Run tasks on a cluster; return the results in their order."""
     distributed = _package()
     try:
         client = distributed.Client(address, timeout=timeout_s, set_as_default=False)
@@ -39,7 +39,7 @@ def carry_out(
 
 
 def _package() -> Any:  # noqa: ANN401 (a module without types)
-    """Return the package, which only those need who have a Dask cluster."""
+    """Return the package, an optional dependency."""
     try:
         return import_module("distributed")
     except ImportError:

@@ -1,9 +1,9 @@
 """Nodes that are lost or drained, and where their pods would go.
 
-    nodes out ──> their pods, by priority and age ──> placed elsewhere, or left ──> all as before
+    nodes removed ──> their pods, by priority and age ──> placed elsewhere, or left ──> undone
 
-Pods of daemon sets, and those that a kubelet runs by itself, end with their node. Nobody is
-preempted: a pod is left if there is no room as things are.
+Pods of DaemonSets, and static pods, end with their node. No pod is preempted: a pod is left over if
+it does not fit as things are.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ from kubesched.api.core import Node, Pod
 from kubesched.cluster.node_order import zone_of
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError
-from kubesched.simulate.placing import Placer, in_order
+from kubesched.simulate.placing import SequentialPlacer, in_order
 from kubesched.simulate.report import Displacement, Left, Losses
 from kubesched.snapshot.world import World, is_bound_to_its_node
 
 
 def lose(world: World, name: str, node_names: Sequence[str], *, seed: int = 0) -> Displacement:
-    """Let nodes be gone at once."""
+    """Lose nodes at once."""
     return _displace(world, name, _nodes(world, node_names), seed=seed, gone=True)
 
 
 def drain(world: World, node_names: Sequence[str], *, seed: int = 0) -> Displacement:
-    """Let nodes be cordoned and their pods evicted."""
+    """Cordon nodes and evict their pods."""
     nodes = _nodes(world, node_names)
     return _displace(world, ", ".join(node_names), nodes, seed=seed, gone=False)
 
@@ -77,7 +77,7 @@ def _displace(world: World, name: str, nodes: list[Node], *, seed: int, gone: bo
     pods = [pod for node in nodes for pod in world.pods_on(node.metadata.name)]
     moving = {pod.uid: pod for pod in pods if not is_bound_to_its_node(pod.pod)}
     overdrawing, _ = world.cluster.budgets.split(moving.values())
-    placer = Placer(world, seed=seed)
+    placer = SequentialPlacer(world, seed=seed)
     moves: dict[str, str] = {}
     left: list[Left] = []
     with _out_of_use(world, nodes, pods if gone else list(moving.values()), gone=gone):
@@ -115,7 +115,7 @@ def _unplaced(info: PodInfo) -> Pod:
 def _out_of_use(
     world: World, nodes: list[Node], pods: list[PodInfo], *, gone: bool
 ) -> Iterator[None]:
-    """Let nodes be gone, or cordoned, without some pods."""
+    """Remove or cordon nodes, without some pods."""
     with world.cluster.transaction() as tx:
         for pod in pods:
             tx.remove(pod.uid)

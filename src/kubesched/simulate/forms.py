@@ -1,7 +1,7 @@
-"""Shapes of the files that say what is to happen, and how their values are read.
+"""Schemas of the input files of simulations, and parsing of their values.
 
-A time or a duration is a number of seconds, or Go's notation: ``90``, ``"1h30m"``. Whatever is
-wrong with a file is an ObjectError of one line that says where.
+A time or a duration is a number of seconds, or Go's notation: ``90``, ``"1h30m"``. Any error in a
+file is an ObjectError of one line that names the place.
 """
 
 from __future__ import annotations
@@ -20,27 +20,27 @@ JsonObject = dict[str, Any]
 Time = float | str
 
 
-class Form(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
-    """Base of everything that files say."""
+class InputSchema(Struct, frozen=True, rename="camel", forbid_unknown_fields=True):
+    """Base of all schemas."""
 
 
-class NodeChange(Form, frozen=True, kw_only=True):
-    """Nodes that come or go; one of `add`, `lose`, `lose_zone` and `drain`."""
+class NodeChange(InputSchema, frozen=True, kw_only=True):
+    """Nodes that are added or removed; one of `add`, `lose`, `lose_zone` and `drain`."""
 
-    #: how many nodes come, like one that is there or as a manifest says
+    #: number of nodes to add, like an existing one or from a manifest
     add: int | None = None
     like: str = ""
     node: JsonObject | None = None
-    #: name of a node, "any" for one of them by chance
+    #: name of a node, "any" for a random one
     lose: str = ""
     lose_zone: str = ""
     drain: str = ""
-    #: after which time they are there again
+    #: after this time they are back
     for_: Time | None = field(default=None, name="for")
 
 
 def decoded(tree: object, kind: type[T], where: str) -> T:
-    """Return a value as a type; raises ObjectError, which says where it does not fit."""
+    """Convert a value to a type; raises ObjectError with the place of the error."""
     try:
         return msgspec.convert(tree, kind)
     except msgspec.ValidationError as wrong:
@@ -51,7 +51,7 @@ def decoded(tree: object, kind: type[T], where: str) -> T:
 
 
 def seconds(value: Time, where: str) -> float:
-    """Return a length of time in seconds; raises ObjectError if it is none."""
+    """Parse a duration to seconds; raises ObjectError."""
     if isinstance(value, str):
         try:
             number = float(value)

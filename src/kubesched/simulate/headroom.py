@@ -1,9 +1,9 @@
-"""How many more of a pod fit.
+"""How many more pods like a given one fit.
 
-Where only row-local filters have a say, every node is asked for itself, all of them at once: with
-how many copies on it does it still take one more? A search by halves, with the filters themselves.
-For a pod with one hard spread constraint, that is summed up by domain, and how even domains must
-be decides the rest. Otherwise copies are placed one by one, until there is no room for another.
+Where only row-local filters apply, all nodes are evaluated at once: a binary search with the
+filters themselves finds how many copies each node takes. For a pod with one hard spread constraint,
+these are summed by domain, and the allowed skew decides the rest. Otherwise copies are placed one
+by one, until none fits.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from kubesched.framework.plugin import PODS, RowFilter
 from kubesched.framework.runtime import Framework
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.plugins.pod_topology_spread import HardDomains, PodTopologySpread
-from kubesched.simulate.placing import Placer
+from kubesched.simulate.placing import SequentialPlacer
 from kubesched.simulate.report import Headroom
 from kubesched.snapshot.world import World
 
@@ -33,8 +33,8 @@ DEFAULT_LIMIT = 10_000
 
 
 def headroom(world: World, pod: Pod, *, limit: int = DEFAULT_LIMIT, seed: int = 0) -> Headroom:
-    """Count how many more pods like this one fit; `limit` is for placing them one by one."""
-    placer = Placer(world, seed=seed)
+    """Count how many more pods like this one fit; `limit` applies when placing one by one."""
+    placer = SequentialPlacer(world, seed=seed)
     framework = world.engine.framework_of(pod.spec.scheduler_name)
     copy = _copy(pod, 0)
     try:
@@ -53,7 +53,7 @@ def headroom(world: World, pod: Pod, *, limit: int = DEFAULT_LIMIT, seed: int = 
 
 
 def _copy(pod: Pod, number: int) -> Pod:
-    """Return a pod like another one, that nobody was promised anything for."""
+    """Return a copy of a pod, without a nomination."""
     name = f"{pod.metadata.name}-{number}"
     return replace(
         pod,
@@ -90,11 +90,11 @@ def _report(
 
 
 def _counted(world: World, framework: Framework, info: PodInfo) -> dict[str, int] | None:
-    """Return how many copies each node takes, None if nodes cannot be looked at one by one."""
+    """Return how many copies each node takes, None if nodes depend on each other."""
     evaluator, state = framework.evaluator, CycleState()
     found = evaluator.look(state, info)
     if isinstance(found, Diagnosis):
-        return None  # the placer says why
+        return None  # the placer reports why
     if not _each_for_itself(world, framework, info, state):
         return None
     rows = found.rows()
@@ -106,7 +106,7 @@ def _counted(world: World, framework: Framework, info: PodInfo) -> dict[str, int
 
 
 def _each_for_itself(world: World, framework: Framework, info: PodInfo, state: CycleState) -> bool:
-    """Tell whether a copy on a node matters to that node alone, by what it takes of it."""
+    """Tell whether a copy on a node matters only to that node, by its requests."""
     return _takes_resources_only(world, framework, info, state) and (
         framework.evaluator.is_row_local(state)
     )
@@ -115,7 +115,7 @@ def _each_for_itself(world: World, framework: Framework, info: PodInfo, state: C
 def _takes_resources_only(
     world: World, framework: Framework, info: PodInfo, state: CycleState
 ) -> bool:
-    """Tell whether all that a node's own filters see of a copy is what it takes."""
+    """Tell whether a node's filters depend only on the requests of copies."""
     reading = {
         plugin.name
         for plugin in framework.plugins.filter
@@ -128,7 +128,7 @@ def _takes_resources_only(
 
 
 def _most_copies(world: World, framework: Framework, info: PodInfo, rows: IndexArray) -> Int64Array:
-    """Return how many copies each row takes, as far as its own filters are concerned."""
+    """Return how many copies each row takes, by its row-local filters."""
     table, plan = world.table, framework.evaluator.plans.plan(info.signature.row_signature)
     info.requests.resolve(table.resources)
     one = np.zeros((len(table.resources), 1), dtype=np.int64)
@@ -159,13 +159,13 @@ def _most_copies(world: World, framework: Framework, info: PodInfo, rows: IndexA
 
 
 def _spread(world: World, framework: Framework, info: PodInfo) -> tuple[dict[str, int], str] | None:
-    """Return how many copies nodes take and what the limit is, for one hard spread constraint.
+    """Return how many copies nodes take and the limit, for one hard spread constraint.
 
-    None if there is another one, or anything else that concerns more than a node by itself.
+    None if there is another one, or any other constraint across nodes.
     """
     state = CycleState()
     if isinstance(framework.evaluator.look(state, info), Diagnosis):
-        return None  # the placer says why
+        return None  # the placer reports why
     wide = [
         plugin
         for plugin in framework.plugins.filter
@@ -193,10 +193,10 @@ def _spread(world: World, framework: Framework, info: PodInfo) -> tuple[dict[str
 
 
 def _allowed(found: HardDomains, room: Int64Array) -> tuple[Int64Array, str]:
-    """Return how many copies each domain takes, and what the limit is.
+    """Return how many copies each domain takes, and the limit.
 
-    The emptiest domain can always take one, so all rise together until one of them is full; then
-    the others may have so many more as the skew allows, and no matter in which order it happens.
+    The emptiest domain can always take one, so all rise together until one of them is full; the
+    others may then exceed it by the skew. The order does not matter.
     """
     constraint, counts = found.constraint, found.counts
     if not constraint.counts_itself:
@@ -213,7 +213,7 @@ def _allowed(found: HardDomains, room: Int64Array) -> tuple[Int64Array, str]:
 
 
 def _evenly(most: Int64Array, count: int) -> Int64Array:
-    """Share copies out evenly among nodes of which each takes only so many."""
+    """Distribute copies evenly among nodes, each with a maximum."""
     low, high = 0, int(most.max())
     while low < high:
         middle = (low + high + 1) // 2
@@ -227,7 +227,7 @@ def _evenly(most: Int64Array, count: int) -> Int64Array:
 # --- one by one -------------------------------------------------------------------------------
 
 
-def _placed(world: World, placer: Placer, pod: Pod, limit: int) -> Headroom:
+def _placed(world: World, placer: SequentialPlacer, pod: Pod, limit: int) -> Headroom:
     counts: Counter[str] = Counter()
     for number in range(limit):
         outcome = placer.place(_copy(pod, number))

@@ -1,14 +1,14 @@
-"""For crowded clusters, if asked for: of pods that are alike only the first is tried again.
+"""An approximation for overloaded clusters: of equivalent pods only the first is retried.
 
-    refused ──> first of its kind: stays in the queue
-       └──────> others: out of the queue, in line ──> in again when the one before has moved on
+    rejected ──> first of its class: stays in the queue
+       └──────> others: removed from the queue ──> added again when the previous one has moved on
 
-When a pod ends, every pod that would fit in its place is woken and tried, and where thousands wait
-a day is millions of attempts. Where one pod finds no node, one that is like it does not either, so
-it need not be asked before the first one has found one.
+When a pod ends, every pod that would fit in its place is woken and tried; with thousands of pending
+pods, a day takes millions of attempts. Where one pod finds no node, an equivalent one does not
+either, so it need not be tried before the first has found one.
 
-This is not what the scheduler does: there, pods that were tried more often back off for longer, and
-those that came later often go first. In line, who waits longest goes first, so waits differ.
+The scheduler does not do this: there, pods that were tried more often back off for longer, and
+later pods often go first. Here, the longest waiting goes first, so waits differ.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from kubesched.cluster.cluster import Cluster
 class _Line(Struct):
     #: uid of the pod in the queue that stands for all
     first: str
-    #: uid → pod, those that were refused first come first
+    #: uid → pod, in order of rejection
     others: dict[str, Pod] = field(default_factory=dict)
 
 
-class Lines:
-    """The lines of all kinds of pods."""
+class WaitingLines:
+    """The waiting lines of all equivalence classes."""
 
     def __init__(
         self,
@@ -39,16 +39,16 @@ class Lines:
         admit: Callable[[Pod], None],
     ) -> None:
         self._cluster = cluster
-        #: takes a pod out of the queue, by uid
+        #: removes a pod from the queue, by uid
         self._withdraw = withdraw
-        #: puts a pod into the queue
+        #: adds a pod to the queue
         self._admit = admit
         self._lines: dict[Hashable, _Line] = {}
-        #: uid → kind, for every pod that stands in a line
+        #: uid → class, for every pod in a line
         self._kinds: dict[str, Hashable] = {}
 
     def refused(self, pod: Pod) -> None:
-        """No node was found for a pod, and nobody makes room for it."""
+        """Handle an unschedulable pod that did not preempt."""
         uid = pod.metadata.uid
         if uid in self._kinds or self._cluster.nominator.node_of(uid) is not None:
             return
@@ -64,7 +64,7 @@ class Lines:
         self._withdraw(uid)
 
     def moved_on(self, uid: str) -> None:
-        """A pod has a node, or is promised one, or is gone."""
+        """Handle a pod that was placed, nominated or deleted."""
         kind = self._kinds.pop(uid, None)
         if kind is None:
             return
@@ -80,9 +80,9 @@ class Lines:
             self._admit(pod)
 
     def _kind(self, pod: Pod) -> Hashable:
-        """Return what pods have in common that fit on the same nodes; None if only this one does.
+        """Return the equivalence class of a pod; None if it is alone in it.
 
-        Plugins of others may read whatever is written on a pod, so that matters, too.
+        Out-of-tree plugins may read any field of a pod, so those matter, too.
         """
         if pod.spec.volumes or pod.spec.resource_claims:
             return None

@@ -1,9 +1,9 @@
-"""What is noticed while a simulation runs: who waits how long and why, and how full nodes are.
+"""Statistics of a simulation: waiting times and reasons, and utilization.
 
-    Stage, Audience ──> Observations ──> report
+    SimulatedCluster, SimulationRecorder ──> Observations ──> report
 
-Readings are taken at regular times. Should there be too many, every second one is dropped and the
-next ones are taken half as often, so that a long simulation has as many as a short one.
+Samples are taken at regular intervals. If there are too many, every second one is dropped and the
+interval doubled, so that a long simulation has as many as a short one.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from msgspec import Struct
 
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
-from kubesched.simulate.report import Preemption, Reading, Reason, Waiting, Waits
+from kubesched.simulate.report import Preemption, RejectionReason, StillPending, UsageSample, Waits
 
-#: More readings than that nobody looks at.
+#: Maximum number of samples.
 MAX_READINGS = 240
 _COUNTED = re.compile(r"^\d+ (?P<reason>.+)$", re.DOTALL)
 _BEFORE = "nodes are available: "
@@ -26,14 +26,14 @@ _BEHIND = ". "
 
 
 class _Refusal(Struct):
-    """The last time that a pod was turned away."""
+    """The last rejection of a pod."""
 
     message: str = ""
     attempts: int = 0
 
 
 class Observations:
-    """Counts, waits, reasons, preemptions and readings of one simulation."""
+    """Counts, waits, reasons, preemptions and samples of one simulation."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -43,37 +43,37 @@ class Observations:
         self.ends = 0
         self.displacements = 0
         self.preemptions: list[Preemption] = []
-        self.readings: list[Reading] = []
-        #: uid of a pod that waits → since when
+        self.readings: list[UsageSample] = []
+        #: uid of a pending pod → since when
         self._since_s: dict[str, float] = {}
-        #: uid of a pod that waits → why
+        #: uid of a pending pod → why
         self._refusals: dict[str, _Refusal] = {}
-        #: seconds that pods waited which were placed then
+        #: waiting times of placed pods, in seconds
         self._waits_s: list[float] = []
-        #: reason → uids of pods that were turned away because of it
+        #: reason → uids of pods that were rejected for it
         self._refused_for: dict[str, set[str]] = {}
-        #: reason → refusals
+        #: reason → rejections
         self._refusal_counts: Counter[str] = Counter()
 
     @property
     def now_s(self) -> float:
-        """Seconds since the simulation began."""
+        """Seconds since the start of the simulation."""
         return self._clock.time() - self._start_s
 
     @property
     def waiting_count(self) -> int:
-        """Pods that want a node."""
+        """The number of pending pods."""
         return len(self._since_s)
 
     # --- pods -------------------------------------------------------------------------------
 
     def arrived(self, pod: Pod) -> None:
-        """A pod came, or came again."""
+        """Count a pod that arrived, or was recreated."""
         self.arrivals += 1
         self._since_s[pod.metadata.uid] = self._clock.time()
 
     def placed(self, pod: Pod) -> None:
-        """A pod runs."""
+        """Count a placed pod."""
         self.placements += 1
         since_s = self._since_s.pop(pod.metadata.uid, None)
         self._refusals.pop(pod.metadata.uid, None)
@@ -81,19 +81,19 @@ class Observations:
             self._waits_s.append(self._clock.time() - since_s)
 
     def ended(self, pod: Pod) -> None:  # noqa: ARG002 (all ends are alike)
-        """A pod is done."""
+        """Count a pod that ended."""
         self.ends += 1
 
     def displaced(self, pod: Pod) -> None:
-        """A pod has to come again: it was preempted, or its node is gone."""
+        """Count a pod that was preempted or lost its node, and will be recreated."""
         self.displacements += 1
-        # The one that comes is not one more.
+        # Its replacement is not a new arrival.
         self.arrivals -= 1
         self._since_s.pop(pod.metadata.uid, None)
         self._refusals.pop(pod.metadata.uid, None)
 
     def refused(self, pod: Pod, message: str) -> None:
-        """A pod was turned away."""
+        """Count a rejection."""
         refusal = self._refusals.setdefault(pod.metadata.uid, _Refusal())
         refusal.message, refusal.attempts = message, refusal.attempts + 1
         for reason in reasons_in(message):
@@ -111,33 +111,33 @@ class Observations:
         else:
             self.preemptions.append(Preemption(at_s, preemptor, node, (_name(victim),)))
 
-    # --- readings ---------------------------------------------------------------------------
+    # --- samples ----------------------------------------------------------------------------
 
-    def read(self, reading: Reading) -> bool:
-        """Take a reading in; return whether they are to be taken half as often from now on."""
+    def read(self, reading: UsageSample) -> bool:
+        """Add a sample; return whether the interval is to be doubled."""
         self.readings.append(reading)
         if len(self.readings) < MAX_READINGS:
             return False
-        # The first one, of the beginning, stays.
+        # Keep the first one.
         del self.readings[1::2]
         return True
 
-    # --- in the end -------------------------------------------------------------------------
+    # --- results ---------------------------------------------------------------------------
 
     def waits(self) -> Waits:
-        """Return how long the pods waited that were placed."""
+        """Return the waiting times of placed pods."""
         return Waits.of(self._waits_s)
 
-    def reasons(self) -> tuple[Reason, ...]:
-        """Return why pods were turned away, the reason of most pods first."""
+    def reasons(self) -> tuple[RejectionReason, ...]:
+        """Return the reasons of rejections, that of most pods first."""
         found = (
-            Reason(reason, pods=len(pods), refusals=self._refusal_counts[reason])
+            RejectionReason(reason, pods=len(pods), refusals=self._refusal_counts[reason])
             for reason, pods in self._refused_for.items()
         )
         return tuple(sorted(found, key=lambda each: (-each.pods, -each.refusals, each.reason)))
 
-    def waiting(self, pods: Iterable[Pod]) -> tuple[Waiting, ...]:
-        """Return which of some pods wait, and why, those that wait the longest first."""
+    def waiting(self, pods: Iterable[Pod]) -> tuple[StillPending, ...]:
+        """Return the pending ones of some pods with the reason, longest waiting first."""
         found = []
         for pod in pods:
             since_s = self._since_s.get(pod.metadata.uid)
@@ -145,7 +145,7 @@ class Observations:
                 continue
             refusal = self._refusals.get(pod.metadata.uid, _Refusal())
             found.append(
-                Waiting(
+                StillPending(
                     _name(pod),
                     waited_s=round(self._clock.time() - since_s, 3),
                     attempts=refusal.attempts,
@@ -156,7 +156,7 @@ class Observations:
 
 
 def reasons_in(message: str) -> list[str]:
-    """Return the reasons of which a message tells, without the numbers of nodes."""
+    """Return the reasons in a message, without the numbers of nodes."""
     _, found, reasons = message.partition(_BEFORE)
     if not found:
         return [message]

@@ -1,7 +1,6 @@
-"""Placing pods in a world, one after the other, as the scheduler would; and taking all of it back.
+"""Places pods one after the other, as the scheduler would; and undoes it.
 
-Nothing is bound: a pod counts on its node as an assumed pod does between decision and binding.
-Nobody is preempted.
+Nothing is bound: a pod counts on its node as an assumed pod does. No pod is preempted.
 """
 
 from __future__ import annotations
@@ -20,15 +19,15 @@ from kubesched.framework.runtime import Framework
 from kubesched.snapshot.world import World
 
 
-class Outcome(Struct, frozen=True):
-    """What became of one pod."""
+class PlacementResult(Struct, frozen=True):
+    """The result for one pod."""
 
-    #: "" if it found none
+    #: "" if none was found
     node: str = ""
     message: str = ""
 
 
-class Placer:
+class SequentialPlacer:
     """Places pods; the same seed gives the same placements."""
 
     def __init__(self, world: World, *, seed: int = 0) -> None:
@@ -39,30 +38,30 @@ class Placer:
         self._engine.restart(seed)
         self._tx = self._cluster.transaction()
 
-    def place(self, pod: Pod) -> Outcome:
-        """Find a node for a pod, which must have none, and count it there."""
+    def place(self, pod: Pod) -> PlacementResult:
+        """Find a node for a pending pod, and count it there."""
         try:
             info = self._world.compile(pod)
         except ObjectError as unreadable:
-            return Outcome(message=str(unreadable))
+            return PlacementResult(message=str(unreadable))
         framework = self._engine.framework_of(pod.spec.scheduler_name)
         gate = framework.gate(info)
         if not gate.ok:
-            return Outcome(message=gate.message)
+            return PlacementResult(message=gate.message)
         state = CycleState()
         try:
             found = self._choose(framework, state, info)
         except AttemptError as failed:
-            return Outcome(message=failed.status.message)
+            return PlacementResult(message=failed.status.message)
         if isinstance(found, Diagnosis):
-            return Outcome(message=found.message())
+            return PlacementResult(message=found.message())
         return self._put(framework, state, info, found) if found else _no_nodes()
 
     def _choose(self, framework: Framework, state: CycleState, info: PodInfo) -> str | Diagnosis:
         """Choose a node as the scheduling cycle does.
 
-        But among equally good ones by the order of rows, not of nodes: the latter has to be found
-        anew after each change of nodes, and all that matters here is that it stays the same.
+        But ties are broken by the order of rows, not of nodes: the latter must be recomputed after
+        each change of nodes, and only determinism matters here.
         """
         table = self._cluster.table
         if not len(table):
@@ -80,29 +79,29 @@ class Placer:
 
     def _put(
         self, framework: Framework, state: CycleState, info: PodInfo, node_name: str
-    ) -> Outcome:
+    ) -> PlacementResult:
         with self._tx.part() as attempt:
             attempt.withdraw(info)
             attempt.place(info, node_name)
             attempt.on_undo(lambda: framework.unreserve(state, info, node_name))
             status = framework.reserve(state, info, node_name)
             if not status.ok:
-                return Outcome(message=status.message)
+                return PlacementResult(message=status.message)
             attempt.keep()
-        return Outcome(node=node_name)
+        return PlacementResult(node=node_name)
 
     def take_all_back(self) -> None:
-        """Undo every placement, the last one first, and start anew with the same seed."""
+        """Undo every placement in reverse order, and restart with the same seed."""
         self._tx.undo()
         self._engine.restart(self._seed)
 
 
-def _no_nodes() -> Outcome:
-    return Outcome(message=NO_NODES_AVAILABLE)
+def _no_nodes() -> PlacementResult:
+    return PlacementResult(message=NO_NODES_AVAILABLE)
 
 
 def in_order(pods: Iterable[Pod]) -> list[Pod]:
-    """Return pods in the order in which the queue would give them: priority, then age."""
+    """Return pods in queue order: priority, then age."""
     return sorted(
         pods,
         key=lambda pod: (

@@ -1,10 +1,9 @@
-"""A play on the real engine, in virtual time.
+"""Runs a simulation on the real engine, in virtual time.
 
-    snapshot ──> Cluster ──┐
-    happenings ─> Stage <──┴──> Engine: queue, cycles, preemption, bindings ──> Observations
+    snapshot, events ──> SimulatedCluster <──> Engine: queue, cycles, bindings ──> Observations
 
-All that a scheduler does is done by the engine itself; only time is not real, and the cluster that
-it works on is a stage. The same happenings and the same seed give the same play.
+The engine does all that a scheduler does; only the clock and the cluster around it are simulated.
+The same events and seed give the same result.
 """
 
 from __future__ import annotations
@@ -35,23 +34,29 @@ from kubesched.simulate.claims import SimulatedClaims
 from kubesched.simulate.happenings import Happening
 from kubesched.simulate.observing import Observations
 from kubesched.simulate.placing import in_order
-from kubesched.simulate.report import Reading, Utilisation
-from kubesched.simulate.stage import Audience, Delays, Stage, unplaced
+from kubesched.simulate.report import UsageSample, Utilisation
+from kubesched.simulate.simulated_cluster import (
+    Delays,
+    SimulatedCluster,
+    SimulationRecorder,
+    unplaced,
+)
+from kubesched.simulate.timed_events import TimedEvent
 from kubesched.simulate.virtual_time import run_in_virtual_time
 from kubesched.simulate.volumes import SimulatedVolumes
 from kubesched.snapshot.contents import Snapshot
 from kubesched.snapshot.filling import Filled, fill
 from kubesched.snapshot.world import is_bound_to_its_node
 
-#: When plays of clusters begin that do not say when they were.
+#: Start time for clusters without timestamps.
 DEFAULT_START = "2026-01-01T00:00:00Z"
-#: How long pods that failed for no fault of theirs are tried when nothing else is to happen.
+#: How long pods whose attempts failed with errors are retried when nothing else will happen.
 PATIENCE_S = 600.0
 READING_DELAY_S = 0.001
 
 
 class Conditions(Struct, frozen=True):
-    """What a play is of."""
+    """The input of a simulation."""
 
     snapshot: Snapshot
     config: SchedulerConfiguration
@@ -59,33 +64,33 @@ class Conditions(Struct, frozen=True):
     registry: Registry = IN_TREE
     seed: int = 0
     delays: Delays = Delays()
-    #: whether all pods that may move are placed anew, not only those that wait
+    #: whether all pods that may move are placed again, not only pending ones
     everything: bool = False
-    #: whether pods that are alike wait in line (lines.py): quicker, and not what would happen
+    #: whether equivalent pods wait in line (lines.py): faster, but approximate
     in_line: bool = False
-    #: when it ends; None: when nothing is to happen any more
+    #: end time; None: when nothing is left to happen
     until_s: float | None = None
-    #: seconds between readings; 0 takes none but the last
+    #: seconds between samples; 0 takes only the last
     reading_period_s: float = 0.0
 
 
 class Played(Struct, frozen=True):
-    """What a play leaves behind."""
+    """The result of a simulation."""
 
     cluster: Cluster
-    #: every pod that is there in the end
+    #: all pods at the end
     pods: tuple[Pod, ...]
-    #: names of pods that wanted a node from the start
+    #: names of pods that were pending at the start
     pending_at_start: frozenset[str]
     observations: Observations
     seconds: float
     notes: tuple[str, ...]
 
 
-def play(conditions: Conditions, happenings: Sequence[Happening] = ()) -> Played:
-    """Let things happen, in the order of their times, and see what becomes of it."""
+def play(conditions: Conditions, happenings: Sequence[TimedEvent] = ()) -> Played:
+    """Run the events in order of time, and return the result."""
     clock = VirtualClock(_start_s(conditions.snapshot))
-    # What is there stays for the time being: the garbage collector need not look at it again.
+    # Existing objects stay alive throughout: exclude them from garbage collection.
     gc.freeze()
     try:
         return run_in_virtual_time(clock, _Play(conditions, clock).run(happenings))
@@ -96,7 +101,7 @@ def play(conditions: Conditions, happenings: Sequence[Happening] = ()) -> Played
 
 
 def _start_s(snapshot: Snapshot) -> float:
-    """Return a moment after everything that a snapshot has, in seconds since the epoch."""
+    """Return a time after everything in a snapshot, in seconds since the epoch."""
     times = [each.metadata.creation_timestamp or "" for each in snapshot.pods]
     times += [each.status.start_time or "" for each in snapshot.pods]
     times += [each.metadata.creation_timestamp or "" for each in snapshot.nodes]
@@ -107,21 +112,21 @@ def _start_s(snapshot: Snapshot) -> float:
 
 
 class _Play:
-    """One play."""
+    """One simulation."""
 
     def __init__(self, conditions: Conditions, clock: VirtualClock) -> None:
         self._conditions = conditions
         self._clock = clock
         self._start_s = clock.time()
 
-    async def run(self, happenings: Sequence[Happening]) -> Played:
-        """Play it."""
+    async def run(self, happenings: Sequence[TimedEvent]) -> Played:
+        """Run it."""
         conditions = self._conditions
         cluster = Cluster(RequestRules.of(conditions.gates))
         filled = fill(cluster, conditions.snapshot)
         pending = self._to_be_placed(cluster, filled)
         observations = Observations(self._clock)
-        stage = Stage(
+        stage = SimulatedCluster(
             cluster,
             filled,
             clock=self._clock,
@@ -129,11 +134,11 @@ class _Play:
             observations=observations,
             in_line=conditions.in_line,
         )
-        audience = Audience(stage, observations)
+        audience = SimulationRecorder(stage, observations)
         engine = self._engine(cluster, stage, audience)
         stage.attach(engine)
         engine.failures.begin()
-        # Should the scheduler fail, so does the play.
+        # If the scheduler fails, so does the simulation.
         async with asyncio.TaskGroup() as background:
             work = [
                 background.create_task(engine.scheduler.run()),
@@ -159,7 +164,7 @@ class _Play:
         return self._clock.time() - self._start_s
 
     def _to_be_placed(self, cluster: Cluster, filled: Filled) -> list[Pod]:
-        """Return the pods that want a node, and take those off theirs that are placed anew."""
+        """Return the pods to be placed; remove those from their nodes that are placed again."""
         pods = list(filled.pending.values())
         if self._conditions.everything:
             for key, pod in list(filled.placed.items()):
@@ -169,7 +174,9 @@ class _Play:
                     pods.append(unplaced(pod))
         return in_order(pods)
 
-    def _engine(self, cluster: Cluster, stage: Stage, audience: Audience) -> Engine:
+    def _engine(
+        self, cluster: Cluster, stage: SimulatedCluster, audience: SimulationRecorder
+    ) -> Engine:
         conditions = self._conditions
         volumes, claims = SimulatedVolumes(cluster), SimulatedClaims(cluster)
         engine = Engine(
@@ -187,15 +194,17 @@ class _Play:
                 metrics=Metrics(conditions.gates),
             ),
             registry=conditions.registry,
-            # Its budget is of real time, and would make plays differ.
+            # Its budget is real time, and would make runs differ.
             options=EngineOptions(seed=conditions.seed, queue_check_share=0.0),
         )
         volumes.attach(engine.queue)
         claims.attach(engine.queue)
         return engine
 
-    async def _all(self, happenings: Sequence[Happening], stage: Stage, engine: Engine) -> None:
-        """Let everything happen that is to happen in time, and what it leads to."""
+    async def _all(
+        self, happenings: Sequence[TimedEvent], stage: SimulatedCluster, engine: Engine
+    ) -> None:
+        """Run all events that are due before the end, and their consequences."""
         with suppress(TimeoutError):
             async with asyncio.timeout(self._conditions.until_s):
                 for happening in sorted(happenings, key=lambda each: each.at_s):
@@ -205,18 +214,18 @@ class _Play:
 
     async def _read(self, cluster: Cluster, observations: Observations) -> None:
         period_s = self._conditions.reading_period_s
-        # A little late: whatever happens at the same moment, and what it leads to, comes first.
+        # Slightly late: events of the same moment, and their consequences, come first.
         await asyncio.sleep(READING_DELAY_S)
         while period_s:
             too_many = observations.read(self._reading(cluster, observations))
-            # This one was dropped, too: the next is due when it would have been anyhow.
+            # This one was dropped, too: the next is due at its regular time.
             await asyncio.sleep(period_s)
             if too_many:
                 period_s *= 2
 
-    def _reading(self, cluster: Cluster, observations: Observations) -> Reading:
+    def _reading(self, cluster: Cluster, observations: Observations) -> UsageSample:
         used = Utilisation.of(cluster.table)
-        return Reading(
+        return UsageSample(
             at_s=round(self._now_s(), 2),
             nodes=len(cluster.table),
             pods=cluster.pod_count,
@@ -225,7 +234,7 @@ class _Play:
             memory=used.memory,
         )
 
-    def _notes(self, filled: Filled, stage: Stage) -> Iterator[str]:
+    def _notes(self, filled: Filled, stage: SimulatedCluster) -> Iterator[str]:
         yield from filled.notes
         if stage.adopted:
             yield (
@@ -238,16 +247,16 @@ class _Play:
 
 
 async def _flush(queue: SchedulingQueue, clock: VirtualClock, stirred: asyncio.Event) -> None:
-    """Let pods go whose time has come, at full seconds as the scheduler does.
+    """Flush due pods from the queue, at full seconds as the scheduler does.
 
-    Seconds in which there is nobody to let go are left out: most of a day's are like that.
+    Seconds without due pods are skipped: most of a day's.
     """
     while True:
         stirred.clear()
         period_s = 1.0 if queue.backoff_count else PARKED_FLUSH_PERIOD_S
         with suppress(TimeoutError):
-            somebody_waits = len(queue) > queue.active_count
-            wait_s = period_s - clock.time() % period_s if somebody_waits else None
+            has_parked = len(queue) > queue.active_count
+            wait_s = period_s - clock.time() % period_s if has_parked else None
             async with asyncio.timeout(wait_s):
                 await stirred.wait()
                 continue
@@ -256,8 +265,8 @@ async def _flush(queue: SchedulingQueue, clock: VirtualClock, stirred: asyncio.E
             queue.flush_parked()
 
 
-async def _rest(stage: Stage, engine: Engine) -> None:
-    """Wait until nothing is to happen any more."""
+async def _rest(stage: SimulatedCluster, engine: Engine) -> None:
+    """Wait until nothing is left to happen."""
     patience_s = PATIENCE_S
     while patience_s > 0.0:
         await stage.until_nothing_is_due()

@@ -1,4 +1,4 @@
-"""What simulations say: plain data, for tables and for programs."""
+"""Reports of simulations: plain data, for tables and for programs."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
 
 
-class Said(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
-    """Base of everything that is shown."""
+class SimulationReport(Struct, frozen=True, gc=False, rename="camel", omit_defaults=True):
+    """Base of all reports."""
 
 
-class Left(Said, frozen=True):
+class Left(SimulationReport, frozen=True):
     """A pod that found no node."""
 
     pod: str
@@ -22,8 +22,8 @@ class Left(Said, frozen=True):
     message: str
 
 
-class Utilisation(Said, frozen=True):
-    """How much of what the nodes offer is requested, in percent."""
+class Utilisation(SimulationReport, frozen=True):
+    """Requested share of allocatable, in percent."""
 
     cpu: float
     memory: float
@@ -33,7 +33,7 @@ class Utilisation(Said, frozen=True):
 
     @classmethod
     def of(cls, table: NodeTable) -> Utilisation:
-        """Measure it."""
+        """Compute it."""
         rows = table.order.rows()
         total, highest = [], []
         for resource in (CPU, MEMORY):
@@ -49,8 +49,8 @@ def _percent(part: int, whole: int) -> float:
     return round(100 * part / whole, 1) if whole else 0.0
 
 
-class Headroom(Said, frozen=True):
-    """How many more of a pod fit."""
+class Headroom(SimulationReport, frozen=True):
+    """How many more pods fit."""
 
     pod: str
     pods: int
@@ -65,24 +65,24 @@ class Headroom(Said, frozen=True):
     message: str = ""
 
 
-class Displacement(Said, frozen=True):
-    """What becomes of the pods of nodes that are lost or drained."""
+class Displacement(SimulationReport, frozen=True):
+    """The pods of nodes that are lost or drained."""
 
     name: str
     nodes: int
-    #: pods that have to move, and those that end with their node
+    #: pods that must move, and those that end with their node
     displaced: int
     ended: int = 0
     placed: int = 0
     left: tuple[Left, ...] = ()
-    #: pods whose eviction the disruption budgets do not allow now
+    #: pods whose eviction a PDB does not allow now
     against_budgets: tuple[str, ...] = ()
     #: pod → node
     moves: dict[str, str] = field(default_factory=dict)
 
 
-class Losses(Said, frozen=True):
-    """Each of several domains lost in turn."""
+class Losses(SimulationReport, frozen=True):
+    """The loss of each of several domains."""
 
     domains: tuple[Displacement, ...]
 
@@ -92,8 +92,8 @@ class Losses(Said, frozen=True):
         return sum(not each.left for each in self.domains)
 
 
-class Addition(Said, frozen=True):
-    """What more nodes would do for the pods that wait."""
+class Addition(SimulationReport, frozen=True):
+    """The effect of more nodes on pending pods."""
 
     added: int
     like: str
@@ -105,26 +105,26 @@ class Addition(Said, frozen=True):
     after: Utilisation | None = None
 
 
-class Move(Said, frozen=True):
-    """A pod that another configuration places elsewhere; "" is nowhere."""
+class Move(SimulationReport, frozen=True):
+    """A pod that another configuration places elsewhere; "" is no node."""
 
     pod: str
     before: str
     after: str
 
 
-class Preemption(Said, frozen=True):
-    """Pods that had to make room for another one."""
+class Preemption(SimulationReport, frozen=True):
+    """Victims of a preemption."""
 
-    #: seconds after the beginning
+    #: seconds after the start
     at_s: float
     preemptor: str
     node: str
     victims: tuple[str, ...]
 
 
-class WorkloadSpread(Said, frozen=True):
-    """How the pods of one workload are spread."""
+class WorkloadSpread(SimulationReport, frozen=True):
+    """The spread of one workload's pods."""
 
     pods: int = 0
     #: zones that have at least one of them
@@ -136,26 +136,26 @@ class WorkloadSpread(Said, frozen=True):
     most_on_a_node: int = 0
 
 
-class Spread(Said, frozen=True):
-    """How pods are spread, over all workloads of at least two."""
+class Spread(SimulationReport, frozen=True):
+    """The spread of pods, over all workloads of at least two."""
 
     workloads: int = 0
-    #: workloads that the loss of one zone, or of one node, would end
+    #: workloads that the loss of one zone, or of one node, would take down
     in_one_zone: int = 0
     on_one_node: int = 0
     mean_zone_skew: float = 0.0
     highest_zone_skew: int = 0
 
 
-class SpreadChange(Said, frozen=True):
-    """A workload that another configuration spreads otherwise."""
+class SpreadChange(SimulationReport, frozen=True):
+    """A workload that another configuration spreads differently."""
 
     workload: str
     before: WorkloadSpread
     after: WorkloadSpread
 
 
-class Comparison(Said, frozen=True):
+class ConfigurationComparison(SimulationReport, frozen=True):
     """Two configurations on the same pods."""
 
     pods: int
@@ -176,8 +176,8 @@ class Comparison(Said, frozen=True):
 # --- virtual time -----------------------------------------------------------------------------
 
 
-class Waits(Said, frozen=True):
-    """How long pods waited for a node, in seconds."""
+class Waits(SimulationReport, frozen=True):
+    """Waiting times, in seconds."""
 
     pods: int = 0
     mean_s: float = 0.0
@@ -188,7 +188,7 @@ class Waits(Said, frozen=True):
 
     @classmethod
     def of(cls, waits_s: Sequence[float]) -> Waits:
-        """Sum them up; each percentile is the wait of one of the pods."""
+        """Aggregate; each percentile is the wait of one of the pods."""
         if not waits_s:
             return cls()
         ordered = sorted(waits_s)
@@ -201,62 +201,62 @@ class Waits(Said, frozen=True):
         return cls(len(ordered), mean_s, p50_s, p90_s, p99_s, round(ordered[-1], 3))
 
 
-class Waiting(Said, frozen=True):
-    """A pod that still waits in the end."""
+class StillPending(SimulationReport, frozen=True):
+    """A pod that is pending at the end."""
 
     pod: str
     waited_s: float
     attempts: int
-    #: why it was turned away the last time
+    #: why it was last rejected
     message: str = ""
 
 
-class Reason(Said, frozen=True):
-    """Why pods were turned away."""
+class RejectionReason(SimulationReport, frozen=True):
+    """Why pods were rejected."""
 
     reason: str
     pods: int
     refusals: int
 
 
-class Reading(Said, frozen=True):
-    """The state at one moment; cpu and memory in percent of what the nodes offer."""
+class UsageSample(SimulationReport, frozen=True):
+    """A sample of the state; cpu and memory in percent of allocatable."""
 
     at_s: float
     nodes: int
     #: pods on nodes
     pods: int
-    #: pods that want a node
+    #: pending pods
     waiting: int
     cpu: float
     memory: float
 
 
-class Run(Said, frozen=True):
-    """What happened in virtual time."""
+class RunReport(SimulationReport, frozen=True):
+    """The result of a run in virtual time."""
 
-    #: how long it was
+    #: its length
     seconds: float
     arrived: int
-    #: how many times a pod found a node
+    #: number of placements
     placed: int
     ended: int
-    #: pods that were preempted, or whose node went, and which came again
+    #: pods that were preempted or lost their node, and were recreated
     displaced: int
-    #: pods that still wait
+    #: pods pending at the end
     pending: int
     waits: Waits
     preemptions: tuple[Preemption, ...] = ()
-    reasons: tuple[Reason, ...] = ()
-    waiting: tuple[Waiting, ...] = ()
-    #: means over the readings, and over time if those are regular
+    reasons: tuple[RejectionReason, ...] = ()
+    waiting: tuple[StillPending, ...] = ()
+    #: means over the samples, and so over time if those are regular
     mean_cpu: float = 0.0
     mean_memory: float = 0.0
     spread: Spread = Spread()
-    readings: tuple[Reading, ...] = ()
+    readings: tuple[UsageSample, ...] = ()
     notes: tuple[str, ...] = ()
 
     @property
     def victims(self) -> int:
-        """Pods that had to make room for others."""
+        """The number of victims."""
         return sum(len(each.victims) for each in self.preemptions)

@@ -1,4 +1,4 @@
-"""Runs in virtual time, as people read them."""
+"""Reports of runs in virtual time as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from rich.console import Console
 from rich.markup import escape
 
 from kubesched.config.durations import Duration
-from kubesched.simulate.report import Run
+from kubesched.simulate.report import RunReport
 from kubesched.simulate.table import show_preemptions, start_table
 
 _BARS = "▁▂▃▄▅▆▇█"
-#: What a line has beside its bars.
+#: Width of a line without its bars.
 _BESIDE = 46
 
 
-def show_run(console: Console, said: Run, *, took_s: float, top: int) -> None:
-    """Print what happened."""
+def show_run(console: Console, said: RunReport, *, took_s: float, top: int) -> None:
+    """Print the report of a run."""
     console.print(
         f"[bold]{duration(said.seconds)}[/] in {took_s:.1f} s: [bold]{said.arrived}[/] pods "
         f"arrived, {said.ended} ended, [bold]{said.pending}[/] still wait; {said.placed} placements"
@@ -37,7 +37,7 @@ def show_run(console: Console, said: Run, *, took_s: float, top: int) -> None:
     show_preemptions(console, said.preemptions, title="Preemptions", top=top)
 
 
-def _show_readings(console: Console, said: Run) -> None:
+def _show_readings(console: Console, said: RunReport) -> None:
     readings = said.readings
     if len(readings) < 2:
         return
@@ -63,7 +63,7 @@ def _show_readings(console: Console, said: Run) -> None:
 
 
 def sparkline(values: Sequence[float], *, highest: float, width: int) -> str:
-    """Draw values as bars; where there are too many, each bar is the highest of several."""
+    """Draw values as bars; where there are too many, each bar is the maximum of several."""
     step = max(-(-len(values) // width), 1)
     tops = [max(values[start : start + step]) for start in range(0, len(values), step)]
     if highest <= 0:
@@ -72,16 +72,16 @@ def sparkline(values: Sequence[float], *, highest: float, width: int) -> str:
     return "".join(_BARS[min(max(round(top / highest * last), 0), last)] for top in tops)
 
 
-def _show_reasons(console: Console, said: Run, *, top: int) -> None:
+def _show_reasons(console: Console, said: RunReport, *, top: int) -> None:
     if not said.reasons:
         return
-    table = start_table(console, "Why pods were turned away", "reason", ">pods", ">refusals")
+    table = start_table(console, "Why pods were rejected", "reason", ">pods", ">rejections")
     for each in said.reasons[:top]:
         table.add_row(escape(each.reason), str(each.pods), str(each.refusals))
     console.print(table)
 
 
-def _show_waiting(console: Console, said: Run, *, top: int) -> None:
+def _show_waiting(console: Console, said: RunReport, *, top: int) -> None:
     if not said.waiting:
         return
     table = start_table(console, "Still wait", "pod", ">since", ">refused", "because")
@@ -96,10 +96,10 @@ def _show_waiting(console: Console, said: Run, *, top: int) -> None:
 
 
 def _brief(message: str) -> str:
-    """Return what a message says of nodes, without what it says of preemption."""
+    """Return the part of a message about nodes, without preemption."""
     return message.partition(". ")[0]
 
 
 def duration(seconds: float) -> str:
-    """Write a length of time, to the second where it is long."""
+    """Format a duration, without fractions where it is long."""
     return str(Duration.of_seconds(round(seconds, 3 if seconds < 10 else 0)))

@@ -1,4 +1,4 @@
-"""One run in virtual time, summed up."""
+"""Summarizes one run in virtual time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from kubesched.simulate.happenings import Happening
 from kubesched.simulate.playing import Conditions, Played, play
-from kubesched.simulate.report import Reading, Run
+from kubesched.simulate.report import RunReport, UsageSample
 from kubesched.simulate.spreading import spread_of, summed
+from kubesched.simulate.timed_events import TimedEvent
 from kubesched.simulate.trace import Script
 
-#: Readings of a run whose length is known before.
+#: Number of samples of a run of known length.
 READINGS = 96
 
 
-def run(conditions: Conditions, script: Script | None = None) -> Run:
-    """Play a script, or nothing but the pods that wait, and sum up what happened."""
+def run(conditions: Conditions, script: Script | None = None) -> RunReport:
+    """Run a script, or only the pending pods, and summarize it."""
     happenings = script.happenings(conditions.seed) if script is not None else []
     until_s = conditions.until_s
     if until_s is None and script is not None:
@@ -27,16 +27,16 @@ def run(conditions: Conditions, script: Script | None = None) -> Run:
     return summary(played)
 
 
-def _period_s(happenings: Sequence[Happening], until_s: float | None) -> float:
+def _period_s(happenings: Sequence[TimedEvent], until_s: float | None) -> float:
     last_s = max((each.at_s for each in happenings), default=0.0)
     return (until_s or last_s) / READINGS
 
 
-def summary(played: Played) -> Run:
-    """Sum up a play."""
+def summary(played: Played) -> RunReport:
+    """Summarize a simulation."""
     seen = played.observations
     waiting = seen.waiting(pod for pod in played.pods if not pod.spec.node_name)
-    return Run(
+    return RunReport(
         seconds=round(played.seconds, 3),
         arrived=seen.arrivals,
         placed=seen.placements,
@@ -55,8 +55,8 @@ def summary(played: Played) -> Run:
     )
 
 
-def _regular(readings: Sequence[Reading]) -> Sequence[Reading]:
-    """Return the readings without the last, which is of the end, whenever that was."""
+def _regular(readings: Sequence[UsageSample]) -> Sequence[UsageSample]:
+    """Return the samples without the last, which is irregular."""
     return readings[:-1] or readings
 
 

@@ -1,7 +1,7 @@
 """How the pods of each workload are spread over zones and nodes.
 
-A workload is what owns pods, or what they are labelled to be an app of. Pods that every node has
-say nothing about how pods are spread, nor do workloads of a single pod.
+A workload is the owner of pods, or their app label. DaemonSets, and workloads of a single pod, do
+not count.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ def summed(spreads: Mapping[str, WorkloadSpread]) -> Spread:
 def changes(
     before: Mapping[str, WorkloadSpread], after: Mapping[str, WorkloadSpread]
 ) -> tuple[SpreadChange, ...]:
-    """Return the workloads that are spread otherwise, those that changed the most first."""
+    """Return the workloads that are spread differently, the largest changes first."""
     nothing = WorkloadSpread()
     found = [
         SpreadChange(name, before.get(name, nothing), after.get(name, nothing))
@@ -88,14 +88,14 @@ def _how_much(change: SpreadChange) -> int:
 
 
 def workload_of(pod: Pod) -> str:
-    """Return what a pod belongs to, "" if that cannot be told or does not matter."""
+    """Return the workload of a pod, "" if unknown or irrelevant."""
     if is_bound_to_its_node(pod):
         return ""
     meta = pod.metadata
     labels = meta.labels or {}
     if meta.owner_references:
         name = meta.owner_references[0].name
-        # All replica sets of a deployment are one workload.
+        # All ReplicaSets of a Deployment are one workload.
         return f"{meta.namespace}/{name.removesuffix('-' + labels.get(TEMPLATE_HASH, '-'))}"
     app = next((labels[label] for label in APP_LABELS if labels.get(label)), "")
     return f"{meta.namespace}/{app}" if app else ""

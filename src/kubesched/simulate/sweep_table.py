@@ -1,4 +1,4 @@
-"""Sweeps, as people read them: variants side by side, as many as there is room for."""
+"""Reports of sweeps as tables: variants side by side, as many as fit."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from kubesched.simulate.run_table import duration
 from kubesched.simulate.sweeping import Measure, Sweep, VariantSummary
 from kubesched.simulate.table import start_table
 
-#: Characters of the titles, and of a variant's numbers.
+#: Width of the titles, and of a variant's numbers.
 _TITLE_WIDTH = 30
 _CELL_WIDTH = 22
 
 
 def show_sweep(console: Console, said: Sweep) -> None:
-    """Print what became of each variant; what is nothing in all of them is left out."""
+    """Print the report of each variant; rows that are zero everywhere are left out."""
     for number, variant in enumerate(said.variants, start=1):
         console.print(f"[bold]{number}[/]  {escape(variant.name)}", soft_wrap=True)
     room = max((console.width - _TITLE_WIDTH) // _CELL_WIDTH, 1)

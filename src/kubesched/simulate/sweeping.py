@@ -1,10 +1,10 @@
-"""Many runs at once: every configuration with every seed, on all cores.
+"""Many runs in parallel: every configuration with every seed, on all cores.
 
-    Payload (once a worker) ──┐
-    Task ── variant, seed ────┴──> work() ──> Result ──> mean and spread over seeds
+    Payload (once per worker) ─┐
+    Task ── variant, seed ─────┴──> work() ──> Result ──> mean and deviation over seeds
 
-Workers are processes of the standard executor, or of a Dask cluster (dask_sweep.py): both are
-given the same tasks. A worker reads plugins of others itself, from where it finds them.
+Workers are processes of the standard executor, or of a Dask cluster (dask_sweep.py), with the same
+tasks. A worker loads out-of-tree plugins itself.
 """
 
 from __future__ import annotations
@@ -33,16 +33,16 @@ from kubesched.framework.registry import Registry
 from kubesched.plugin_loading import open_registry
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.simulate.playing import Conditions
-from kubesched.simulate.report import Run, Said
+from kubesched.simulate.report import RunReport, SimulationReport
 from kubesched.simulate.running import run
-from kubesched.simulate.stage import Delays
+from kubesched.simulate.simulated_cluster import Delays
 from kubesched.simulate.trace import Script
 from kubesched.simulate.variants import Variant
 from kubesched.snapshot.contents import Snapshot
 
 
 class PluginSource(Struct, frozen=True):
-    """A file with plugins, and what is in it: a worker may be on another machine."""
+    """A plugin file with its contents: a worker may be on another machine."""
 
     #: FILE or FILE:CLASS
     reference: str
@@ -51,10 +51,10 @@ class PluginSource(Struct, frozen=True):
 
 
 class Payload(Struct, frozen=True):
-    """What all tasks of a sweep have in common."""
+    """The common input of all tasks of a sweep."""
 
     snapshot: Snapshot
-    #: None: pods that are pending are placed, and that is all
+    #: None: only place the pending pods
     script: Script | None = None
     feature_gates: str = ""
     plugins: tuple[PluginSource, ...] = ()
@@ -68,20 +68,20 @@ class Payload(Struct, frozen=True):
 class Task(Struct, frozen=True):
     """One run."""
 
-    #: of the variant
+    #: number of the variant
     number: int
     variant: Variant
     seed: int
 
 
 class Result(Struct, frozen=True):
-    """What a run came to."""
+    """The result of a run."""
 
     task: Task
-    run: Run
+    run: RunReport
 
 
-class Measure(Said, frozen=True):
+class Measure(SimulationReport, frozen=True):
     """A number over all seeds."""
 
     mean: float
@@ -90,13 +90,13 @@ class Measure(Said, frozen=True):
 
     @classmethod
     def of(cls, values: Iterable[float]) -> Measure:
-        """Sum numbers up."""
+        """Compute mean and deviation."""
         found = list(values)
         deviation = statistics.stdev(found) if len(found) > 1 else 0.0
         return cls(round(statistics.fmean(found), 3), round(deviation, 3))
 
 
-class VariantSummary(Said, frozen=True):
+class VariantSummary(SimulationReport, frozen=True):
     """A configuration over all seeds."""
 
     name: str
@@ -111,10 +111,10 @@ class VariantSummary(Said, frozen=True):
     memory: Measure
     highest_zone_skew: Measure
     in_one_zone: Measure
-    runs: tuple[Run, ...] = field(default_factory=tuple)
+    runs: tuple[RunReport, ...] = field(default_factory=tuple)
 
 
-class Sweep(Said, frozen=True):
+class Sweep(SimulationReport, frozen=True):
     """Configurations compared."""
 
     seeds: int
@@ -125,7 +125,7 @@ class Sweep(Said, frozen=True):
 
 
 def work(payload: Payload, task: Task) -> Result:
-    """Carry out one task; raises KubeschedError if the worker cannot."""
+    """Run one task; raises KubeschedError if the worker cannot."""
     if payload.version != __version__:
         raise PluginError(
             f"this worker has kubesched {__version__}, the sweep is of {payload.version}: "
@@ -147,10 +147,10 @@ def work(payload: Payload, task: Task) -> Result:
     return Result(task, _brief(said))
 
 
-def _brief(said: Run) -> Run:
-    """Return a run without what nobody compares."""
+def _brief(said: RunReport) -> RunReport:
+    """Return a run without the parts that are not compared."""
     kept = {name: getattr(said, name) for name in said.__struct_fields__}
-    return Run(**{**kept, "waiting": (), "reasons": said.reasons[:10]})
+    return RunReport(**{**kept, "waiting": (), "reasons": said.reasons[:10]})
 
 
 @cache
@@ -170,7 +170,7 @@ def _registry(plugins: tuple[PluginSource, ...]) -> Registry:
 
 
 def plugin_sources(references: Sequence[str]) -> tuple[PluginSource, ...]:
-    """Return files with plugins as they are sent to workers; they were loaded once already."""
+    """Return plugin files as sent to workers; they were loaded once already."""
     found = []
     for reference in references:
         path = reference if Path(reference).is_file() else reference.rpartition(":")[0]
@@ -186,7 +186,7 @@ _held: list[Payload] = []
 
 
 def _begin(payload: Payload) -> None:
-    """Make a worker ready: it ends when its parent says so, or ends itself."""
+    """Prepare a worker: it ends when its parent tells it to, or ends itself."""
     threading.Thread(target=_end_with_parent, daemon=True).start()
     _held[:] = [payload]
 
@@ -209,7 +209,7 @@ def carry_out(
     jobs: int | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> list[Result]:
-    """Carry out tasks in as many processes; return the results in their order."""
+    """Run tasks in `jobs` processes; return the results in their order."""
     jobs = min(jobs or _cores(), len(tasks))
     if jobs == 1:
         results = []
@@ -226,7 +226,7 @@ def carry_out(
         initargs=(payload,),
     )
     try:
-        # Ctrl-C is for this process, which ends the others; they are born not to hear it.
+        # Only this process handles Ctrl-C, and ends the others, which start with it blocked.
         with _without_interrupts():
             futures = [executor.submit(_work_held, task) for task in tasks]
         return _collected(futures, progress)
@@ -235,7 +235,7 @@ def carry_out(
             "a worker process ended unexpectedly, perhaps for want of memory: try fewer --jobs"
         ) from None
     finally:
-        # After Ctrl-C, or a task that failed, nobody waits for the others.
+        # After Ctrl-C, or a failed task, do not wait for the others.
         for child in set(multiprocessing.active_children()) - others:
             child.terminate()
         executor.shutdown(wait=True, cancel_futures=True)
@@ -243,7 +243,7 @@ def carry_out(
 
 @contextmanager
 def _without_interrupts() -> Iterator[None]:
-    """Let Ctrl-C wait, in this thread and in processes that it starts."""
+    """Block SIGINT in this thread and in processes that it starts."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
@@ -263,11 +263,11 @@ def _cores() -> int:
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-# --- summing up -------------------------------------------------------------------------------
+# --- aggregation ------------------------------------------------------------------------------
 
 
 def summed(results: Sequence[Result]) -> tuple[VariantSummary, ...]:
-    """Sum up the runs of each variant."""
+    """Aggregate the runs of each variant."""
     by_variant: dict[int, list[Result]] = {}
     for result in results:
         by_variant.setdefault(result.task.number, []).append(result)
@@ -277,7 +277,7 @@ def summed(results: Sequence[Result]) -> tuple[VariantSummary, ...]:
 def _summary(results: Sequence[Result]) -> VariantSummary:
     runs = tuple(each.run for each in results)
 
-    def measure(value: Callable[[Run], float]) -> Measure:
+    def measure(value: Callable[[RunReport], float]) -> Measure:
         return Measure.of(value(each) for each in runs)
 
     return VariantSummary(

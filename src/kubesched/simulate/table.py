@@ -1,4 +1,4 @@
-"""What simulations say, as people read it."""
+"""Reports of simulations as tables for the terminal."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from rich.table import Table
 
 from kubesched.simulate.report import (
     Addition,
-    Comparison,
+    ConfigurationComparison,
     Displacement,
     Headroom,
     Left,
@@ -42,7 +42,7 @@ def show_headroom(console: Console, said: Headroom, *, top: int) -> None:
 
 
 def show_displacement(console: Console, said: Displacement, *, verb: str, top: int) -> None:
-    """Print what becomes of the pods of some nodes."""
+    """Print where the pods of some nodes go."""
     ended = f", {said.ended} end with their nodes" if said.ended else ""
     console.print(
         f"[bold]{escape(said.name)}[/] {verb}: {said.displaced} pods must move{ended}; "
@@ -77,7 +77,7 @@ def show_losses(console: Console, said: Losses, *, top: int) -> None:
 
 
 def show_addition(console: Console, said: Addition, *, top: int) -> None:
-    """Print what more nodes would do."""
+    """Print the effect of more nodes."""
     console.print(
         f"{said.added} more nodes like [bold]{escape(said.like)}[/]: of {said.pending} pending "
         f"pods, [bold]{said.placed_after}[/] find a node instead of {said.placed_before}"
@@ -87,8 +87,8 @@ def show_addition(console: Console, said: Addition, *, top: int) -> None:
     _show_left(console, said.still_left, top=top)
 
 
-def show_comparison(console: Console, said: Comparison, *, top: int) -> None:
-    """Print what another configuration would change."""
+def show_comparison(console: Console, said: ConfigurationComparison, *, top: int) -> None:
+    """Print the effect of another configuration."""
     console.print(
         f"of {said.pods} pods, [bold]{len(said.moves)}[/] are placed otherwise and "
         f"{said.unchanged} as before; left without a node: {said.left_after} instead of "
@@ -112,7 +112,7 @@ def show_comparison(console: Console, said: Comparison, *, top: int) -> None:
 def show_preemptions(
     console: Console, preemptions: Sequence[Preemption], *, title: str, top: int
 ) -> None:
-    """Print who had to make room for whom."""
+    """Print preemptors and their victims."""
     if not preemptions:
         return
     table = start_table(console, title, "for", ">pods", "on", "for example")
@@ -128,7 +128,7 @@ def _victims(preemptions: Sequence[Preemption]) -> int:
     return sum(len(each.victims) for each in preemptions)
 
 
-def _show_spread(console: Console, said: Comparison, *, top: int) -> None:
+def _show_spread(console: Console, said: ConfigurationComparison, *, top: int) -> None:
     before, after = said.spread_before, said.spread_after
     if not before.workloads and not after.workloads:
         return
@@ -166,7 +166,7 @@ def _change(was: int, now: int) -> str:
 
 
 def _show_utilisation(console: Console, before: Utilisation, after: Utilisation) -> None:
-    table = start_table(console, "Requested of what nodes offer", "", ">before", ">after")
+    table = start_table(console, "Requested share of allocatable", "", ">before", ">after")
     for title, was, now in (
         ("cpu", before.cpu, after.cpu),
         ("memory", before.memory, after.memory),

@@ -1,6 +1,6 @@
-"""Files that say what is to happen: a record an event, or a workload to be generated.
+"""Reads input files: a trace with one record per event, or a workload to generate.
 
-    {"time": 0, "template": "web", "duration": "10m"}               one JSON or YAML object a line
+    {"time": 0, "template": "web", "duration": "10m"}               one JSON or YAML object per line
     {"time": "5m", "pod": {"spec": …}, "duration": 600, "count": 3}
     {"time": "1h", "lose": "node-3", "for": "30m"}
 
@@ -9,8 +9,8 @@
 
     kind: Workload                                                  or rates (see workload.py)
 
-A time is in seconds or a duration after the beginning, or RFC 3339; then the first is the
-beginning. `pod` is a manifest, or the name of a file with one.
+A time is in seconds or a duration after the start, or RFC 3339; then the first is the start. `pod`
+is a manifest, or the name of a file with one.
 """
 
 from __future__ import annotations
@@ -31,41 +31,41 @@ from kubesched.config import untrusted_yaml
 from kubesched.errors import ObjectError
 from kubesched.simulate.casting import Casting, named
 from kubesched.simulate.forms import JsonObject, NodeChange, Time, decoded, seconds
-from kubesched.simulate.happenings import Arrival, Happening
+from kubesched.simulate.timed_events import Arrival, TimedEvent
 from kubesched.simulate.workload import KIND, read_workload
 
 _NUMBERS = ("count", "add")
 
 
 class Script(Protocol):
-    """What is to happen, as far as chance does not decide it."""
+    """The events of a simulation, apart from random choices."""
 
     @property
     def until_s(self) -> float | None:
-        """When a play of it ends; None: when nothing is to happen any more."""
+        """When a simulation of it ends; None: when nothing is left to happen."""
 
-    def happenings(self, seed: int) -> list[Happening]:
-        """Return everything that is to happen; the same for the same seed."""
+    def happenings(self, seed: int) -> list[TimedEvent]:
+        """Return all events; deterministic by seed."""
 
 
 class Trace(Struct, frozen=True):
-    """Happenings that were written down."""
+    """Recorded events."""
 
-    #: all but nodes that are chosen by chance
+    #: all but changes of random nodes
     arrivals: tuple[Arrival, ...]
-    #: when, what, where it is written
+    #: time, change, place in the file
     node_changes: tuple[tuple[float, NodeChange, str], ...]
     casting: Casting
 
     @property
     def until_s(self) -> float | None:
-        """Until nothing is to happen any more."""
+        """None: until nothing is left to happen."""
         return None
 
-    def happenings(self, seed: int) -> list[Happening]:
-        """Return everything that is to happen."""
-        random = Random(f"{seed}/trace")  # noqa: S311 (chooses nodes, hides nothing)
-        found: list[Happening] = list(self.arrivals)
+    def happenings(self, seed: int) -> list[TimedEvent]:
+        """Return all events."""
+        random = Random(f"{seed}/trace")  # noqa: S311 (chooses nodes, not a secret)
+        found: list[TimedEvent] = list(self.arrivals)
         for number, (at_s, change, where) in enumerate(self.node_changes, start=1):
             found += self.casting.changes(change, at_s, where, random=random, number=number)
         return sorted(found, key=lambda each: each.at_s)
@@ -75,7 +75,7 @@ class _Record(NodeChange, frozen=True, kw_only=True):
     time: Time
     template: str = ""
     pod: JsonObject | str | None = None
-    #: how long the pod runs once it is placed; without it, for ever
+    #: lifetime of the pod once it is placed; None: forever
     duration: Time | None = None
     count: int = 1
     name: str = ""
@@ -83,7 +83,7 @@ class _Record(NodeChange, frozen=True, kw_only=True):
 
 
 def read_script(path: Path, casting: Casting) -> Script:
-    """Read a file of either kind; raises ObjectError if it cannot be used."""
+    """Read a file of either form; raises ObjectError if it cannot be used."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as failed:
@@ -125,7 +125,7 @@ def _documents(text: str, path: Path) -> Iterator[tuple[str, Any]]:
     ]
     if not lines:
         raise ObjectError(f"{path}: there is nothing in it")
-    # An object a line: so it begins, and so it ends.
+    # One object per line: so it begins, and so it ends.
     if all(line.lstrip().startswith("{") and line.rstrip().endswith("}") for _, line in lines):
         for number, line in lines:
             yield f"{path}, line {number}", _line(line, f"{path}, line {number}")
@@ -152,7 +152,7 @@ def _line(line: str, where: str) -> Any:  # noqa: ANN401 (any JSON value)
         raise ObjectError(f"{where}: neither JSON nor YAML: {what}") from None
 
 
-# --- records to happenings --------------------------------------------------------------------
+# --- records to events ------------------------------------------------------------------------
 
 
 def _trace(documents: Sequence[tuple[str, Any]], path: Path, casting: Casting) -> Trace:
@@ -222,7 +222,7 @@ def _in_namespace(pod: Pod, namespace: str) -> Pod:
 
 
 def _times_s(records: Sequence[tuple[str, _Record]]) -> list[float]:
-    """Return the times of records in seconds after the beginning."""
+    """Return the times of records in seconds after the start."""
     absolute = [_date_s(each.time) if isinstance(each.time, str) else None for _, each in records]
     dates_s = [each for each in absolute if each is not None]
     if not dates_s:

@@ -1,8 +1,8 @@
-"""Configurations to be compared: files, and fields of them with several values.
+"""Configurations to compare: files, and fields of them with several values.
 
     base configurations, values of each ``--set`` ──> Variant: a name and the text of a file
 
-A variant is a configuration file like any other, and is read and checked like one.
+A variant is an ordinary configuration file, and is decoded and validated as one.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Variant(Struct, frozen=True):
     """One configuration."""
 
     name: str
-    #: of its file
+    #: the text of its file
     text: str
 
 
@@ -47,7 +47,7 @@ class _Setting(NamedTuple):
 
 
 def default() -> Base:
-    """Return the configuration of those who have none."""
+    """Return the default configuration."""
     tree = {"apiVersion": f"{GROUP}/{VERSION}", "kind": "KubeSchedulerConfiguration"}
     return Base("default", tree)
 
@@ -68,7 +68,7 @@ def read(path: Path) -> Base:
 
 
 def combined(bases: Sequence[Base], settings: Sequence[str]) -> list[Variant]:
-    """Return every base with every combination of values, each under a name of its own."""
+    """Return every base with every combination of values, each with its own name."""
     parsed = [_setting(text) for text in settings]
     found: dict[str, Variant] = {}
     for base in bases:
@@ -108,7 +108,7 @@ def _set(tree: JsonObject, path: tuple[str, ...], value: object) -> None:
     if not path[0][:1].isupper():
         _assign(tree, path, value)
         return
-    # A plugin: of all profiles.
+    # A plugin: in all profiles.
     profiles = tree.setdefault("profiles", [])
     if not profiles:
         profiles.append({})

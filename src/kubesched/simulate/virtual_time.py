@@ -1,11 +1,11 @@
-"""asyncio in virtual time: nobody ever waits, and everything happens in the order of its time.
+"""asyncio in virtual time: no real waiting; timers fire in order.
 
-    loop: nothing left to do now ──> selector asked to wait until the next timer
+    loop: no ready callbacks ────────> selector asked to wait until the next timer
               ^                                     │ does not wait: the clock jumps there
               └──── timers that are due now <───────┘
 
-A day passes as fast as what happens in it can be computed, in the same order every time. Only
-timers can wake a loop like this one: there are no connections and no threads to wait for.
+A day passes as fast as its events can be computed, in the same order every time. Only timers can
+wake this loop: there are no connections and no threads to wait for.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ T = TypeVar("T")
 
 
 class _JumpingSelector(selectors.DefaultSelector):
-    """Lets the time pass that it is asked to wait."""
+    """Advances the clock by the requested timeout instead of waiting."""
 
     def __init__(self, clock: VirtualClock) -> None:
         super().__init__()
         self._virtual_clock = clock
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        """Return what is ready now, signals among it; nothing if time passed instead."""
+        """Return what is ready now, signals included; advance the clock if nothing is."""
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
         if timeout is None:
-            raise InvariantError("everybody waits for something that can never happen")
+            raise InvariantError("deadlock: all tasks wait, and no timer is pending")
         self._virtual_clock.advance(max(timeout, 0.0))
         return []
 
@@ -45,8 +45,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def __init__(self, clock: VirtualClock) -> None:
         self._virtual_clock = clock
         super().__init__(_JumpingSelector(clock))
-        # Timers are due if they are before now plus this, so it has to be more than what a float
-        # of seconds since 1970 can tell apart: otherwise none that is due now ever would be.
+        # Timers are due if they are before now plus this, so it must exceed the resolution of a
+        # float of seconds since 1970: otherwise none that is due now ever would be.
         self._clock_resolution = 1e-6
 
     def time(self) -> float:
@@ -55,6 +55,6 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
 
 def run_in_virtual_time(clock: VirtualClock, main: Coroutine[object, object, T]) -> T:
-    """Run a coroutine to its end; as with asyncio.run, what it started ends with it."""
+    """Run a coroutine to its end; as with asyncio.run, its tasks end with it."""
     with asyncio.Runner(loop_factory=lambda: VirtualTimeLoop(clock)) as runner:
         return runner.run(main)

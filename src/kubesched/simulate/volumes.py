@@ -1,9 +1,9 @@
-"""Volumes in a simulation: what the scheduler decides about them is done at once.
+"""Volumes in a simulation: the scheduler's decisions about them take effect immediately.
 
     scheduler: volume for a claim ──> both bound
     scheduler: node for a claim ────> a new volume in the node's zone, both bound
 
-This is what the volume controller and a provisioner do together, without the time they take.
+The volume controller and a provisioner do this together; here it takes no time.
 """
 
 from __future__ import annotations
@@ -29,12 +29,12 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.store_handler import StoreHandler
 
 POLL_INTERVAL_S = 1.0
-#: Versions of what is written here are newer than any that a snapshot can have.
+#: Resource versions written here are newer than any in a snapshot.
 _FIRST_VERSION = 1 << 60
 
 
 class SimulatedVolumes:
-    """Binds claims to volumes, and makes volumes."""
+    """Binds claims to volumes, and provisions volumes."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
@@ -44,11 +44,11 @@ class SimulatedVolumes:
         self._claims: StoreHandler[PersistentVolumeClaim] | None = None
 
     def attach(self, queue: SchedulingQueue) -> None:
-        """Let pods that wait hear of what happens to volumes."""
+        """Connect the queue, which then gets events of volumes."""
         self._volumes = StoreHandler(KINDS["PersistentVolume"], self._storage.volumes, queue)
         self._claims = StoreHandler(KINDS["PersistentVolumeClaim"], self._storage.claims, queue)
 
-    # --- what the scheduler asks for --------------------------------------------------------
+    # --- calls of the scheduler --------------------------------------------------------------
 
     async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
         """Write the claim that a volume is bound to, and bind the claim."""
@@ -62,7 +62,7 @@ class SimulatedVolumes:
         return written
 
     async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Write the node that was selected for a claim, and make a volume for it there."""
+        """Write the node that was selected for a claim, and provision a volume there."""
         written = self._put_claim(claim)
         node_name = (written.metadata.annotations or {}).get(ANNOTATION_SELECTED_NODE, "")
         storage_class = self._storage.classes.get(written.storage_class)
@@ -78,10 +78,10 @@ class SimulatedVolumes:
         self,
         check: Callable[[], bool],
         *,
-        claims: Collection[ClaimKey],  # noqa: ARG002 (looks again every second, whatever changed)
+        claims: Collection[ClaimKey],  # noqa: ARG002 (polls every second in any case)
         timeout_s: float,
     ) -> bool:
-        """Ask until the answer is yes; False if that does not happen in time."""
+        """Poll until `check` returns True; False on timeout."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while not check():
@@ -90,7 +90,7 @@ class SimulatedVolumes:
             await asyncio.sleep(POLL_INTERVAL_S)
         return True
 
-    # --- what becomes of it -----------------------------------------------------------------
+    # --- effects ----------------------------------------------------------------------------
 
     def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
         tree = {"status": {}, **_tree(claim)}

@@ -1,4 +1,4 @@
-"""Workloads that are generated: how many pods come when, how long they run, nodes that come and go.
+"""Generated workloads: arrivals and lifetimes of pods, and node changes.
 
     kind: Workload
     duration: 24h
@@ -11,8 +11,8 @@
     - {at: 6h, add: 10, like: node-1}
     - {every: 8h, lose: any, for: 30m}
 
-Each template has a random sequence of its own, made of the seed and its name: another template, or
-another rate of one, does not change when the pods of the others come.
+Each template has its own random sequence, seeded with the seed and its name: another template, or
+another rate of one, does not change the arrivals of the others.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from msgspec import Struct
 from kubesched.api.core import Pod
 from kubesched.errors import ObjectError
 from kubesched.simulate.casting import Casting, named
-from kubesched.simulate.forms import Form, JsonObject, NodeChange, Time, decoded, seconds
-from kubesched.simulate.happenings import Arrival, Happening
+from kubesched.simulate.forms import InputSchema, JsonObject, NodeChange, Time, decoded, seconds
+from kubesched.simulate.timed_events import Arrival, TimedEvent
 
 KIND = "Workload"
 API_VERSION = "kubesched/v1"
@@ -37,15 +37,15 @@ DAY_S = 86_400.0
 PATTERNS = ("poisson", "even", "diurnal")
 
 
-class Lognormal(Form, frozen=True):
+class Lognormal(InputSchema, frozen=True):
     """Durations whose logarithm is normally distributed."""
 
     median: Time
     sigma: float = 1.0
 
 
-class Lifetime(Form, frozen=True):
-    """How long pods run; one of these."""
+class Lifetime(InputSchema, frozen=True):
+    """Lifetime of pods; one of these."""
 
     fixed: Time | None = None
     #: the mean
@@ -53,24 +53,24 @@ class Lifetime(Form, frozen=True):
     lognormal: Lognormal | None = None
 
 
-class Arrivals(Form, frozen=True):
-    """When pods come."""
+class Arrivals(InputSchema, frozen=True):
+    """When pods arrive."""
 
     per_hour: float
     pattern: str = "poisson"
-    #: pods that come together
+    #: number of pods that arrive together
     count: int = 1
-    #: of the diurnal pattern: when most come, and by which share of the mean it goes up and down
+    #: of the diurnal pattern: time of the peak, and amplitude as a share of the mean
     peak_at: Time = "12h"
     swing: float = 0.5
 
 
-class Template(Form, frozen=True):
+class Template(InputSchema, frozen=True):
     """Pods of one kind."""
 
     name: str
     arrivals: Arrivals
-    #: a manifest, here or in a file of its own
+    #: a manifest, inline or in a file
     pod: JsonObject | None = None
     file: str = ""
     #: without it they never end
@@ -78,14 +78,14 @@ class Template(Form, frozen=True):
 
 
 class NodeEvent(NodeChange, frozen=True, kw_only=True):
-    """Nodes that come or go, once or again and again."""
+    """Node changes, once or repeatedly."""
 
     at: Time | None = None
-    #: mean time between two of them, which come by chance
+    #: mean time between two random changes
     every: Time | None = None
 
 
-class _File(Form, frozen=True, kw_only=True):
+class _File(InputSchema, frozen=True, kw_only=True):
     api_version: str = API_VERSION
     kind: str
     duration: Time
@@ -94,7 +94,7 @@ class _File(Form, frozen=True, kw_only=True):
 
 
 class _Cast(Struct, frozen=True):
-    """A template, ready to be used."""
+    """A template, ready for use."""
 
     name: str
     pod: Pod
@@ -103,8 +103,8 @@ class _Cast(Struct, frozen=True):
     lifetime: Lifetime | None
 
 
-class Workload(Struct, frozen=True):
-    """Generates what is to happen."""
+class GeneratedWorkload(Struct, frozen=True):
+    """Generates events."""
 
     duration_s: float
     casts: tuple[_Cast, ...]
@@ -114,19 +114,19 @@ class Workload(Struct, frozen=True):
 
     @property
     def until_s(self) -> float | None:
-        """When a play of it ends."""
+        """When a simulation of it ends."""
         return self.duration_s
 
-    def happenings(self, seed: int) -> list[Happening]:
-        """Return everything that is to happen; the same for the same seed."""
-        found: list[Happening] = []
+    def happenings(self, seed: int) -> list[TimedEvent]:
+        """Return all events; deterministic by seed."""
+        found: list[TimedEvent] = []
         for cast in self.casts:
             found += self._arrivals(cast, _random(seed, f"template {cast.name}"))
         for number, event in enumerate(self.nodes, start=1):
             found += self._node_changes(event, number, _random(seed, f"nodes {number}"))
         return sorted(found, key=lambda each: each.at_s)
 
-    def _arrivals(self, cast: _Cast, random: Random) -> Iterator[Happening]:
+    def _arrivals(self, cast: _Cast, random: Random) -> Iterator[TimedEvent]:
         number = 0
         for at_s in _times(cast, self.duration_s, random):
             for _ in range(cast.arrivals.count):
@@ -134,7 +134,7 @@ class Workload(Struct, frozen=True):
                 pod = named(cast.pod, f"{cast.name}-{number}", f"{cast.name}/{number}")
                 yield Arrival(at_s, pod, _lifetime_s(cast.lifetime, random))
 
-    def _node_changes(self, event: NodeEvent, number: int, random: Random) -> Iterator[Happening]:
+    def _node_changes(self, event: NodeEvent, number: int, random: Random) -> Iterator[TimedEvent]:
         where = f"{self.source}: nodes[{number - 1}]"
         times = [seconds(event.at, where)] if event.at is not None else []
         if event.every is not None:
@@ -147,14 +147,14 @@ class Workload(Struct, frozen=True):
 
 
 def _random(seed: int, stream: str) -> Random:
-    return Random(f"{seed}/{stream}")  # noqa: S311 (generates workloads, hides nothing)
+    return Random(f"{seed}/{stream}")  # noqa: S311 (generates workloads, not a secret)
 
 
 # --- reading ----------------------------------------------------------------------------------
 
 
-def read_workload(tree: object, path: Path, casting: Casting) -> Workload:
-    """Read a workload of a file; raises ObjectError if it cannot be used."""
+def read_workload(tree: object, path: Path, casting: Casting) -> GeneratedWorkload:
+    """Decode a workload of a file; raises ObjectError if it cannot be used."""
     source = str(path)
     file = decoded(tree, _File, source)
     if file.kind != KIND or file.api_version != API_VERSION:
@@ -169,7 +169,7 @@ def read_workload(tree: object, path: Path, casting: Casting) -> Workload:
     )
     for number, event in enumerate(file.nodes):
         _check_event(event, f"{source}: nodes[{number}]", casting)
-    return Workload(duration_s, casts, file.nodes, casting, source)
+    return GeneratedWorkload(duration_s, casts, file.nodes, casting, source)
 
 
 def _cast(template: Template, where: str, folder: Path, casting: Casting) -> _Cast:
@@ -228,7 +228,7 @@ def _check_event(event: NodeEvent, where: str, casting: Casting) -> None:
         seconds(event.for_, f"{where}.for")
 
 
-# --- chance -----------------------------------------------------------------------------------
+# --- random ----------------------------------------------------------------------------------
 
 
 def _times(cast: _Cast, duration_s: float, random: Random) -> Sequence[float]:
@@ -238,7 +238,7 @@ def _times(cast: _Cast, duration_s: float, random: Random) -> Sequence[float]:
         return [number / rate for number in range(math.ceil(duration_s * rate))]
     if arrivals.pattern == "poisson":
         return _poisson(rate, duration_s, random)
-    # More than come at any time, of which as many are left out as the time of day asks for.
+    # Thinning: generate at the highest rate, and drop some by the time of day.
     highest = 1.0 + arrivals.swing
 
     def share(at_s: float) -> float:

@@ -1,1 +1,1 @@
-"""A cluster as it was at one moment: read from a server, a file or manifests, and asked what-if."""
+"""Snapshots of a cluster, from a server, a file or manifests, for what-if questions."""

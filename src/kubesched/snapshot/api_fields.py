@@ -1,7 +1,7 @@
-"""The fields that objects of the Kubernetes API have: to find those that only a typo has.
+"""All fields of Kubernetes API objects: to detect typos.
 
-Our structs hold what scheduling reads, so they cannot tell a field that does not exist from one
-that does not matter here. ``api_fields.json`` has all of them, as a kube-apiserver publishes them;
+Our structs hold only what scheduling reads, so they cannot distinguish a misspelled field from an
+irrelevant one. ``api_fields.json`` has all of them, as published by a kube-apiserver;
 ``tools/api_fields.py`` writes it.
 
     {"Pod": {"metadata": "ObjectMeta", "spec": "PodSpec", …},
@@ -22,13 +22,13 @@ from kubesched import kinds as table_of_kinds
 from kubesched.api import quantity
 from kubesched.errors import QuantityError
 
-#: Name of a type → field → type of the field: "" for plain values, "quantity", the name of a type,
-#: "[]" before the type of a list's elements, "{}" before that of a map's values.
+#: Type name → field → type of the field: "" for plain values, "quantity", a type name, "[]" before
+#: the type of a list's items, "{}" before that of a map's values.
 Fields = Mapping[str, Mapping[str, str]]
 
 FILE: Final = "api_fields.json"
 QUANTITY: Final = "quantity"
-#: What makes pods, and is not read otherwise.
+#: Kinds with a pod template that are not read otherwise.
 _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
     "apis/apps/v1": ("DaemonSet", "Deployment"),
     "apis/batch/v1": ("CronJob", "Job"),
@@ -42,7 +42,7 @@ def _by_group() -> dict[str, list[str]]:
     return found
 
 
-#: Group and version → kinds that manifests may hold; what they are made of comes with them.
+#: Group and version → kinds that manifests may hold; types of their fields are included.
 KINDS: Final[Mapping[str, list[str]]] = _by_group()
 
 
@@ -55,7 +55,7 @@ def known() -> Fields:
 
 @cache
 def group_of(kind: str) -> str | None:
-    """Return the group of a kind whose fields are known, None if they are not."""
+    """Return the group of a known kind, None if it is unknown."""
     for group_version, kinds in KINDS.items():
         if kind in kinds:
             return (
@@ -68,7 +68,7 @@ def group_of(kind: str) -> str | None:
 
 
 def unknown_fields(tree: object, type_name: str, path: str = "") -> Iterator[str]:
-    """Yield what is wrong with the names of fields below an object, one line each."""
+    """Yield errors about unknown fields below an object, one line each."""
     fields = known().get(type_name)
     if fields is not None and isinstance(tree, dict):
         for key in map(str, tree):
@@ -82,7 +82,7 @@ def unknown_fields(tree: object, type_name: str, path: str = "") -> Iterator[str
 
 
 def wrong_values(tree: object, type_name: str, path: str = "") -> Iterator[str]:
-    """Yield what is wrong with lists, maps and quantities below an object, one line each."""
+    """Yield errors about lists, maps and quantities below an object, one line each."""
     if tree is None or not type_name:
         return
     if type_name == QUANTITY:
@@ -103,7 +103,7 @@ def _wrong_quantity(value: object, path: str) -> Iterator[str]:
         return
     try:
         if quantity.compare(value, 0) < 0:
-            # In the words of the API server.
+            # In the API server's words.
             yield f'{path}: Invalid value: "{value}": must be greater than or equal to 0'
     except QuantityError as malformed:
         yield f"{path}: {malformed}"
@@ -113,7 +113,7 @@ _WORDS: Final[Mapping[type, str]] = {list: "a list", dict: "a map"}
 
 
 def _inside(tree: object, type_name: str, path: str) -> Iterator[tuple[str, object, str]]:
-    """Yield what a list, a map or an object holds: where, what, and what it should be."""
+    """Yield the children of a list, a map or an object: path, value, expected type."""
     if isinstance(tree, list):
         if type_name.startswith("[]"):
             yield from ((f"{path}[{at}]", each, type_name[2:]) for at, each in enumerate(tree))
@@ -131,11 +131,11 @@ def _joined(path: str, key: object) -> str:
     return f"{path}.{key}" if path else str(key)
 
 
-# --- making the table -------------------------------------------------------------------------
+# --- building the table -----------------------------------------------------------------------
 
 
 def from_openapi(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, str]]:
-    """Return the table of what an API server says at /openapi/v3, by group and version."""
+    """Build the table from an API server's /openapi/v3, by group and version."""
     schemas = {
         name: schema
         for document in documents.values()
@@ -159,16 +159,16 @@ def from_openapi(documents: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[s
 
 
 class _Types:
-    """What types are called here; those that fields refer to are added to what is wanted."""
+    """Short names of types; types that fields refer to are added to `wanted`."""
 
     def __init__(self, schemas: Mapping[str, Any], wanted: list[str]) -> None:
         self._schemas = schemas
         self._wanted = wanted
-        #: Name in the schema → name here. Kinds come first: manifests call them by that name.
+        #: Name in the schema → short name. Kinds come first: manifests use these names.
         self._labels = {name: name.rpartition(".")[2] for name in wanted}
 
     def label(self, name: str) -> str:
-        """Return the last part of a name, or so much that it is no other type's."""
+        """Return the last part of a name, or as many parts as make it unique."""
         if name not in self._labels:
             short = name.rpartition(".")[2]
             taken = short in self._labels.values()

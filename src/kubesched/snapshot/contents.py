@@ -1,4 +1,4 @@
-"""The objects of a snapshot, by kind, and what had to be left out."""
+"""The objects of a snapshot, by kind, and notes about skipped ones."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from kubesched.kinds import KINDS
 class Snapshot(Struct):
     """A cluster's objects at one moment."""
 
-    #: where they come from, as messages call it
+    #: name of the source, for messages
     source: str
-    #: name of the kind → objects
+    #: kind → objects
     objects: dict[str, list[Any]] = field(default_factory=lambda: {name: [] for name in KINDS})
-    #: what is missing or was left out, one line each
+    #: notes about missing or skipped objects, one line each
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -29,7 +29,7 @@ class Snapshot(Struct):
 
     @property
     def pods(self) -> list[Pod]:
-        """All pods, those that are over included."""
+        """All pods, terminated ones included."""
         return self.objects["Pod"]
 
     @property
@@ -38,11 +38,11 @@ class Snapshot(Struct):
         return self.objects["PriorityClass"]
 
     def add(self, kind: str, obj: Any) -> None:  # noqa: ANN401 (of the kind's type)
-        """Take an object in."""
+        """Add an object."""
         self.objects[kind].append(obj)
 
     def counts(self) -> Iterator[tuple[str, int]]:
-        """Return how many objects of each kind there are, kinds without any left out."""
+        """Yield the number of objects of each kind, without empty kinds."""
         for name, objects in self.objects.items():
             if objects:
                 yield name, len(objects)

@@ -1,4 +1,4 @@
-"""Snapshots as files: gzip, one JSON object a line, each as the API server would show it.
+"""Snapshot files: gzip, one JSON object per line, each as the API server would return it.
 
     {"kind": "Snapshot", "apiVersion": "kubesched/v1", "source": …, "takenAt": …, "notes": […]}
     {"apiVersion": "v1", "kind": "Node", "metadata": …}
@@ -27,7 +27,7 @@ from kubesched.snapshot.contents import Snapshot
 
 API_VERSION = "kubesched/v1"
 HEADER_KIND = "Snapshot"
-#: Holds a copy of the object as its author wrote it, with all that is left out of a snapshot.
+#: Holds a copy of the object as applied, with all that a snapshot leaves out.
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 _LEVEL = 6
 
@@ -50,9 +50,9 @@ _identify = msgspec.json.Decoder(_Identity).decode
 
 
 def write(snapshot: Snapshot, path: Path, *, taken_at: str) -> None:
-    """Write a snapshot; what was in the file before stays until the new one is complete.
+    """Write a snapshot; an existing file stays until the new one is complete.
 
-    Raises OutputError if that cannot be done.
+    Raises OutputError.
     """
     header = _Header(
         api_version=API_VERSION,
@@ -87,9 +87,9 @@ def _without_last_applied(obj: object) -> object:
 
 
 def read(path: Path, *, strict: bool = False) -> Snapshot:
-    """Read a snapshot; raises ObjectError if it is none.
+    """Read a snapshot; raises ObjectError if it is not one.
 
-    Lines that cannot be read are noted; with `strict`, they are an error, too.
+    Undecodable lines are noted; with `strict`, they are an error.
     """
     try:
         with gzip.open(path, "rb") as lines:

@@ -1,7 +1,7 @@
-"""A snapshot's objects put into a cluster's columns; pods that want a node are kept aside.
+"""Puts a snapshot's objects into a cluster; pending pods are returned.
 
 Snapshot ──> Cluster (columns)
-    └──────> pods that want a node, pods that have one, what could not be read
+    └──────> pending pods, placed pods, notes about undecodable objects
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ T = TypeVar("T")
 
 
 class Filled(Struct):
-    """What is in a cluster now, as far as its columns do not say."""
+    """The contents of a cluster, beside its columns."""
 
-    #: pods that want a node
+    #: pending pods
     pending: dict[PodKey, Pod] = field(default_factory=dict)
-    #: pods that have one
+    #: placed pods
     placed: dict[PodKey, Pod] = field(default_factory=dict)
-    #: what was left out, one line each
+    #: notes about skipped objects, one line each
     notes: list[str] = field(default_factory=list)
 
 
 def fill(cluster: Cluster, snapshot: Snapshot) -> Filled:
-    """Put everything that decides where pods go into a cluster that is empty."""
+    """Put all objects that affect scheduling into an empty cluster."""
     filled = Filled(notes=list(snapshot.notes))
     with _without_collecting():
         for node in snapshot.nodes:
@@ -53,7 +53,7 @@ def fill(cluster: Cluster, snapshot: Snapshot) -> Filled:
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Spare the garbage collector a hundred thousand objects that come, of which none goes."""
+    """Pause the garbage collector while hundreds of thousands of objects are created."""
     collecting = gc.isenabled()
     gc.disable()
     try:

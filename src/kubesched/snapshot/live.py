@@ -1,6 +1,6 @@
-"""A snapshot of a running cluster, by lists alone: nothing is ever written.
+"""Takes a snapshot of a running cluster, by lists alone: nothing is ever written.
 
-The client is made such that it refuses to send anything but GET, whoever asks it to.
+The client is built to reject everything but GET.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from kubesched.snapshot.contents import Snapshot
 
 
 async def read(access: ClusterAccess, *, timeout_s: float = 60.0) -> Snapshot:
-    """List everything that decides where pods go.
+    """List all objects that affect scheduling.
 
-    Whoever may see nodes and pods but not, say, volumes gets a note instead of an error. Raises
-    ClientError if there is no way to go on.
+    Kinds that the user cannot list, other than nodes and pods, are skipped with a note. Raises
+    ClientError if nodes or pods cannot be listed.
     """
     snapshot = Snapshot(source=access.server.url)
     async with ApiClient(

@@ -1,8 +1,8 @@
-"""Manifests as a snapshot: YAML or JSON, one document after the other, lists included.
+"""Reads manifests as a snapshot: YAML or JSON, multiple documents, lists included.
 
-    files, folders ──> documents ──> objects, with the defaults that the API server would give
+    files, folders ──> documents ──> objects, with the API server's defaults
 
-Also the pod of a manifest that was not created yet, be it a pod or whatever has a pod template.
+Also reads the pod of a manifest that was not created yet: a pod, or any object with a pod template.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ JsonObject = dict[str, Any]
 
 SUFFIXES: Final = (".yaml", ".yml", ".json")
 _SHOWN_UNKNOWN: Final = 5
-#: Priorities that every cluster has.
+#: Priority classes that every cluster has.
 SYSTEM_CLASSES: Final = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
@@ -56,7 +56,7 @@ def read(paths: Sequence[Path]) -> Snapshot:
     if ignored:
         listed = ", ".join(f"{count} {name}" for name, count in sorted(ignored.items()))
         snapshot.notes.append(f"objects that do not decide where pods go, left out: {listed}")
-    # A newer API server may have written them: no reason to refuse all the rest.
+    # A newer API server may have written them: no reason to reject the rest.
     snapshot.notes += unknown[:_SHOWN_UNKNOWN]
     if len(unknown) > _SHOWN_UNKNOWN:
         snapshot.notes.append(f"{len(unknown) - _SHOWN_UNKNOWN} more unknown fields are left out")
@@ -71,7 +71,7 @@ def read_pod(path: Path, classes: Sequence[PriorityClass], *, namespace: str) ->
 def parse_pod(
     text: str, classes: Sequence[PriorityClass], *, namespace: str, where: str = "the manifest"
 ) -> Pod:
-    """Return the first pod, or pod template, of a text; `where` is what messages call it."""
+    """Return the first pod, or pod template, of a text; `where` names it in messages."""
     return _first_pod(_parsed(text, where), where, classes, namespace=namespace)
 
 
@@ -99,7 +99,7 @@ def _first_pod(
 
 
 def _pod_tree(tree: JsonObject) -> JsonObject | None:
-    """Return the pod that an object is, or that it would make."""
+    """Return the pod of an object, or that of its template."""
     if tree.get("kind") == "Pod":
         return tree
     spec = tree.get("spec")
@@ -118,7 +118,7 @@ def _map_of(value: object) -> JsonObject:
     return value if isinstance(value, dict) else {}
 
 
-# --- what is wrong with a tree ----------------------------------------------------------------
+# --- validation ------------------------------------------------------------------------------
 
 
 def _unknown_fields(tree: JsonObject) -> Iterator[str]:
@@ -134,19 +134,19 @@ def _wrong_values(tree: JsonObject) -> Iterator[str]:
 
 
 def _is_from_a_server(tree: JsonObject) -> bool:
-    """Tell whether an API server has checked an object already: there may be many of these."""
+    """Tell whether an API server has already validated an object: there may be many of these."""
     meta = tree.get("metadata")
     return isinstance(meta, dict) and bool(meta.get("resourceVersion"))
 
 
 def _typed(tree: JsonObject) -> Iterator[tuple[object, str, str]]:
-    """Return the parts of an object whose fields are known, what they are, and where."""
+    """Yield the parts of an object whose fields are known: value, type, path."""
     kind, version = str(tree.get("kind")), tree.get("apiVersion")
     group = api_fields.group_of(kind)
     if group is not None and (not version or str(version).rpartition("/")[0] == group):
         yield tree, kind, ""
         return
-    # A kind that others have defined: what has the place of a pod template is one.
+    # A custom kind: a field in the place of a pod template is one.
     spec = tree.get("spec")
     if isinstance(spec, dict):
         yield spec.get("template"), "PodTemplateSpec", "spec.template"
@@ -173,7 +173,7 @@ def _files(paths: Sequence[Path]) -> Iterator[Path]:
 
 
 def _objects(path: Path) -> Iterator[tuple[str, JsonObject]]:
-    """Return the objects of a file, each with what messages call it."""
+    """Yield the objects of a file, each with its name for messages."""
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as failed:
@@ -195,7 +195,7 @@ def _parsed(text: str, source: str) -> Iterator[tuple[str, JsonObject]]:
 
 def _documents(text: str) -> list[Any]:
     if text.startswith("{"):
-        # What ``kubectl get -o json`` wrote is read in a hundredth of the time as what it is.
+        # Output of ``kubectl get -o json`` is parsed as JSON, a hundred times faster than as YAML.
         try:
             document = msgspec.json.decode(text)
         except (msgspec.DecodeError, RecursionError):
@@ -216,7 +216,7 @@ def _unpacked(document: object, where: str) -> Iterator[tuple[str, JsonObject]]:
     if not kind.endswith("List") or not isinstance(items, list):
         yield where, document
         return
-    # Items of a typed list need not repeat what they are.
+    # Items of a typed list may omit kind and apiVersion.
     identity = {"apiVersion": document.get("apiVersion"), "kind": kind.removesuffix("List")}
     for number, item in enumerate(items):
         if isinstance(item, dict):
@@ -274,7 +274,7 @@ def _complete_pod(tree: JsonObject, at: str, classes: Sequence[PriorityClass]) -
 
 
 def _without_nulls(value: Any) -> Any:  # noqa: ANN401 (any JSON value)
-    """Return a value without its nulls: in the API, they mean not there."""
+    """Return a value without nulls, which the API treats as absent."""
     if isinstance(value, dict):
         return {key: _without_nulls(each) for key, each in value.items() if each is not None}
     if isinstance(value, list):

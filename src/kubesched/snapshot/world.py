@@ -1,9 +1,9 @@
-"""A snapshot put to work: the very state and frameworks that schedule, cut off from any server.
+"""A snapshot with the scheduler's own state and frameworks, disconnected from any server.
 
     Snapshot ──> Cluster (columns) <── DryRun
-                     └── what if: pods away, nodes away, other nodes; each undone on leaving
+                     └── what-if: pods and nodes removed or added; undone at the end
 
-A dry run binds and evicts nothing, so a world has no effect on anything else.
+A dry run binds and evicts nothing, so a world has no side effects.
 """
 
 from __future__ import annotations
@@ -23,18 +23,18 @@ from kubesched.snapshot.filling import Filled, fill
 
 
 class World:
-    """A cluster that can be asked, and changed for a while, without consequences."""
+    """A cluster for questions and hypothetical changes, without side effects."""
 
     def __init__(self, engine: DryRun, contents: Filled) -> None:
-        #: decides about pods
+        #: makes decisions
         self.engine = engine
         self.cluster = engine.cluster
         self.table = engine.cluster.table
         self.frameworks = engine.frameworks
         self.notes = [*contents.notes, *engine.notes]
-        #: pods that want a node
+        #: pending pods
         self.pending = contents.pending
-        #: pods that have one
+        #: placed pods
         self.placed = contents.placed
 
     @classmethod
@@ -46,7 +46,7 @@ class World:
         *,
         registry: Registry = IN_TREE,
     ) -> World:
-        """Return a world with all that a snapshot has."""
+        """Return a world with all objects of a snapshot."""
         cluster = Cluster(RequestRules.of(gates))
         contents = fill(cluster, snapshot)
         return cls(DryRun(cluster, config, gates, registry=registry), contents)
@@ -54,12 +54,12 @@ class World:
     # --- asking -----------------------------------------------------------------------------
 
     def find_pod(self, namespace: str, name: str) -> Pod | None:
-        """Return a pod, wherever it is."""
+        """Return a pod, pending or placed."""
         key = namespace, name
         return self.pending.get(key) or self.placed.get(key)
 
     def compile(self, pod: Pod) -> PodInfo:
-        """Compile a pod that wants a node, whether or not it has one; raises ObjectError."""
+        """Compile a pod as pending, even if it has a node; raises ObjectError."""
         if pod.spec.node_name:
             pod = replace(pod, spec=replace(pod.spec, node_name=""))
         return self.cluster.compiler.pending(pod)
@@ -71,5 +71,5 @@ class World:
 
 
 def is_bound_to_its_node(pod: Pod) -> bool:
-    """Tell whether a pod goes with its node: one of a daemon set, or the kubelet's own."""
+    """Tell whether a pod is tied to its node: a DaemonSet pod, or a static pod."""
     return any(owner.kind in ("DaemonSet", "Node") for owner in pod.metadata.owner_references)

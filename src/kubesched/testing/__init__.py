@@ -1,12 +1,11 @@
-"""Tests of plugins and configurations: a cluster in the test's own process, on the very engine.
+"""Tests of plugins and configurations: an in-process cluster on the real engine.
 
     cluster.nodes(10, cpu=4, zones=3)          fixture `cluster` ──> columns, framework, cycle
     cluster.pod(cpu=1).lands_on("n1")                  └──> Placement: node, reasons, score table
     check_plugin(Cheapest)                     random clusters ──> PluginCheckError, or nothing
 
-pytest finds the fixture by itself once the package is installed. So every pytest there imports
-this module, and a test of something else should not wait for NumPy: names are looked up when they
-are used.
+pytest finds the fixture by itself once the package is installed. So every pytest there imports this
+module, and unrelated tests should not wait for NumPy: names are imported on first use.
 """
 
 from __future__ import annotations
@@ -59,7 +58,7 @@ _MODULES = {
 
 
 def __getattr__(name: str) -> object:
-    """Import what is asked for."""
+    """Import on first use."""
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     found: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)

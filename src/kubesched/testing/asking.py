@@ -1,10 +1,10 @@
-"""What one plugin says about a pod and some rows, past all caches.
+"""Calls one plugin about a pod and some rows, uncached.
 
     PreFilter ──> Filter ──> why each node is rejected  ─┐
-    PreScore ──> Score ──> Normalize ──> scores         ─┴──> Said
+    PreScore ──> Score ──> Normalize ──> scores         ─┴──> PluginAnswer
 
-Row-local plugins are asked about the pod's signature, cluster-wide ones about the pod: this is the
-one place that knows which form a plugin has.
+Row-local plugins get the pod's signature, cluster-wide ones the pod: only this module distinguishes
+the two forms.
 """
 
 from __future__ import annotations
@@ -42,32 +42,32 @@ from kubesched.framework.status import Code, Status
 T = TypeVar("T")
 
 
-class Said(Struct, frozen=True, kw_only=True):
-    """All that a plugin says about a pod and some nodes; nodes are called by their names."""
+class PluginAnswer(Struct, frozen=True, kw_only=True):
+    """The answers of a plugin about a pod and some nodes, by node name."""
 
     pre_filter: PreFilterResult | None = None
-    #: why a node cannot take the pod, None if it can; empty if the plugin does not filter
+    #: why a node rejects the pod, None if it does not; empty if the plugin does not filter
     rejections: Mapping[str, Status | None] = {}
     pre_score: Status | None = None
-    #: before they are normalized; empty if the plugin does not score
+    #: before normalization; empty if the plugin does not score
     scores: Mapping[str, int] = {}
     normalized: Mapping[str, int] = {}
 
 
 def rows_in_use(table: NodeTable) -> IndexArray:
-    """Return the rows that have a node, in the order of the table."""
+    """Return the rows that have a node, in row order."""
     return np.flatnonzero(table.valid[: table.size])
 
 
 class Asker:
-    """Asks one plugin about pods."""
+    """Calls one plugin about pods."""
 
     def __init__(self, plugin: Plugin, table: NodeTable) -> None:
         self._plugin = plugin
         self._table = table
 
-    def ask(self, pod: PodInfo, nodes: NodeRows | None = None) -> Said:
-        """Return what the plugin says, of all nodes unless the caller names rows."""
+    def ask(self, pod: PodInfo, nodes: NodeRows | None = None) -> PluginAnswer:
+        """Return the plugin's answers, about all nodes unless the caller passes rows."""
         nodes = NodeRows(self._table, rows_in_use(self._table)) if nodes is None else nodes
         state = CycleState()
         pre_filter, rejections = self._filter(state, pod, nodes)
@@ -75,7 +75,7 @@ class Asker:
         normalized = scores
         if scores is not None and isinstance(self._plugin, Normalize):
             normalized = _normalized(self._plugin, scores)
-        return Said(
+        return PluginAnswer(
             pre_filter=pre_filter,
             rejections=self.named(nodes, rejections),
             pre_score=pre_score,
@@ -84,19 +84,19 @@ class Asker:
         )
 
     def raw_scores(self, pod: PodInfo, nodes: NodeRows) -> Scores:
-        """Return the very scores that the plugin answers with; None if it has none."""
+        """Return the plugin's raw scores; None if it has none."""
         return self._score(CycleState(), pod, nodes)[1]
 
     def is_asked_about(self, pod: PodInfo) -> bool:
-        """Tell whether the runtime asks the plugin about a pod at all."""
+        """Tell whether the runtime calls the plugin for a pod at all."""
         return not (self._plugin.only_with_volumes and pod.volumes is NO_VOLUMES)
 
     def signature_of(self, pod: PodInfo) -> PodSignature:
-        """Return what a row-local plugin is shown of a pod."""
+        """Return the signature that a row-local plugin gets for a pod."""
         return pod.signature.row_signature
 
     def named(self, nodes: NodeRows, values: Sequence[T] | None) -> dict[str, T]:
-        """Return values of nodes by the names of these."""
+        """Return values of nodes by node name."""
         if values is None:
             return {}
         names = map(self._table.name_at, nodes.row_numbers().tolist())

@@ -1,7 +1,7 @@
-"""The conformance suite: every promise of the contract that a plugin makes, tried at random.
+"""The conformance suite: every promise of the contract, tested on random clusters.
 
 plugin_checks(Cheapest) ──> ("deterministic", check), ("row_by_row", check), …
-check_plugin(Cheapest)  ──> runs them all; raises PluginCheckError at the first that is broken
+check_plugin(Cheapest)  ──> runs them all; raises PluginCheckError at the first failure
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from kubesched.api.core import Node, Pod
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.plugin import Plugin
 from kubesched.testing import hook_promises, input_promises, promises
-from kubesched.testing.trial import PluginCheckError, Promise, Subject, Trial
+from kubesched.testing.trial import PluginCheckError, PluginTrial, Promise, Subject
 
 
 def check_plugin(
@@ -28,9 +28,9 @@ def check_plugin(
 ) -> None:
     """Check that a plugin keeps every promise it makes; raises PluginCheckError if not.
 
-    `args` are as in ``pluginConfig``. `nodes` and `pods` are such as matter to the plugin, for
-    instance with the label that it reads: random ones know nothing of it. `examples` is the number
-    of random clusters for each check; the same `seed` gives the same clusters.
+    `args` are as in ``pluginConfig``. `nodes` and `pods` should matter to the plugin, for instance
+    have the label that it reads: random ones do not. `examples` is the number of random clusters
+    per check; the same `seed` gives the same clusters.
     """
     __tracebackhide__ = True
     for _, check in plugin_checks(
@@ -48,7 +48,7 @@ def plugin_checks(
     seed: int = 0,
     examples: int = 6,
 ) -> Iterator[tuple[str, Callable[[], None]]]:
-    """Return the checks that concern a plugin, each with its name, for pytest to parametrize over.
+    """Return the checks that apply to a plugin, each with its name, for pytest to parametrize over.
 
     Arguments are those of `check_plugin`.
     """
@@ -60,7 +60,7 @@ def plugin_checks(
             yield promise.name, partial(_run, promise, subject)
 
 
-#: In the order in which they are checked.
+#: In the order of execution.
 ALL_PROMISES: tuple[Promise, ...] = (
     *promises.PROMISES.all,
     *input_promises.PROMISES.all,
@@ -74,11 +74,11 @@ def _run(promise: Promise, subject: Subject) -> None:
         try:
             _check(promise, trial)
         except PluginCheckError as broken:
-            # The text tells where the plugin is wrong; the way through the check does not.
+            # The message says where the plugin is wrong; the check's traceback does not help.
             raise broken.with_traceback(None) from broken.__cause__
 
 
-def _check(promise: Promise, trial: Trial) -> None:
+def _check(promise: Promise, trial: PluginTrial) -> None:
     try:
         promise.check(trial)
     except PluginCheckError:

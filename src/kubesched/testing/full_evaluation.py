@@ -1,4 +1,4 @@
-"""The oracle of the decision path: row by row and plugin by plugin, past all caches."""
+"""The oracle of the decision path: row by row and plugin by plugin, uncached."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from kubesched.framework.runtime import Framework
 def decide_fully(
     framework: Framework, cluster: Cluster, pod: PodInfo, *, seed: int
 ) -> tuple[str, int]:
-    """Return the node that the full evaluation chooses, "" for none, and how many are feasible.
+    """Return the node that the full evaluation chooses, "" for none, and the number of feasible
+    nodes.
 
     Raises AttemptError if a plugin reports an error.
     """

@@ -1,4 +1,4 @@
-"""What plugins promise beside their answers about nodes: Reserve, and what they want to hear of."""
+"""Promises of plugins beside filters and scores: Reserve, and event registrations."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from kubesched.framework.status import Code
 from kubesched.kinds import stores
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
-from kubesched.testing.asking import Said
-from kubesched.testing.trial import Promises, Trial
+from kubesched.testing.asking import PluginAnswer
+from kubesched.testing.trial import PluginTrial, Promises
 
 PROMISES: Final = Promises()
 
@@ -27,8 +27,8 @@ PROMISES: Final = Promises()
 
 
 @PROMISES.by(Reserve)
-def check_reserve(trial: Trial) -> None:
-    """Unreserve takes back what Reserve did, and does no harm without it or a second time."""
+def check_reserve(trial: PluginTrial) -> None:
+    """Unreserve undoes Reserve, and is harmless without it or a second time."""
     plugin, cluster = trial.plugin_as(Reserve), trial.cluster
     evaluator = trial.together.evaluator
     for pod in trial.pods(8):
@@ -54,17 +54,17 @@ def check_reserve(trial: Trial) -> None:
         _expect(trial, before, "after reserve and unreserve", pod)
 
 
-def _unreserve(trial: Trial, state: CycleState, pod: PodInfo, node: str) -> None:
+def _unreserve(trial: PluginTrial, state: CycleState, pod: PodInfo, node: str) -> None:
     plugin: Any = trial.plugin
     try:
-        # The plugin's own: the runtime takes no notice of a failure here.
+        # Unguarded: the runtime ignores a failure here.
         trial.subject.plugin.unreserve(plugin, state, pod, node)  # type: ignore[attr-defined]
     except Exception as bug:  # noqa: BLE001 (a plugin may raise anything)
         what = f"unreserve raised {type(bug).__name__}: {bug}"
         trial.fail(what, pod=pod, node=node, cause=bug)
 
 
-def _all_answers(trial: Trial) -> dict[str, Said]:
+def _all_answers(trial: PluginTrial) -> dict[str, PluginAnswer]:
     rng_state = trial.rng.getstate()
     trial.rng.seed(0)  # the same pods each time
     asked = {pod.full_name: trial.asker.ask(pod) for pod in trial.pods(12)}
@@ -72,7 +72,7 @@ def _all_answers(trial: Trial) -> dict[str, Said]:
     return asked
 
 
-def _expect(trial: Trial, before: dict[str, Said], when: str, pod: PodInfo) -> None:
+def _expect(trial: PluginTrial, before: dict[str, PluginAnswer], when: str, pod: PodInfo) -> None:
     for name, after in _all_answers(trial).items():
         expected = before[name]
         what = f"{when}, about {name}"
@@ -84,8 +84,8 @@ def _expect(trial: Trial, before: dict[str, Said], when: str, pod: PodInfo) -> N
 
 
 @PROMISES.by(Plugin)
-def check_registrations(trial: Trial) -> None:
-    """What a plugin registers is None or Registrations, with at most one hint each."""
+def check_registrations(trial: PluginTrial) -> None:
+    """A plugin registers None or Registrations, with at most one hint each."""
     registered: Any = trial.subject.plugin.events_to_register(trial.plugin)
     if registered is None:
         return
@@ -97,19 +97,19 @@ def check_registrations(trial: Trial) -> None:
 
 
 @PROMISES.by(Plugin)
-def check_hints(trial: Trial) -> None:
-    """A hint answers True or False for any change."""
+def check_hints(trial: PluginTrial) -> None:
+    """A hint returns True or False for any change."""
     pods = trial.pods()
     registered: Any = trial.subject.plugin.events_to_register(trial.plugin)
     for registration in registered or ():
         if not isinstance(registration, Registration):
-            continue  # the check before this one tells
+            continue  # the previous check reports it
         for change in _changes(trial, registration.event, pods):
             for pod in pods:
                 _ask_hint(trial, registration, change, pod)
 
 
-def _ask_hint(trial: Trial, asked: Registration, change: Change[Any], pod: PodInfo) -> None:
+def _ask_hint(trial: PluginTrial, asked: Registration, change: Change[Any], pod: PodInfo) -> None:
     answer: object = True
     try:
         if asked.hint is not None:
@@ -124,7 +124,9 @@ def _ask_hint(trial: Trial, asked: Registration, change: Change[Any], pod: PodIn
         trial.fail(what, pod=pod)
 
 
-def _changes(trial: Trial, wanted: ClusterEvent, asking: list[PodInfo]) -> Iterator[Change[Struct]]:
+def _changes(
+    trial: PluginTrial, wanted: ClusterEvent, asking: list[PodInfo]
+) -> Iterator[Change[Struct]]:
     """Return changes of all kinds of objects that a plugin registered for."""
     for resource, objects in _objects(trial, asking):
         for action in Action:
@@ -150,7 +152,7 @@ _BY_ASPECT: Final = (
 )
 
 
-def _objects(trial: Trial, asking: list[PodInfo]) -> Iterator[tuple[str, list[Any]]]:
+def _objects(trial: PluginTrial, asking: list[PodInfo]) -> Iterator[tuple[str, list[Any]]]:
     world = trial.world
     waiting: list[Pod] = [each.pod for each in asking]
     yield Resource.NODE, [*world.nodes.values()]

@@ -1,4 +1,4 @@
-"""Odd nodes and pods, which an API server lets pass or an old one did: no plugin fails on them."""
+"""Unusual nodes and pods that an API server accepts, or once accepted: no plugin fails on them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesched.errors import ObjectError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.testing.trial import DECIDING, Promises, Trial
+from kubesched.testing.trial import DECIDING, PluginTrial, Promises
 
 PROMISES: Final = Promises()
 
@@ -72,8 +72,8 @@ ODD_NODES: Final[dict[str, dict[str, Any]]] = {
 
 
 @PROMISES.by(*DECIDING)
-def check_bad_input(trial: Trial) -> None:
-    """Odd values of pods and nodes lead to an answer, or to an error status; nothing is raised."""
+def check_bad_input(trial: PluginTrial) -> None:
+    """Unusual pods and nodes lead to an answer, or to an error status; nothing is raised."""
     _ask_about_odd_pods(trial)
     for name, parts in ODD_NODES.items():
         node = {"metadata": {"name": name, "uid": name, "labels": {"": ""}}, **parts}
@@ -82,14 +82,14 @@ def check_bad_input(trial: Trial) -> None:
     _ask_about_odd_pods(trial)
 
 
-def _ask_about_odd_pods(trial: Trial) -> None:
+def _ask_about_odd_pods(trial: PluginTrial) -> None:
     for name, spec in ODD_PODS.items():
         metadata = {"name": name, "namespace": "default", "uid": name, "labels": {"": ""}}
         made = msgspec.convert({"metadata": metadata, "spec": spec}, Pod)
         try:
             pod = trial.cluster.compiler.pending(made)
         except ObjectError:
-            continue  # the scheduler does not try pods that it cannot read
+            continue  # the scheduler does not try undecodable pods
         for framework in (trial.alone, trial.together):
             evaluator, state = framework.evaluator, CycleState()
             try:
@@ -97,7 +97,7 @@ def _ask_about_odd_pods(trial: Trial) -> None:
                 if not isinstance(found, Diagnosis):
                     evaluator.plugin_scores(state, pod, found.rows())
             except AttemptError as failed:
-                # What a plugin says in a Status is its answer; what it raises is told like this.
+                # A Status is the plugin's answer; an exception is reported like this.
                 if failed.status.message.startswith(f"plugin {trial.subject.name} failed at"):
                     trial.fail(failed.status.message, pod=pod, cause=failed)
             except Exception as bug:  # noqa: BLE001 (a plugin may raise anything)

@@ -29,18 +29,18 @@ from kubesched.errors import UsageError
 Json = dict[str, Any]
 Amount = int | float | str
 
-#: Kinds that make pods of a template.
+#: Kinds with a pod template.
 _WORKLOADS: Final = ("Deployment", "ReplicaSet", "StatefulSet", "Job", "DaemonSet")
 
 
 class NodeProperties(TypedDict, total=False):
-    """What a node may have; all of it is optional."""
+    """Properties of a node; all of them are optional."""
 
-    #: allocatable: 4 cpus, 16Gi and 110 pods unless said otherwise
+    #: allocatable: 4 cpus, 16Gi and 110 pods by default
     cpu: Amount
     memory: Amount
     pods: int
-    #: what it offers beside these: ``{"nvidia.com/gpu": 8}``
+    #: other allocatable resources: ``{"nvidia.com/gpu": 8}``
     resources: Mapping[str, Amount]
     zone: str
     labels: Mapping[str, str]
@@ -49,7 +49,7 @@ class NodeProperties(TypedDict, total=False):
     taints: Iterable[str]
     #: image → its size in bytes
     images: Mapping[str, int]
-    #: ``{"Ready": "True"}`` unless said otherwise
+    #: ``{"Ready": "True"}`` by default
     conditions: Mapping[str, str]
     #: features that the kubelet declares
     features: Iterable[str]
@@ -57,7 +57,7 @@ class NodeProperties(TypedDict, total=False):
 
 
 class PodProperties(TypedDict, total=False):
-    """What a pod may have; all of it is optional."""
+    """Properties of a pod; all of them are optional."""
 
     #: requests of its container
     cpu: Amount
@@ -70,13 +70,13 @@ class PodProperties(TypedDict, total=False):
     annotations: Mapping[str, str]
     priority: int
     node_selector: Mapping[str, str]
-    #: ``key=value:Effect``; without a value any will do, without an effect all are tolerated
+    #: ``key=value:Effect``; without a value any is tolerated, without an effect all are
     tolerations: Iterable[str]
     #: names of its PersistentVolumeClaims
     claims: Iterable[str]
-    #: where it runs; a pod without one wants to be scheduled
+    #: its node; a pod without one is pending
     node: str
-    #: what else its spec is to say, as in a manifest
+    #: other fields of its spec, as in a manifest
     spec: Mapping[str, Any]
 
 
@@ -204,7 +204,7 @@ def make_volume(
     driver: str = "csi.example.com",
     access_modes: Iterable[str] = ("ReadWriteOnce",),
 ) -> PersistentVolume:
-    """Make a volume of a CSI driver that the named `nodes` can reach, or those of a `zone`."""
+    """Make a volume of a CSI driver, accessible from the named `nodes` or those of a `zone`."""
     reachable = [(names.LABEL_HOSTNAME, [*nodes]), (names.LABEL_ZONE, [zone] if zone else [])]
     wanted = [
         {"key": key, "operator": "In", "values": values} for key, values in reachable if values
@@ -232,7 +232,7 @@ def make_storage_class(
     provisioner: str = "kubernetes.io/no-provisioner",
     binding_mode: str = WAIT_FOR_FIRST_CONSUMER,
 ) -> StorageClass:
-    """Make a class, whose volumes are bound once a pod wants them unless said otherwise."""
+    """Make a class; by default its volumes are bound when a pod needs them."""
     return StorageClass(
         metadata=ObjectMeta(name=name), provisioner=provisioner, volume_binding_mode=binding_mode
     )
@@ -299,7 +299,7 @@ def _pods_of(workload: Json, where: str) -> Iterator[Pod]:
 
 
 def _complete_pod(document: Json) -> Json:
-    """Fill in what the API server would."""
+    """Set the API server's defaults."""
     meta, spec = dict(document.get("metadata") or {}), dict(document.get("spec") or {})
     meta.setdefault("namespace", "default")
     meta.setdefault("uid", f"{meta['namespace']}/{meta.get('name', '')}")
@@ -309,7 +309,7 @@ def _complete_pod(document: Json) -> Json:
 
 
 def _with_requests(container: Json) -> Json:
-    """What has a limit and no request, requests the limit."""
+    """Set missing requests to the limits."""
     resources = container.get("resources") or {}
     requests = {**(resources.get("limits") or {}), **(resources.get("requests") or {})}
     return {**container, "resources": {**resources, "requests": _amounts(requests)}}

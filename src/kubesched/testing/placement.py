@@ -1,4 +1,4 @@
-"""What became of pods in a test, what to expect of it, and what to read when that is not so."""
+"""The result of scheduling pods in a test, expectations, and their failure messages."""
 
 from __future__ import annotations
 
@@ -7,42 +7,42 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
-#: More nodes than that are not shown: who reads a failure wants the ones that matter.
+#: Maximum number of nodes in a message.
 SHOWN_NODES = 12
 
 
-class ScoreColumn(Struct, frozen=True):
+class PluginScoreColumn(Struct, frozen=True):
     """One plugin's scores."""
 
     plugin: str
     weight: int
-    #: node → score, 0 to 100, before it is weighted
+    #: node → score, 0 to 100, unweighted
     scores: Mapping[str, int]
 
 
 class Placement(Struct, frozen=True, kw_only=True):
-    """What became of one pod."""
+    """The result of scheduling one pod."""
 
     pod: str
-    #: where it went, "" if nowhere
+    #: its node, "" if none
     node: str = ""
     zone: str = ""
-    #: why it went nowhere, in the words of its condition
+    #: why it is unschedulable, as in its condition
     message: str = ""
-    #: whether something went wrong, as opposed to there being no room
+    #: whether there was an error, as opposed to a rejection
     is_error: bool = False
-    #: where room was made for it, "" if nowhere
+    #: the nominated node, "" if none
     nominated_node: str = ""
-    #: pods that would have to go
+    #: the victims
     victims: tuple[str, ...] = ()
-    #: node → why it cannot take the pod
+    #: node → why it rejects the pod
     refused: Mapping[str, str] = {}
-    scores: tuple[ScoreColumn, ...] = ()
+    scores: tuple[PluginScoreColumn, ...] = ()
     #: node → sum of the weighted scores
     totals: Mapping[str, int] = {}
 
     def lands_on(self, *nodes: str) -> Placement:
-        """Expect that the pod goes to this node, or to one of these; equals settle by chance."""
+        """Expect that the pod goes to this node, or to one of these, and not by chance."""
         __tracebackhide__ = True
         wanted = " or ".join(nodes)
         if self.node not in nodes:
@@ -58,7 +58,7 @@ class Placement(Struct, frozen=True, kw_only=True):
         return self
 
     def avoids(self, *nodes: str) -> Placement:
-        """Expect that the pod goes somewhere, but to none of these."""
+        """Expect that the pod is placed, but on none of these."""
         __tracebackhide__ = True
         if not self.node:
             raise AssertionError(self._text(f"{self.pod} stays pending, expected it to land"))
@@ -70,7 +70,7 @@ class Placement(Struct, frozen=True, kw_only=True):
         return self
 
     def stays_pending_because(self, reason: str) -> Placement:
-        """Expect that the pod goes nowhere, and that its condition has this text."""
+        """Expect that the pod is unschedulable, and that its condition has this text."""
         __tracebackhide__ = True
         if self.node:
             raise AssertionError(self._text(f"{self.pod} lands on {self.node}, expected none"))
@@ -81,7 +81,7 @@ class Placement(Struct, frozen=True, kw_only=True):
     def __str__(self) -> str:
         return self._text(f"{self.pod} {f'lands on {self.node}' if self.node else 'is pending'}")
 
-    # --- what to read -----------------------------------------------------------------------
+    # --- messages ---------------------------------------------------------------------------
 
     def _text(self, headline: str) -> str:
         parts = [headline, *self._told(), *self._table(), *self._refusals()]
@@ -118,7 +118,7 @@ class Placement(Struct, frozen=True, kw_only=True):
 
 
 class Placements(Sequence[Placement]):
-    """What became of several pods, one after the other."""
+    """The results of scheduling several pods in sequence."""
 
     def __init__(self, placements: Sequence[Placement], zones: Sequence[str]) -> None:
         self._placements = list(placements)
@@ -135,17 +135,17 @@ class Placements(Sequence[Placement]):
 
     @property
     def nodes(self) -> list[str]:
-        """Where each of them went, "" for those that went nowhere."""
+        """The node of each, "" for none."""
         return [each.node for each in self._placements]
 
     @property
     def per_node(self) -> Counter[str]:
-        """How many went to each node."""
+        """The number of pods on each node."""
         return Counter(node for node in self.nodes if node)
 
     @property
     def per_zone(self) -> dict[str, int]:
-        """How many went to each zone of the cluster."""
+        """The number of pods in each zone of the cluster."""
         counts = Counter(each.zone for each in self._placements if each.node)
         return {zone: counts[zone] for zone in self._zones}
 

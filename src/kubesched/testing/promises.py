@@ -1,7 +1,7 @@
 """The promises that a plugin makes by what it derives from, one check each.
 
-A check is given a trial, which is the plugin on a random cluster, and fails it where the promise is
-broken. The first line of its docstring is the promise.
+A check gets a trial, i.e. the plugin on a random cluster, and fails it where the promise is broken.
+The first line of its docstring is the promise.
 """
 
 from __future__ import annotations
@@ -45,10 +45,10 @@ from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.testing.asking import Asker, rows_in_use
 from kubesched.testing.full_evaluation import decide_fully
 from kubesched.testing.objects import make_pod
-from kubesched.testing.trial import DECIDING, Promises, Trial
+from kubesched.testing.trial import DECIDING, PluginTrial, Promises
 
 PROMISES: Final = Promises()
-#: How many things happen in a trial that looks at what happens.
+#: Number of events in a trial.
 _STEPS: Final = 12
 
 
@@ -56,7 +56,7 @@ _STEPS: Final = 12
 
 
 @PROMISES.by(*DECIDING)
-def check_deterministic(trial: Trial) -> None:
+def check_deterministic(trial: PluginTrial) -> None:
     """The same question gets the same answer."""
     for pod in trial.pods():
         first, second = trial.asker.ask(pod), trial.asker.ask(pod)
@@ -68,7 +68,7 @@ def check_deterministic(trial: Trial) -> None:
 
 
 @PROMISES.by(RowFilter, RowScore, Filter)
-def check_row_by_row(trial: Trial) -> None:
+def check_row_by_row(trial: PluginTrial) -> None:
     """What is said of a node does not depend on which other nodes are asked about."""
     asker, table = trial.asker, trial.table
     rows = rows_in_use(table).tolist()
@@ -89,7 +89,7 @@ def check_row_by_row(trial: Trial) -> None:
 
 
 @PROMISES.by(RowFilter, RowScore, where=lambda cls: PODS not in getattr(cls, "reads", PODS))
-def check_reads_pods(trial: Trial) -> None:
+def check_reads_pods(trial: PluginTrial) -> None:
     """Without PODS in `reads`, answers do not depend on the pods of the node."""
     plugin, cluster = trial.plugin, trial.cluster
     for pod in trial.pods():
@@ -111,7 +111,7 @@ def check_reads_pods(trial: Trial) -> None:
     RowScore,
     where=lambda cls: not (PODS | REQUESTS) & getattr(cls, "reads", PODS),
 )
-def check_reads_requests(trial: Trial) -> None:
+def check_reads_requests(trial: PluginTrial) -> None:
     """With reads = NODE, answers do not depend on what the pod requests."""
     for pod in trial.pods():
         expected = trial.asker.ask(pod)
@@ -122,7 +122,7 @@ def check_reads_requests(trial: Trial) -> None:
 
 
 @PROMISES.by(RowFilter, where=lambda cls: PODS in getattr(cls, "reads", PODS))
-def check_supposed_pods(trial: Trial) -> None:
+def check_supposed_pods(trial: PluginTrial) -> None:
     """Of the pods on a node, a RowFilter looks at nothing but the sums that it is given."""
     cluster, table = trial.cluster, trial.table
     rows = rows_in_use(table)
@@ -148,7 +148,7 @@ def check_supposed_pods(trial: Trial) -> None:
 
 
 @PROMISES.by(PreFilter, SignaturePreFilter, where=lambda cls: cls.only_with_volumes)
-def check_only_with_volumes(trial: Trial) -> None:
+def check_only_with_volumes(trial: PluginTrial) -> None:
     """With only_with_volumes, PreFilter says Skip to every pod without volumes."""
     plugin = trial.plugin
     for pod in trial.pods(10):
@@ -166,7 +166,7 @@ def check_only_with_volumes(trial: Trial) -> None:
 
 
 @PROMISES.by(RowFilter)
-def check_row_filter(trial: Trial) -> None:
+def check_row_filter(trial: PluginTrial) -> None:
     """The function that `row_filter` returns says of one row what `filter` says."""
     plugin, table = trial.plugin_as(RowFilter), trial.table
     for pod in trial.pods():
@@ -178,7 +178,7 @@ def check_row_filter(trial: Trial) -> None:
 
 
 @PROMISES.by(RowScore)
-def check_row_scorer(trial: Trial) -> None:
+def check_row_scorer(trial: PluginTrial) -> None:
     """The function that `row_scorer` returns scores one row as `score` does, or says None."""
     plugin, table = trial.plugin_as(RowScore), trial.table
     for pod in trial.pods():
@@ -192,7 +192,7 @@ def check_row_scorer(trial: Trial) -> None:
 
 
 @PROMISES.by(Score)
-def check_domain_scores(trial: Trial) -> None:
+def check_domain_scores(trial: PluginTrial) -> None:
     """With DomainScores, `normalize` says the same whether a domain comes once or for each node."""
     plugin = trial.plugin_as(Score)
     if not isinstance(plugin, Normalize):
@@ -217,7 +217,7 @@ def check_domain_scores(trial: Trial) -> None:
 
 
 @PROMISES.by(Normalize, where=lambda cls: getattr(cls.normalize, "depends_on_min_max", False))  # type: ignore[attr-defined]
-def check_depends_on_min_max(trial: Trial) -> None:
+def check_depends_on_min_max(trial: PluginTrial) -> None:
     """With @depends_on_min_max, a normalized score depends on the raw one and on min and max."""
     plugin = trial.plugin_as(Normalize)
     for pod in trial.pods():
@@ -243,7 +243,7 @@ def check_depends_on_min_max(trial: Trial) -> None:
 
 
 @PROMISES.by(RowScore, Score)
-def check_score_range(trial: Trial) -> None:
+def check_score_range(trial: PluginTrial) -> None:
     """Scores to be weighted are within 0 and 100; with proven_range on nodes of any kind."""
     proven = getattr(trial.plugin, "proven_range", False)
     for pod, _, nodes, scores in _scored(trial, all_nodes=proven):
@@ -255,7 +255,7 @@ def check_score_range(trial: Trial) -> None:
 
 
 @PROMISES.by(*DECIDING)
-def check_statuses(trial: Trial) -> None:
+def check_statuses(trial: PluginTrial) -> None:
     """Filter rejects or reports an error; PreFilter and PreScore answer what their point allows."""
     rejecting = {Code.UNSCHEDULABLE, Code.UNSCHEDULABLE_AND_UNRESOLVABLE, Code.PENDING, Code.ERROR}
     for pod in trial.pods(10):
@@ -279,7 +279,7 @@ def check_statuses(trial: Trial) -> None:
 
 
 @PROMISES.by(RowScore, Score)
-def check_fresh_arrays(trial: Trial) -> None:
+def check_fresh_arrays(trial: PluginTrial) -> None:
     """An array of scores is the caller's: neither the table's memory nor that of another answer."""
     nodes = NodeRows.all_of(trial.table)
     for pod in trial.pods():
@@ -289,7 +289,7 @@ def check_fresh_arrays(trial: Trial) -> None:
 
 
 @PROMISES.by(*DECIDING)
-def check_inputs_unchanged(trial: Trial) -> None:
+def check_inputs_unchanged(trial: PluginTrial) -> None:
     """A plugin changes neither pods, nodes nor the columns of the node table."""
     encode = msgspec.json.Encoder(order="sorted").encode
     for pod in trial.pods():
@@ -314,7 +314,7 @@ def check_inputs_unchanged(trial: Trial) -> None:
 
 
 @PROMISES.by(*DECIDING)
-def check_incremental(trial: Trial) -> None:
+def check_incremental(trial: PluginTrial) -> None:
     """After any events, cached answers are those of a new scheduler on the same objects."""
     asking = trial.world.pods_to_ask_about(3)
     for _ in trial.steps(_STEPS):
@@ -331,7 +331,7 @@ def check_incremental(trial: Trial) -> None:
 
 
 @PROMISES.by(*DECIDING)
-def check_decisions(trial: Trial) -> None:
+def check_decisions(trial: PluginTrial) -> None:
     """The node that is chosen is the one that the full evaluation chooses."""
     asking = trial.world.pods_to_ask_about(3)
     for turn, _ in enumerate(trial.steps(_STEPS)):
@@ -352,7 +352,7 @@ def check_decisions(trial: Trial) -> None:
 
 
 class _AskerWithoutRequests(Asker):
-    """Shows the plugin what pods of all sizes have in common, as the runtime does."""
+    """Calls the plugin with the signature without requests, as the runtime does."""
 
     def signature_of(self, pod: PodInfo) -> PodSignature:
         signature = pod.signature.row_signature
@@ -365,7 +365,7 @@ class _AskerWithoutRequests(Asker):
         )
 
 
-def _epoch(plugin: Plugin, signature: PodSignature, trial: Trial) -> object:
+def _epoch(plugin: Plugin, signature: PodSignature, trial: PluginTrial) -> object:
     return plugin.epoch(signature, trial.table) if isinstance(plugin, RowScore) else None
 
 
@@ -383,7 +383,7 @@ def _normalized(plugin: Normalize, raw: Int64Array) -> Int64Array:
 
 
 def _scored(
-    trial: Trial, *, all_nodes: bool = False
+    trial: PluginTrial, *, all_nodes: bool = False
 ) -> Iterator[tuple[PodInfo, CycleState, NodeRows, Int64Array]]:
     """Return pods with the normalized scores of the nodes that can take them, or of all nodes."""
     evaluator = trial.together.evaluator
@@ -405,7 +405,7 @@ def _scored(
 
 
 def _outcome(framework: Framework, table: NodeTable, pod: PodInfo) -> dict[str, object]:
-    """Return what a profile says of each node: why not, or what each plugin gives it."""
+    """Return a profile's result for each node: why it rejects the pod, or its scores by plugin."""
     evaluator, state = framework.evaluator, CycleState()
     rows = table.order.rows().tolist()
     try:

@@ -1,4 +1,4 @@
-"""What pytest is given: the fixture `cluster`."""
+"""The pytest plugin: the fixture `cluster`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 @pytest.fixture
 def cluster() -> Workbench:
     """An empty cluster with the default profile; see `kubesched.testing.workbench`."""
-    # Whoever has kubesched installed and tests something else should not wait for NumPy.
+    # Unrelated tests in the same environment should not wait for NumPy.
     from kubesched.testing.workbench import Workbench  # noqa: PLC0415
 
     return Workbench()

@@ -1,9 +1,9 @@
-"""A cluster to which things happen at random: nodes, pods, nominations and volumes come and go.
+"""A cluster that changes at random: nodes, pods, nominations and volumes come and go.
 
-    Random(seed) ──> RandomCluster ── step() ──> Cluster, which has lived through all events
-                          └── rebuilt() ───────> Cluster, made of the objects that are left
+    Random(seed) ──> RandomCluster ── step() ──> Cluster, after all events
+                          └── rebuilt() ───────> Cluster, built from the remaining objects
 
-It is small, odd, and has what plugins look at: labels, taints, images, ports, volumes, affinity.
+It is small, unusual, and has what plugins read: labels, taints, images, ports, volumes, affinity.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ NODE_NAMES: Final = tuple(f"n{number:02}" for number in range(10))
 CLAIMS: Final = ("data-0", "data-1", "data-2", "log-0")
 ZONES: Final = ("a", "b", "c")
 _WEB: Final = {"matchLabels": {"app": "web"}}
-#: The size of an image follows from its name: it does not matter which node had it first.
+#: The size of an image follows from its name, so it does not matter which node had it first.
 _IMAGES: Final = {"web:1": 300 << 20, "db:1": 900 << 20, "tiny:1": 1 << 20}
 
 Json = dict[str, Any]
@@ -69,7 +69,7 @@ _PREFERRED: Final = "preferredDuringSchedulingIgnoredDuringExecution"
 _GEN_5: Final = {"matchExpressions": [{"key": "gen", "operator": "Gt", "values": ["5"]}]}
 _SSD: Final = {"matchExpressions": [{"key": "disk", "operator": "In", "values": ["ssd"]}]}
 
-#: One pod for each thing that a plugin may look at, and some for several.
+#: One pod for each feature that a plugin may read, and some for several.
 POD_KINDS: Final[dict[str, PodProperties]] = {
     "plain": {},
     "small": {"cpu": "100m", "memory": "64Mi"},
@@ -125,15 +125,15 @@ class RandomCluster:
     def __init__(
         self, rng: Random, *, nodes: Sequence[Node] = (), pods: Sequence[Pod] = ()
     ) -> None:
-        """Fill a cluster; the nodes and pods given are what its random ones are drawn from, too."""
+        """Fill a cluster; random nodes and pods are also drawn from the given ones."""
         self.rng = rng
         self._like_nodes = nodes
         self._like_pods = pods
         self.cluster = Cluster(_RULES)
-        #: what happened, in words
+        #: the events so far, as text
         self.events: list[str] = []
         self.nodes: dict[str, Node] = {}
-        #: uid → pod with its node's name; those of `_assumed` have it from the scheduler only
+        #: uid → pod with its node's name; those in `_assumed` are not bound
         self.placed: dict[str, Pod] = {}
         self._assumed: set[str] = set()
         self._nominated: dict[str, Pod] = {}
@@ -154,7 +154,7 @@ class RandomCluster:
             self._place_pod()
 
     def step(self) -> str:
-        """Let something happen; return it in words."""
+        """Apply a random event; return it as text."""
         happen: Callable[[], str] = self.rng.choice(
             [
                 *(self._put_node, self._put_node, self._remove_node),
@@ -168,7 +168,7 @@ class RandomCluster:
         return self.events[-1]
 
     def rebuilt(self) -> Cluster:
-        """Return a cluster of the same objects that has seen nothing else."""
+        """Return a cluster built from the same objects."""
         made = Cluster(_RULES)
         for node in self.nodes.values():
             made.put_node(node)
@@ -188,7 +188,7 @@ class RandomCluster:
     # --- objects ----------------------------------------------------------------------------
 
     def random_node(self, name: str) -> Node:
-        """Make a node: as one of those given, or of all kinds of things."""
+        """Create a node: like a given one, or random."""
         pick = self.rng.choice
         if self._like_nodes and self.rng.random() < 0.5:
             like = pick(self._like_nodes)
@@ -216,7 +216,7 @@ class RandomCluster:
         )
 
     def random_pod(self, name: str, *, node: str = "") -> Pod:
-        """Make a pod: as one of those given, or of one of the kinds."""
+        """Create a pod: like a given one, or random."""
         if self._like_pods and self.rng.random() < 0.5:
             like = self.rng.choice(self._like_pods)
             uid = f"{like.metadata.namespace}/{name}"
@@ -224,7 +224,7 @@ class RandomCluster:
         return _on(make_pod(name, **self.rng.choice([*POD_KINDS.values()])), node)
 
     def pods_to_ask_about(self, count: int) -> list[Pod]:
-        """Return pods that want a node, each of another kind, and all of those given."""
+        """Return pending pods, each of another kind, and all given ones."""
         kinds = self.rng.sample([*POD_KINDS], count)
         made = [make_pod(f"ask-{kind}", **POD_KINDS[kind]) for kind in kinds]
         return [*(_on(each, "") for each in self._like_pods), *made]
@@ -260,7 +260,7 @@ class RandomCluster:
         return f"pod {pod.metadata.name} comes to {pod.spec.node_name}"
 
     def _move_pod(self) -> str:
-        """Let another pod of the same name, and so of another kind, take a pod's place."""
+        """Replace a pod by another of the same name and another kind."""
         if not self.placed:
             return self._place_pod()
         old = self.placed[self.rng.choice([*self.placed])]

@@ -1,7 +1,7 @@
-"""A plugin on a random cluster, by itself and beside the default plugins.
+"""A plugin on a random cluster, alone and beside the default plugins.
 
 Subject: class, arguments, nodes and pods that matter to it, seed
-   └── trials() ──> Trial: RandomCluster, two frameworks on it, and how to say what is wrong
+   └── trials() ──> PluginTrial: RandomCluster, two frameworks on it, and failure messages
 """
 
 from __future__ import annotations
@@ -33,9 +33,9 @@ from kubesched.testing.asking import Asker
 from kubesched.testing.random_cluster import RandomCluster
 
 _GATES: Final = FeatureGates.of({})
-#: What a profile cannot do without.
+#: Plugins that a profile requires.
 _NEEDED: Final = ("PrioritySort", "DefaultBinder")
-#: So many of the last events are told.
+#: Number of recent events in a message.
 _TOLD_EVENTS: Final = 6
 
 
@@ -47,7 +47,7 @@ class PluginCheckError(AssertionError):
 
 
 class Subject(Struct, frozen=True, kw_only=True):
-    """A plugin class that is to be checked, and what to check it on."""
+    """A plugin class to check, and its inputs."""
 
     plugin: type[Plugin]
     args: Mapping[str, Any] | None = None
@@ -61,18 +61,18 @@ class Subject(Struct, frozen=True, kw_only=True):
         """The plugin's name."""
         return getattr(self.plugin, "name", "") or self.plugin.__name__
 
-    def trials(self, check: str) -> Iterator[Trial]:
+    def trials(self, check: str) -> Iterator[PluginTrial]:
         """Return the plugin on random clusters, for one check."""
         for example in range(self.examples):
-            yield Trial(self, check, example)
+            yield PluginTrial(self, check, example)
 
     def framework(self, cluster: Cluster, *, alone: bool) -> Framework:
         """Return a profile with the plugin: as the only one, or beside the default plugins."""
         in_tree = IN_TREE.get(self.name) is self.plugin
-        # So that scores of the plugin show in decisions.
+        # Weighted, so that the plugin's scores show in decisions.
         own = PluginRef(name=self.name, weight=100)
         if alone:
-            # A plugin may itself be one of those that are needed.
+            # The plugin may itself be one of the required ones.
             others = [PluginRef(name=each) for each in _NEEDED if each != self.name]
             chosen = PluginSet(enabled=(*others, own), disabled=(PluginRef(name="*"),))
         else:
@@ -92,7 +92,7 @@ class Subject(Struct, frozen=True, kw_only=True):
         return IN_TREE.with_plugins([guarded(self.plugin, RealClock())])
 
 
-class Trial:
+class PluginTrial:
     """One plugin on one random cluster."""
 
     def __init__(self, subject: Subject, check: str, example: int) -> None:
@@ -105,7 +105,7 @@ class Trial:
 
     @property
     def cluster(self) -> Cluster:
-        """The cluster as it is now."""
+        """The current cluster."""
         return self.world.cluster
 
     @property
@@ -115,7 +115,7 @@ class Trial:
 
     @cached_property
     def alone(self) -> Framework:
-        """A profile with no other plugin that decides anything."""
+        """A profile without other plugins that decide anything."""
         return self.subject.framework(self.cluster, alone=True)
 
     @cached_property
@@ -125,26 +125,26 @@ class Trial:
 
     @property
     def plugin(self) -> Plugin:
-        """The plugin, as the runtime has it."""
+        """The plugin instance of the runtime."""
         return self.alone.plugins.instances[self.subject.name]
 
     def plugin_as(self, kind: type[P]) -> P:
-        """Return the plugin as one of a kind, for checks of that kind alone."""
+        """Return the plugin as a kind, for checks of that kind."""
         if not isinstance(self.plugin, kind):
             raise InvariantError(f"{self.subject.name} is no {kind.__name__}")
         return self.plugin
 
     @cached_property
     def asker(self) -> Asker:
-        """What asks the plugin past all caches."""
+        """Calls the plugin uncached."""
         return Asker(self.plugin, self.table)
 
     def pods(self, count: int = 6) -> list[PodInfo]:
-        """Return pods that want a node: some random ones, and those that matter to the plugin."""
+        """Return pending pods: some random ones, and the given ones."""
         return self.world.pending(self.world.pods_to_ask_about(count))
 
     def steps(self, count: int) -> Iterator[None]:
-        """Let so many things happen, one after the other; the first turn is before all of them."""
+        """Apply `count` events one by one; the first turn is before all of them."""
         yield
         for _ in range(count):
             self.world.step()
@@ -158,7 +158,7 @@ class Trial:
         node: str = "",
         cause: Exception | None = None,
     ) -> NoReturn:
-        """Say that the plugin breaks the promise of the check."""
+        """Raise PluginCheckError."""
         about = [f"pod {pod.full_name}"] if pod is not None else []
         about += [f"node {node}"] if node else []
         events = self.world.events[-_TOLD_EVENTS:]
@@ -178,18 +178,18 @@ class Trial:
         *,
         pod: PodInfo | None = None,
     ) -> None:
-        """Fail if two answers differ for a node, of which `what` says how they came about."""
+        """Fail if two answers differ for a node; `what` describes them."""
         for node in [*expected, *(each for each in said if each not in expected)]:
             ours, theirs = shown(said.get(node)), shown(expected.get(node))
             if said.get(node) != expected.get(node):
                 self.fail(f"{what}: said {ours}, expected {theirs}", pod=pod, node=node)
 
 
-Check = Callable[[Trial], None]
+Check = Callable[[PluginTrial], None]
 
 
 class Promise(NamedTuple):
-    """A check, and which plugins it is for."""
+    """A check, and the plugins it applies to."""
 
     name: str
     check: Check
@@ -197,7 +197,7 @@ class Promise(NamedTuple):
 
 
 class Promises:
-    """The checks of one module, in the order in which they are written."""
+    """The checks of one module, in source order."""
 
     def __init__(self) -> None:
         self.all: list[Promise] = []
@@ -205,7 +205,7 @@ class Promises:
     def by(
         self, *kinds: type[Plugin], where: Callable[[type[Plugin]], bool] = lambda _: True
     ) -> Callable[[Check], Check]:
-        """Let plugins of some kinds be checked, and of these the ones that `where` names."""
+        """Register a check for plugins of some kinds, optionally filtered by `where`."""
 
         def register(check: Check) -> Check:
             name = check.__name__.removeprefix("check_")
@@ -215,12 +215,12 @@ class Promises:
         return register
 
 
-#: Plugins that say something about nodes.
+#: Plugins with answers about nodes.
 DECIDING: Final[tuple[type[Plugin], ...]] = (RowFilter, Filter, RowScore, Score)
 
 
 def shown(answer: object) -> str:
-    """Return an answer as people read it."""
+    """Format an answer for a message."""
     code = getattr(answer, "code", None)
     if code is None:
         return repr(answer)

@@ -1,10 +1,10 @@
-"""A cluster to try plugins and configurations on, with the engine that schedules real ones.
+"""A cluster to test plugins and configurations on, with the real engine.
 
     nodes, pods ──> Cluster ──┐
     plugins, configuration ───┴─> DryRun ──> Placement
 
-A pod that lands is assumed on its node, so the next one sees it. Equally good nodes are settled
-by a generator with a fixed seed; expectations say so when a result is only chance.
+A pod that is placed is assumed on its node, so the next one sees it. Ties are broken by a generator
+with a fixed seed; failed expectations say so when a result is only chance.
 """
 
 from __future__ import annotations
@@ -45,25 +45,25 @@ from kubesched.testing.objects import (
     make_pod,
     read_manifests,
 )
-from kubesched.testing.placement import Placement, Placements, ScoreColumn
+from kubesched.testing.placement import Placement, Placements, PluginScoreColumn
 
 
 class Workbench:
-    """What the fixture `cluster` is."""
+    """The fixture `cluster`."""
 
     def __init__(self, *, clock: Clock | None = None) -> None:
         self._clock = clock or RealClock()
         self._gates = FeatureGates.of({})
-        #: what the scheduler counts
+        #: the scheduler's metrics
         self.metrics = Metrics(self._gates)
         self.cluster = Cluster(RequestRules.of(self._gates))
         self._plugins: dict[str, tuple[type[Plugin], int, dict[str, Any] | None]] = {}
         self._without: list[str] = []
         self._configured: Profile | None = None
         self._files: tuple[str, ...] = ()
-        #: made when it is first needed, from what was said until then
+        #: built on first use, from the settings so far
         self._engine: DryRun | None = None
-        #: whether something was said since then
+        #: whether settings changed since then
         self._is_outdated = False
         self._names = 0
 
@@ -82,13 +82,13 @@ class Workbench:
         return self
 
     def without(self, *plugins: str) -> Workbench:
-        """Disable default plugins; ``*`` disables all that can be done without."""
+        """Disable default plugins; ``*`` disables all optional ones."""
         self._without += plugins
         self._is_outdated = True
         return self
 
     def use_config(self, file: str | Path, *, plugin_files: Sequence[str | Path] = ()) -> Workbench:
-        """Use the first profile of a configuration file, and plugins of files that it names."""
+        """Use the first profile of a configuration file, and plugins of the given files."""
         self._configured = loading.load(file, gates=self._gates).profiles[0]
         self._files = tuple(map(str, plugin_files))
         self._is_outdated = True
@@ -105,7 +105,7 @@ class Workbench:
     def nodes(
         self, count: int, *, zones: int = 0, prefix: str = "n", **properties: Unpack[NodeProperties]
     ) -> list[str]:
-        """Add nodes ``n1``, ``n2``… by turns in ``zone-1``, ``zone-2``…; return their names."""
+        """Add nodes ``n1``, ``n2``… in ``zone-1``, ``zone-2``… in turn; return their names."""
         made = []
         for number in range(1, count + 1):
             if zones:
@@ -114,11 +114,11 @@ class Workbench:
         return made
 
     def pod(self, name: str = "", **properties: Unpack[PodProperties]) -> PodUnderTest:
-        """Make a pod that wants a node, or put one on its `node`."""
+        """Create a pending pod, or place one on its `node`."""
         return self._taken(make_pod(name or self._next_name(), **properties))
 
     def pods(self, count: int, **properties: Unpack[PodProperties]) -> list[PodUnderTest]:
-        """Make several pods that differ in their names only."""
+        """Create several pods that differ only in name."""
         return [self.pod(**properties) for _ in range(count)]
 
     def put(self, *objects: HasMeta) -> None:
@@ -130,7 +130,7 @@ class Workbench:
             by_type[type(each)].put(each)
 
     def from_manifests(self, source: str | Path) -> list[PodUnderTest]:
-        """Add the nodes and pods of a YAML file, folder or text; return pods that want a node."""
+        """Add the nodes and pods of a YAML file, folder or text; return pending pods."""
         objects = list(read_manifests(source))
         for each in objects:
             if isinstance(each, Node):
@@ -139,7 +139,7 @@ class Workbench:
         return [each for each in pods if not each.object.spec.node_name]
 
     def from_snapshot(self, file: str | Path) -> list[PodUnderTest]:
-        """Add everything in a file of ``kubesched snapshot``; return pods that want a node.
+        """Add everything in a file of ``kubesched snapshot``; return pending pods.
 
         Raises UsageError if something in it cannot be read: half a cluster proves nothing.
         """
@@ -179,7 +179,7 @@ class Workbench:
     def schedule(self, pods: Sequence[PodUnderTest]) -> Placements: ...
 
     def schedule(self, pods: PodUnderTest | Sequence[PodUnderTest]) -> Placement | Placements:
-        """Schedule a pod, or several one after the other; what was decided once stays."""
+        """Schedule a pod, or several in sequence; decisions are final."""
         if isinstance(pods, PodUnderTest):
             return pods.placement
         placements = [each.placement for each in pods]
@@ -188,12 +188,12 @@ class Workbench:
         return Placements(placements, sorted(zones))
 
     def decide(self, pod: Pod) -> Placement:
-        """Schedule one pod, and assume it where it lands."""
+        """Schedule one pod, and assume it on its node."""
         info = self.cluster.compiler.pending(pod)
         decision, victims = self._dry_run().decide(self.framework, info)
         node, status = decision.node_name, decision.status
         is_error = not (status.ok or status.rejected)
-        # Who failed already would only fail again.
+        # The plugin that failed would fail again.
         scores, totals = ((), {}) if is_error else self._scores(info)
         placement = Placement(
             pod=info.full_name,
@@ -211,7 +211,7 @@ class Workbench:
             self.cluster.assume(info, node)
         return placement
 
-    def _scores(self, info: PodInfo) -> tuple[tuple[ScoreColumn, ...], dict[str, int]]:
+    def _scores(self, info: PodInfo) -> tuple[tuple[PluginScoreColumn, ...], dict[str, int]]:
         evaluator, state = self.framework.evaluator, CycleState()
         try:
             feasible = evaluator.look(state, info)
@@ -223,7 +223,7 @@ class Workbench:
             return (), {}
         nodes = self._names_at(rows)
         columns = tuple(
-            ScoreColumn(
+            PluginScoreColumn(
                 each.plugin, each.weight, dict(zip(nodes, each.normalized.tolist(), strict=True))
             )
             for each in found
@@ -232,7 +232,7 @@ class Workbench:
         return columns, totals
 
     def _refusals(self, info: PodInfo) -> dict[str, str]:
-        """Return why nodes cannot take the pod, as things were before it was placed."""
+        """Return why nodes reject the pod, in the state before it was placed."""
         evaluator, table, state = self.framework.evaluator, self.cluster.table, CycleState()
         refused: dict[str, str] = {}
         try:
@@ -294,7 +294,7 @@ class Workbench:
 
 
 class PodUnderTest:
-    """A pod, and what to expect of it; it is scheduled when that is first asked."""
+    """A pod with expectations; scheduled when first checked."""
 
     def __init__(self, workbench: Workbench, pod: Pod) -> None:
         self._workbench = workbench
@@ -303,7 +303,7 @@ class PodUnderTest:
 
     @property
     def placement(self) -> Placement:
-        """What became of it."""
+        """The result of scheduling it."""
         if self.object.spec.node_name:
             raise UsageError(f"pod {self.object.metadata.name} has its node already")
         if self._placement is None:
@@ -316,11 +316,11 @@ class PodUnderTest:
         return self.placement.lands_on(*nodes)
 
     def avoids(self, *nodes: str) -> Placement:
-        """Expect that it goes somewhere, but to none of these."""
+        """Expect that it is placed, but on none of these."""
         __tracebackhide__ = True
         return self.placement.avoids(*nodes)
 
     def stays_pending_because(self, reason: str) -> Placement:
-        """Expect that it goes nowhere, and that its condition has this text."""
+        """Expect that it is unschedulable, and that its condition has this text."""
         __tracebackhide__ = True
         return self.placement.stays_pending_because(reason)

@@ -1,1 +1,1 @@
-"""The web page: what it shows, as JSON, and the page itself."""
+"""The web page: its data as JSON, and its files."""

@@ -1,11 +1,10 @@
-"""The nodes as the page draws them: columns by zone and name, and which of them changed since when.
+"""The nodes as the page draws them: columns in page order, with the version of each row.
 
     NodeTable (arrays, logs of changed rows) ──refresh()──> NodeColumns ──> all() · since(version)
 
-A refresh reads the logs of the table from where it left off, and stamps the rows that they name
-with a new version: after a quiet second that is nothing, however many nodes there are. Nothing is
-copied. Values are read off the table when somebody asks, so they are never older than the version
-they come with.
+A refresh reads the table's logs from where it left off, and stamps the changed rows with a new
+version: after a quiet second there are none, however many nodes there are. Nothing is copied.
+Values are read from the table on request, so they are never older than their version.
 """
 
 from __future__ import annotations
@@ -31,38 +30,38 @@ _NONE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 
 
 class NodeColumns(View):
-    """All nodes of a table, in the order of the page; `version` is the one that browsers know."""
+    """All nodes of a table, in page order; `version` is the one that browsers have."""
 
     derived = ("_rows", "_places", "_order", "_names", "_zones", "_ready", "_resources")
 
     def __init__(self, table: NodeTable) -> None:
         super().__init__(table.row_changes, table.node_changes)
         self._table = table
-        #: version since which the same nodes are in the same order
+        #: version since which nodes and their order are unchanged
         self._laid_out = 0
-        #: rows in the order of the page
+        #: rows in page order
         self._rows: IndexArray = _NONE
-        #: by row: zone and name as they were last laid out; None for rows that are free
+        #: by row: zone and name as last laid out; None for free rows
         self._places: list[tuple[str, str] | None] = []
         #: zone, name and row of each node, in order: the inverse of `_places`
         self._order: list[tuple[str, str, int]] = []
-        #: by row, as `_places`: what is taken out of them for many rows at once
+        #: by row, as `_places`: arrays for bulk access
         self._names: ObjectArray = np.zeros(0, np.object_)
         self._zones: ObjectArray = np.zeros(0, np.object_)
         self._ready: Int64Array = np.zeros(0, np.int64)
-        #: by row: the version in which it last changed
+        #: by row: the version of its last change
         self._changed: Int64Array = np.zeros(0, np.int64)
         self._taint_count = Lookup(table.taint_sets, len, np.int64)
         self._resources: tuple[str, ...] = ()
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The resources that some node offers."""
+        """The resources that some node has."""
         self.refresh()
         return self._resources
 
     def current_version(self) -> int:
-        """Take notice of what changed; return the version."""
+        """Apply changes; return the version."""
         self.refresh()
         return self.version
 
@@ -120,7 +119,7 @@ class NodeColumns(View):
             self._changed = np.append(self._changed, np.zeros(missing, np.int64))
 
     def _look_at(self, rows: list[int]) -> None:
-        """Read what is not in the arrays of the table off nodes that changed."""
+        """Read the fields of changed nodes that are not in the table's arrays."""
         moved = False
         for row in rows:
             node = self._table.nodes[row]
@@ -177,5 +176,5 @@ class NodeColumns(View):
 
 
 def is_ready(node: Node) -> bool:
-    """Tell whether a node says that it is ready, or says nothing about it."""
+    """Tell whether a node is Ready, or has no such condition."""
     return all(each.status == "True" for each in node.status.conditions if each.type == "Ready")

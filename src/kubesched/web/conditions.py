@@ -1,7 +1,7 @@
-"""Why a pod waits, by what the scheduler in charge wrote into its condition.
+"""Why a pod is pending, from the condition that its scheduler wrote.
 
-The message of a condition says what keeps the pod away from nodes and not which plugin said so.
-The texts are Kubernetes' and do not change, so they tell; where none does, no plugin is named.
+The message of a condition has the reasons, but not the plugins. The texts are Kubernetes' and
+stable, so plugins are inferred from them; where none matches, no plugin is named.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Final
 from kubesched.api import names
 from kubesched.api.core import Pod, PodCondition
 from kubesched.explain.unclaimed import is_unclaimed, unclaimed_message
-from kubesched.web.report import WaitingPod
+from kubesched.web.report import PendingPodReport
 
 ACTIVE: Final = "active"
 BACKOFF: Final = "backoff"
@@ -21,7 +21,7 @@ GATED: Final = "gated"
 UNCLAIMED: Final = "unclaimed"
 
 _GATED_REASON: Final = "SchedulingGated"
-#: Part of a message → the plugin that says so.
+#: Part of a message → its plugin.
 _WHO_SAYS: Final = (
     ("Insufficient ", "NodeResourcesFit"),
     ("Too many pods", "NodeResourcesFit"),
@@ -47,11 +47,11 @@ _WHO_SAYS: Final = (
 )
 
 
-def waiting_pod(pod: Pod, profiles: Collection[str]) -> WaitingPod:
-    """Tell how a pod waits that has no node; `profiles` are those of the scheduler."""
+def waiting_pod(pod: Pod, profiles: Collection[str]) -> PendingPodReport:
+    """Return the report of a pending pod; `profiles` are those of the scheduler."""
     said = scheduled_condition(pod)
     if is_unclaimed(pod, profiles):
-        return WaitingPod(
+        return PendingPodReport(
             namespace=pod.metadata.namespace,
             name=pod.metadata.name,
             state=UNCLAIMED,
@@ -61,7 +61,7 @@ def waiting_pod(pod: Pod, profiles: Collection[str]) -> WaitingPod:
         )
     gated = bool(pod.spec.scheduling_gates)
     message = said.message if said is not None else ""
-    return WaitingPod(
+    return PendingPodReport(
         namespace=pod.metadata.namespace,
         name=pod.metadata.name,
         state=GATED if gated else _state(said),
@@ -73,13 +73,13 @@ def waiting_pod(pod: Pod, profiles: Collection[str]) -> WaitingPod:
 
 
 def scheduled_condition(pod: Pod) -> PodCondition | None:
-    """Return what a scheduler last said of a pod."""
+    """Return the last scheduling condition of a pod."""
     return next((each for each in pod.status.conditions if each.type == names.POD_SCHEDULED), None)
 
 
 def plugins_named(message: str) -> tuple[str, ...]:
     """Return the plugins whose reasons a message holds."""
-    # What preemption has to add speaks of the same nodes again.
+    # The part about preemption repeats the nodes.
     reasons = message.partition(". preemption:")[0].partition(" preemption:")[0]
     return tuple(dict.fromkeys(plugin for text, plugin in _WHO_SAYS if text in reasons))
 
@@ -93,6 +93,6 @@ def _state(said: PodCondition | None) -> str:
 
 
 def gates_message(pod: Pod) -> str:
-    """Say which gates hold a pod back."""
+    """Return the message for a gated pod."""
     named = " ".join(each.name for each in pod.spec.scheduling_gates)
     return f"waiting for scheduling gates: [{named}]"

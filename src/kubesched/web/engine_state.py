@@ -1,4 +1,4 @@
-"""The state of the scheduler in this process: its columns, its queue, what it measures."""
+"""The state of the scheduler in this process: its columns, queue and metrics."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ from kubesched.web.freshness import Freshness
 from kubesched.web.living_world import LivingWorld, Rules
 from kubesched.web.pending_pods import PendingPods
 from kubesched.web.rates import of_metrics
-from kubesched.web.report import PodCounts, WaitingPod
+from kubesched.web.report import PendingPodReport, PodTotals
 from kubesched.web.source import LiveSource, Source
-from kubesched.web.state import ClusterState, Waiting
+from kubesched.web.state import ClusterState, PendingEntry
 from kubesched.web.times import rfc3339
 
-#: There are never more than a few; more than this are not asked for.
+#: Limit of a list of priority classes: clusters have a few.
 _MOST_CLASSES = 1000
 
 
 class EngineState(ClusterState):
-    """A scheduler at work."""
+    """The state of a running scheduler."""
 
     def __init__(self, app: App, rules: Callable[[], Rules]) -> None:
-        """`rules` returns by what pods are placed now: a configuration may be read again."""
+        """`rules` returns the current configuration, which may be reloaded."""
         super().__init__(app.cluster)
         self._app = app
         self._rules = rules
@@ -43,15 +43,15 @@ class EngineState(ClusterState):
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is missing, one line each."""
+        """Notes about missing data, one line each."""
         if self._app.informers.have_synced:
             return ()
         return ("the cluster is still being listed: not everything is here yet",)
 
-    def counts(self) -> PodCounts:
-        """Return how many pods are where."""
+    def counts(self) -> PodTotals:
+        """Return the number of pods by state."""
         queue = self._app.queue
-        return PodCounts(
+        return PodTotals(
             placed=self.cluster.pod_count,
             active=queue.active_count,
             backoff=queue.backoff_count,
@@ -61,22 +61,22 @@ class EngineState(ClusterState):
         )
 
     def reasons(self) -> Mapping[str, int]:
-        """Return how many pods each plugin turned away."""
+        """Return the number of pods that each plugin rejected."""
         found: Counter[str] = Counter()
         for (plugin, _), count in self._app.queue.tally.rejected.items():
             found[plugin] += count
         return +found
 
-    def waiting(self) -> Iterator[Waiting]:
-        """Return pods that no queue has, and those in ours, first those tried in vain."""
+    def waiting(self) -> Iterator[PendingEntry]:
+        """Yield pods that no profile claims, then our queue's, those already tried first."""
         profiles = self._app.engine.frameworks
         for pod in self._unclaimed():
-            yield Waiting(pod, partial(waiting_pod, pod, profiles))
+            yield PendingEntry(pod, partial(waiting_pod, pod, profiles))
         for state, queued in self._app.queue.parts():
-            yield Waiting(queued.info.pod, partial(self._told, state, queued))
+            yield PendingEntry(queued.info.pod, partial(self._told, state, queued))
 
     def pods(self) -> Iterable[Pod]:
-        """Return all pods that are not over."""
+        """Return all pods that are not terminated."""
         return self._app.informers.pods.objects.values()
 
     def find_pod(self, namespace: str, name: str) -> Pod | None:
@@ -84,7 +84,7 @@ class EngineState(ClusterState):
         return self._app.find_pod(namespace, name)
 
     def make_world(self) -> World:
-        """Return the same as something that can be asked what if; only in a child."""
+        """Return a world for what-if questions; only in a child."""
         self._app.engine.observer.detach()
         return LivingWorld(
             self.cluster,
@@ -95,25 +95,25 @@ class EngineState(ClusterState):
         )
 
     async def priority_classes(self) -> Sequence[PriorityClass]:
-        """Ask the API server for the priority classes, which the scheduler itself never reads."""
+        """Read the priority classes from the API server; the scheduler itself needs none."""
         found: list[PriorityClass] = []
         path = resources.PRIORITY_CLASSES.collection()
         try:
             async for page in self._app.client.list_pages(path, PriorityClass):
                 found += islice(page.items, _MOST_CLASSES - len(found))
         except ClientError:
-            # The scheduler's role may not list them; who names one is told that it is not known.
+            # The scheduler's role may not list them; a class in a question is then unknown.
             return ()
         return found
 
     def _unclaimed(self) -> Iterator[Pod]:
         return self._pending.unclaimed(self._app.engine.frameworks)
 
-    def _told(self, state: str, queued: QueuedPod) -> WaitingPod:
+    def _told(self, state: str, queued: QueuedPod) -> PendingPodReport:
         pod = queued.info.pod
         meta = pod.metadata
         newest = self.find_pod(meta.namespace, meta.name) or pod
-        return WaitingPod(
+        return PendingPodReport(
             namespace=meta.namespace,
             name=meta.name,
             state=state,
@@ -141,7 +141,7 @@ def engine_source(
     title: Callable[[], str],
     notes: Callable[[], Iterable[str]] = tuple,
 ) -> Source:
-    """Return the scheduler of this process as something to be shown."""
+    """Return a source for the scheduler of this process."""
     frameworks = app.engine.frameworks
     return LiveSource(
         "scheduler",

@@ -1,4 +1,4 @@
-"""Why a question has no answer, beyond what is wrong with the question."""
+"""Why a question has no answer, other than errors in the question."""
 
 from __future__ import annotations
 
@@ -6,16 +6,16 @@ from kubesched.errors import KubeschedError
 
 
 class BusyError(KubeschedError):
-    """As much as may be is being worked on."""
+    """Too many questions are in progress."""
 
 
 class TooLongError(KubeschedError):
-    """An answer that did not come in time, or was too long."""
+    """The answer took too long, or is too long."""
 
 
 class RefusedError(KubeschedError):
-    """What was asked cannot be answered, for a reason that its author can do something about."""
+    """The question cannot be answered, for a reason that the user can fix."""
 
 
 class BrokenError(KubeschedError):
-    """A bug of ours, or of a plugin; the log says more."""
+    """A bug of ours, or of a plugin; see the log."""

@@ -1,12 +1,11 @@
-"""Long answers from a forked child, which sees the very state of this moment and holds up nobody.
+"""Long computations in a forked child, which has a consistent copy of the state.
 
     loop ── fork ──> child: work() ──JSON through a pipe──> loop
-              └── 30 s, or the asker is gone: the child is killed
+              └── 30 s, or the client is gone: the child is killed
 
-The child is a copy of this process at a moment between two turns of the event loop, so all that it
-sees fits together. It must never act for the process it was copied from: it gives back every
-descriptor but its pipe, forgets all signal handlers, and ends without a word to anything that
-waits for the end of the process. It ends itself by an alarm if its parent is not there to do it.
+The child is a copy of this process between two turns of the event loop, so its state is consistent.
+It must never act for its parent: it closes every descriptor but its pipe, resets all signal
+handlers, and exits without running exit handlers. An alarm ends it if its parent does not.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _log = logging.getLogger(__name__)
 
 TIME_LIMIT_S: Final = 30.0
 AT_ONCE: Final = 2
-#: Of all that may be answered, nothing is nearly as long.
+#: Maximum size of an answer.
 LIMIT_BYTES: Final = 64 << 20
 _READ_BYTES: Final = 1 << 18
 _NICENESS: Final = 10
@@ -66,13 +65,13 @@ class ForkedAnswers:
     def __init__(self, *, at_once: int = AT_ONCE, time_limit_s: float = TIME_LIMIT_S) -> None:
         self._at_once = at_once
         self._time_limit_s = time_limit_s
-        #: of those at work
+        #: running children
         self._running: set[int] = set()
-        #: of those that are about to be gone
+        #: children being reaped
         self._reaping: dict[int, asyncio.Task[None]] = {}
 
     async def run(self, work: Callable[[], bytes]) -> bytes:
-        """Return what a function returns that is called in a child.
+        """Run a function in a child and return its result.
 
         Raises BusyError, TooLongError, RefusedError if the function raises a KubeschedError, and
         BrokenError if it raises anything else.
@@ -102,7 +101,7 @@ class ForkedAnswers:
         await asyncio.gather(*self._reaping.values())
 
     def _end(self, pid: int) -> None:
-        """Let a child be gone, whatever it is doing; do not wait for it."""
+        """Kill a child; do not wait for it."""
         if pid not in self._running:
             return
         self._running.discard(pid)
@@ -112,8 +111,8 @@ class ForkedAnswers:
 
     async def _reap(self, pid: int) -> None:
         try:
-            # To take back a large process can take the system a while. There is nothing to wait
-            # on that all systems have and that nobody else in this process waits on.
+            # The kernel may take a while to free a large process. There is no portable way to wait
+            # for it that does not interfere with other code of this process.
             while not _is_gone(pid):  # noqa: ASYNC110 (see above)
                 await asyncio.sleep(_LOOK_AGAIN_S)
         finally:
@@ -123,7 +122,7 @@ class ForkedAnswers:
 def _is_gone(pid: int) -> bool:
     try:
         return os.waitpid(pid, os.WNOHANG)[0] == pid
-    except ChildProcessError:  # somebody else has seen to it
+    except ChildProcessError:  # already reaped
         return True
 
 
@@ -171,12 +170,12 @@ async def _read_all(pipe: int) -> bytes:
 
 
 def _fork(work: Callable[[], bytes], *, time_limit_s: float) -> tuple[int, int]:
-    """Start a child; return its id and the end of the pipe that its answer comes out of."""
+    """Start a child; return its pid and the read end of its pipe."""
     out, into = os.pipe()
     try:
         with _signals_held(), warnings.catch_warnings():
-            # Other threads are not copied. What they may hold locks on, writing of logs and files
-            # above all, the child does not touch.
+            # Other threads are not copied. The child does not touch what they may hold locks on:
+            # above all logging and files.
             warnings.simplefilter("ignore", DeprecationWarning)
             pid = os.fork()
             if pid == 0:
@@ -193,7 +192,7 @@ def _fork(work: Callable[[], bytes], *, time_limit_s: float) -> tuple[int, int]:
 
 @contextlib.contextmanager
 def _signals_held() -> Iterator[None]:
-    """Let no signal come to the child while it has the handlers of its parent."""
+    """Block signals while the child still has its parent's handlers."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     try:
         yield
@@ -202,7 +201,7 @@ def _signals_held() -> Iterator[None]:
 
 
 def _child(work: Callable[[], bytes], pipe: int, time_limit_s: float) -> NoReturn:
-    """Work, answer, and end; nothing that the parent set up may happen here."""
+    """Run the function, write the result, and exit; without the parent's exit handlers."""
     code = 1
     try:
         _become_harmless(pipe, time_limit_s)
@@ -218,7 +217,7 @@ def _become_harmless(pipe: int, time_limit_s: float) -> None:
         signal.signal(number, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, _SIGNALS)
     signal.setitimer(signal.ITIMER_REAL, time_limit_s + 5)
-    # A connection that the parent closes must be closed, not kept by a copy.
+    # A connection that the parent closes must not stay open in the child.
     for descriptor in _descriptors():
         if descriptor > 2 and descriptor != pipe:
             with contextlib.suppress(OSError):
@@ -227,12 +226,12 @@ def _become_harmless(pipe: int, time_limit_s: float) -> None:
     gc.disable()  # it would touch, and so copy, all memory
     os.nice(_NICENESS)
     with contextlib.suppress(OSError):
-        # If memory runs out, a question is lost and not the scheduler.
+        # If memory runs out, kill this child and not the scheduler.
         Path("/proc/self/oom_score_adj").write_text("1000")
 
 
 def _descriptors() -> Iterable[int]:
-    """Return what may be open."""
+    """Return the descriptors that may be open."""
     try:
         return [int(each.name) for each in Path("/dev/fd").iterdir()]
     except OSError:
@@ -244,7 +243,7 @@ def _outcome(work: Callable[[], bytes]) -> _Outcome:
         return _Outcome(answer=work())
     except KubeschedError as refused:
         return _Outcome(refusal=str(refused))
-    except BaseException:  # noqa: BLE001 (whatever it is, the parent says that it happened)
+    except BaseException:  # noqa: BLE001 (reported by the parent)
         return _Outcome(bug=traceback.format_exc())
 
 

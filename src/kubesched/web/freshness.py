@@ -1,8 +1,8 @@
-"""Since when what is shown is not up to date, and why.
+"""Detects that the displayed data is stale, and why.
 
-Informers know when the API server refuses or ends a connection. One that is just silent, as behind
-a network that drops everything, keeps them waiting for minutes: so it is asked something small now
-and then.
+Informers notice when the API server rejects or closes a connection. One that is just silent, as
+behind a network that drops packets, keeps them waiting for minutes: so a small request is sent from
+time to time.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ ANSWER_WITHIN_S: Final = 10.0
 
 
 class Freshness:
-    """Watches over those who watch."""
+    """Monitors the informers."""
 
     def __init__(self, informers: Callable[[], Iterable[Informer[Any]]], clock: Clock) -> None:
         self._informers = informers
         self._clock = clock
-        #: since when the API server does not answer, and what came instead
+        #: since when the API server does not answer, and the error
         self._silent: tuple[float, str] | None = None
 
     def stale(self) -> Stale | None:
-        """Return since when what is shown is old, None if it is not."""
+        """Return since when the data is stale, None if it is current."""
         failing = [
             (each.failing_since, each.trouble)
             for each in self._informers()
@@ -47,7 +47,7 @@ class Freshness:
         return Stale(since=rfc3339(since), why=why)
 
     async def probe(self, client: ApiClient) -> None:
-        """Ask the API server now and then whether it is there; ends by being cancelled."""
+        """Send a small request to the API server from time to time, until cancelled."""
         while True:
             asked = self._clock.time()
             try:

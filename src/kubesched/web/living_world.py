@@ -1,4 +1,4 @@
-"""A world made of a state that is in use: for a forked child, whose copy of it is its own."""
+"""A world on top of the live state: for a forked child, which has its own copy."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from kubesched.snapshot.world import World
 
 
 class Rules(Struct, frozen=True):
-    """By what pods are placed."""
+    """The configuration that pods are placed with."""
 
     config: SchedulerConfiguration
     gates: FeatureGates
@@ -25,7 +25,7 @@ class Rules(Struct, frozen=True):
 
 
 class LivingWorld(World):
-    """The columns as they are, with frameworks of their own, which bind and evict nothing."""
+    """The live columns, with separate frameworks that bind and evict nothing."""
 
     def __init__(
         self,
@@ -36,7 +36,7 @@ class LivingWorld(World):
         notes: Sequence[str] = (),
         preemptors: Callable[[], Container[str]] = tuple,
     ) -> None:
-        """Take a cluster over, with all pods that are not over, placed or not."""
+        """Wrap a cluster, with all pods that are not terminated."""
         engine = DryRun(
             cluster, rules.config, rules.gates, registry=rules.registry, preemptors=preemptors
         )

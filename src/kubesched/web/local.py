@@ -1,11 +1,11 @@
-"""The page on loopback, for whoever has the address that was printed, and for nobody else.
+"""Serves the page on loopback, to users who have its token.
 
-    GET /ui/?token=…  ──>  a cookie, and on to /ui/
+    GET /ui/?token=…  ──>  a cookie, and a redirect to /ui/
     anything else     ──>  the cookie, or 401; and Host must be this address
 
 Other users of the machine, and pages of other sites in the same browser, can connect to loopback,
 too. The token keeps out the former. The latter have neither token nor cookie, which is never sent
-along for another site; and a name that somebody lets point to 127.0.0.1 is not in our Host list.
+cross-site; and a foreign name that resolves to 127.0.0.1 is not an allowed Host.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ import uvicorn
 from msgspec.structs import replace
 
 from kubesched.errors import UsageError
-from kubesched.server.answers import Answer
+from kubesched.server.answers import ServerAnswer
 from kubesched.server.app import send_answer
 from kubesched.server.guest_server import GuestServer
 from kubesched.server.protocol import ServingProtocol
-from kubesched.server.request import Receive, Request, Scope, Send
+from kubesched.server.request import Receive, Scope, Send, ServerRequest
 from kubesched.web.page import HEADERS, PREFIX, WebPage, problem
 
 _log = logging.getLogger(__name__)
@@ -38,13 +38,13 @@ _GRACE_S: Final = 2
 
 
 class Door:
-    """The ASGI application: lets those in who know the token."""
+    """The ASGI application: requires the token."""
 
     def __init__(self, page: WebPage, port: int) -> None:
         self._page = page
         self.token = secrets.token_urlsafe(32)
         self._session = secrets.token_urlsafe(32)
-        # Cookies do not tell ports apart.
+        # Cookies are shared by all ports of a host.
         self._cookie = f"kubesched-{port}"
         self._hosts = {f"{host}:{port}" for host in (LOOPBACK, "localhost", "[::1]")}
 
@@ -52,12 +52,12 @@ class Door:
         """Serve one request."""
         if scope["type"] != "http":
             return
-        request = Request(scope, receive)
+        request = ServerRequest(scope, receive)
         try:
             answer = await self._answer(request)
         except asyncio.CancelledError:
             answer = problem("the server is shutting down", 503)
-        except Exception:  # noqa: BLE001 (a bug must not take the connection down)
+        except Exception:  # noqa: BLE001 (a bug must not close the connection)
             _log.exception("%s %r failed", request.method, request.path)
             answer = problem("this failed unexpectedly: the terminal says more", 500)
         if not any(name == "content-security-policy" for name, _ in answer.headers):
@@ -65,12 +65,13 @@ class Door:
         try:
             await send_answer(send, answer, bodiless=request.method == "HEAD")
         except asyncio.CancelledError:
-            # The end of the server. Without its end, the client can tell that this is not all.
+            # The server stops. Without a proper end, the client knows that the response is
+            # incomplete.
             return
         except TimeoutError:
             request.hang_up()
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: ServerRequest) -> ServerAnswer:
         if request.header("host").lower() not in self._hosts:
             return problem("this address is served by another name", 421)
         if request.path == PREFIX and request.query.get("token"):
@@ -79,22 +80,22 @@ class Door:
             message = "open the address that the command printed: it holds the token"
             return problem(message, 401)
         if request.path == "/":
-            return Answer(code=303, headers=(("location", PREFIX),))
+            return ServerAnswer(code=303, headers=(("location", PREFIX),))
         if request.path == "/ui" or request.path.startswith(PREFIX):
             return await self._page.answer(request)
         return problem("there is nothing here", 404)
 
-    def _enter(self, request: Request) -> Answer:
+    def _enter(self, request: ServerRequest) -> ServerAnswer:
         if request.method != "GET" or not _same(request.query["token"][0], self.token):
             return problem("this is not the token of this page: it was started anew", 401)
         cookie = f"{self._cookie}={self._session}; Path=/; HttpOnly; SameSite=Strict"
         headers = (("set-cookie", cookie),)
         if request.header("sec-fetch-site") == "cross-site":
-            # The browser would not send the cookie along with a redirect of somebody else's link.
-            return Answer(headers=(*headers, ("refresh", f"0; url={PREFIX}")))
-        return Answer(code=303, headers=(*headers, ("location", PREFIX)))
+            # The browser would not send the cookie on a redirect from another site's link.
+            return ServerAnswer(headers=(*headers, ("refresh", f"0; url={PREFIX}")))
+        return ServerAnswer(code=303, headers=(*headers, ("location", PREFIX)))
 
-    def _is_known(self, request: Request) -> bool:
+    def _is_known(self, request: ServerRequest) -> bool:
         scheme, _, token = request.header("authorization").partition(" ")
         if scheme.lower() == "bearer" and _same(token, self.token):
             return True
@@ -120,7 +121,7 @@ class LocalServer:
     """Serves a page on loopback; an async context manager."""
 
     def __init__(self, page: WebPage, *, port: int = 0) -> None:
-        """Take the port, 0 for any that is free; UsageError if it cannot be had."""
+        """Bind the port, 0 for any free one; raises UsageError if it is not available."""
         self._page = page
         self._listener = _listen(port)
         self.port = int(self._listener.getsockname()[1])
@@ -176,7 +177,7 @@ def _listen(port: int) -> socket.socket:
     except (OSError, OverflowError) as failed:
         listener.close()
         in_use = isinstance(failed, OSError) and failed.errno == errno.EADDRINUSE
-        why = "somebody else listens there" if in_use else str(failed).rstrip(".")
+        why = "the port is in use" if in_use else str(failed).rstrip(".")
         raise UsageError(
             f"cannot serve the page on {LOOPBACK}:{port}: {why}; choose another port"
         ) from None

@@ -1,12 +1,11 @@
-"""The page behind one door: files, short answers, long answers, streams; no word to strangers.
+"""Handles all requests of the page: files, short and long answers, streams.
 
     request ──> method and path ──┬── /ui/…            files
                                   ├── /ui/api/…        telling.py, in the loop
                                   ├── explanations, what-if: questions.py, in a child
                                   └── /ui/api/stream   streams.py
 
-Who may ask is for the server to decide that this is part of. Whatever is refused is refused in one
-line of JSON.
+The enclosing server authorizes requests. Errors are one line of JSON.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ import msgspec
 from msgspec.structs import replace
 
 from kubesched.errors import KubeschedError, ObjectError, UsageError
-from kubesched.server.answers import Answer
-from kubesched.server.request import Request
+from kubesched.server.answers import ServerAnswer
+from kubesched.server.request import ServerRequest
 from kubesched.web import questions, static, telling
 from kubesched.web.errors import BrokenError, BusyError, TooLongError
 from kubesched.web.forked import ForkedAnswers
@@ -53,7 +52,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _RefusalError(Exception):
-    """An answer that is not what was asked for."""
+    """An error response."""
 
     def __init__(self, code: int, message: str, *headers: tuple[str, str]) -> None:
         super().__init__(message)
@@ -62,7 +61,7 @@ class _RefusalError(Exception):
 
 
 class WebPage:
-    """Everything under /ui/; an async context manager, as long as which it can be asked."""
+    """Everything under /ui/; an async context manager while it can serve."""
 
     def __init__(
         self,
@@ -75,7 +74,7 @@ class WebPage:
         self._streams = streams or Streams(source)
         self._forked = forked or ForkedAnswers()
         self._running: asyncio.Task[None] | None = None
-        self._by_name: dict[str, Callable[[Request], Awaitable[Answer]]] = {
+        self._by_name: dict[str, Callable[[ServerRequest], Awaitable[ServerAnswer]]] = {
             "overview": self._overview,
             "nodes": self._nodes,
             "queue": self._queue,
@@ -98,11 +97,11 @@ class WebPage:
     async def _run(self) -> None:
         try:
             await self._source.run()
-        except Exception:  # noqa: BLE001 (the page goes on without, and somebody hears of it)
+        except Exception:  # noqa: BLE001 (the page goes on without it; logged)
             _log.exception("the web page's source stopped working")
 
-    async def answer(self, request: Request) -> Answer:
-        """Answer a request that is allowed."""
+    async def answer(self, request: ServerRequest) -> ServerAnswer:
+        """Answer an authorized request."""
         try:
             found = await self._answer(request)
         except _RefusalError as refused:
@@ -113,14 +112,14 @@ class WebPage:
 
     # --- inside -----------------------------------------------------------------------------
 
-    async def _answer(self, request: Request) -> Answer:
+    async def _answer(self, request: ServerRequest) -> ServerAnswer:
         path = request.path.removeprefix(PREFIX)
         if path == "api/what-if":
             _want(request, "POST")
             return await self._what_if(request)
         _want(request, "GET")
         if path == request.path:  # /ui without its slash
-            return Answer(code=308, headers=(("location", PREFIX),))
+            return ServerAnswer(code=308, headers=(("location", PREFIX),))
         if path.startswith("api/"):
             handler = self._handler(path.split("/")[1:])
             if handler is None:
@@ -131,7 +130,9 @@ class WebPage:
             raise _RefusalError(404, f"there is no file {path or static.INDEX}")
         return found
 
-    def _handler(self, path: list[str]) -> Callable[[Request], Awaitable[Answer]] | None:
+    def _handler(
+        self, path: list[str]
+    ) -> Callable[[ServerRequest], Awaitable[ServerAnswer]] | None:
         match path:
             case ["nodes", name]:
                 return partial(self._node, name)
@@ -141,19 +142,19 @@ class WebPage:
                 return self._by_name.get(name)
         return None
 
-    async def _overview(self, request: Request) -> Answer:
+    async def _overview(self, request: ServerRequest) -> ServerAnswer:
         return _json(telling.overview(self._source, await self._source.state(_at(request))))
 
-    async def _nodes(self, request: Request) -> Answer:
+    async def _nodes(self, request: ServerRequest) -> ServerAnswer:
         return _json((await self._source.state(_at(request))).columns.all())
 
-    async def _node(self, name: str, request: Request) -> Answer:
+    async def _node(self, name: str, request: ServerRequest) -> ServerAnswer:
         told = telling.node(await self._source.state(_at(request)), name)
         if told is None:
             raise _RefusalError(404, f"there is no node {name}")
         return _json(told)
 
-    async def _queue(self, request: Request) -> Answer:
+    async def _queue(self, request: ServerRequest) -> ServerAnswer:
         state = await self._source.state(_at(request))
         limit = _number(request, "limit", default=200, most=MOST_ROWS)
         search = _text(request, "search")
@@ -161,18 +162,18 @@ class WebPage:
             return _json(await telling.queue_search(state, search, limit=limit))
         return _json(telling.queue(state, limit=limit))
 
-    async def _pods(self, request: Request) -> Answer:
+    async def _pods(self, request: ServerRequest) -> ServerAnswer:
         state = await self._source.state(_at(request))
         limit = _number(request, "limit", default=50, most=MOST_ROWS)
         return _json(await telling.pods(state, _text(request, "search"), limit=limit))
 
-    async def _explanation(self, namespace: str, name: str, request: Request) -> Answer:
+    async def _explanation(self, namespace: str, name: str, request: ServerRequest) -> ServerAnswer:
         at = _at(request)
         if (await self._source.state(at)).find_pod(namespace, name) is None:
             raise _RefusalError(404, f"there is no pod {namespace}/{name}")
         return await self._ask(request, questions.AboutPod(at=at, namespace=namespace, name=name))
 
-    async def _what_if(self, request: Request) -> Answer:
+    async def _what_if(self, request: ServerRequest) -> ServerAnswer:
         _check_origin(request)
         if request.header("content-type").partition(";")[0].strip().lower() != JSON:
             raise _RefusalError(415, f"the body must be {JSON}")
@@ -186,8 +187,8 @@ class WebPage:
             raise _RefusalError(408, "the body did not come in time") from None
         return await self._ask(request, questions.read(body))
 
-    async def _ask(self, request: Request, question: questions.AnyQuestion) -> Answer:
-        """Have a question answered in a child, as long as the client waits for it."""
+    async def _ask(self, request: ServerRequest, question: questions.AnyQuestion) -> ServerAnswer:
+        """Run a question in a child, as long as the client waits for it."""
         state = await self._source.state(question.at)
         classes = (
             await state.priority_classes() if isinstance(question, questions.AboutManifest) else ()
@@ -202,29 +203,31 @@ class WebPage:
             await asyncio.wait((asking, leaving), return_when=asyncio.FIRST_COMPLETED)
             if not asking.done():
                 raise _RefusalError(499, "the client is gone")
-            return Answer(await asking, 200, JSON)
+            return ServerAnswer(await asking, 200, JSON)
         finally:
             for task in (asking, leaving):
                 task.cancel()
             await asyncio.gather(asking, leaving, return_exceptions=True)
 
-    async def _stream(self, request: Request) -> Answer:
+    async def _stream(self, request: ServerRequest) -> ServerAnswer:
         if not self._source.live:
             raise _RefusalError(404, f"a {self._source.kind} does not change: there is no stream")
         if self._streams.is_full:
             raise _RefusalError(429, "too many pages are open: close some", ("retry-after", "30"))
         last = request.header("last-event-id") or _text(request, "version")
         version = int(last) if last.isascii() and last.isdigit() and len(last) < 16 else None
-        return Answer(code=200, content_type=EVENTS, pieces=self._streams.follow(request, version))
+        return ServerAnswer(
+            code=200, content_type=EVENTS, pieces=self._streams.follow(request, version)
+        )
 
 
-def problem(message: str, code: int) -> Answer:
-    """Answer with what is wrong, in one line."""
-    return Answer(_encode(Problem(" ".join(message.split()))), code, JSON)
+def problem(message: str, code: int) -> ServerAnswer:
+    """Return an error response of one line."""
+    return ServerAnswer(_encode(Problem(" ".join(message.split()))), code, JSON)
 
 
-def _json(told: object) -> Answer:
-    return Answer(_encode(told), 200, JSON)
+def _json(told: object) -> ServerAnswer:
+    return ServerAnswer(_encode(told), 200, JSON)
 
 
 def _code_of(failed: KubeschedError) -> int:
@@ -242,20 +245,20 @@ def _code_of(failed: KubeschedError) -> int:
     return 422
 
 
-def _want(request: Request, method: str) -> None:
+def _want(request: ServerRequest, method: str) -> None:
     if request.method != method:
         message = f"{request.method} is not possible here, only {method}"
         raise _RefusalError(405, message, ("allow", method))
 
 
-def _check_origin(request: Request) -> None:
-    """Refuse what a page of somebody else's has the browser send."""
+def _check_origin(request: ServerRequest) -> None:
+    """Reject cross-site requests."""
     origin = request.header("origin")
     if origin and origin.partition("://")[2] != request.header("host"):
         raise _RefusalError(403, "this comes from another site")
 
 
-def _at(request: Request) -> int | None:
+def _at(request: ServerRequest) -> int | None:
     text = _text(request, "at")
     if not text:
         return None
@@ -264,7 +267,7 @@ def _at(request: Request) -> int | None:
     return int(text)
 
 
-def _number(request: Request, name: str, *, default: int, most: int) -> int:
+def _number(request: ServerRequest, name: str, *, default: int, most: int) -> int:
     text = _text(request, name)
     if not text:
         return default
@@ -273,5 +276,5 @@ def _number(request: Request, name: str, *, default: int, most: int) -> int:
     return int(text)
 
 
-def _text(request: Request, name: str) -> str:
+def _text(request: ServerRequest, name: str) -> str:
     return request.query.get(name, [""])[0]

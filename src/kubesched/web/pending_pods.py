@@ -1,4 +1,4 @@
-"""Pods without a node by the scheduler that they name, kept up to date by the news of pods."""
+"""Pending pods by the scheduler that they name, maintained by pod events."""
 
 from __future__ import annotations
 
@@ -9,31 +9,31 @@ from kubesched.explain.unclaimed import is_unclaimed
 
 
 class PendingPods:
-    """A handler of pods; the queue of a scheduler holds only its own."""
+    """A pod handler; a scheduler's queue holds only its own pods."""
 
     def __init__(self) -> None:
         #: scheduler's name → uid → pod
         self._by_scheduler: dict[str, dict[str, Pod]] = {}
 
     def unclaimed(self, profiles: Collection[str]) -> Iterator[Pod]:
-        """Return the pods that none of these profiles, and no other scheduler, takes care of."""
+        """Return the pods that are for none of these profiles, nor for another scheduler."""
         for name, pods in self._by_scheduler.items():
             if name not in profiles:
                 yield from (pod for pod in pods.values() if is_unclaimed(pod, profiles))
 
     def on_add(self, obj: Pod, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
-        """A pod came."""
+        """Handle a new pod."""
         if not obj.spec.node_name:
             pods = self._by_scheduler.setdefault(obj.spec.scheduler_name, {})
             pods[obj.metadata.uid] = obj
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """A pod changed."""
+        """Handle a changed pod."""
         self.on_delete(old)
         self.on_add(new, initial=False)
 
     def on_delete(self, obj: Pod) -> None:
-        """A pod went."""
+        """Handle a deleted pod."""
         name = obj.spec.scheduler_name
         pods = self._by_scheduler.get(name, {})
         pods.pop(obj.metadata.uid, None)

@@ -1,6 +1,6 @@
-"""Questions that take long, and their answers: why a pod waits, and what if.
+"""Long-running questions: why a pod is pending, and what-if.
 
-body of a request ──> Question ──answered(world, …), in a child──> JSON, as the command line's
+body of a request ──> WebQuestion ──answered(world, …), in a child──> JSON, as the command line's
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kubesched.snapshot import manifests
 from kubesched.snapshot.world import World
 from kubesched.web.report import ShortExplanation
 
-#: Nodes, and scores of nodes, beyond this many are left off an explanation.
+#: Maximum number of nodes, and of their scores, in an explanation.
 MOST_NODES: Final = 500
 MOST_ADDED: Final = 1000
 MOST_DRAINED: Final = 1000
@@ -32,47 +32,49 @@ _Name = Annotated[str, Meta(min_length=1, max_length=253)]
 _encode = msgspec.json.Encoder().encode
 
 
-class Question(Struct, frozen=True, tag_field="kind", rename="camel", forbid_unknown_fields=True):
+class WebQuestion(
+    Struct, frozen=True, tag_field="kind", rename="camel", forbid_unknown_fields=True
+):
     """Base of all questions."""
 
     #: entry of a recording, None for now
     at: int | None = None
 
 
-class AboutPod(Question, frozen=True, kw_only=True, tag="explanation"):
-    """Why is a pod where it is, or nowhere?"""
+class AboutPod(WebQuestion, frozen=True, kw_only=True, tag="explanation"):
+    """Why is a pod where it is, or pending?"""
 
     namespace: _Name
     name: _Name
 
 
-class AboutHeadroom(Question, frozen=True, kw_only=True, tag="headroom"):
+class AboutHeadroom(WebQuestion, frozen=True, kw_only=True, tag="headroom"):
     """How many more pods like this one fit?"""
 
     namespace: _Name
     name: _Name
 
 
-class AboutManifest(Question, frozen=True, kw_only=True, tag="manifest"):
-    """Where would a pod go that is not there?"""
+class AboutManifest(WebQuestion, frozen=True, kw_only=True, tag="manifest"):
+    """Where would a new pod go?"""
 
     manifest: Annotated[str, Meta(min_length=1)]
 
 
-class AboutMoreNodes(Question, frozen=True, kw_only=True, tag="add"):
-    """Would more nodes place what waits?"""
+class AboutMoreNodes(WebQuestion, frozen=True, kw_only=True, tag="add"):
+    """Would more nodes place pending pods?"""
 
     count: Annotated[int, Meta(ge=1, le=MOST_ADDED)]
     like: _Name
 
 
-class AboutDrain(Question, frozen=True, kw_only=True, tag="drain"):
+class AboutDrain(WebQuestion, frozen=True, kw_only=True, tag="drain"):
     """Where would the pods of nodes go?"""
 
     nodes: Annotated[tuple[_Name, ...], Meta(min_length=1, max_length=MOST_DRAINED)]
 
 
-class AboutLoss(Question, frozen=True, kw_only=True, tag="loss"):
+class AboutLoss(WebQuestion, frozen=True, kw_only=True, tag="loss"):
     """What would the loss of a node, or of a zone, mean?"""
 
     zone: str = ""
@@ -86,7 +88,7 @@ _decoder = msgspec.json.Decoder(WhatIf)
 
 
 def read(body: bytes) -> WhatIf:
-    """Read a question; raises UsageError that says what is wrong with it."""
+    """Decode a question; raises UsageError if it is malformed."""
     try:
         question = _decoder.decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as unreadable:
@@ -120,7 +122,7 @@ def _answer(world: World, question: AnyQuestion, classes: Sequence[PriorityClass
 
 
 def _lost(world: World, question: AboutLoss) -> tuple[str, list[str]]:
-    """Return what would be lost, and its nodes."""
+    """Return the name of the loss, and its nodes."""
     if question.node:
         return question.node, [question.node]
     zones, name = displacing.by_zone(world), question.zone
@@ -135,7 +137,7 @@ def _explained(world: World, pod: Pod) -> ShortExplanation:
 
 
 def shortened(said: Explanation, most: int = MOST_NODES) -> ShortExplanation:
-    """Leave off what is too much to show: nodes with the fewest reasons, and best scores, stay."""
+    """Shorten an explanation: keeps the nodes with the fewest reasons, and the best scores."""
     nodes = said.nodes
     if len(nodes) > most:
         nodes = tuple(sorted(nodes, key=lambda each: len(each.reasons))[:most])

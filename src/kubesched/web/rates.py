@@ -1,9 +1,9 @@
-"""How many pods a second are placed, and how long attempts take: the last minute, by sampling.
+"""Placements per second, and durations of attempts: the last minute, by sampling.
 
-    counters and histograms that the scheduler keeps anyway ──once a second──> Rates
+    the scheduler's counters and histograms ──once a second──> Rates
 
-A sample is a few additions, so it is taken whether or not anybody watches: whoever opens the page
-sees what has just happened.
+A sample is a few additions, so it is taken even if no page is open: a page shows the last minute
+immediately.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from kubesched.metrics.series import Counter, Histogram
 from kubesched.web.report import Latency, Rate
 
 HISTORY_S: Final = 60
-#: What is shown as the rate of now is the mean of so many seconds.
+#: The current rate is the mean over this many seconds.
 RECENT_S: Final = 3
 
 
-class Sample:
-    """What had happened up to a moment."""
+class RateSample:
+    """Totals at one moment."""
 
     __slots__ = ("at", "durations", "placed")
 
     def __init__(self, at: float, placed: float, durations: Sequence[int] = ()) -> None:
-        #: seconds, by a clock that never goes back
+        #: monotonic time in seconds
         self.at = at
         self.placed = placed
-        #: attempts by bucket of their duration; each counts all that took at most as long
+        #: attempts by bucket of their duration, cumulative
         self.durations = tuple(durations)
 
 
@@ -44,28 +44,28 @@ class Rates:
     def __init__(
         self,
         clock: Clock,
-        read: Callable[[float], Sample],
+        read: Callable[[float], RateSample],
         *,
         bounds_s: Sequence[float] = (),
     ) -> None:
-        """`read` makes a sample of a moment; `bounds_s` are those of its buckets."""
+        """`read` takes a sample; `bounds_s` are those of its buckets."""
         self._clock = clock
         self._read = read
         self._bounds_s = tuple(bounds_s)
-        self._samples: deque[Sample] = deque(maxlen=HISTORY_S + 1)
+        self._samples: deque[RateSample] = deque(maxlen=HISTORY_S + 1)
 
     async def run(self) -> None:
-        """Take samples, for ever."""
+        """Take samples until cancelled."""
         while True:
             self.sample()
             await asyncio.sleep(1.0)
 
     def sample(self) -> None:
-        """Note how things stand."""
+        """Take a sample."""
         self._samples.append(self._read(self._clock.monotonic()))
 
     def rate(self) -> Rate:
-        """Return how many pods were placed in each of the last seconds."""
+        """Return the placements in each of the last seconds."""
         samples = list(self._samples)
         history = [_per_second(before, after) for before, after in pairwise(samples)]
         padded = [0.0] * (HISTORY_S - len(history)) + history
@@ -74,7 +74,7 @@ class Rates:
         return Rate(per_second=now, history=tuple(padded))
 
     def latency(self) -> Latency:
-        """Return what half of the attempts, and 99 of 100, took at most."""
+        """Return the median and 99th percentile of attempts."""
         if not self._samples or not self._bounds_s:
             return Latency()
         first, last = self._samples[0].durations, self._samples[-1].durations
@@ -92,22 +92,22 @@ class Rates:
                 inside = (wanted - below) / (count - below) if count > below else 1.0
                 return round(1000 * (lower_s + (bound_s - lower_s) * inside), 3)
             lower_s, below = bound_s, count
-        return round(1000 * lower_s, 3)  # all that is known is that it took longer
+        return round(1000 * lower_s, 3)  # beyond the last bucket
 
 
-def _per_second(before: Sample, after: Sample) -> float:
+def _per_second(before: RateSample, after: RateSample) -> float:
     passed = after.at - before.at
-    # Counters start from zero again when somebody resets the metrics.
+    # Counters restart from zero when the metrics are reset.
     return round(max(after.placed - before.placed, 0) / passed, 1) if passed > 0 else 0.0
 
 
 def of_metrics(metrics: Metrics, clock: Clock, profiles: Callable[[], Iterable[str]]) -> Rates:
-    """Return the rates of a scheduler, by what it measures anyway."""
+    """Return the rates of a scheduler, from its metrics."""
     bounds_s = metrics.scheduling_attempt_duration.spec.buckets
-    #: by profile; asked for only once each, since to ask is counted where labels are restricted
+    #: by profile; looked up only once each, since a lookup is counted where labels are restricted
     known: dict[str, tuple[Counter, tuple[Histogram, ...]]] = {}
 
-    def read(at: float) -> Sample:
+    def read(at: float) -> RateSample:
         for profile in profiles():
             if profile not in known:
                 known[profile] = _series(metrics, profile)
@@ -117,14 +117,14 @@ def of_metrics(metrics: Metrics, clock: Clock, profiles: Callable[[], Iterable[s
         total = [0] * (len(bounds_s) + 1)
         for histogram in histograms.values():
             total = [sum(pair) for pair in zip(total, histogram.cumulative(), strict=True)]
-        return Sample(at, sum(counter.value for counter in counters.values()), total)
+        return RateSample(at, sum(counter.value for counter in counters.values()), total)
 
     return Rates(clock, read, bounds_s=bounds_s)
 
 
 def _series(metrics: Metrics, profile: str) -> tuple[Counter, tuple[Histogram, ...]]:
     counter = metrics.schedule_attempts.labels(SCHEDULED, profile)
-    # A series that is there only because we look at it is not to be shown.
+    # Looking at a series must not export it.
     counter.silent = counter.silent or not counter.value
     histograms = tuple(
         metrics.scheduling_attempt_duration.labels(result, profile)

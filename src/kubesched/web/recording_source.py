@@ -1,11 +1,11 @@
-"""A recording as something to be shown at any of its entries.
+"""A recording as a source of the page, at any of its entries.
 
-    at ──> Moments (in a thread: entries applied to a state) ──> Moment, kept for a while
+    at ──> Moments (in a thread: entries applied to a state) ──> Moment, cached for a while
                                                                    └── World, in a child that asks
 
-Most steps go forward, and are cheap then: only what is shown is taken from the state. Several
-questions about one entry wait for the same work, and what was looked at last is kept, so that a
-page that asks for nodes, queue and an explanation pays once.
+Most steps go forward, which is cheap: only the displayed parts are taken from the state. Several
+requests for one entry share the work, and the last moments are cached, so that a page which reads
+nodes, queue and an explanation pays once.
 """
 
 from __future__ import annotations
@@ -33,26 +33,26 @@ from kubesched.web.conditions import ACTIVE, GATED, UNSCHEDULABLE, gates_message
 from kubesched.web.errors import BusyError
 from kubesched.web.living_world import Rules
 from kubesched.web.rates import HISTORY_S, RECENT_S
-from kubesched.web.report import AllNodes, PodCounts, Rate, RecordingTold, WaitingPod
+from kubesched.web.report import AllNodes, PendingPodReport, PodTotals, Rate, RecordingTold
 from kubesched.web.source import Source
-from kubesched.web.state import Pending, State, Waiting
+from kubesched.web.state import PageState, PendingEntry, ReportedPending
 from kubesched.web.times import rfc3339
 
 _KEPT: Final = 8
-#: A slider that is moved asks for many entries; those beyond this many are asked for again.
+#: Limit of queued entries: a moving slider requests many.
 _MOST_WAITING: Final = 16
 _BUCKETS: Final = 200
 
 
 class _Frozen:
-    """All nodes as they were."""
+    """All nodes at one entry."""
 
     def __init__(self, table: NodeTable) -> None:
         self._all = NodeColumns(table).all()
         self.resources = tuple(self._all.resources)
 
     def current_version(self) -> int:
-        """Return the version, which stays the same."""
+        """Return the version, which never changes."""
         return self._all.version
 
     def all(self) -> AllNodes:
@@ -60,14 +60,14 @@ class _Frozen:
         return self._all
 
     def since(self, version: int) -> None:
-        """Return nothing: nothing changes."""
+        """Return None: nothing changes."""
 
 
-class Moment(State):
-    """The state before one entry, with as little work as it takes to show it."""
+class Moment(PageState):
+    """The state before one entry, with the minimal work to show it."""
 
     def __init__(self, moments: Moments, entry: int, rules: Rules) -> None:
-        """Take it from a recording that is there already, or go there."""
+        """Move the recording to the entry, if it is not there, and read the state."""
         cluster = moments.cluster_at(entry)
         self.at = entry
         #: seconds since the epoch
@@ -83,16 +83,16 @@ class Moment(State):
 
         profiles = tuple(each.scheduler_name for each in rules.config.profiles)
 
-        def tell(pod: Pod) -> WaitingPod:
+        def tell(pod: Pod) -> PendingPodReport:
             known = told.get(pod.metadata.uid)
             return waiting_pod(pod, profiles) if known is None else _told(pod, known)
 
         waiting = [pod for pod in self._snapshot.pods if not pod.spec.node_name]
-        self._pending = Pending(waiting, tell)
+        self._pending = ReportedPending(waiting, tell)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is missing or was left out, one line each."""
+        """Notes about missing or skipped data, one line each."""
         return tuple(self._snapshot.notes)
 
     @property
@@ -112,20 +112,20 @@ class Moment(State):
                 alone.put_pod(pod)
         return alone
 
-    def counts(self) -> PodCounts:
-        """Return how many pods are where."""
+    def counts(self) -> PodTotals:
+        """Return the number of pods by state."""
         return self._pending.counts(self._placed)
 
     def reasons(self) -> Mapping[str, int]:
-        """Return how many pods each plugin keeps waiting."""
+        """Return the number of pending pods by rejecting plugin."""
         return self._pending.reasons
 
-    def waiting(self) -> Iterator[Waiting]:
-        """Return the pods that wait, first those that were tried in vain."""
+    def waiting(self) -> Iterator[PendingEntry]:
+        """Yield the pending pods, those already tried first."""
         return self._pending.waiting()
 
     def pods(self) -> Iterable[Pod]:
-        """Return all pods that are not over."""
+        """Return all pods that are not terminated."""
         return self._snapshot.pods
 
     def find_pod(self, namespace: str, name: str) -> Pod | None:
@@ -133,13 +133,13 @@ class Moment(State):
         return self._by_name.get((namespace, name))
 
     def make_world(self) -> World:
-        """Return the same as something that can be asked what if; only in a child."""
+        """Return a world for what-if questions; only in a child."""
         rules = self._rules
         return World.of_snapshot(self._snapshot, rules.config, rules.gates, registry=rules.registry)
 
 
 class RecordingSource(Source):
-    """What a scheduler saw and decided."""
+    """A scheduler's recorded state and decisions."""
 
     kind = "recording"
     live = False
@@ -151,24 +151,24 @@ class RecordingSource(Source):
         registry: Registry,
         config: SchedulerConfiguration | None = None,
     ) -> None:
-        """Take a recording; `config` is used instead of the one that was in use."""
+        """`config` replaces the recorded configuration."""
         self._recording = recording
         self._registry = registry
         self._config = config
         self._moments = Moments(recording)
         first = self._moments.configuration_at(0)
         self._scheduler_names = tuple(each.scheduler_name for each in (config or first).profiles)
-        #: one thread at a time works on `_moments`
+        #: only one thread at a time uses `_moments`
         self._working = asyncio.Lock()
         self._coming: dict[int, asyncio.Task[Moment]] = {}
-        #: the last ones that were asked for, the newest last
+        #: the last requested ones, newest last
         self._kept: OrderedDict[int, Moment] = OrderedDict()
         self._timeline = tuple(recording.timeline(_BUCKETS))
         self._decided = _decision_times(recording)
 
     @property
     def title(self) -> str:
-        """What it is, for people."""
+        """Its title for users."""
         return self._recording.parts[-1].path.name
 
     @property
@@ -177,7 +177,7 @@ class RecordingSource(Source):
         return self._scheduler_names
 
     async def state(self, at: int | None) -> Moment:
-        """Return the state before an entry, or at the end; UsageError if there is no such entry."""
+        """Return the state before an entry, or at the end; raises UsageError if there is none."""
         entries = self._recording.entries
         entry = entries if at is None else at
         if not 0 <= entry <= entries:
@@ -191,23 +191,23 @@ class RecordingSource(Source):
             if len(self._coming) >= _MOST_WAITING:
                 raise BusyError("too many moments are asked for at once: try again soon")
             coming = self._coming[entry] = asyncio.create_task(self._come_to(entry))
-        # Whoever stops waiting must not end what others wait for.
+        # A cancelled request must not cancel the work that others wait for.
         return await asyncio.shield(coming)
 
-    def time(self, state: State) -> str:
-        """Return when that was."""
+    def time(self, state: PageState) -> str:
+        """Return the time of the state."""
         return rfc3339(_moment(state).time)
 
-    def rate(self, state: State) -> Rate:
-        """Return how many decisions were made in the minute before."""
+    def rate(self, state: PageState) -> Rate:
+        """Return the decisions in the minute before."""
         now = _moment(state).time
         edges = now - np.arange(HISTORY_S, -1, -1, dtype=np.float64)
         counts = np.diff(np.searchsorted(self._decided, edges, side="right"))
         per_second = float(counts[-RECENT_S:].sum()) / RECENT_S
         return Rate(round(per_second, 1), tuple(map(float, counts.tolist())))
 
-    def recording(self, state: State) -> RecordingTold:
-        """Return what recording this is, and where in it we are."""
+    def recording(self, state: PageState) -> RecordingTold:
+        """Return the recording's name and the current position."""
         return RecordingTold(
             entries=self._recording.entries,
             at=_moment(state).at,
@@ -217,7 +217,7 @@ class RecordingSource(Source):
         )
 
     def notes(self) -> tuple[str, ...]:
-        """Return what else there is to know, one line each."""
+        """Return notes, one line each."""
         recording = self._recording
         if recording.damage:
             return (f"the recording is damaged after its last entry: {recording.damage}",)
@@ -226,7 +226,7 @@ class RecordingSource(Source):
         return ()
 
     async def aclose(self) -> None:
-        """End what is under way."""
+        """Cancel the work in progress."""
         coming = list(self._coming.values())
         for task in coming:
             task.cancel()
@@ -249,16 +249,16 @@ class RecordingSource(Source):
         return Moment(moments, entry, Rules(config, moments.gates, self._registry))
 
 
-def _moment(state: State) -> Moment:
+def _moment(state: PageState) -> Moment:
     if not isinstance(state, Moment):
         raise TypeError("a state of another source")
     return state
 
 
-def _told(pod: Pod, waiting: PendingPod) -> WaitingPod:
+def _told(pod: Pod, waiting: PendingPod) -> PendingPodReport:
     gated = bool(pod.spec.scheduling_gates)
     tried = waiting.attempts > 0
-    return WaitingPod(
+    return PendingPodReport(
         namespace=waiting.namespace,
         name=waiting.name,
         state=GATED if gated else UNSCHEDULABLE if tried else ACTIVE,

@@ -1,4 +1,4 @@
-"""What the page is told: plain data, every field always there, as JSON in camelCase."""
+"""The data of the page: plain structs, every field present, as JSON in camelCase."""
 
 from __future__ import annotations
 
@@ -8,61 +8,61 @@ from kubesched.explain.report import Explanation
 
 
 class Told(Struct, frozen=True, gc=False, rename="camel"):
-    """Base of everything that the page is told."""
+    """Base of all page data."""
 
 
-class PodCounts(Told, frozen=True):
-    """How many pods are where."""
+class PodTotals(Told, frozen=True):
+    """The number of pods by state."""
 
     placed: int = 0
     active: int = 0
     backoff: int = 0
     unschedulable: int = 0
     gated: int = 0
-    #: for a scheduler that no profile is for
+    #: pods whose schedulerName has no profile
     unclaimed: int = 0
 
     @property
     def waiting(self) -> int:
-        """How many have no node."""
+        """The number of pending pods."""
         return self.active + self.backoff + self.unschedulable + self.gated + self.unclaimed
 
 
 class Rate(Told, frozen=True):
-    """Pods placed a second."""
+    """Placements per second."""
 
     per_second: float = 0.0
-    #: one number a second, oldest first
+    #: one number per second, oldest first
     history: tuple[float, ...] = ()
 
 
 class Latency(Told, frozen=True):
-    """How long attempts took during the last minute."""
+    """Durations of attempts during the last minute."""
 
     p50_ms: float | None = field(default=None, name="p50Ms")
     p99_ms: float | None = field(default=None, name="p99Ms")
 
 
 class RecordingTold(Told, frozen=True):
-    """A recording, and where in it we are."""
+    """A recording, and the position in it."""
 
     entries: int
     at: int
     start: str
     end: str
-    #: decisions in each of so many equal parts of the recording
+    #: decisions in each of several equal intervals
     timeline: tuple[int, ...] = ()
 
 
 class Stale(Told, frozen=True):
-    """That what is shown is not up to date."""
+    """Marks the data as stale."""
 
     since: str
     why: str
 
 
 class Overview(Told, frozen=True):
-    """Everything at a glance."""
+    """The header of the page."""
 
     #: scheduler, cluster, recording or snapshot
     source: str
@@ -71,15 +71,15 @@ class Overview(Told, frozen=True):
     scheduler_names: tuple[str, ...]
     time: str
     nodes: int
-    pods: PodCounts
+    pods: PodTotals
     rate: Rate
     latency: Latency
     resources: tuple[str, ...]
     recording: RecordingTold | None = None
     what_if: bool = True
-    #: None as long as the API server is heard of
+    #: None while the API server responds
     stale: Stale | None = None
-    #: what is missing or was left out, one line each
+    #: notes about missing or skipped data, one line each
     notes: tuple[str, ...] = ()
 
 
@@ -91,7 +91,7 @@ class ResourceColumns(Told, frozen=True):
 
 
 class NodesTold(Told, frozen=True):
-    """Many nodes as columns, an entry a node."""
+    """Many nodes as columns, one entry per node."""
 
     names: list[str]
     zones: list[str]
@@ -113,7 +113,7 @@ class ChangedNodes(Told, frozen=True):
 
     version: int
     changed: NodesTold
-    #: whether nodes came or went: all of them are to be asked for again
+    #: whether nodes were added or removed: all must be fetched again
     reload: bool = False
 
 
@@ -134,7 +134,7 @@ class PodOnNode(Told, frozen=True):
 
 
 class NodeTold(Told, frozen=True):
-    """Everything about one node."""
+    """One node in detail."""
 
     name: str
     zone: str
@@ -146,8 +146,8 @@ class NodeTold(Told, frozen=True):
     pods: tuple[PodOnNode, ...]
 
 
-class WaitingPod(Told, frozen=True):
-    """A pod that has no node, and why."""
+class PendingPodReport(Told, frozen=True):
+    """A pending pod, and why."""
 
     namespace: str
     name: str
@@ -161,17 +161,17 @@ class WaitingPod(Told, frozen=True):
 
 
 class ReasonTold(Told, frozen=True):
-    """How many pods a plugin keeps waiting."""
+    """How many pods a plugin rejects."""
 
     plugin: str
     pods: int
 
 
 class QueueTold(Told, frozen=True):
-    """The pods that wait."""
+    """The pending pods."""
 
     total: int
-    pods: tuple[WaitingPod, ...]
+    pods: tuple[PendingPodReport, ...]
     reasons: tuple[ReasonTold, ...]
 
 
@@ -184,19 +184,19 @@ class FoundPod(Told, frozen=True):
 
 
 class FoundPods(Told, frozen=True):
-    """Pods that were looked for."""
+    """Search results."""
 
     pods: tuple[FoundPod, ...]
 
 
 class ShortExplanation(Explanation, frozen=True, kw_only=True, omit_defaults=True):
-    """An explanation without what is too much to show."""
+    """An explanation, shortened for display."""
 
     nodes_left_off: int = 0
     scores_left_off: int = 0
 
 
 class Problem(Told, frozen=True):
-    """Why there is no answer."""
+    """An error."""
 
     error: str

@@ -1,6 +1,6 @@
-"""Where the page has its cluster from: one state that lives, one that does not, or many.
+"""Sources of the page: a live state, a snapshot, or a recording.
 
-Source.state(at) ──> State ──> overview · nodes · queue · pods · questions
+Source.state(at) ──> PageState ──> overview · nodes · queue · pods · questions
 """
 
 from __future__ import annotations
@@ -13,12 +13,12 @@ from kubesched.clock import Clock
 from kubesched.errors import UsageError
 from kubesched.web.rates import Rates
 from kubesched.web.report import Latency, Rate, RecordingTold, Stale
-from kubesched.web.state import State
+from kubesched.web.state import PageState
 from kubesched.web.times import rfc3339
 
 
 class Source(ABC):
-    """A cluster, now or at any time that was recorded."""
+    """A cluster, now or at any recorded entry."""
 
     #: scheduler, cluster, recording or snapshot
     kind: str
@@ -28,7 +28,7 @@ class Source(ABC):
     @property
     @abstractmethod
     def title(self) -> str:
-        """What it is, for people."""
+        """Its title for users."""
 
     @property
     @abstractmethod
@@ -36,57 +36,57 @@ class Source(ABC):
         """The profiles of the scheduler."""
 
     @abstractmethod
-    async def state(self, at: int | None) -> State:
-        """Return the state at an entry of a recording, or now; UsageError if there is none."""
+    async def state(self, at: int | None) -> PageState:
+        """Return the state at an entry of a recording, or now; raises UsageError."""
 
     @abstractmethod
-    def time(self, state: State) -> str:
-        """Return what time it is there."""
+    def time(self, state: PageState) -> str:
+        """Return the time of the state."""
 
     async def run(self) -> None:
-        """Do what has to be done as long as the page is served; by default nothing."""
+        """Background work while the page is served; none by default."""
         return
 
     async def aclose(self) -> None:
-        """End what is under way; by default nothing is."""
+        """Release resources; none by default."""
         return
 
-    def rate(self, state: State) -> Rate:  # noqa: ARG002 (not all have one)
-        """Return how many pods are placed."""
+    def rate(self, state: PageState) -> Rate:  # noqa: ARG002 (for overrides)
+        """Return the rate of placements."""
         return Rate()
 
-    def latency(self, state: State) -> Latency:  # noqa: ARG002
-        """Return how long attempts take."""
+    def latency(self, state: PageState) -> Latency:  # noqa: ARG002
+        """Return the durations of attempts."""
         return Latency()
 
-    def recording(self, state: State) -> RecordingTold | None:  # noqa: ARG002
-        """Return what recording this is, None if it is none."""
+    def recording(self, state: PageState) -> RecordingTold | None:  # noqa: ARG002
+        """Return the recording, None if it is none."""
         return None
 
     def stale(self) -> Stale | None:
-        """Return since when what is shown is old and why, None if it is not."""
+        """Return since when and why the data is stale, None if it is current."""
         return None
 
     def notes(self) -> tuple[str, ...]:
-        """Return what else there is to know, one line each."""
+        """Return notes, one line each."""
         return ()
 
 
 def refuse_time_travel(at: int | None) -> None:
-    """Raise UsageError if somebody asks for an entry of what is no recording."""
+    """Raise UsageError for an entry number if the source is not a recording."""
     if at is not None:
         raise UsageError("'at' is an entry of a recording, and this is none")
 
 
 class LiveSource(Source):
-    """A cluster as it is now."""
+    """A live cluster."""
 
     live = True
 
     def __init__(
         self,
         kind: str,
-        state: State,
+        state: PageState,
         rates: Rates,
         *,
         clock: Clock,
@@ -96,7 +96,7 @@ class LiveSource(Source):
         probe: Callable[[], Coroutine[object, object, None]] | None = None,
         notes: Callable[[], Iterable[str]] = tuple,
     ) -> None:
-        """`probe` finds out, as long as it runs, whether the API server is there."""
+        """`probe` checks, while it runs, whether the API server responds."""
         self.kind = kind
         self._state = state
         self._rates = rates
@@ -109,7 +109,7 @@ class LiveSource(Source):
 
     @property
     def title(self) -> str:
-        """What it is, for people."""
+        """Its title for users."""
         return self._title()
 
     @property
@@ -117,49 +117,49 @@ class LiveSource(Source):
         """The profiles of the scheduler."""
         return tuple(self._scheduler_names())
 
-    async def state(self, at: int | None) -> State:
-        """Return how things are."""
+    async def state(self, at: int | None) -> PageState:
+        """Return the current state."""
         refuse_time_travel(at)
         return self._state
 
-    def time(self, state: State) -> str:  # noqa: ARG002 (always now)
-        """Return what time it is."""
+    def time(self, state: PageState) -> str:  # noqa: ARG002 (always now)
+        """Return the current time."""
         return rfc3339(self._clock.time())
 
     async def run(self) -> None:
-        """Sample how fast it goes, and whether anything comes."""
+        """Sample rates, and probe the API server."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._rates.run())
             if self._probe is not None:
                 tasks.create_task(self._probe())
 
-    def rate(self, state: State) -> Rate:  # noqa: ARG002
-        """Return how many pods are placed."""
+    def rate(self, state: PageState) -> Rate:  # noqa: ARG002
+        """Return the rate of placements."""
         return self._rates.rate()
 
-    def latency(self, state: State) -> Latency:  # noqa: ARG002
-        """Return how long attempts take."""
+    def latency(self, state: PageState) -> Latency:  # noqa: ARG002
+        """Return the durations of attempts."""
         return self._rates.latency()
 
     def stale(self) -> Stale | None:
-        """Return since when the API server was not heard of, None if it is."""
+        """Return since when the API server does not respond, None if it does."""
         return self._stale()
 
     def notes(self) -> tuple[str, ...]:
-        """Return what else there is to know, one line each."""
+        """Return notes, one line each."""
         return tuple(self._notes())
 
 
 class SnapshotSource(Source):
-    """A cluster as it was, or as files say it is."""
+    """A cluster from a snapshot or from manifests."""
 
     kind = "snapshot"
     live = False
 
     def __init__(
-        self, state: State, *, title: str, taken_at: float, scheduler_names: Iterable[str]
+        self, state: PageState, *, title: str, taken_at: float, scheduler_names: Iterable[str]
     ) -> None:
-        """`taken_at` is when it was so, in seconds since the epoch."""
+        """`taken_at` is the time of the snapshot, in seconds since the epoch."""
         self._state = state
         self._title = title
         self._taken_at = taken_at
@@ -167,7 +167,7 @@ class SnapshotSource(Source):
 
     @property
     def title(self) -> str:
-        """What it is, for people."""
+        """Its title for users."""
         return self._title
 
     @property
@@ -175,11 +175,11 @@ class SnapshotSource(Source):
         """The profiles of the scheduler."""
         return self._scheduler_names
 
-    async def state(self, at: int | None) -> State:
-        """Return how things were."""
+    async def state(self, at: int | None) -> PageState:
+        """Return the state."""
         refuse_time_travel(at)
         return self._state
 
-    def time(self, state: State) -> str:  # noqa: ARG002
-        """Return when that was."""
+    def time(self, state: PageState) -> str:  # noqa: ARG002
+        """Return the time of the snapshot."""
         return rfc3339(self._taken_at)

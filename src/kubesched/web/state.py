@@ -1,9 +1,9 @@
-"""What there is to show of a cluster at one moment, whatever it comes from.
+"""The state of a cluster at one moment, from any source.
 
-    scheduler's engine · watched cluster · snapshot · entry of a recording ──> State ──> the page
+    scheduler's engine · watched cluster · snapshot · entry of a recording ──> PageState ──> page
 
-A state is read in the event loop's thread between two turns of it; only `make_world` is for
-children, which may change what they get at will.
+A state is read in the event loop's thread between two turns; only `make_world` is for children,
+which may modify what they get.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.snapshot.world import World
 from kubesched.web.columns import NodeColumns
 from kubesched.web.conditions import ACTIVE, BACKOFF, GATED, UNCLAIMED, UNSCHEDULABLE
-from kubesched.web.report import AllNodes, ChangedNodes, FoundPod, PodCounts, WaitingPod
+from kubesched.web.report import AllNodes, ChangedNodes, FoundPod, PendingPodReport, PodTotals
 
 
-class Waiting(Struct, frozen=True):
-    """A pod that waits; what is told of it is put together only when somebody asks."""
+class PendingEntry(Struct, frozen=True):
+    """A pending pod; its report is built on demand."""
 
     pod: Pod
-    tell: Callable[[], WaitingPod]
+    tell: Callable[[], PendingPodReport]
 
 
-class Columns(Protocol):
+class PageColumns(Protocol):
     """The nodes as the page draws them."""
 
     @property
     def resources(self) -> tuple[str, ...]:
-        """The resources that some node offers."""
+        """The resources that some node has."""
 
     def current_version(self) -> int:
-        """Take notice of what changed; return the version."""
+        """Apply changes; return the version."""
 
     def all(self) -> AllNodes:
         """Return all nodes."""
@@ -49,41 +49,41 @@ class Columns(Protocol):
         """Return the nodes that changed after a version; None if there are none."""
 
 
-class State(ABC):
-    """A cluster to be shown."""
+class PageState(ABC):
+    """A cluster to show."""
 
     #: all nodes
-    columns: Columns
+    columns: PageColumns
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is missing or was left out, one line each."""
+        """Notes about missing or skipped data, one line each."""
         return ()
 
     @property
     @abstractmethod
     def node_count(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
 
     @abstractmethod
     def with_node(self, name: str) -> Cluster | None:
         """Return a cluster that has a node with all its pods; None if there is no such node."""
 
     @abstractmethod
-    def counts(self) -> PodCounts:
-        """Return how many pods are where."""
+    def counts(self) -> PodTotals:
+        """Return the number of pods by state."""
 
     @abstractmethod
     def reasons(self) -> Mapping[str, int]:
-        """Return how many pods each plugin keeps waiting."""
+        """Return the number of pending pods by rejecting plugin."""
 
     @abstractmethod
-    def waiting(self) -> Iterator[Waiting]:
-        """Return the pods that wait, first those that were tried in vain."""
+    def waiting(self) -> Iterator[PendingEntry]:
+        """Yield the pending pods, those already tried first."""
 
     @abstractmethod
     def pods(self) -> Iterable[Pod]:
-        """Return all pods that are not over."""
+        """Return all pods that are not terminated."""
 
     @abstractmethod
     def find_pod(self, namespace: str, name: str) -> Pod | None:
@@ -91,19 +91,19 @@ class State(ABC):
 
     @abstractmethod
     def make_world(self) -> World:
-        """Return the same as something that can be asked what if; only in a child."""
+        """Return a world for what-if questions; only in a child."""
 
     async def priority_classes(self) -> Sequence[PriorityClass]:
-        """Return the priority classes, as far as they are known."""
+        """Return the known priority classes."""
         return ()
 
     def found(self, pod: Pod) -> FoundPod:
-        """Tell where a pod is."""
+        """Return a pod with its node."""
         return FoundPod(pod.metadata.namespace, pod.metadata.name, pod.spec.node_name)
 
 
-class ClusterState(State):
-    """A cluster that is there as a whole."""
+class ClusterState(PageState):
+    """A complete cluster."""
 
     def __init__(self, cluster: Cluster) -> None:
         self.cluster = cluster
@@ -111,26 +111,26 @@ class ClusterState(State):
 
     @property
     def node_count(self) -> int:
-        """How many nodes there are."""
+        """The number of nodes."""
         return len(self.cluster.table)
 
     def with_node(self, name: str) -> Cluster | None:
-        """Return the cluster if it has a node."""
+        """Return the cluster if it has the node."""
         return None if self.cluster.table.row_of(name) is None else self.cluster
 
     def found(self, pod: Pod) -> FoundPod:
-        """Tell where a pod is, or is assumed to be."""
+        """Return a pod with its node, assumed ones included."""
         meta = pod.metadata
         node = pod.spec.node_name or self.cluster.node_of(meta.uid) or ""
         return FoundPod(meta.namespace, meta.name, node)
 
 
-class Pending:
-    """Pods without a node, as their conditions, or somebody else, tell of them."""
+class ReportedPending:
+    """Pending pods, as reported by their conditions or a recording."""
 
     _ORDER = (UNCLAIMED, UNSCHEDULABLE, BACKOFF, ACTIVE, GATED)
 
-    def __init__(self, pods: Iterable[Pod], tell: Callable[[Pod], WaitingPod]) -> None:
+    def __init__(self, pods: Iterable[Pod], tell: Callable[[Pod], PendingPodReport]) -> None:
         told = [(pod, tell(pod)) for pod in pods]
         self._told = sorted(told, key=lambda each: self._ORDER.index(each[1].state))
         self._states = Counter(each.state for _, each in told)
@@ -138,9 +138,9 @@ class Pending:
             plugin for _, each in told for plugin in each.plugins
         )
 
-    def counts(self, placed: int) -> PodCounts:
-        """Return how many there are."""
-        return PodCounts(
+    def counts(self, placed: int) -> PodTotals:
+        """Return the number of pods by state."""
+        return PodTotals(
             placed=placed,
             active=self._states[ACTIVE],
             backoff=self._states[BACKOFF],
@@ -149,10 +149,10 @@ class Pending:
             unclaimed=self._states[UNCLAIMED],
         )
 
-    def waiting(self) -> Iterator[Waiting]:
-        """Return them, first those that will not be tried, or were tried in vain."""
-        return (Waiting(pod, partial(_as_is, told)) for pod, told in self._told)
+    def waiting(self) -> Iterator[PendingEntry]:
+        """Yield them, those that are gated or already tried first."""
+        return (PendingEntry(pod, partial(_as_is, told)) for pod, told in self._told)
 
 
-def _as_is(told: WaitingPod) -> WaitingPod:
+def _as_is(told: PendingPodReport) -> PendingPodReport:
     return told

@@ -1,4 +1,4 @@
-"""The files that the page is made of: a few names, and nothing else of the file system."""
+"""The page's files: a fixed set of names, no access to the file system."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import re
 from importlib.resources import files
 from typing import Final
 
-from kubesched.server.answers import Answer
+from kubesched.server.answers import ServerAnswer
 
 INDEX: Final = "index.html"
 _FILES: Final = files("kubesched.web") / "assets"
@@ -19,12 +19,12 @@ _TYPES: Final = {
 }
 
 
-def file(name: str) -> Answer | None:
-    """Return a file of the page, None if there is none of that name."""
+def file(name: str) -> ServerAnswer | None:
+    """Return a file of the page, None if there is no such file."""
     if not _NAME.fullmatch(name):
         return None
     try:
         body = (_FILES / name).read_bytes()
     except OSError:
         return None
-    return Answer(body, 200, _TYPES[name.rpartition(".")[2]])
+    return ServerAnswer(body, 200, _TYPES[name.rpartition(".")[2]])

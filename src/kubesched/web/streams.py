@@ -1,12 +1,12 @@
-"""News for those who watch: once a second, put together once for all of them.
+"""Server-sent events: updates once a second, rendered once for all clients.
 
     tick ──> overview ─────────────┐
-         ──> nodes since version ──┼──> the same bytes to everybody who is at the same version
+         ──> nodes since version ──┼──> the same bytes to all clients at the same version
          ──> queue, every other ───┘
 
-Nothing runs while nobody watches: each stream waits for the next tick by itself, and the first one
-that wakes puts together what the others then send, too. A client that does not read is waited for,
-so that nothing piles up; what it missed is told at once when it comes back.
+Nothing runs without clients: each stream waits for the next tick by itself, and the first to wake
+renders what the others then send, too. A slow client is waited for, so that nothing piles up; it
+gets what it missed when it reads again.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import Final
 
 import msgspec
 
-from kubesched.server.request import Request
+from kubesched.server.request import ServerRequest
 from kubesched.web import telling
 from kubesched.web.source import Source
-from kubesched.web.state import State
+from kubesched.web.state import PageState
 
-#: More pages at a time than people who look after a cluster.
+#: Maximum number of open pages.
 MOST_STREAMS: Final = 32
-#: Then a client connects again, and is let in again if it still may.
+#: After this time a client must reconnect, and be authorized again.
 LIFE_S: Final = 600.0
 QUEUE_LIMIT: Final = 200
 _QUEUE_EVERY: Final = 2
@@ -36,12 +36,12 @@ _encode = msgspec.json.Encoder().encode
 
 
 class _Listener:
-    """What one client was told."""
+    """What one client has received."""
 
     def __init__(self, version: int | None) -> None:
         #: version of its nodes; -1 if it has none
         self.version = -1 if version is None else version
-        #: the last it was told of the queue
+        #: the last queue data it received
         self.queue = b""
         self.ticks = 0
 
@@ -62,28 +62,30 @@ class Streams:
         self._most = most
         self._period_s = period_s
         self._closing = asyncio.Event()
-        #: streams that are open
+        #: number of open streams
         self.count = 0
         self._empty = asyncio.Event()
         self._empty.set()
-        #: what was put together in a tick: name of the event, version → bytes
+        #: rendered in this tick: (event name, version) → bytes
         self._told: dict[tuple[str, int], bytes] = {}
         self._told_in = -1
 
     @property
     def is_full(self) -> bool:
-        """Whether there are as many as may be."""
+        """Whether the limit is reached."""
         return self.count >= self._most
 
     async def aclose(self) -> None:
-        """End all streams; wait for their ends to be sent, unless a client does not take them."""
+        """End all streams; wait until their ends are sent, except to clients that do not read."""
         self._closing.set()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_FAREWELL_S):
                 await self._empty.wait()
 
-    async def follow(self, request: Request, version: int | None) -> AsyncGenerator[bytes, None]:
-        """Tell what happens until the client is gone; `version` is that of the nodes it has."""
+    async def follow(
+        self, request: ServerRequest, version: int | None
+    ) -> AsyncGenerator[bytes, None]:
+        """Yield events until the client is gone; `version` is that of the nodes it has."""
         self.count += 1
         self._empty.clear()
         over = {
@@ -110,8 +112,8 @@ class Streams:
             if not self.count:
                 self._empty.set()
 
-    def _news(self, state: State, listener: _Listener) -> Iterator[bytes]:
-        """Tell a listener what it does not know yet."""
+    def _news(self, state: PageState, listener: _Listener) -> Iterator[bytes]:
+        """Yield what a client does not have yet."""
         yield self._overview(state)
         version, nodes = self._nodes(state, listener.version)
         if nodes:
@@ -127,11 +129,11 @@ class Streams:
             yield b":\n\n"
 
     def _until_next(self) -> float:
-        """Return how long it is to the next tick: all streams wake at the same time."""
+        """Return the time to the next tick: all streams wake at the same time."""
         now = asyncio.get_running_loop().time()
         return (math.floor(now / self._period_s) + 1) * self._period_s - now
 
-    # --- put together once ------------------------------------------------------------------
+    # --- rendered once -----------------------------------------------------------------------
 
     def _known(self, event: str, version: int = 0) -> bytes | None:
         tick = math.floor(asyncio.get_running_loop().time() / self._period_s)
@@ -140,22 +142,22 @@ class Streams:
             self._told_in = tick
         return self._told.get((event, version))
 
-    def _overview(self, state: State) -> bytes:
+    def _overview(self, state: PageState) -> bytes:
         known = self._known("overview")
         if known is None:
             told = telling.overview(self._source, state)
             known = self._told["overview", 0] = _event("overview", told)
         return known
 
-    def _queue(self, state: State) -> bytes:
+    def _queue(self, state: PageState) -> bytes:
         known = self._known("queue")
         if known is None:
             told = telling.queue(state, limit=QUEUE_LIMIT)
             known = self._told["queue", 0] = _event("queue", told)
         return known
 
-    def _nodes(self, state: State, version: int) -> tuple[int, bytes]:
-        """Return the version of the nodes, and what changed since the one given; b"" if nothing."""
+    def _nodes(self, state: PageState, version: int) -> tuple[int, bytes]:
+        """Return the version of the nodes, and the changes since `version`; b"" if none."""
         now = state.columns.current_version()
         known = self._known(f"nodes {now}", version)
         if known is None:
@@ -166,6 +168,6 @@ class Streams:
 
 
 def _event(name: str, told: object, *, number: int | None = None) -> bytes:
-    """Write an event; its number comes back if the client connects again."""
+    """Render an event; the client sends its number back when it reconnects."""
     identity = b"" if number is None else b"id: %d\n" % number
     return b"%bevent: %b\ndata: %b\n\n" % (identity, name.encode(), _encode(told))

@@ -1,4 +1,4 @@
-"""What a source tells: the short answers, straight from its state."""
+"""Builds the short responses from a state."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from kubesched.web.report import (
     ReasonTold,
 )
 from kubesched.web.source import Source
-from kubesched.web.state import State, Waiting
+from kubesched.web.state import PageState, PendingEntry
 
 T = TypeVar("T")
 
-#: Takes a millisecond or two; then everybody else gets a turn.
+#: Takes a millisecond or two; then other tasks run.
 _PODS_A_TURN: Final = 2000
 
 
-def overview(source: Source, state: State) -> Overview:
-    """Tell everything at a glance."""
+def overview(source: Source, state: PageState) -> Overview:
+    """Return the header of the page."""
     return Overview(
         source=source.kind,
         title=source.title,
@@ -51,19 +51,19 @@ def overview(source: Source, state: State) -> Overview:
     )
 
 
-def queue(state: State, *, limit: int) -> QueueTold:
-    """Tell who waits, and for what."""
+def queue(state: PageState, *, limit: int) -> QueueTold:
+    """Return the pending pods with reasons."""
     return _queue(state, state.counts().waiting, islice(state.waiting(), limit))
 
 
-async def queue_search(state: State, search: str, *, limit: int) -> QueueTold:
-    """Tell the same of those whose namespace/name holds a text."""
-    everybody = list(state.waiting())
-    matching = await _matching(everybody, lambda each: each.pod, search)
+async def queue_search(state: PageState, search: str, *, limit: int) -> QueueTold:
+    """Return the same for pods whose namespace/name contains a text."""
+    pending = list(state.waiting())
+    matching = await _matching(pending, lambda each: each.pod, search)
     return _queue(state, len(matching), islice(matching, limit))
 
 
-def _queue(state: State, total: int, shown: Iterable[Waiting]) -> QueueTold:
+def _queue(state: PageState, total: int, shown: Iterable[PendingEntry]) -> QueueTold:
     reasons = sorted(state.reasons().items(), key=lambda each: (-each[1], each[0]))
     return QueueTold(
         total=total,
@@ -72,8 +72,8 @@ def _queue(state: State, total: int, shown: Iterable[Waiting]) -> QueueTold:
     )
 
 
-async def pods(state: State, search: str, *, limit: int) -> FoundPods:
-    """Find pods whose namespace/name holds a text."""
+async def pods(state: PageState, search: str, *, limit: int) -> FoundPods:
+    """Find pods whose namespace/name contains a text."""
     found = await _matching(list(state.pods()), lambda each: each, search, most=limit)
     return FoundPods(tuple(map(state.found, found)))
 
@@ -81,7 +81,7 @@ async def pods(state: State, search: str, *, limit: int) -> FoundPods:
 async def _matching(
     everything: list[T], pod_of: Callable[[T], Pod], search: str, *, most: int | None = None
 ) -> list[T]:
-    """Search a lot; everybody else gets a turn in between."""
+    """Filter a long list, yielding to other tasks in between."""
     wanted = search.strip().lower()
     found: list[T] = []
     for number, each in enumerate(everything, start=1):
@@ -95,8 +95,8 @@ async def _matching(
     return found
 
 
-def node(state: State, name: str) -> NodeTold | None:
-    """Tell everything about a node; None if there is none of that name."""
+def node(state: PageState, name: str) -> NodeTold | None:
+    """Return the details of a node; None if there is no such node."""
     cluster = state.with_node(name)
     row = None if cluster is None else cluster.table.row_of(name)
     if cluster is None or row is None:

@@ -1,4 +1,4 @@
-"""Times as the API writes them."""
+"""Timestamps in the API's format."""
 
 from __future__ import annotations
 
@@ -6,6 +6,6 @@ from datetime import UTC, datetime
 
 
 def rfc3339(seconds: float) -> str:
-    """Return seconds since the epoch as RFC 3339 has them, in UTC and to the millisecond."""
+    """Format seconds since the epoch as RFC 3339, in UTC and to the millisecond."""
     text = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
     return text.removesuffix("+00:00") + "Z"

@@ -1,4 +1,4 @@
-"""A live cluster that somebody else schedules, as something to be shown."""
+"""A source for a live cluster with another scheduler."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched.clock import Clock
 from kubesched.shadow.watching import WatchedCluster
 from kubesched.web.freshness import Freshness
 from kubesched.web.living_world import Rules
-from kubesched.web.rates import Rates, Sample
+from kubesched.web.rates import Rates, RateSample
 from kubesched.web.source import LiveSource, Source
 from kubesched.web.watched_state import PlacementCount, WatchedState
 
@@ -17,7 +17,7 @@ from kubesched.web.watched_state import PlacementCount, WatchedState
 def watched_source(
     access: ClusterAccess, rules: Rules, *, clock: Clock
 ) -> tuple[WatchedCluster, Source]:
-    """Return a cluster, to be run by the caller, and what is to be shown of it."""
+    """Return a watched cluster, to be run by the caller, and its source."""
     placements = PlacementCount()
     watched = WatchedCluster(
         access,
@@ -32,7 +32,7 @@ def watched_source(
     source = LiveSource(
         "cluster",
         WatchedState(watched, placements, _always(rules)),
-        Rates(clock, lambda at: Sample(at, placements.placed)),
+        Rates(clock, lambda at: RateSample(at, placements.placed)),
         clock=clock,
         title=lambda: access.server.address,
         scheduler_names=lambda: watched.frameworks,

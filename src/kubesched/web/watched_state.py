@@ -1,4 +1,4 @@
-"""The state of a live cluster that somebody else schedules: watched, never written to."""
+"""The state of a live cluster with another scheduler: watched, never written to."""
 
 from __future__ import annotations
 
@@ -13,46 +13,46 @@ from kubesched.shadow.watching import WatchedCluster
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import waiting_pod
 from kubesched.web.living_world import LivingWorld, Rules
-from kubesched.web.report import PodCounts, WaitingPod
-from kubesched.web.state import ClusterState, Pending, Waiting
+from kubesched.web.report import PendingPodReport, PodTotals
+from kubesched.web.state import ClusterState, PendingEntry, ReportedPending
 
 
 class PlacementCount:
-    """Put between the news of pods and their handler: counts the pods that get a node."""
+    """Wraps the handler of pods, and counts placements."""
 
     def __init__(self) -> None:
         self.placed = 0
-        #: grows with every change of a pod
+        #: incremented with every change of a pod
         self.changes = 0
         self._handler: Handler[Pod] | None = None
 
     def wrap(self, handler: Handler[Pod]) -> Handler[Pod]:
-        """Stand before a handler."""
+        """Wrap a handler."""
         self._handler = handler
         return self
 
     def on_add(self, obj: Pod, initial: bool) -> None:
-        """A pod came."""
+        """Handle a new pod."""
         self.changes += 1
         if self._handler is not None:
             self._handler.on_add(obj, initial)
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """A pod changed."""
+        """Handle a changed pod."""
         self.changes += 1
         self.placed += bool(new.spec.node_name and not old.spec.node_name)
         if self._handler is not None:
             self._handler.on_update(old, new)
 
     def on_delete(self, obj: Pod) -> None:
-        """A pod went."""
+        """Handle a deleted pod."""
         self.changes += 1
         if self._handler is not None:
             self._handler.on_delete(obj)
 
 
 class WatchedState(ClusterState):
-    """A cluster of which only the API server's word is known."""
+    """A cluster as known from the API server alone."""
 
     def __init__(
         self, watched: WatchedCluster, placements: PlacementCount, rules: Callable[[], Rules]
@@ -61,29 +61,29 @@ class WatchedState(ClusterState):
         self._watched = watched
         self._placements = placements
         self._rules = rules
-        self._pending = Pending((), self._told)
-        #: number of changes after which `_pending` was made
+        self._pending = ReportedPending((), self._told)
+        #: value of `changes` when `_pending` was built
         self._as_of = -1
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is missing or was left out, one line each."""
+        """Notes about missing or skipped data, one line each."""
         return tuple(self._watched.notes)
 
-    def counts(self) -> PodCounts:
-        """Return how many pods are where."""
+    def counts(self) -> PodTotals:
+        """Return the number of pods by state."""
         return self._newest().counts(self.cluster.pod_count)
 
     def reasons(self) -> Mapping[str, int]:
-        """Return how many pods each plugin keeps waiting, as far as messages tell."""
+        """Return the number of pending pods by rejecting plugin, inferred from messages."""
         return self._newest().reasons
 
-    def waiting(self) -> Iterator[Waiting]:
-        """Return the pods that wait, first those that were tried in vain."""
+    def waiting(self) -> Iterator[PendingEntry]:
+        """Yield the pending pods, those already tried first."""
         return self._newest().waiting()
 
     def pods(self) -> Iterable[Pod]:
-        """Return all pods that are not over."""
+        """Return all pods that are not terminated."""
         return self._watched.pods.objects.values()
 
     def find_pod(self, namespace: str, name: str) -> Pod | None:
@@ -91,27 +91,27 @@ class WatchedState(ClusterState):
         return self._watched.pods.get(name, namespace=namespace)
 
     def make_world(self) -> World:
-        """Return the same as something that can be asked what if; only in a child."""
+        """Return a world for what-if questions; only in a child."""
         return LivingWorld(self.cluster, self.pods(), self._rules(), notes=self.notes)
 
     async def priority_classes(self) -> Sequence[PriorityClass]:
-        """Ask the API server for the priority classes."""
+        """Read the priority classes from the API server."""
         found: list[PriorityClass] = []
         path = resources.PRIORITY_CLASSES.collection()
         try:
             async for page in self._watched.client.list_pages(path, PriorityClass):
                 found += page.items
         except ClientError:
-            return ()  # whoever names one is told that it is not known
+            return ()  # a class in a question is then unknown
         return found
 
-    def _told(self, pod: Pod) -> WaitingPod:
+    def _told(self, pod: Pod) -> PendingPodReport:
         return waiting_pod(pod, self._watched.frameworks)
 
-    def _newest(self) -> Pending:
+    def _newest(self) -> ReportedPending:
         if self._as_of != self._placements.changes:
             self._as_of = self._placements.changes
-            self._pending = Pending(
+            self._pending = ReportedPending(
                 (each.info.pod for each in self._watched.queue.pods()), self._told
             )
         return self._pending

@@ -1,4 +1,4 @@
-"""The state of a snapshot: nothing moves in it."""
+"""The state of a snapshot; immutable."""
 
 from __future__ import annotations
 
@@ -8,40 +8,40 @@ from kubesched.api.core import Pod
 from kubesched.api.scheduling import PriorityClass
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import waiting_pod
-from kubesched.web.report import PodCounts
-from kubesched.web.state import ClusterState, Pending, Waiting
+from kubesched.web.report import PodTotals
+from kubesched.web.state import ClusterState, PendingEntry, ReportedPending
 
 
 class WorldState(ClusterState):
-    """A world that only children change."""
+    """A world that only children modify."""
 
     def __init__(self, world: World, classes: Sequence[PriorityClass] = ()) -> None:
         super().__init__(world.cluster)
         self._world = world
         self._classes = tuple(classes)
-        self._pending = Pending(
+        self._pending = ReportedPending(
             world.pending.values(), lambda pod: waiting_pod(pod, world.frameworks)
         )
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What is missing or was left out, one line each."""
+        """Notes about missing or skipped data, one line each."""
         return tuple(self._world.notes)
 
-    def counts(self) -> PodCounts:
-        """Return how many pods are where."""
+    def counts(self) -> PodTotals:
+        """Return the number of pods by state."""
         return self._pending.counts(self.cluster.pod_count)
 
     def reasons(self) -> Mapping[str, int]:
-        """Return how many pods each plugin keeps waiting, as far as messages tell."""
+        """Return the number of pending pods by rejecting plugin, inferred from messages."""
         return self._pending.reasons
 
-    def waiting(self) -> Iterator[Waiting]:
-        """Return the pods that wait, first those that were tried in vain."""
+    def waiting(self) -> Iterator[PendingEntry]:
+        """Yield the pending pods, those already tried first."""
         return self._pending.waiting()
 
     def pods(self) -> Iterable[Pod]:
-        """Return all pods that are not over."""
+        """Return all pods that are not terminated."""
         yield from self._world.pending.values()
         yield from self._world.placed.values()
 

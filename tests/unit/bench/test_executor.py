@@ -10,12 +10,13 @@ from typing import Any
 import pytest
 
 from kubesched.bench import objects
-from kubesched.bench.api_objects import ApiObjects
+from kubesched.bench.api_objects import BenchObjects
 from kubesched.bench.executor import Executor
 from kubesched.bench.null_scheduler import Schedule
 from kubesched.bench.objects import same
 from kubesched.bench.operations import (
     Barrier,
+    BenchWorkload,
     Churn,
     CreateAny,
     CreateNamespaces,
@@ -30,7 +31,6 @@ from kubesched.bench.operations import (
     StartCollecting,
     StopCollecting,
     UpdateAny,
-    Workload,
 )
 from kubesched.bench.pod_tracker import PodTracker, SeenPod
 from kubesched.bench.processes import StartError
@@ -125,7 +125,7 @@ class World:
         self, *operations: Operation, precreate: bool = False, timeout_s: float = 20
     ) -> list[Measurement]:
         executor = Executor(
-            objects=ApiObjects(self.client),
+            objects=BenchObjects(self.client),
             tracker=self.tracker,
             scheduler=self.scheduler,
             collect=lambda name: Counting(name, self.tracker),
@@ -133,7 +133,7 @@ class World:
             timeout_s=timeout_s,
             precreate=precreate,
         )
-        return await executor.run(Workload(name="test", operations=operations))
+        return await executor.run(BenchWorkload(name="test", operations=operations))
 
     async def read_all(self, path: str) -> list[Any]:
         answer: dict[str, Any] = await self.client.get(path, dict)

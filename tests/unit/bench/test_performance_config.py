@@ -10,6 +10,7 @@ from kubesched.bench import performance_config
 from kubesched.bench.operations import (
     AllocateOnNodes,
     Barrier,
+    BenchWorkload,
     Churn,
     CreateAny,
     CreateNamespaces,
@@ -24,7 +25,6 @@ from kubesched.bench.operations import (
     StartCollecting,
     StopCollecting,
     UpdateAny,
-    Workload,
 )
 from kubesched.errors import ConfigError, UsageError
 
@@ -51,7 +51,7 @@ def read(folder: Path, text: str) -> tuple[performance_config.TestCase, ...]:
     return performance_config.read(path)
 
 
-def workload(folder: Path, operations: str, params: str = "{}", **more: str) -> Workload:
+def workload(folder: Path, operations: str, params: str = "{}", **more: str) -> BenchWorkload:
     """The only workload of a file with these operations."""
     extra = "".join(f"  {name}: {value}\n" for name, value in more.items())
     text = (

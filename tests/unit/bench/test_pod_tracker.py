@@ -6,7 +6,7 @@ import asyncio
 
 import msgspec
 
-from kubesched.bench.pod_tracker import Bound, PodTracker, SeenPod
+from kubesched.bench.pod_tracker import BoundPod, PodTracker, SeenPod
 
 
 def pod(name: str, *, node: str = "", namespace: str = "a", attempted: bool = False) -> SeenPod:
@@ -78,13 +78,13 @@ def test_a_watcher_hears_of_its_own_pods_only_and_while_it_listens() -> None:
         tracker.on_update(pod("x3"), pod("x3", node="n"))
     tracker.on_add(pod("x4", node="n"), initial=False)
 
-    assert heard.bound == [Bound("uid-x2", 2.0), Bound("uid-x3", 3.0)]
+    assert heard.bound == [BoundPod("uid-x2", 2.0), BoundPod("uid-x3", 3.0)]
     assert firsts == [2.0]
 
 
 def test_latency_is_from_the_request_even_if_its_answer_comes_last() -> None:
     tracker = PodTracker()
-    bound = [Bound("early", 5.0), Bound("late", 6.0), Bound("somebody else's", 7.0)]
+    bound = [BoundPod("early", 5.0), BoundPod("late", 6.0), BoundPod("somebody else's", 7.0)]
     tracker.note_created("early", 4.5)
     tracker.note_created("late", 3.0)
 

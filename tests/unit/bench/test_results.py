@@ -11,7 +11,7 @@ import pytest
 from rich.console import Console
 
 from kubesched.bench import chart, report
-from kubesched.bench.results import Machine, Measurement, Report, Run, WorkloadFacts, rows
+from kubesched.bench.results import BenchReport, BenchRun, Machine, Measurement, WorkloadFacts, rows
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -26,9 +26,9 @@ def measurement(pods_per_second: float, name: str = "", cpu_ms: float | None = N
     )
 
 
-def runs(scheduler: str, *rates: float, workload: str = "Basic") -> list[Run]:
+def runs(scheduler: str, *rates: float, workload: str = "Basic") -> list[BenchRun]:
     return [
-        Run(
+        BenchRun(
             workload=workload,
             scheduler=scheduler,
             round=number,
@@ -38,8 +38,8 @@ def runs(scheduler: str, *rates: float, workload: str = "Basic") -> list[Run]:
     ]
 
 
-def make_report(*found: Run, threshold: float = 0.0, precreated: bool = False) -> Report:
-    return Report(
+def make_report(*found: BenchRun, threshold: float = 0.0, precreated: bool = False) -> BenchReport:
+    return BenchReport(
         started="2026-01-02T03:04:05+00:00",
         machine=Machine(system="Linux", processor="X", cpus=2, memory_mib=1, python="3.11"),
         kubernetes="v1.37.1",
@@ -58,7 +58,7 @@ def make_report(*found: Run, threshold: float = 0.0, precreated: bool = False) -
     )
 
 
-def shown(made: Report) -> str:
+def shown(made: BenchReport) -> str:
     console = Console(file=io.StringIO(), width=report.width_of(made), highlight=False)
     report.show(console, made)
     assert isinstance(console.file, io.StringIO)
@@ -82,7 +82,7 @@ def test_a_row_has_medians_and_ratios_within_rounds() -> None:
 
 
 def test_a_round_that_one_of_them_failed_is_left_out_of_the_ratio() -> None:
-    failed = Run(workload="Basic", scheduler="kube-scheduler", round=2, error="it broke")
+    failed = BenchRun(workload="Basic", scheduler="kube-scheduler", round=2, error="it broke")
     made = make_report(*runs("ours", 400, 900), *runs("kube-scheduler", 200), failed)
 
     ours = rows(made)[0]
@@ -98,7 +98,7 @@ def test_without_the_baseline_there_is_no_ratio() -> None:
 
 
 def test_several_collections_of_a_workload_are_rows_of_their_own() -> None:
-    run = Run(
+    run = BenchRun(
         workload="Basic",
         scheduler="ours",
         round=1,
@@ -119,7 +119,7 @@ def test_the_mean_of_the_samples_is_what_thresholds_are_held_against() -> None:
 
 
 def test_the_table_says_qps_and_sampling_and_who_failed() -> None:
-    failed = Run(
+    failed = BenchRun(
         workload="Basic", scheduler="kube-scheduler", round=1, error="it ended:\nline 1\nlast line"
     )
 
@@ -144,7 +144,7 @@ def test_a_report_can_be_read_again() -> None:
 
     text = made.to_json()
 
-    assert msgspec.json.decode(text, type=Report) == made
+    assert msgspec.json.decode(text, type=BenchReport) == made
     summary = msgspec.json.decode(text)["summary"]
     assert summary[0]["podsPerSecond"] == 400
     assert summary[0]["ratio"] == 2.0
@@ -159,7 +159,7 @@ def test_files_are_named_after_the_start(tmp_path: Path) -> None:
         "bench-20260102T030405.json",
         "bench-20260102T030405.svg",
     ]
-    assert msgspec.json.decode(written[0].read_bytes(), type=Report) == made
+    assert msgspec.json.decode(written[0].read_bytes(), type=BenchReport) == made
 
 
 def bars(svg: str) -> list[float]:

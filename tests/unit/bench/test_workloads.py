@@ -6,13 +6,13 @@ import pytest
 
 from kubesched.bench import workloads
 from kubesched.bench.creation import node_of
-from kubesched.bench.operations import Churn, CreateNodes, CreatePods, Workload
+from kubesched.bench.operations import BenchWorkload, Churn, CreateNodes, CreatePods
 from kubesched.errors import UsageError
 
 NAMES = sorted(workloads.BUILT_IN)
 
 
-def measured(workload: Workload) -> CreatePods:
+def measured(workload: BenchWorkload) -> CreatePods:
     (found,) = [
         each
         for each in workload.operations

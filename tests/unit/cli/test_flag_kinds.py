@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from kubesched.cli import flag_kinds as kinds
 from kubesched.cli.flag_csv import read_csv, write_csv
-from kubesched.cli.flag_kinds import Kind, VersionFlag
+from kubesched.cli.flag_kinds import FlagKind, VersionFlag
 from kubesched.cli.flag_numbers import format_float, parse_float, parse_int
 from kubesched.config.durations import Duration
 from kubesched.errors import UsageError
@@ -20,7 +20,7 @@ from kubesched.server.options import SniCertificate
 QUANTITY = "^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$"
 
 
-def read(kind: Kind, *texts: str) -> Any:
+def read(kind: FlagKind, *texts: str) -> Any:
     value = None
     for text in texts:
         value = kind.read(text, value)
@@ -85,7 +85,7 @@ def read(kind: Kind, *texts: str) -> Any:
         (kinds.VERSION, ["v1.37.1-x", "1"], VersionFlag("true", "v1.37.1-x"), "true"),
     ],
 )
-def test_values(kind: Kind, texts: list[str], value: object, shown: str | None) -> None:
+def test_values(kind: FlagKind, texts: list[str], value: object, shown: str | None) -> None:
     got = read(kind, *texts)
 
     assert got == value
@@ -136,7 +136,7 @@ def test_values(kind: Kind, texts: list[str], value: object, shown: str | None) 
         ),
     ],
 )
-def test_texts_that_cannot_be_read(kind: Kind, text: str, said: str) -> None:
+def test_texts_that_cannot_be_read(kind: FlagKind, text: str, said: str) -> None:
     with pytest.raises(UsageError) as refused:
         read(kind, text)
 

@@ -18,7 +18,7 @@ import yaml
 import kubesched
 from kubesched import KUBERNETES_VERSION, logs
 from kubesched.cli import kube_scheduler, running
-from kubesched.cli.options import Options
+from kubesched.cli.options import CommandOptions
 
 
 @pytest.fixture(autouse=True)
@@ -32,7 +32,7 @@ def logging_as_before() -> Iterator[None]:
     logging.getLogger("asyncio").setLevel(logging.NOTSET)
 
 
-Served = list[Options]
+Served = list[CommandOptions]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Served:
     """What would have been served, instead of serving it."""
     found: Served = []
 
-    async def serve(options: Options, _read_again: object) -> None:
+    async def serve(options: CommandOptions, _read_again: object) -> None:
         found.append(options)
 
     def run(main: Callable[[], Any]) -> int:

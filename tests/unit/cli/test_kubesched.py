@@ -69,7 +69,11 @@ def test_the_demo_schedules_and_says_what_came_of_it() -> None:
     bound, waiting = found.groups()
     assert int(bound) + int(waiting) == 60
     assert int(bound) > 50
-    for heading in ("from creation to binding: p50", "requested of what there is", "why pods wait"):
+    for heading in (
+        "from creation to binding: p50",
+        "requested share of allocatable",
+        "why pods wait",
+    ):
         assert heading in text
     assert "waiting for scheduling gates: [example.com/quota]" in text
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from kubesched.cli.options import Note, Options, make_options
+from kubesched.cli.options import CommandOptions, Note, make_options
 from kubesched.config.durations import Duration
 from kubesched.config.types import LeaderElection
 from kubesched.errors import ConfigError, UsageError
@@ -37,7 +37,7 @@ def refusal(*arguments: str) -> str:
     return str(refused.value)
 
 
-def messages(options: Options) -> list[str]:
+def messages(options: CommandOptions) -> list[str]:
     return [note.message for note in options.notes]
 
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kubesched.client.backoff import Backoff
+from kubesched.client.backoff import ReflectorBackoff
 from kubesched.client.meta import BadObject
 from tests.support.servers import (
     CHUNKED_HEAD,
@@ -350,7 +350,7 @@ class TestTrouble:
         ]
 
     def test_the_pauses_grow_and_shrink_again(self) -> None:
-        backoff = Backoff(rng=random.Random(3))
+        backoff = ReflectorBackoff(rng=random.Random(3))
 
         pauses = [backoff.next_s() for _ in range(10)]
 

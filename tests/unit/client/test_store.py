@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.client.store import Added, Change, Deleted, Key, ObjectStore, Updated, key_of
+from kubesched.client.store import Added, Change, Deleted, InformerStore, Key, Updated, key_of
 
 from .objects import Meta, Thing
 
@@ -14,8 +14,8 @@ def _thing(name: str, uid: str = "u", version: str = "1") -> Thing:
     return Thing(Meta(name, "ns", uid, version))
 
 
-def _filled(*things: Thing) -> ObjectStore[Thing]:
-    store: ObjectStore[Thing] = ObjectStore()
+def _filled(*things: Thing) -> InformerStore[Thing]:
+    store: InformerStore[Thing] = InformerStore()
     for item in things:
         list(store.apply(item))
     return store
@@ -82,7 +82,7 @@ steps = st.one_of(
 
 @given(st.lists(steps, max_size=30))
 def test_who_follows_the_changes_has_the_same_state(history: list[tuple[str, object]]) -> None:
-    store: ObjectStore[Thing] = ObjectStore()
+    store: InformerStore[Thing] = InformerStore()
     follower: dict[Key, Thing] = {}
 
     def follow(change: Change[Thing]) -> None:

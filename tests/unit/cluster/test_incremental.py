@@ -408,5 +408,5 @@ def test_a_memo_checks_what_it_remembers() -> None:
     memo.of(4)
     memo.validate()
     factor[0] = 3
-    with pytest.raises(InvariantError, match="answer for 4"):
+    with pytest.raises(InvariantError, match="cached result for 4"):
         memo.validate()

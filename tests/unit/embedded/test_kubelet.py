@@ -9,11 +9,11 @@ import pytest
 
 from kubesched.clock import VirtualClock
 from kubesched.embedded.cluster import EmbeddedCluster
-from kubesched.embedded.deletion import Deletion
+from kubesched.embedded.deletion import ObjectDeletion
 from kubesched.embedded.kubelet import RUN_SECONDS, Kubelet, KubeletOptions
 from kubesched.embedded.registry import Where
 from kubesched.embedded.resources import JOBS, NODES, PODS
-from kubesched.embedded.shapes import DeleteOptions
+from kubesched.embedded.schemas import DeleteOptions
 from kubesched.embedded.versions import Version
 from tests.support.waiting import eventually
 
@@ -29,7 +29,7 @@ class World:
         self.clock = VirtualClock(START)
         self.cluster = EmbeddedCluster(clock=self.clock, run_kubelet=False)
         self.store = self.cluster.store
-        self.deletion = Deletion(self.cluster.registry)
+        self.deletion = ObjectDeletion(self.cluster.registry)
         settings = {"start_delay_s": 1, "job_run_s": 5, "grace_cap_s": 2, "heartbeat_s": None}
         self.kubelet = Kubelet(
             self.store,
@@ -391,7 +391,7 @@ def test_it_runs_by_itself() -> None:
                 return version.obj["status"]["phase"] if version is not None else None
 
             await eventually(lambda: phase() == "Running")
-            Deletion(cluster.registry).delete(Where(PODS, "default", "p"), DeleteOptions())
+            ObjectDeletion(cluster.registry).delete(Where(PODS, "default", "p"), DeleteOptions())
             await eventually(lambda: phase() is None)
 
     asyncio.run(scenario())

@@ -10,8 +10,8 @@ import pytest
 from kubesched.api import names
 from kubesched.clock import VirtualClock
 from kubesched.embedded.cluster import EmbeddedCluster
-from kubesched.embedded.provisioner import CLAIMS, CLASSES, VOLUMES, Provisioner
-from kubesched.embedded.resources import Resource
+from kubesched.embedded.provisioner import CLAIMS, CLASSES, VOLUMES, SimulatedProvisioner
+from kubesched.embedded.resources import ServedResource
 from kubesched.embedded.versions import Version
 from tests.support.waiting import eventually
 
@@ -29,7 +29,7 @@ class World:
     def __init__(self) -> None:
         self.cluster = EmbeddedCluster(clock=VirtualClock(START), run_kubelet=False)
         self.store = self.cluster.store
-        self.provisioner = Provisioner(self.cluster.registry)
+        self.provisioner = SimulatedProvisioner(self.cluster.registry)
 
     def storage_class(self, name: str, **fields: Any) -> None:
         self._create(
@@ -69,7 +69,7 @@ class World:
         self.cluster.create({"apiVersion": api_version, "kind": kind, **obj})
         self.notice()
 
-    def change(self, resource: Resource, key: str, **fields: Any) -> None:
+    def change(self, resource: ServedResource, key: str, **fields: Any) -> None:
         """Write parts of an object, as a client would."""
         old = self._get(resource, key)
         obj = {**old.obj, "metadata": dict(old.obj["metadata"])}
@@ -78,13 +78,13 @@ class World:
         self.store.replace(resource, old, obj)
         self.notice()
 
-    def remove(self, resource: Resource, key: str) -> None:
+    def remove(self, resource: ServedResource, key: str) -> None:
         self.store.remove(resource, self._get(resource, key))
         look_at = {VOLUMES: self.provisioner.look_at_volume, CLAIMS: self.provisioner.look_at_claim}
         look_at[resource](key)
         self.notice()
 
-    def _get(self, resource: Resource, key: str) -> Version:
+    def _get(self, resource: ServedResource, key: str) -> Version:
         version = self.store.get(resource, key)
         assert version is not None, key
         return version

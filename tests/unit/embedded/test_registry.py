@@ -9,10 +9,10 @@ import pytest
 
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.embedded.refusals import StatusError
-from kubesched.embedded.registry import Registry, Where, new_uid, without_nulls
+from kubesched.embedded.registry import ObjectRegistry, Where, new_uid, without_nulls
 from kubesched.embedded.resources import BY_KIND, EVENTS, NAMESPACES, PODS
 from kubesched.embedded.routing import resource_path, verb
-from kubesched.embedded.store import Store
+from kubesched.embedded.store import VersionedStore
 
 JsonObject = dict[str, Any]
 
@@ -20,7 +20,7 @@ CONFIG_MAPS = BY_KIND["v1", "ConfigMap"]
 
 
 @pytest.fixture
-def registry() -> Registry:
+def registry() -> ObjectRegistry:
     return EmbeddedCluster().registry
 
 
@@ -33,7 +33,7 @@ def test_uids_are_random_uuids() -> None:
 
 
 def test_a_generated_name_is_tried_again_if_it_is_taken(
-    registry: Registry, monkeypatch: pytest.MonkeyPatch
+    registry: ObjectRegistry, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     generated = iter(["web-1", "web-1", "web-2"])
     monkeypatch.setattr(registry, "_generated", lambda prefix: next(generated))
@@ -47,7 +47,9 @@ def test_a_generated_name_is_tried_again_if_it_is_taken(
     assert names == ["web-1", "web-2"]
 
 
-def test_generated_names_can_run_out(registry: Registry, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_generated_names_can_run_out(
+    registry: ObjectRegistry, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(registry, "_generated", lambda prefix: "web-1")
     where = Where(CONFIG_MAPS, "default")
     registry.create(where, {"metadata": {"generateName": "web-"}})
@@ -59,15 +61,15 @@ def test_generated_names_can_run_out(registry: Registry, monkeypatch: pytest.Mon
     assert caught.value.retry_after_s == 1
 
 
-def test_a_long_prefix_leaves_room_for_the_rest(registry: Registry) -> None:
+def test_a_long_prefix_leaves_room_for_the_rest(registry: ObjectRegistry) -> None:
     name = registry._generated("x" * 100)
 
     assert len(name) == 63
 
 
 def test_events_do_not_pile_up() -> None:
-    store = Store()
-    registry = Registry(store, event_limit=3)
+    store = VersionedStore()
+    registry = ObjectRegistry(store, event_limit=3)
     registry.create(Where(NAMESPACES, ""), {"metadata": {"name": "default"}})
     for number in range(5):
         registry.create(Where(EVENTS, "default"), {"metadata": {"name": f"e{number}"}})
@@ -83,7 +85,7 @@ def test_nulls_mean_not_there() -> None:
     assert without_nulls(value) == {"b": [{"d": 1}], "lastProbeTime": None}
 
 
-def test_updates_share_what_did_not_change(registry: Registry) -> None:
+def test_updates_share_what_did_not_change(registry: ObjectRegistry) -> None:
     where = Where(PODS, "default", "p")
     pod = {
         "metadata": {"name": "p"},

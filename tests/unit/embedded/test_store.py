@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 
 from kubesched.embedded.refusals import StatusError
 from kubesched.embedded.resources import EVENTS, NEW_EVENTS, NODES, PODS, RESOURCES
-from kubesched.embedded.store import Store
-from kubesched.embedded.versions import Change
-from kubesched.embedded.watching import Selection
+from kubesched.embedded.store import VersionedStore
+from kubesched.embedded.versions import VersionChange
+from kubesched.embedded.watching import WatchSelection
 
 JsonObject = dict[str, Any]
 
@@ -22,28 +22,28 @@ def obj(name: str, **fields: object) -> JsonObject:
     return {"metadata": {"name": name}, **fields}
 
 
-def add(store: Store, key: str, **fields: object) -> int:
+def add(store: VersionedStore, key: str, **fields: object) -> int:
     return store.add(PODS, key, obj(key, **fields)).revision
 
 
-def replace(store: Store, key: str, **fields: object) -> int:
+def replace(store: VersionedStore, key: str, **fields: object) -> int:
     old = store.get(PODS, key)
     assert old is not None
     return store.replace(PODS, old, obj(key, **fields)).revision
 
 
-def remove(store: Store, key: str) -> int:
+def remove(store: VersionedStore, key: str) -> int:
     old = store.get(PODS, key)
     assert old is not None
     return store.remove(PODS, old).revision
 
 
-def described(kind: str, change: Change) -> tuple[str, str, int]:
+def described(kind: str, change: VersionChange) -> tuple[str, str, int]:
     return kind, change.current.key, change.revision
 
 
 def test_one_counter_numbers_all_writes() -> None:
-    store = Store()
+    store = VersionedStore()
 
     revisions = [
         add(store, "a/x"),
@@ -57,7 +57,7 @@ def test_one_counter_numbers_all_writes() -> None:
 
 
 def test_a_version_carries_its_number_and_its_json() -> None:
-    store = Store()
+    store = VersionedStore()
 
     version = store.add(PODS, "a/x", obj("x", spec={"y": 1}))
 
@@ -66,7 +66,7 @@ def test_a_version_carries_its_number_and_its_json() -> None:
 
 
 def test_older_versions_are_not_touched_by_newer_ones() -> None:
-    store = Store()
+    store = VersionedStore()
     first = store.add(PODS, "a/x", obj("x"))
 
     replace(store, "a/x", spec=1)
@@ -76,7 +76,7 @@ def test_older_versions_are_not_touched_by_newer_ones() -> None:
 
 
 def test_a_deleted_object_has_the_number_of_its_deletion() -> None:
-    store = Store()
+    store = VersionedStore()
     first = store.add(PODS, "a/x", obj("x", spec=1))
 
     last = store.remove(PODS, first)
@@ -86,7 +86,7 @@ def test_a_deleted_object_has_the_number_of_its_deletion() -> None:
 
 
 def test_keys_are_in_the_order_of_etcd() -> None:
-    store = Store()
+    store = VersionedStore()
     for key in ("b/x", "a/y", "a-b/x", "a/x", "a.b/x"):
         add(store, key)
     pods = store.collection(PODS)
@@ -97,7 +97,7 @@ def test_keys_are_in_the_order_of_etcd() -> None:
 
 
 def test_the_two_event_apis_share_a_collection() -> None:
-    store = Store()
+    store = VersionedStore()
 
     assert store.collection(EVENTS) is store.collection(NEW_EVENTS)
     others = [r for r in RESOURCES if r is not NEW_EVENTS]
@@ -105,7 +105,7 @@ def test_the_two_event_apis_share_a_collection() -> None:
 
 
 def test_a_past_state_is_rebuilt() -> None:
-    store = Store()
+    store = VersionedStore()
     add(store, "a/x", value=1)
     add(store, "a/y", value=1)
     then = store.revision
@@ -125,7 +125,7 @@ def test_a_past_state_is_rebuilt() -> None:
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.sampled_from(["put", "remove"])), max_size=40))
 def test_every_state_can_be_rebuilt(steps: list[tuple[str, str]]) -> None:
-    store = Store()
+    store = VersionedStore()
     states: dict[int, dict[str, int]] = {0: {}}
     model: dict[str, int] = {}
     for number, (key, action) in enumerate(steps):
@@ -143,19 +143,19 @@ def test_every_state_can_be_rebuilt(steps: list[tuple[str, str]]) -> None:
 
 
 def test_changes_are_resumed_after_a_revision() -> None:
-    store = Store()
+    store = VersionedStore()
     add(store, "a/x")
     then = store.revision
     replace(store, "a/x", value=1)
     remove(store, "a/x")
 
-    watcher = store.watch(PODS, Selection(PODS), described, since=then)
+    watcher = store.watch(PODS, WatchSelection(PODS), described, since=then)
 
     assert watcher.take() == [("MODIFIED", "a/x", 2), ("DELETED", "a/x", 3)]
 
 
 def test_old_changes_are_forgotten() -> None:
-    store = Store(history=2)
+    store = VersionedStore(history=2)
     for name in "abcd":
         add(store, name)
     pods = store.collection(PODS)
@@ -170,7 +170,7 @@ def test_old_changes_are_forgotten() -> None:
 
 
 def test_compaction_forgets_all_but_the_present() -> None:
-    store = Store()
+    store = VersionedStore()
     add(store, "a")
     add(store, "b")
 
@@ -185,8 +185,8 @@ def test_compaction_forgets_all_but_the_present() -> None:
 
 
 def test_changes_of_other_collections_are_not_heard() -> None:
-    store = Store()
-    watcher = store.watch(PODS, Selection(PODS), described, since=0)
+    store = VersionedStore()
+    watcher = store.watch(PODS, WatchSelection(PODS), described, since=0)
 
     store.add(NODES, "n", obj("n"))
 
@@ -194,8 +194,8 @@ def test_changes_of_other_collections_are_not_heard() -> None:
 
 
 def test_a_watcher_that_left_hears_nothing() -> None:
-    store = Store()
-    watcher = store.watch(PODS, Selection(PODS), described, since=0)
+    store = VersionedStore()
+    watcher = store.watch(PODS, WatchSelection(PODS), described, since=0)
 
     store.collection(PODS).unwatch(watcher)
     add(store, "a")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from kubesched.clock import VirtualClock
-from kubesched.embedded.resources import BINDINGS, RESOURCES, Resource
+from kubesched.embedded.resources import BINDINGS, RESOURCES, ServedResource
 from kubesched.embedded.tables import Tables
 from kubesched.embedded.tables.columns import COLUMNS, NAME_AND_AGE
 from kubesched.embedded.tables.pods import pod_cells
@@ -62,7 +62,7 @@ def test_labels_and_selectors_in_a_cell() -> None:
 @pytest.mark.parametrize(
     "resource", [r for r in RESOURCES if r is not BINDINGS], ids=lambda r: r.plural
 )
-def test_an_object_with_nothing_in_it_still_has_a_row(resource: Resource) -> None:
+def test_an_object_with_nothing_in_it_still_has_a_row(resource: ServedResource) -> None:
     tables = Tables(resource, Timestamps(VirtualClock()), include="")
     obj: JsonObject = {"metadata": {"name": "x"}, "spec": {}, "status": {}}
 

@@ -7,9 +7,9 @@ from typing import Any
 
 from kubesched.embedded.resources import PODS
 from kubesched.embedded.selectors import parse_fields, parse_labels
-from kubesched.embedded.store import Store
-from kubesched.embedded.versions import ADDED, Change, opening_of
-from kubesched.embedded.watching import Selection, Watcher
+from kubesched.embedded.store import VersionedStore
+from kubesched.embedded.versions import ADDED, VersionChange, opening_of
+from kubesched.embedded.watching import ChangeWatcher, WatchSelection
 
 JsonObject = dict[str, Any]
 
@@ -18,13 +18,15 @@ def pod(labels: dict[str, str] | None = None, node: str = "") -> JsonObject:
     return {"metadata": {"name": "x", "labels": labels or {}}, "spec": {"nodeName": node}}
 
 
-def kind_and_labels(kind: str, change: Change) -> tuple[str, dict[str, str]]:
+def kind_and_labels(kind: str, change: VersionChange) -> tuple[str, dict[str, str]]:
     return kind, change.state(kind).obj["metadata"]["labels"]
 
 
-def watched(selection: Selection, *states: JsonObject | None) -> list[tuple[str, dict[str, str]]]:
+def watched(
+    selection: WatchSelection, *states: JsonObject | None
+) -> list[tuple[str, dict[str, str]]]:
     """Return what a watcher hears of a pod that goes through these states; None deletes it."""
-    store = Store()
+    store = VersionedStore()
     watcher = store.watch(PODS, selection, kind_and_labels, since=0)
     for state in states:
         old = store.get(PODS, "ns/x")
@@ -39,7 +41,7 @@ def watched(selection: Selection, *states: JsonObject | None) -> list[tuple[str,
 
 
 def test_an_object_comes_and_goes_with_its_labels() -> None:
-    selection = Selection(PODS, labels=parse_labels("seen=yes"))
+    selection = WatchSelection(PODS, labels=parse_labels("seen=yes"))
 
     heard = watched(
         selection,
@@ -58,8 +60,8 @@ def test_an_object_comes_and_goes_with_its_labels() -> None:
 
 
 def test_what_stops_matching_has_the_revision_of_the_change() -> None:
-    store = Store()
-    selection = Selection(PODS, labels=parse_labels("seen"))
+    store = VersionedStore()
+    selection = WatchSelection(PODS, labels=parse_labels("seen"))
     watcher = store.watch(PODS, selection, lambda kind, change: change.state(kind), since=0)
     first = store.add(PODS, "ns/x", pod({"seen": "yes"}))
     store.replace(PODS, first, pod())
@@ -77,19 +79,24 @@ def test_what_stops_matching_has_the_revision_of_the_change() -> None:
 def test_fields_are_read_by_their_names() -> None:
     fields = parse_fields("spec.nodeName=n1", PODS.field_name)
 
-    heard = watched(Selection(PODS, fields=fields), pod(), pod(node="n1"), pod(node="n2"))
+    heard = watched(WatchSelection(PODS, fields=fields), pod(), pod(node="n1"), pod(node="n2"))
 
     assert [kind for kind, _ in heard] == ["ADDED", "DELETED"]
 
 
 def test_namespaces_are_told_apart() -> None:
-    assert watched(Selection(PODS, namespace="ns"), pod(), None) == [("ADDED", {}), ("DELETED", {})]
-    assert watched(Selection(PODS, namespace="n"), pod(), None) == []
+    assert watched(WatchSelection(PODS, namespace="ns"), pod(), None) == [
+        ("ADDED", {}),
+        ("DELETED", {}),
+    ]
+    assert watched(WatchSelection(PODS, namespace="n"), pod(), None) == []
 
 
 def test_some_kinds_of_changes_can_be_asked_for() -> None:
-    store = Store()
-    watcher = store.watch(PODS, Selection(PODS), kind_and_labels, since=0, kinds=frozenset({ADDED}))
+    store = VersionedStore()
+    watcher = store.watch(
+        PODS, WatchSelection(PODS), kind_and_labels, since=0, kinds=frozenset({ADDED})
+    )
 
     version = store.add(PODS, "ns/x", pod())
     store.replace(PODS, version, pod({"a": "b"}))
@@ -98,10 +105,10 @@ def test_some_kinds_of_changes_can_be_asked_for() -> None:
 
 
 def test_watchers_share_the_bytes_of_a_line() -> None:
-    store = Store()
+    store = VersionedStore()
     opening = opening_of("Pod", "v1")
     watchers = [
-        store.watch(PODS, Selection(PODS), lambda k, c: c.line(k, opening), since=0)
+        store.watch(PODS, WatchSelection(PODS), lambda k, c: c.line(k, opening), since=0)
         for _ in range(2)
     ]
 
@@ -116,9 +123,9 @@ def test_watchers_share_the_bytes_of_a_line() -> None:
 
 
 def test_who_does_not_listen_is_cut_off() -> None:
-    store = Store()
-    slow = store.watch(PODS, Selection(PODS), kind_and_labels, since=0, limit=3)
-    keen = store.watch(PODS, Selection(PODS), kind_and_labels, since=0, limit=3)
+    store = VersionedStore()
+    slow = store.watch(PODS, WatchSelection(PODS), kind_and_labels, since=0, limit=3)
+    keen = store.watch(PODS, WatchSelection(PODS), kind_and_labels, since=0, limit=3)
     for number in range(5):
         store.add(PODS, f"ns/{number}", pod())
         keen.take()
@@ -129,19 +136,21 @@ def test_who_does_not_listen_is_cut_off() -> None:
 
 
 def test_a_long_history_does_not_cut_off_who_resumes() -> None:
-    store = Store()
+    store = VersionedStore()
     for number in range(5):
         store.add(PODS, f"ns/{number}", pod())
 
-    watcher = store.watch(PODS, Selection(PODS), kind_and_labels, since=0, limit=3)
+    watcher = store.watch(PODS, WatchSelection(PODS), kind_and_labels, since=0, limit=3)
 
     assert len(watcher.take()) == 5
 
 
 def test_waiting_ends_with_a_change_with_time_and_with_closing() -> None:
     async def scenario() -> None:
-        store = Store()
-        watcher: Watcher[Any] = store.watch(PODS, Selection(PODS), kind_and_labels, since=0)
+        store = VersionedStore()
+        watcher: ChangeWatcher[Any] = store.watch(
+            PODS, WatchSelection(PODS), kind_and_labels, since=0
+        )
         loop = asyncio.get_running_loop()
 
         loop.call_soon(store.add, PODS, "ns/x", pod())

@@ -12,7 +12,7 @@ from kubesched.api.core import Node, Pod, PodCondition
 from kubesched.api.meta import OwnerReference
 from kubesched.errors import ObjectError, UsageError
 from kubesched.explain.explaining import (
-    Options,
+    ExplainOptions,
     changes_that_help,
     explain,
     find_pod,
@@ -119,9 +119,7 @@ def test_room_that_is_promised_to_another_pod_is_named() -> None:
     said = explained(pod("p", cpu="2"), node("n1", cpu="4"), waiting)
 
     [reason] = said.nodes[0].reasons
-    assert reason.text == (
-        "Insufficient cpu (beside default/first, to which room here is promised)"
-    )
+    assert reason.text == ("Insufficient cpu (beside nominated default/first)")
 
 
 def test_preemption_names_node_and_victims() -> None:
@@ -171,7 +169,7 @@ def test_a_pod_of_another_scheduler_that_is_at_work_is_not_unclaimed() -> None:
 
 def test_a_profile_that_is_asked_for_stands_in_for_the_one_that_the_pod_names() -> None:
     said = explain(
-        world_of(node("n1")), for_scheduler("other"), Options(profile="default-scheduler")
+        world_of(node("n1")), for_scheduler("other"), ExplainOptions(profile="default-scheduler")
     )
 
     assert said.outcome == "Schedulable"
@@ -181,7 +179,7 @@ def test_a_profile_that_the_configuration_does_not_have_is_refused() -> None:
     world, foreign = world_of(node("n1")), pod("p")
 
     with pytest.raises(UsageError, match="no profile other, only default-scheduler"):
-        explain(world, foreign, Options(profile="other"))
+        explain(world, foreign, ExplainOptions(profile="other"))
 
 
 def test_a_missing_pod_is_answered_with_similar_names() -> None:

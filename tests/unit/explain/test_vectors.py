@@ -17,7 +17,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.loading import profile_from_fragment
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.explain.case import Case
-from kubesched.explain.explaining import Options, changes_that_help, explain
+from kubesched.explain.explaining import ExplainOptions, changes_that_help, explain
 from kubesched.explain.report import Explanation
 from kubesched.kinds import KINDS
 from kubesched.snapshot.contents import Snapshot
@@ -74,7 +74,7 @@ def _pod(case: dict[str, Any]) -> Pod:
 
 def _said(vector: Vector) -> Explanation:
     world = _world(vector.case)
-    return explain(world, _pod(vector.case), Options(changes=False))
+    return explain(world, _pod(vector.case), ExplainOptions(changes=False))
 
 
 AFFINITY = "InterPodAffinity"
@@ -84,7 +84,7 @@ def _by_plugin(said: Explanation) -> dict[str, dict[str, list[str]]]:
     found: dict[str, dict[str, list[str]]] = {}
     for node in said.nodes:
         for reason in node.reasons:
-            if "to which room here is promised" not in reason.text:
+            if "(beside nominated " not in reason.text:
                 found.setdefault(reason.plugin, {}).setdefault(node.node, []).append(reason.text)
     # Of this plugin's rules kube-scheduler gives the first that a node breaks, and we give all.
     found[AFFINITY] = {node: each[:1] for node, each in found.get(AFFINITY, {}).items()}

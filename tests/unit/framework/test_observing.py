@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from kubesched.framework.observing import Observer, Unobserved
+from kubesched.framework.observing import NullObserver, Observer
 from kubesched.framework.status import Code
 from kubesched.metrics.recorder import Metrics
 from kubesched.metrics.series import NOTED
@@ -125,7 +125,7 @@ def test_a_point_with_nothing_to_do_takes_no_time(bench: Bench) -> None:
 
 
 def test_nobody_need_watch() -> None:
-    observer = Unobserved()
+    observer = NullObserver()
     assert observer.begin() == observer.now() == 0.0
     assert observer.stopwatch("Filter")(Code.SUCCESS, 1.0) == 0.0
     assert not observer.sampled

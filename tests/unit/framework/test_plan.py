@@ -7,7 +7,7 @@ import gc
 from kubesched.api.core import Pod, Toleration
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_signature import PodSignature
-from kubesched.framework.observing import Unobserved
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.plan import PLAN_OVERHEAD_BYTES, ROW_BYTES, Plans
 from kubesched.framework.plugin import (
     NODE,
@@ -135,7 +135,7 @@ def _plans(lab: Lab, limit_bytes: int) -> Plans:
         lab.framework.plugins,
         lab.cluster.table,
         StatusBook(),
-        observer=Unobserved(),
+        observer=NullObserver(),
         limit_bytes=limit_bytes,
     )
 

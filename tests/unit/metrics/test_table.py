@@ -17,7 +17,7 @@ from kubesched.metrics.options import MetricsOptions
 from kubesched.metrics.recorder import Metrics, attribute_name
 from kubesched.metrics.series import Counter, Gauge, Histogram
 from kubesched.metrics.shared_table import HEALTH, POD_LIMIT, POD_REQUEST
-from kubesched.metrics.spec import Kind
+from kubesched.metrics.spec import MetricKind
 from kubesched.metrics.table import FAMILIES
 from tests.support.exposed_metrics import Exposed
 
@@ -98,7 +98,7 @@ def everything() -> Metrics:
     for spec in FAMILIES:
         if spec.labels and spec.name not in RECORDED_BY_ITSELF:
             series = getattr(metrics, attribute_name(spec.name)).labels(*spec.labels)
-            series.observe(0.0) if spec.kind is Kind.HISTOGRAM else series.inc()
+            series.observe(0.0) if spec.kind is MetricKind.HISTOGRAM else series.inc()
     return metrics
 
 

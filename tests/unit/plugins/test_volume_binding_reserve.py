@@ -17,7 +17,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.errors import ConflictError, PluginError
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.stand_ins import NoVolumeWriter
+from kubesched.framework.null_writers import NullVolumeWriter
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status
 from tests.support.objects import pod
 from tests.support.storage_objects import using
@@ -433,8 +433,8 @@ def test_what_was_written_before_another_write_failed_still_shows() -> None:
 
 def test_a_framework_without_a_writer_says_what_is_missing() -> None:
     with pytest.raises(PluginError, match="pass volume_writer to build_framework"):
-        asyncio.run(NoVolumeWriter().write_volume(volume()))
+        asyncio.run(NullVolumeWriter().write_volume(volume()))
     with pytest.raises(PluginError, match="claim default/c cannot be bound"):
-        asyncio.run(NoVolumeWriter().write_claim(claim()))
+        asyncio.run(NullVolumeWriter().write_claim(claim()))
     with pytest.raises(PluginError, match="1 claims cannot be bound"):
-        asyncio.run(NoVolumeWriter().poll(lambda: True, claims=[("d", "c")], timeout_s=1))
+        asyncio.run(NullVolumeWriter().poll(lambda: True, claims=[("d", "c")], timeout_s=1))

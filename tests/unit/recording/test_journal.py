@@ -25,7 +25,7 @@ from kubesched.recording.entries import (
     Returned,
 )
 from kubesched.recording.reader import Recording
-from kubesched.replay.replaying import Options, Replay
+from kubesched.replay.replaying import Replay, ReplayOptions
 from kubesched.scheduler.cycle import SchedulingCycle
 from tests.support.objects import node, pod
 from tests.support.recorded_engine import Lab, record
@@ -95,7 +95,7 @@ def test_a_pod_that_changed_while_it_was_tried_is_written(tmp_path: Path) -> Non
     (decided,) = entries(recording, Decided)
     assert decided.pod is not None
     assert decided.pod.metadata.labels is None
-    said = Replay(recording, Options()).run()
+    said = Replay(recording, ReplayOptions()).run()
     assert (said.decisions, said.same) == (1, 1)
 
 
@@ -154,7 +154,7 @@ def test_an_attempt_that_breaks_off(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     recording = record(tmp_path / "r", script, trouble=0.0)
     (raised,) = entries(recording, Raised)
     assert (raised.uid, raised.error) == ("p1", "RuntimeError: a bug")
-    said = Replay(recording, Options()).run()
+    said = Replay(recording, ReplayOptions()).run()
     # The bug was not in the recording, and is gone: that is what the replay says.
     assert (said.decisions, said.same) == (2, 1)
     assert said.differences[0].recorded.message == "RuntimeError: a bug"

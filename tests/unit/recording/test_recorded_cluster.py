@@ -11,7 +11,7 @@ import pytest
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import RequestRules
 from kubesched.kinds import stores
-from kubesched.replay.state import State
+from kubesched.replay.state import ReplayState
 from tests.support.recorded_engine import GATES, Lab
 from tests.support.recorded_workload import Workload
 
@@ -46,7 +46,7 @@ def test_a_checkpoint_leads_to_the_same_state(tmp_path: Path, seed: int) -> None
         workload = Workload(steps=40)
         for _ in range(3):
             await workload(lab)
-            again = State(RequestRules.of(GATES))
+            again = ReplayState(RequestRules.of(GATES))
             for entry in lab.cluster.checkpoint():
                 again.apply(entry)
             again.cluster.validate()

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from kubesched.recording.reader import Recording
-from kubesched.replay.replaying import Options, Replay
+from kubesched.replay.replaying import Replay, ReplayOptions
 from kubesched.replay.report import Replayed
 from tests.support.objects import node, pod
 from tests.support.recorded_engine import Lab, record
@@ -18,7 +18,7 @@ PACKING = configuration(CONFIGURATIONS[2])
 
 
 def followed(recording: Recording, config: object = PACKING) -> tuple[Replayed, Replay]:
-    replay = Replay(recording, Options(config=config, follow="own"))  # type: ignore[arg-type]
+    replay = Replay(recording, ReplayOptions(config=config, follow="own"))  # type: ignore[arg-type]
     said = replay.run()
     replay.state.cluster.validate()
     return said, replay

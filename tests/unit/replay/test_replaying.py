@@ -26,7 +26,7 @@ from kubesched.recording.entries import (
 )
 from kubesched.recording.reader import Recording
 from kubesched.recording.redaction import NameRedactor
-from kubesched.replay.replaying import Options, Replay
+from kubesched.replay.replaying import Replay, ReplayOptions
 from kubesched.replay.report import Replayed
 from tests.support.objects import node, pod
 from tests.support.recorded_engine import Lab, record
@@ -37,7 +37,7 @@ PACKING = configuration(CONFIGURATIONS[2])
 
 
 def replayed(recording: Recording, **options: Any) -> Replayed:
-    return Replay(recording, Options(**options)).run()
+    return Replay(recording, ReplayOptions(**options)).run()
 
 
 def assert_same(said: Replayed) -> None:
@@ -184,7 +184,7 @@ def test_another_node_that_is_as_good_is_no_difference(tmp_path: Path) -> None:
     # Without any other opinion all nodes are the same, so chance alone decides.
     alone = {"plugins": {"score": {"disabled": [{"name": "NodeResourcesFit"}]}}}
     other = configuration({"profiles": [{"schedulerName": "default-scheduler", **alone}]})
-    replay = Replay(recording, Options(config=other))
+    replay = Replay(recording, ReplayOptions(config=other))
     _shift_the_die(replay)
     said = replay.run()
     assert said.tied > 10

@@ -18,9 +18,9 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.embedded.nodes import NodeTemplate
 from kubesched.errors import ApiError, ConnectionFailedError, NotFoundError, WithdrawnError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.null_writers import NullVolumeWriter
 from kubesched.framework.plugin import Permit, Plugin, PreBind
 from kubesched.framework.registry import PluginContext
-from kubesched.framework.stand_ins import NoVolumeWriter
 from kubesched.framework.status import SUCCESS, Code, Status
 from kubesched.framework.waiting import PreBindingPods, WaitingPod, WaitingPods
 from kubesched.metrics.recorder import Metrics
@@ -330,7 +330,7 @@ class Bench:
         recorders: Any = self.notes
         outside = Outside(
             api_calls=anything,
-            volume_writer=NoVolumeWriter(),
+            volume_writer=NullVolumeWriter(),
             recorders=recorders,
             find_pod=lambda namespace, name: self.pods.get(name),
             make_extenders=lambda _config: None,

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.api.core import Pod
 from kubesched.errors import ObjectError
-from kubesched.framework.stand_ins import NoVolumeWriter
+from kubesched.framework.null_writers import NullVolumeWriter
 from kubesched.framework.status import Status, error, unschedulable
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
@@ -56,7 +56,7 @@ class Bench:
         no_api_calls: Any = None
         outside = Outside(
             api_calls=no_api_calls,
-            volume_writer=NoVolumeWriter(),
+            volume_writer=NullVolumeWriter(),
             recorders=recorders,
             find_pod=lambda namespace, name: self.known.get(name),
             make_extenders=lambda _config: None,

@@ -38,7 +38,7 @@ from kubesched.config import loading
 from kubesched.errors import NotFoundError, WithdrawnError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
-from kubesched.framework.stand_ins import NoVolumeWriter
+from kubesched.framework.null_writers import NullVolumeWriter
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
@@ -217,7 +217,7 @@ class NominationsMachine(RuleBasedStateMachine):
             self.cluster,
             Outside(
                 api_calls=cast("ApiCalls", world),
-                volume_writer=NoVolumeWriter(),
+                volume_writer=NullVolumeWriter(),
                 recorders=Recorders({}),
                 find_pod=world.find_pod,
                 make_extenders=lambda _config: None,

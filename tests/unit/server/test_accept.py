@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.server.accept import JSON, TEXT, YAML, Choice, Target, negotiate
+from kubesched.server.accept import JSON, TEXT, YAML, MediaChoice, Target, negotiate
 
 
 @pytest.mark.parametrize(
@@ -26,13 +26,13 @@ from kubesched.server.accept import JSON, TEXT, YAML, Choice, Target, negotiate
     ],
 )
 def test_the_best_offer_that_the_client_takes(header: str, chosen: str | None) -> None:
-    assert negotiate(header, (JSON, YAML, TEXT)) == (Choice(chosen) if chosen else None)
+    assert negotiate(header, (JSON, YAML, TEXT)) == (MediaChoice(chosen) if chosen else None)
 
 
 def test_a_client_may_ask_for_a_kind() -> None:
     header = "application/json;v=v1;g=config.k8s.io;as=Statusz"
     wanted = Target("config.k8s.io", "v1", "Statusz")
 
-    assert negotiate(header, (JSON,), allows=lambda choice: choice.target == wanted) == Choice(
+    assert negotiate(header, (JSON,), allows=lambda choice: choice.target == wanted) == MediaChoice(
         JSON, wanted
     )

@@ -16,10 +16,10 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.x509.oid import NameOID
 
 from kubesched.clock import RealClock, VirtualClock
-from kubesched.server.authentication import Authenticator, Refusal
-from kubesched.server.request import Request
+from kubesched.server.authentication import AuthenticationFailure, Authenticator
+from kubesched.server.request import ServerRequest
 from kubesched.server.trust import Authorities, FrontProxy, Trust
-from kubesched.server.users import NOBODY, User
+from kubesched.server.users import ANONYMOUS_USER, User
 from tests.support.serving import request
 
 UID = x509.ObjectIdentifier("1.3.6.1.4.1.57683.2")
@@ -43,14 +43,16 @@ def chain(authority: trustme.CA, common_name: str, organization: str = "") -> tu
     return der(leaf.cert_chain_pems[0]), der(authority.cert_pem)
 
 
-def ask(asked: Request, trust: Trust, *, at: float | None = None) -> User | Refusal:
+def ask(
+    asked: ServerRequest, trust: Trust, *, at: float | None = None
+) -> User | AuthenticationFailure:
     clock = RealClock() if at is None else VirtualClock(at)
     return asyncio.run(Authenticator(lambda: trust, None, clock=clock).authenticate(asked))
 
 
-def refusal(asked: Request, trust: Trust, *, at: float | None = None) -> str:
+def refusal(asked: ServerRequest, trust: Trust, *, at: float | None = None) -> str:
     found = ask(asked, trust, at=at)
-    assert isinstance(found, Refusal), found
+    assert isinstance(found, AuthenticationFailure), found
     return found.reason
 
 
@@ -73,7 +75,7 @@ def trust(client_authority: trustme.CA, proxy_authority: trustme.CA) -> Trust:
 
 
 def test_nothing_shown_is_nobody(trust: Trust) -> None:
-    assert ask(request(), trust) == NOBODY
+    assert ask(request(), trust) == ANONYMOUS_USER
 
 
 def test_a_certificate_says_name_and_groups(trust: Trust, client_authority: trustme.CA) -> None:
@@ -90,7 +92,7 @@ def test_a_certificate_says_name_and_groups(trust: Trust, client_authority: trus
 def test_a_certificate_without_a_name_is_nobody(client_authority: trustme.CA) -> None:
     trust = Trust(clients=authorities(client_authority))
 
-    assert ask(request(certificates=chain(client_authority, "")), trust) == NOBODY
+    assert ask(request(certificates=chain(client_authority, "")), trust) == ANONYMOUS_USER
 
 
 def test_a_certificate_of_an_authority_that_was_dropped(
@@ -102,7 +104,7 @@ def test_a_certificate_of_an_authority_that_was_dropped(
     assert "certificate signed by unknown authority" in refusal(
         shown, Trust(clients=authorities(strange_authority))
     )
-    assert ask(shown, Trust()) == NOBODY
+    assert ask(shown, Trust()) == ANONYMOUS_USER
 
 
 @pytest.mark.parametrize("years", [-40, 990])
@@ -204,7 +206,7 @@ def test_all_groups_of_a_proxy_count(trust: Trust, proxy_authority: trustme.CA) 
 def test_headers_alone_say_nothing(trust: Trust, client_authority: trustme.CA) -> None:
     headers = {"X-Remote-User": "root", "X-Remote-Group": "system:masters"}
 
-    assert ask(request(headers=headers), trust) == NOBODY
+    assert ask(request(headers=headers), trust) == ANONYMOUS_USER
 
     shown = chain(client_authority, "eve", "strangers")
     found = ask(request(headers=headers, certificates=shown), trust)
@@ -250,7 +252,7 @@ def test_without_a_list_every_proxy_of_the_authority_counts(proxy_authority: tru
         (User(username="ann", groups=("g",)), ("g", "system:authenticated")),
         (User(username="ann", groups=("system:authenticated",)), ("system:authenticated",)),
         (User(username="ann", groups=("system:unauthenticated",)), ("system:unauthenticated",)),
-        (NOBODY, ("system:unauthenticated",)),
+        (ANONYMOUS_USER, ("system:unauthenticated",)),
     ],
 )
 def test_somebody_who_is_known_is_authenticated(user: User, groups: tuple[str, ...]) -> None:
@@ -258,4 +260,4 @@ def test_somebody_who_is_known_is_authenticated(user: User, groups: tuple[str, .
 
 
 def test_tokens_are_ignored_if_nobody_can_review_them(trust: Trust) -> None:
-    assert ask(request(headers={"Authorization": "Bearer t"}), trust) == NOBODY
+    assert ask(request(headers={"Authorization": "Bearer t"}), trust) == ANONYMOUS_USER

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.errors import ConfigError
 from kubesched.server.authorization import ALLOWED, FORBIDDEN, AllowedPaths, Authorizer
-from kubesched.server.users import NOBODY, User
+from kubesched.server.users import ANONYMOUS_USER, User
 
 DEFAULTS = AllowedPaths(("/healthz", "/readyz", "/livez"))
 
@@ -46,8 +46,8 @@ def test_a_star_is_for_the_end(path: str) -> None:
 @pytest.mark.parametrize(
     ("user", "path", "decision"),
     [
-        (NOBODY, "/healthz", ALLOWED),
-        (NOBODY, "/metrics", FORBIDDEN),
+        (ANONYMOUS_USER, "/healthz", ALLOWED),
+        (ANONYMOUS_USER, "/metrics", FORBIDDEN),
         (User(username="eve", groups=("system:authenticated",)), "/metrics", FORBIDDEN),
         (User(username="root", groups=("system:masters",)), "/metrics", ALLOWED),
     ],

@@ -10,7 +10,7 @@ import tracemalloc
 
 import pytest
 
-from kubesched.server.answers import Answer
+from kubesched.server.answers import ServerAnswer
 from kubesched.server.profiling import Profiler, redirect, sample
 from tests.support.serving import request
 from tests.support.waiting import settle
@@ -18,7 +18,7 @@ from tests.support.waiting import settle
 from .conftest import Run
 
 
-async def ask(name: str, profiler: Profiler | None = None) -> Answer:
+async def ask(name: str, profiler: Profiler | None = None) -> ServerAnswer:
     return await (profiler or Profiler())(request(f"/debug/pprof/{name}"))
 
 
@@ -70,7 +70,7 @@ def test_a_profile_ends_in_time() -> None:
 
 
 def test_a_profile_is_of_the_event_loop(run: Run) -> None:
-    async def main() -> Answer:
+    async def main() -> ServerAnswer:
         profiling = asyncio.create_task(ask("profile?seconds=0.2"))
         while not profiling.done():
             time.sleep(0.01)  # noqa: ASYNC251 (this is what is to be seen)
@@ -94,7 +94,7 @@ def test_a_time_that_makes_no_sense(run_once: Run, seconds: str) -> None:
 
 
 def test_one_profile_at_a_time_and_none_at_the_end(run_once: Run) -> None:
-    async def main() -> tuple[Answer, Answer]:
+    async def main() -> tuple[ServerAnswer, ServerAnswer]:
         profiler = Profiler()
         first = asyncio.create_task(ask("profile?seconds=600", profiler))
         await settle()
@@ -114,7 +114,7 @@ def test_tasks_and_threads_with_their_stacks(run: Run, name: str) -> None:
     async def waits_for_nothing() -> None:
         await asyncio.Event().wait()
 
-    async def main() -> Answer:
+    async def main() -> ServerAnswer:
         task = asyncio.create_task(waits_for_nothing(), name="the one that waits")
         await asyncio.sleep(0)
         try:

@@ -13,7 +13,7 @@ from kubesched.clock import VirtualClock
 from kubesched.errors import ClientError, ForbiddenError
 from kubesched.server.options import AuthorizationOptions
 from kubesched.server.reviews import AccessReviews, TokenReviews
-from kubesched.server.users import NOBODY, User
+from kubesched.server.users import ANONYMOUS_USER, User
 from tests.support.servers import ScriptedServer, answer, failure
 from tests.support.serving import Reviewer
 
@@ -152,7 +152,7 @@ def test_what_is_asked_about_rights(run: Run) -> None:
     async def main() -> None:
         async with reviews(Reviewer(rights={("ann", "/metrics")})) as fixture:
             assert (await fixture.access.verdict(ann, "get", "/metrics")).allowed
-            assert not (await fixture.access.verdict(NOBODY, "get", "/metrics")).allowed
+            assert not (await fixture.access.verdict(ANONYMOUS_USER, "get", "/metrics")).allowed
             assert fixture.reviewer.access_reviews == [
                 {
                     "user": "ann",
@@ -206,7 +206,7 @@ def test_a_very_long_path_is_not_remembered(run_once: Run) -> None:
     async def main() -> None:
         async with reviews(Reviewer()) as fixture:
             for _ in range(2):
-                await fixture.access.verdict(NOBODY, "get", "/" + "x" * 10_000)
+                await fixture.access.verdict(ANONYMOUS_USER, "get", "/" + "x" * 10_000)
             assert len(fixture.reviewer.access_reviews) == 2
 
     run_once(main())
@@ -231,7 +231,7 @@ def test_trouble_that_stays_is_an_error(run_once: Run) -> None:
     async def main() -> None:
         async with reviews(Reviewer(failures=trouble)) as fixture:
             with pytest.raises(ClientError, match="etcd is gone"):
-                await fixture.access.verdict(NOBODY, "get", "/metrics")
+                await fixture.access.verdict(ANONYMOUS_USER, "get", "/metrics")
             assert len(fixture.reviewer.failures) == 4
 
     run_once(main())

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from kubesched.clock import RealClock
-from kubesched.server.answers import Answer
+from kubesched.server.answers import ServerAnswer
 from kubesched.server.routes import Routes
 from kubesched.server.sources import HealthCheck, MetricsPage, Sources, StatusPage
 from tests.support.serving import request
@@ -26,7 +26,7 @@ EVERYTHING = Sources(
 )
 
 
-def ask(target: str, sources: Sources = EVERYTHING, **headers: str) -> Answer:
+def ask(target: str, sources: Sources = EVERYTHING, **headers: str) -> ServerAnswer:
     routes = Routes(sources, started=0, clock=RealClock())
     return asyncio.run(routes.answer(request(target, headers=headers)))
 

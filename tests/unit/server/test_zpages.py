@@ -12,9 +12,9 @@ import yaml
 
 from kubesched.clock import VirtualClock
 from kubesched.server import cbor
-from kubesched.server.answers import Answer
-from kubesched.server.request import Request
-from kubesched.server.sources import Finding, StatusPage
+from kubesched.server.answers import ServerAnswer
+from kubesched.server.request import ServerRequest
+from kubesched.server.sources import StatusFinding, StatusPage
 from kubesched.server.zpages import Flagz, Statusz, first_segments
 from tests.support.serving import request
 
@@ -40,13 +40,13 @@ def statusz(
 
 
 FLAGS = {"v": "2", "config": "", "leader-elect": "true"}
-PAGES: dict[str, Callable[[Request], Answer]] = {
+PAGES: dict[str, Callable[[ServerRequest], ServerAnswer]] = {
     "Flagz": Flagz("kube-scheduler", lambda: FLAGS),
     "Statusz": statusz(),
 }
 
 
-def asked(kind: str, accept: str) -> Answer:
+def asked(kind: str, accept: str) -> ServerAnswer:
     return PAGES[kind](request(headers={"accept": accept}))
 
 
@@ -148,7 +148,7 @@ def test_there_is_no_other_form(kind: str, accept: str) -> None:
 
 @pytest.mark.parametrize("kind", ["Flagz", "Statusz"])
 def test_cbor_if_that_is_switched_on(kind: str) -> None:
-    pages: dict[str, Callable[[Request], Answer]] = {
+    pages: dict[str, Callable[[ServerRequest], ServerAnswer]] = {
         "Flagz": Flagz("kube-scheduler", lambda: FLAGS, cbor=True),
         "Statusz": statusz(cbor=True),
     }
@@ -168,8 +168,8 @@ def test_what_an_operator_should_know_stands_at_the_end() -> None:
     lines = {"wrong": ["CSINode n1: <why>", "and 3 more"], "quiet": []}
     page = statusz(
         findings=(
-            Finding("What is wrong", "wrong", lambda: lines["wrong"]),
-            Finding("What is not", "quiet", lambda: lines["quiet"]),
+            StatusFinding("What is wrong", "wrong", lambda: lines["wrong"]),
+            StatusFinding("What is not", "quiet", lambda: lines["quiet"]),
         )
     )
     text = page(request()).body.decode()

@@ -13,7 +13,7 @@ from kubesched.clock import VirtualClock
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.shadow.judging import JudgingHandler
-from kubesched.shadow.report import Finding
+from kubesched.shadow.report import ShadowFinding
 from kubesched.shadow.watching import WatchedCluster
 from tests.support.objects import on_node
 
@@ -25,7 +25,7 @@ class ShadowLab:
 
     def __init__(self, *nodes: Node, scheduler_names: tuple[str, ...] = ()) -> None:
         self.clock = VirtualClock(1_000.0)
-        self.findings: list[Finding] = []
+        self.findings: list[ShadowFinding] = []
         self.not_judged: list[str] = []
         self.versions = 0
 
@@ -86,7 +86,7 @@ class ShadowLab:
         self.handler.flush()
 
     @property
-    def found(self) -> Finding:
+    def found(self) -> ShadowFinding:
         """The one finding."""
         (only,) = self.findings
         return only

@@ -8,7 +8,7 @@ from functools import partial
 import pytest
 
 from kubesched.clock import VirtualClock
-from kubesched.shadow.backlog import Backlog, News
+from kubesched.shadow.backlog import Backlog, QueuedEvent
 
 
 def test_in_order_and_a_turn_at_a_time() -> None:
@@ -34,7 +34,7 @@ def test_in_order_and_a_turn_at_a_time() -> None:
 
 def test_it_is_known_what_is_being_applied() -> None:
     clock = VirtualClock(5.0)
-    seen: list[News] = []
+    seen: list[QueuedEvent] = []
     backlog = Backlog(clock.monotonic)
     backlog.put(lambda: seen.append(backlog.current), seen=True)
     clock.advance(2.0)

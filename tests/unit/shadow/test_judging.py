@@ -6,7 +6,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.shadow import judging
-from kubesched.shadow.report import Verdict
+from kubesched.shadow.report import Agreement
 from tests.support.objects import node, pod
 
 from .lab import ShadowLab
@@ -22,7 +22,7 @@ def test_the_same_node() -> None:
 
     lab.bind(wanted, "free")
 
-    assert lab.found.verdict is Verdict.SAME
+    assert lab.found.verdict is Agreement.SAME
     assert lab.found.ours.nodes == ("free",)
     assert (lab.found.ours.best_nodes, lab.found.ours.feasible_nodes) == (1, 2)
     assert (lab.found.kind, lab.found.pod, lab.found.why) == ("Binding", "default/p", "")
@@ -35,7 +35,7 @@ def test_one_of_several_equally_good_nodes() -> None:
 
     lab.bind(wanted, "n4")
 
-    assert lab.found.verdict is Verdict.SAME
+    assert lab.found.verdict is Agreement.SAME
     assert lab.found.ours.best_nodes == 5
     assert len(lab.found.ours.nodes) == 3
 
@@ -48,7 +48,7 @@ def test_a_feasible_node_that_scores_less_and_which_plugins_make_the_difference(
     lab.wait()
 
     found = lab.found
-    assert found.verdict is Verdict.LOWER_SCORE
+    assert found.verdict is Agreement.LOWER_SCORE
     assert found.score is not None
     assert found.score.ours > found.score.theirs
     assert found.score.rank == 2
@@ -66,7 +66,7 @@ def test_a_node_that_our_filters_refuse() -> None:
     lab.bind(wanted, "closed")
     lab.wait()
 
-    assert lab.found.verdict is Verdict.REFUSED
+    assert lab.found.verdict is Agreement.REFUSED
     assert lab.found.why == "NodeUnschedulable: node(s) were unschedulable"
     assert lab.found.plugin == "NodeUnschedulable"
     assert lab.found.ours.nodes == ("free",)
@@ -79,7 +79,7 @@ def test_no_node_at_all() -> None:
     lab.bind(wanted, "free")
     lab.wait()
 
-    assert lab.found.verdict is Verdict.NONE_FITS
+    assert lab.found.verdict is Agreement.NONE_FITS
     assert lab.found.why == "NodeResourcesFit: Insufficient cpu; and no other node fits"
     assert lab.found.ours.message.startswith("0/2 nodes are available: ")
 
@@ -91,7 +91,7 @@ def test_room_that_is_promised_to_others_is_left_to_them() -> None:
     lab.bind(wanted, "n1")
     lab.wait()
 
-    assert lab.found.verdict is Verdict.REFUSED
+    assert lab.found.verdict is Agreement.REFUSED
     assert lab.found.why == "NodeResourcesFit: Insufficient cpu"
 
 
@@ -112,7 +112,7 @@ def test_a_pod_that_ours_would_not_even_try() -> None:
     lab.bind(wanted, "free")
     lab.wait()
 
-    assert lab.found.verdict is Verdict.GATED
+    assert lab.found.verdict is Agreement.GATED
     assert lab.found.plugin == "SchedulingGates"
 
 
@@ -134,7 +134,7 @@ def test_a_refusal_in_the_same_words() -> None:
     lab.there(wanted := pod("p", cpu="64"))
 
     refused = lab.refuse(wanted, message)
-    assert lab.found.verdict is Verdict.SAME_MESSAGE
+    assert lab.found.verdict is Agreement.SAME_MESSAGE
 
     lab.update(refused, replace(refused, status=replace(refused.status, phase="Pending")))
     assert len(lab.findings) == 1, "the same words again are no news"
@@ -147,7 +147,7 @@ def test_a_refusal_in_other_words() -> None:
     lab.refuse(wanted, "no")
     lab.wait()
 
-    assert lab.found.verdict is Verdict.OTHER_WORDS
+    assert lab.found.verdict is Agreement.OTHER_WORDS
     assert lab.found.why.startswith("ours: 0/1 nodes are available: 1 Insufficient cpu.")
 
 
@@ -158,7 +158,7 @@ def test_a_refusal_of_a_pod_that_we_would_place() -> None:
     lab.refuse(wanted, "no")
     lab.wait()
 
-    assert lab.found.verdict is Verdict.WOULD_PLACE
+    assert lab.found.verdict is Agreement.WOULD_PLACE
     assert lab.found.ours.nodes == ("free",)
 
 
@@ -175,7 +175,7 @@ def test_room_made_on_another_node_and_nobody_is_evicted_for_it() -> None:
     lab.refuse(wanted, theirs, nominated="elsewhere")
     lab.wait()
 
-    assert lab.found.verdict is Verdict.OTHER_NOMINATION
+    assert lab.found.verdict is Agreement.OTHER_NOMINATION
     assert lab.found.why == "theirs makes room on elsewhere, ours on free"
     assert lab.watched.cluster.node_of("victim") == "free"
 

@@ -6,7 +6,7 @@ import io
 import json
 
 from kubesched.shadow.lines import JsonLines, TextLines
-from kubesched.shadow.report import Verdict
+from kubesched.shadow.report import Agreement
 
 from .findings import LESS, binding, refusal, tally
 
@@ -15,8 +15,8 @@ def test_lines_for_people() -> None:
     out = io.StringIO()
     lines = TextLines(out)
     lines.finding(binding(best=5))
-    lines.finding(binding(Verdict.LOWER_SCORE, score=LESS, by_order=True, late_seconds=2.5))
-    lines.finding(refusal(Verdict.SAME_MESSAGE))
+    lines.finding(binding(Agreement.LOWER_SCORE, score=LESS, by_order=True, late_seconds=2.5))
+    lines.finding(refusal(Agreement.SAME_MESSAGE))
     same, differs, refused = out.getvalue().splitlines()
 
     assert same == "01:02:03.456  shop/web-1  theirs n1  ours n1|n2|n3|… 2 more  same"
@@ -29,7 +29,7 @@ def test_lines_for_people() -> None:
 
 def test_the_last_lines() -> None:
     out = io.StringIO()
-    made = tally(binding(), binding(Verdict.LOWER_SCORE, score=LESS))
+    made = tally(binding(), binding(Agreement.LOWER_SCORE, score=LESS))
     made.leave_out("asleep")
     TextLines(out).summary(made.summary(final=True))
     said = out.getvalue()
@@ -43,7 +43,7 @@ def test_the_last_lines() -> None:
 def test_lines_for_programs_are_one_object_each() -> None:
     out = io.StringIO()
     lines = JsonLines(out)
-    lines.finding(binding(Verdict.LOWER_SCORE, score=LESS))
+    lines.finding(binding(Agreement.LOWER_SCORE, score=LESS))
     lines.summary(tally(binding()).summary(final=True))
     found, summary = map(json.loads, out.getvalue().splitlines())
 

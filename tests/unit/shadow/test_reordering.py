@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from kubesched.shadow.report import Verdict
+from kubesched.shadow.report import Agreement
 from tests.support.objects import node, pod
 
 from .lab import ShadowLab
@@ -33,7 +33,7 @@ def test_the_second_was_decided_before_the_first() -> None:
     before = requested(lab)
     lab.bind(pod("second", cpu="3", memory="1Mi"), "big")
 
-    assert [each.verdict for each in lab.findings] == [Verdict.SAME, Verdict.LOWER_SCORE]
+    assert [each.verdict for each in lab.findings] == [Agreement.SAME, Agreement.LOWER_SCORE]
     assert [each.by_order for each in lab.findings] == [False, True]
     assert before == {"big": 3000, "small": 0}
     assert requested(lab) == {"big": 6000, "small": 0}
@@ -49,9 +49,9 @@ def test_the_first_was_decided_after_the_second() -> None:
     lab.bind(pod("second", cpu="3", memory="1Mi"), "big")
 
     by_pod = {each.pod: each for each in lab.findings}
-    assert by_pod["default/first"].verdict is Verdict.LOWER_SCORE
+    assert by_pod["default/first"].verdict is Agreement.LOWER_SCORE
     assert by_pod["default/first"].by_order
-    assert by_pod["default/second"].verdict is Verdict.SAME
+    assert by_pod["default/second"].verdict is Agreement.SAME
     assert requested(lab) == {"big": 3000, "small": 3000}
     lab.watched.cluster.validate()
 
@@ -76,7 +76,7 @@ def test_no_order_explains_a_refusal_by_the_node_itself() -> None:
         lab.bind(each, "closed")
     lab.wait()
 
-    assert {each.verdict for each in lab.findings} == {Verdict.REFUSED}
+    assert {each.verdict for each in lab.findings} == {Agreement.REFUSED}
     assert not any(each.by_order for each in lab.findings)
     assert [each.burst for each in lab.findings] == [0, 1, 2, 3]
 
@@ -87,4 +87,4 @@ def test_what_is_held_back_is_reported_in_the_end() -> None:
 
     lab.handler.order.flush()
 
-    assert lab.found.verdict is Verdict.LOWER_SCORE
+    assert lab.found.verdict is Agreement.LOWER_SCORE

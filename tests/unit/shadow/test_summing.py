@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.shadow.lines import running_line
-from kubesched.shadow.report import Verdict
+from kubesched.shadow.report import Agreement
 
 from .findings import LESS, REFUSAL, binding, refusal, tally
 
@@ -18,10 +18,10 @@ def test_agreement_is_over_those_with_one_best_node() -> None:
     summary = tally(
         binding(),
         binding(),
-        binding(Verdict.LOWER_SCORE, score=LESS),
+        binding(Agreement.LOWER_SCORE, score=LESS),
         binding(best=4),
-        binding(Verdict.REFUSED, best=2, refused_by=REFUSAL),
-        binding(Verdict.NONE_FITS, best=0, refused_by=REFUSAL),
+        binding(Agreement.REFUSED, best=2, refused_by=REFUSAL),
+        binding(Agreement.NONE_FITS, best=0, refused_by=REFUSAL),
     ).summary()
 
     assert (summary.bindings, summary.one_best, summary.one_best_same) == (6, 3, 2)
@@ -32,12 +32,12 @@ def test_agreement_is_over_those_with_one_best_node() -> None:
 
 
 def test_one_difference_in_many_never_reads_as_none() -> None:
-    many = tally(*[binding()] * 99_999, binding(Verdict.LOWER_SCORE, score=LESS), binding())
+    many = tally(*[binding()] * 99_999, binding(Agreement.LOWER_SCORE, score=LESS), binding())
     assert many.summary().agreement_percent == 99.999
 
 
 def test_differences_by_order_are_counted_apart() -> None:
-    summary = tally(binding(), binding(Verdict.LOWER_SCORE, score=LESS, by_order=True)).summary()
+    summary = tally(binding(), binding(Agreement.LOWER_SCORE, score=LESS, by_order=True)).summary()
 
     assert (summary.agreement_percent, summary.agreement_percent_without_order) == (50.0, 100.0)
     assert (summary.by_order, summary.plugins) == (1, {})
@@ -45,7 +45,9 @@ def test_differences_by_order_are_counted_apart() -> None:
 
 def test_refusals_and_what_was_not_judged() -> None:
     made = tally(
-        refusal(Verdict.SAME_MESSAGE), refusal(Verdict.OTHER_WORDS), refusal(Verdict.WOULD_PLACE)
+        refusal(Agreement.SAME_MESSAGE),
+        refusal(Agreement.OTHER_WORDS),
+        refusal(Agreement.WOULD_PLACE),
     )
     made.leave_out("asleep")
     made.leave_out("asleep")

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from kubesched.api.core import Node, Pod
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.simulate.happenings import Happening
 from kubesched.simulate.playing import Conditions, Played, play
-from kubesched.simulate.stage import Delays
+from kubesched.simulate.simulated_cluster import Delays
+from kubesched.simulate.timed_events import TimedEvent
 from tests.support.worlds import CONFIG, GATES, snapshot_of
 
 
@@ -37,7 +37,7 @@ def conditions_of(
 
 def played(
     objects: Iterable[Node | Pod],
-    happenings: Sequence[Happening] = (),
+    happenings: Sequence[TimedEvent] = (),
     *,
     delays: Delays = Delays(),  # noqa: B008 (immutable)
     until_s: float | None = None,

@@ -15,7 +15,7 @@ from kubesched.errors import ObjectError
 from kubesched.simulate.comparing import add_nodes, compare
 from kubesched.simulate.placing import in_order
 from kubesched.simulate.playing import Conditions
-from kubesched.simulate.report import Comparison
+from kubesched.simulate.report import ConfigurationComparison
 from tests.support.objects import node, pod
 from tests.support.worlds import CONFIG, GATES, snapshot_of, world_of
 
@@ -81,7 +81,7 @@ def _compare(
     *,
     before: SchedulerConfiguration = CONFIG,
     everything: bool = False,
-) -> Comparison:
+) -> ConfigurationComparison:
     snapshot = snapshot_of(objects)
     was, now = (
         Conditions(snapshot=snapshot, config=each, gates=GATES, everything=everything)

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Node, Pod
 from kubesched.simulate import headroom as module
 from kubesched.simulate.headroom import _placed, headroom
-from kubesched.simulate.placing import Placer
+from kubesched.simulate.placing import SequentialPlacer
 from tests.support.drawn_clusters import clusters
 from tests.support.objects import node, pod, spread_over
 from tests.support.worlds import world_of
@@ -122,7 +122,7 @@ def test_counting_by_domain_is_placing_one_by_one(
 
     counted = headroom(world_of(*objects), wanted)
     world = world_of(*objects)
-    placed = _placed(world, Placer(world), wanted, limit=100)
+    placed = _placed(world, SequentialPlacer(world), wanted, limit=100)
 
     assert counted.pods == placed.pods
     if counts_itself:

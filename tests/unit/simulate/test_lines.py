@@ -6,7 +6,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod, Volume
 from kubesched.cluster.cluster import Cluster
-from kubesched.simulate.lines import Lines
+from kubesched.simulate.lines import WaitingLines
 from tests.support.objects import node, pod
 
 
@@ -18,7 +18,7 @@ class Queue:
         self.cluster.put_node(node("n1"))
         self.withdrawn: list[str] = []
         self.admitted: list[str] = []
-        self.lines = Lines(self.cluster, withdraw=self.withdrawn.append, admit=self._admit)
+        self.lines = WaitingLines(self.cluster, withdraw=self.withdrawn.append, admit=self._admit)
 
     def _admit(self, admitted: Pod) -> None:
         self.admitted.append(admitted.metadata.uid)

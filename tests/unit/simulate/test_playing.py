@@ -13,10 +13,10 @@ from kubesched.framework.plugin import Plugin
 from kubesched.framework.registry import Registry
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.plugins.priority_sort import PrioritySort
-from kubesched.simulate.happenings import Arrival, Happening, NodeAdded, NodeDrained, NodeLost
 from kubesched.simulate.playing import play
 from kubesched.simulate.running import run, summary
-from kubesched.simulate.stage import Delays
+from kubesched.simulate.simulated_cluster import Delays
+from kubesched.simulate.timed_events import Arrival, NodeAdded, NodeDrained, NodeLost, TimedEvent
 from tests.support.objects import node, pod
 
 from .plays import conditions_of, nodes_of, played
@@ -202,7 +202,7 @@ class _Fixed:
     def __init__(self, arrivals: list[Arrival]) -> None:
         self._arrivals = arrivals
 
-    def happenings(self, seed: int) -> list[Happening]:
+    def happenings(self, seed: int) -> list[TimedEvent]:
         return list(self._arrivals)
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from kubesched.errors import ObjectError
 from kubesched.simulate.casting import Casting
-from kubesched.simulate.happenings import Arrival, Happening, NodeAdded, NodeDrained, NodeLost
+from kubesched.simulate.timed_events import Arrival, NodeAdded, NodeDrained, NodeLost, TimedEvent
 from kubesched.simulate.trace import Script, read_script
 from tests.support.objects import node
 from tests.support.worlds import snapshot_of
@@ -89,7 +89,7 @@ def test_nodes_come_and_go(tmp_path: Path) -> None:
     assert [(each.at_s, each.like) for each in added] == [(1.0, "n1"), (1.0, "n1"), (2.0, "")]
     assert len({each.node.metadata.name for each in added}) == 3
     assert added[2].node.status.allocatable == {"cpu": "64"}
-    gone: list[Happening] = [
+    gone: list[TimedEvent] = [
         NodeLost(3.0, "n1", 1800.0),
         NodeLost(4.0, "n1"),
         NodeLost(4.0, "n2"),

@@ -13,7 +13,7 @@ import pytest
 
 from kubesched.errors import ObjectError
 from kubesched.simulate.casting import Casting
-from kubesched.simulate.happenings import Arrival, Happening, NodeLost
+from kubesched.simulate.timed_events import Arrival, NodeLost, TimedEvent
 from kubesched.simulate.trace import Script, read_script
 from tests.support.objects import node
 from tests.support.worlds import snapshot_of
@@ -29,7 +29,7 @@ def _workload(folder: Path, templates: str, nodes: str = "[]", duration: str = "
     return read_script(path, Casting(snapshot_of([node("n1"), node("n2")])))
 
 
-def _arrivals(found: list[Happening], name: str) -> list[Arrival]:
+def _arrivals(found: list[TimedEvent], name: str) -> list[Arrival]:
     return [
         each
         for each in found

@@ -16,13 +16,13 @@ import msgspec
 
 from kubesched.api.core import Node, Pod
 from kubesched.clock import VirtualClock
-from kubesched.server.answers import Answer
-from kubesched.server.request import Request
+from kubesched.server.answers import ServerAnswer
+from kubesched.server.request import ServerRequest
 from kubesched.snapshot.world import World
 from kubesched.web.page import WebPage
-from kubesched.web.rates import Rates, Sample
+from kubesched.web.rates import Rates, RateSample
 from kubesched.web.source import LiveSource, SnapshotSource, Source
-from kubesched.web.state import State
+from kubesched.web.state import PageState
 from kubesched.web.world_state import WorldState
 from tests.support.worlds import world_of
 
@@ -34,7 +34,7 @@ JSON = {"Content-Type": "application/json"}
 class Reply:
     """What came back."""
 
-    answer: Answer
+    answer: ServerAnswer
 
     @property
     def code(self) -> int:
@@ -74,7 +74,7 @@ def request(
     headers: Mapping[str, str] | None = None,
     body: bytes = b"",
     gone: asyncio.Event | None = None,
-) -> Request:
+) -> ServerRequest:
     """A request whose client stays until it is `gone`."""
     path, _, query = target.partition("?")
     sent = {"Host": "127.0.0.1:1", **(headers or {})}
@@ -93,7 +93,7 @@ def request(
         await (gone or asyncio.Event()).wait()
         return {"type": "http.disconnect"}
 
-    return Request(scope, receive)
+    return ServerRequest(scope, receive)
 
 
 def still(world: World) -> Source:
@@ -103,13 +103,13 @@ def still(world: World) -> Source:
     )
 
 
-def living(state: State) -> Source:
+def living(state: PageState) -> Source:
     """A cluster that may change."""
     clock = VirtualClock(NOW)
     return LiveSource(
         "cluster",
         state,
-        Rates(clock, lambda at: Sample(at, 0)),
+        Rates(clock, lambda at: RateSample(at, 0)),
         clock=clock,
         title=lambda: "test",
         scheduler_names=lambda: ["default-scheduler"],

@@ -167,7 +167,7 @@ def test_a_port_that_is_taken_is_said_so() -> None:
     with socket.create_server((LOOPBACK, 0)) as taken:
         port = taken.getsockname()[1]
         with pytest.raises(
-            UsageError, match=f"cannot serve the page on 127.0.0.1:{port}: somebody"
+            UsageError, match=f"cannot serve the page on 127.0.0.1:{port}: the port is in use"
         ):
             LocalServer(WebPage(living(WorldState(world_of(node("n"))))), port=port)
 

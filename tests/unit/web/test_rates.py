@@ -7,7 +7,7 @@ import pytest
 from kubesched.clock import VirtualClock
 from kubesched.config.features import FeatureGates
 from kubesched.metrics.recorder import Metrics
-from kubesched.web.rates import HISTORY_S, Rates, Sample, of_metrics
+from kubesched.web.rates import HISTORY_S, Rates, RateSample, of_metrics
 
 
 class Counting:
@@ -16,7 +16,7 @@ class Counting:
     def __init__(self) -> None:
         self.clock = VirtualClock(1000.0)
         self.placed = 0
-        self.rates = Rates(self.clock, lambda at: Sample(at, self.placed))
+        self.rates = Rates(self.clock, lambda at: RateSample(at, self.placed))
 
     def second(self, placed: int, *, took_s: float = 1.0) -> None:
         self.placed += placed
@@ -104,7 +104,7 @@ def test_to_look_at_metrics_does_not_make_them_show() -> None:
 def test_attempts_that_took_longer_than_all_bounds_took_at_least_the_last() -> None:
     clock = VirtualClock(1.0)
     counts = [[0, 0, 0], [0, 0, 5]]
-    rates = Rates(clock, lambda at: Sample(at, 0, counts.pop(0)), bounds_s=(0.1, 0.2))
+    rates = Rates(clock, lambda at: RateSample(at, 0, counts.pop(0)), bounds_s=(0.1, 0.2))
     rates.sample()
     rates.sample()
 

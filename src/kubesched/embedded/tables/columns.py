@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 JsonObject = dict[str, Any]
 
 
-class Column(NamedTuple):
+class TableColumn(NamedTuple):
     """One column; those of priority 1 are shown with ``-o wide``."""
 
     name: str
@@ -31,21 +31,21 @@ class Column(NamedTuple):
         }
 
 
-def _columns(text: str) -> tuple[Column, ...]:
+def _columns(text: str) -> tuple[TableColumn, ...]:
     """Read columns from their names: ``*`` marks the wide ones, ``#`` numbers, ``?`` booleans."""
-    columns: list[Column] = []
+    columns: list[TableColumn] = []
     for part in text.split(","):
         name = part.strip()
         kind = "integer" if "#" in name else "boolean" if "?" in name else "string"
         plain = name.strip("*#?")
         form = "name" if plain == "Name" else ""
-        columns.append(Column(plain, kind, int("*" in name), form))
+        columns.append(TableColumn(plain, kind, int("*" in name), form))
     return tuple(columns)
 
 
 _TEMPLATE: Final = "Containers*, Images*, Selector*"
 NAME_AND_AGE: Final = _columns("Name, Age")
-COLUMNS: Final[Mapping[str, tuple[Column, ...]]] = {
+COLUMNS: Final[Mapping[str, tuple[TableColumn, ...]]] = {
     kind: _columns(text)
     for kind, text in {
         "Pod": "Name, Ready, Status, Restarts, Age, IP*, Node*, Nominated Node*, Readiness Gates*",

@@ -1,4 +1,4 @@
-"""Cells of nodes, namespaces, events and other single things."""
+"""Cells of nodes, namespaces, events and other kinds."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ JsonObject = dict[str, Any]
 
 
 def name_and_age(obj: JsonObject, age: Age) -> list[Any]:
-    """Return the cells of a kind without columns of its own."""
+    """Return the cells of a kind without its own columns."""
     return [obj["metadata"]["name"], meta_age(obj, age)]
 
 

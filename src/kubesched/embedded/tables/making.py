@@ -1,7 +1,6 @@
 """Objects as a table, for ``kubectl get``: columns and, for each object, a row of cells.
 
-A row carries the object's metadata too (or all of it, or nothing), which is how kubectl knows what
-it shows.
+A row also carries the object's metadata (or all of it, or nothing), which kubectl uses.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 
 from kubesched.embedded.refusals import bad_request
-from kubesched.embedded.resources import PODS, Resource
+from kubesched.embedded.resources import PODS, ServedResource
 from kubesched.embedded.tables import core, storage, workloads
 from kubesched.embedded.tables.columns import COLUMNS, NAME_AND_AGE
 from kubesched.embedded.tables.pods import pod_cells, pod_row_conditions
@@ -32,7 +31,7 @@ _INCLUDE: Final = frozenset({"", "Metadata", "None", "Object"})
 class Tables:
     """Makes tables of the objects of one resource."""
 
-    def __init__(self, resource: Resource, times: Timestamps, *, include: str) -> None:
+    def __init__(self, resource: ServedResource, times: Timestamps, *, include: str) -> None:
         if include not in _INCLUDE:
             raise bad_request(
                 "Unable to convert to Table as requested: includeObject: Invalid value: "
@@ -46,7 +45,7 @@ class Tables:
     def table(
         self, objects: Iterable[JsonObject], meta: JsonObject, *, with_columns: bool = True
     ) -> JsonObject:
-        """Return a table; later ones of a watch come without columns."""
+        """Return a table; later ones of a watch have no columns."""
         columns = COLUMNS.get(self._resource.kind, NAME_AND_AGE)
         definitions = [column.definition() for column in columns]
         return {

@@ -1,7 +1,7 @@
-"""A pod in one line: the cells that ``kubectl get pods`` shows.
+"""The cells of ``kubectl get pods``.
 
-The column Status is the phase, unless something more telling is known: a container that waits or
-has ended, an init container that runs, a deletion under way, gates that hold the pod back.
+The column Status is the phase, unless there is something more specific: a waiting or terminated
+container, a running init container, a deletion, scheduling gates.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def pod_cells(pod: JsonObject, age: Age) -> list[Any]:
 
 
 def pod_row_conditions(pod: JsonObject) -> list[JsonObject] | None:
-    """Return what marks the row of a pod that is done, None for all others."""
+    """Return the conditions of a finished pod's row, None for all others."""
     phase = (pod.get("status") or {}).get("phase")
     if phase not in _DONE:
         return None
@@ -54,7 +54,7 @@ def pod_row_conditions(pod: JsonObject) -> list[JsonObject] | None:
 
 
 class _Summary:
-    """What the containers of a pod add up to."""
+    """The aggregated state of a pod's containers."""
 
     def __init__(self, spec: JsonObject, status: JsonObject) -> None:
         init = {container.get("name"): container for container in spec.get("initContainers") or ()}
@@ -69,7 +69,7 @@ class _Summary:
             self._read_running(status)
 
     def _read_init(self, containers: Iterable[JsonObject], count: int) -> bool:
-        """Take the init containers into account; return whether one holds up the rest."""
+        """Add the init containers; return whether one is not done."""
         sidecar_restarts, sidecar_restart = 0, ""
         for index, container in enumerate(containers):
             self._count_restarts(container)
@@ -128,7 +128,7 @@ def _base_reason(status: JsonObject) -> str:
 
 
 def _last_end(container: JsonObject) -> str:
-    """Return when the container last ended; timestamps of the API sort as texts."""
+    """Return when the container last terminated; timestamps of the API sort as text."""
     ended = (container.get("lastState") or {}).get("terminated") or {}
     return str(ended.get("finishedAt") or "")
 

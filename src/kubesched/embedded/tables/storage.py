@@ -1,4 +1,4 @@
-"""Cells of volumes, of what provides them, and of devices."""
+"""Cells of storage and device kinds."""
 
 from __future__ import annotations
 

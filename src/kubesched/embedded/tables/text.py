@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 JsonObject = dict[str, Any]
-#: timestamp, or None → how long ago that was
+#: timestamp, or None → age as text
 Age = Callable[[str | None], str]
 
 

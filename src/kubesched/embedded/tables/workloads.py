@@ -1,4 +1,4 @@
-"""Cells of what makes pods: jobs, deployments and their kin."""
+"""Cells of workloads: jobs, deployments and others."""
 
 from __future__ import annotations
 

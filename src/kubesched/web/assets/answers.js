@@ -41,7 +41,7 @@ function add(said) {
     el("p", `${plural(said.added, "node")} more like ${said.like}; ${plural(said.pending, "pod")} wait.`),
     el("div.figures", figure(count(said.placedAfter ?? 0), "of them would find a node", ".good"),
       figure(count(said.placedBefore ?? 0), "would without the new nodes"), figure(count(stillLeft.length), "would still wait", stillLeft.length ? ".bad" : "")),
-    before && after && titled("Requested of what there is", ["Resource", ">Before", ">After"],
+    before && after && titled("Requested share of allocatable", ["Resource", ">Before", ">After"],
       [row("cpu", "cpu"), row("memory", "memory"), row("cpu of the fullest node", "highestCpu"), row("memory of the fullest node", "highestMemory")]),
     left(stillLeft),
   ];

@@ -1,4 +1,4 @@
-/** Asks the server; answers are JSON, refusals are errors whose message is the server's one line. */
+/** API client; responses are JSON, failures are errors with the server's one-line message. */
 
 import { place, written } from "./route.js";
 
@@ -40,11 +40,11 @@ async function reason(response) {
   }
 }
 
-/** One question at a time: a newer one makes an older one void. */
+/** One request at a time: a newer one cancels an older one. */
 export class Latest {
   #controller = null;
 
-  /** @template T @param {(signal: AbortSignal) => Promise<T>} ask @returns {Promise<T | undefined>} undefined if void */
+  /** @template T @param {(signal: AbortSignal) => Promise<T>} ask @returns {Promise<T | undefined>} undefined if cancelled */
   async run(ask) {
     this.#controller?.abort();
     const mine = (this.#controller = new AbortController());

@@ -1,4 +1,4 @@
-/** Elements, made without ever parsing text as HTML: whatever a cluster calls its pods stays text. */
+/** Creates elements without parsing HTML: names from the cluster are always text. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
@@ -43,7 +43,7 @@ export const show = (element, ...children) => element.replaceChildren(...shown(c
 export const byId = (id) => document.getElementById(id);
 
 /**
- * Show a list anew and keep the elements of entries that are still there, and the focus in them.
+ * Update a list; keeps the elements of remaining entries, and the focus in them.
  * @template T @param {HTMLElement} list @param {T[]} entries @param {(entry: T) => string} keyOf
  * @param {(entry: T, element?: HTMLElement) => HTMLElement} render makes an element or brings it up to date
  */
@@ -73,27 +73,27 @@ export function table(caption, titles, rows) {
     el("tbody", rows.map((row) => el("tr", row.map(cell))))));
 }
 
-/** Attributes of what is only for eyes. */
+/** Attributes of decoration, hidden from screen readers. */
 export const quiet = { "aria-hidden": "true" };
 
-/** Text that stands back. @param {...any} text */
+/** Muted text. @param {...any} text */
 export const muted = (...text) => el("span.muted", text);
 
 /** A bar for a share from 0 to 1; the number is beside it. @param {number} of */
 export const meter = (of) => el("span.meter", quiet, el("span", { style: { width: `${Math.min(100, 100 * of)}%` } }));
 
-/** A box that says what went wrong, with a button to try again. */
+/** An error box with a retry button. */
 export function failure(error, retry) {
   return el("div.failure", { role: "alert" }, el("p", error.message), retry && el("button", { onclick: retry }, "Try again"));
 }
 
-/** What is there while an answer is on its way. @param {string} text */
+/** A placeholder while a response is pending. @param {string} text */
 export const loading = (text) => el("p.loading", { role: "status" }, text);
 
-/** Say something to people who listen. @param {string} text */
+/** Announce a text to screen readers. @param {string} text */
 export const say = (text) => { byId("spoken").textContent = text; };
 
-/** A button that puts a text into the clipboard. @param {string} text */
+/** A button that copies a text to the clipboard. @param {string} text */
 export function copyButton(text) {
   const tell = (said) => { button.textContent = said; say(said); };
   const button = el("button.small", { onclick: () => navigator.clipboard.writeText(text).then(() => tell("Copied"), () => tell("Select it by hand")) }, "Copy");

@@ -72,8 +72,8 @@ function change({ title, nodes: fits, examples = [], commands = [], note }) {
 
 function reasons(said) {
   if (!said.reasons?.length) return null;
-  return el("section", el("h3", "Why nodes are out of the question"),
-    table("Reasons, how many nodes have them, and how many have only this one", ["Reason", ">Nodes", ">Only this", ""], said.reasons.map((each) => [
+  return el("section", el("h3", "Why nodes were rejected"),
+    table("Reasons, the nodes that have them, and the nodes of which each is the sole reason", ["Reason", ">Nodes", ">Sole reason", ""], said.reasons.map((each) => [
       [each.text, el("span.plugin", each.plugin), meter(each.nodes / said.totalNodes)], count(each.nodes), each.alone ? count(each.alone) : "–",
       said.nodes?.length > 0 && onMap(() => keptAway(said, each))])));
 }

@@ -1,6 +1,6 @@
 /**
  * The heat map: one cell a node, on a canvas below the names of zones. A pointer or the arrow keys
- * choose a cell; it is described in a tooltip and to people who listen.
+ * choose a cell; it is described in a tooltip and to screen readers.
  */
 
 import { el, muted, say, show } from "./dom.js";
@@ -11,7 +11,7 @@ import { paint, ring } from "./painter.js";
 import { FULLEST, percentOf, share, store } from "./store.js";
 
 const FLASH_MS = 600;
-/** Where more nodes than these change at once, rings would only flicker. */
+/** Above this number of changed nodes, no rings are drawn: they would flicker. */
 const FEW = 6;
 const FEW_OF_ALL = 0.02;
 const SMALLEST_HEIGHT = 200;
@@ -121,7 +121,7 @@ export class HeatMap {
     if (this.#cell) ring(this.#context, ...this.#corner(), size);
   }
 
-  /** Say in words what the colours say of zones. */
+  /** Describe the zones as text. */
   #describe() {
     const { nodes } = store;
     const resource = this.#options.resource();

@@ -98,7 +98,7 @@ function report(state, retryMs) {
   if (state === "lost") get(["overview"]).catch((error) => { if (trouble) notice(`${error.message} What you see is old.`); });
 }
 
-/** Say whether what is shown is live: the server may be there, and the cluster behind it not. */
+/** Show whether the data is live: the server may be up, and the cluster behind it not. */
 function showLink() {
   const stale = connection === "live" && store.overview?.stale;
   if (stale) link("stale", `Stale since ${clock(stale.since)}`);
@@ -110,7 +110,7 @@ function link(state, text) {
   byId("link").textContent = text;
 }
 
-/** Say what is wrong here, and what the server has to say. @param {string} text */
+/** Show errors of the page and notes of the server. @param {string} text */
 function notice(text) {
   trouble = text;
   const stale = store.overview?.stale;

@@ -1,4 +1,4 @@
-/** A node in a few words: for the tooltip, and for people who listen. */
+/** A short description of a node: for the tooltip and for screen readers. */
 
 import { byId, el, meter, muted, show } from "./dom.js";
 import { amount, percent, plural } from "./format.js";

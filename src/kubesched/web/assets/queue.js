@@ -1,4 +1,4 @@
-/** Pods that wait: why, in all and one by one; pods that wait for the same are listed together. */
+/** Pending pods with reasons; pods with the same reason are grouped. */
 
 import { get, Latest } from "./api.js";
 import { el, failure, muted, reconcile, show } from "./dom.js";

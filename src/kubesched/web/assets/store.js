@@ -1,5 +1,5 @@
 /**
- * What the page knows of the cluster, and who wants to hear of changes.
+ * The page's data about the cluster, with change events for views.
  *
  *     stream / api ──▶ store ──"overview" | "nodes" | "rows" | "queue"──▶ views
  */
@@ -37,7 +37,7 @@ class Store extends EventTarget {
 
   /**
    * Take rows that changed. @param {Omit<Nodes, "version">} changed @param {number} version
-   * @returns {boolean} whether all of them were known: if not, load everything anew
+   * @returns {boolean} whether all of them were known: if not, reload everything
    */
   update(changed, version) {
     const { nodes } = this;

@@ -1,4 +1,4 @@
-/** Light or dark: as the system says, until somebody chooses; the choice is kept. */
+/** Light or dark: the system's setting, until the user chooses; the choice is stored. */
 
 const KEY = "kubesched.theme";
 const system = matchMedia("(prefers-color-scheme: dark)");

@@ -24,7 +24,7 @@ export function start(reload) {
     step("One entry on", "›", (at) => at + 1), step("To the end", "»", () => Infinity)),
   el("div.track", bars, slider), label);
 
-  /** Go to an entry; while an answer is under way only the last wish counts. */
+  /** Go to an entry; while a request is pending only the last target counts. */
   async function jump(at) {
     wanted = Math.max(0, Math.min(Number(slider.max), at));
     slider.value = String(wanted);

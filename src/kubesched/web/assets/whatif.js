@@ -1,4 +1,4 @@
-/** The what-if form. What was asked is in the address, so that it can be shared and gone back to. */
+/** The what-if form. The question is in the URL, so that it can be shared. */
 
 import { Latest, whatIf } from "./api.js";
 import { answer } from "./answers.js";
@@ -58,7 +58,7 @@ export function open(view, query) {
   return () => { latest.cancel(); highlight(null); };
 }
 
-/** What the address asks; null if it asks nothing yet. */
+/** The question in the URL; null if there is none. */
 function questionOf(kind, query) {
   const text = (key) => (query.get(key) ?? "").trim();
   if (kind === "headroom" && text("pod").includes("/")) {
@@ -92,7 +92,7 @@ function fields(kind, query) {
 
 const labelled = (title, ...inputs) => el("label", el("span", title), inputs);
 
-/** An input that offers what has its text in it; some of it, for there may be thousands of nodes. */
+/** An input with suggestions; a limited number, as there may be thousands of nodes. */
 function offering(title, input, offers) {
   if (!offers) return labelled(title, input);
   const list = el("datalist", { id: `offers-${input.name}` });

@@ -1,11 +1,11 @@
-"""Everybody whom a scheduler works with, as far as it can tell: API server, kubelets, controllers.
+"""The simulated surroundings of a scheduler: API server, kubelets, controllers.
 
-    play: pods, nodes come and go ──> Stage ──events──> handlers of the engine
-                                        ^ │
-         bindings, evictions, reports ──┘ └──> Observations
+    pods, nodes come and go ──> SimulatedCluster ──events──> handlers of the engine
+                                  ^ │
+         bindings, evictions, reports ────┘ └──> Observations
 
-A bound pod runs at once and ends after its lifetime. A pod that is preempted, or whose node is
-lost, is created anew under its name, as whoever owns it would; one of a daemon set is not.
+A bound pod runs immediately and ends after its lifetime. A pod that is preempted, or whose node is
+lost, is recreated under its name, as its owner would; a DaemonSet pod is not.
 """
 
 from __future__ import annotations
@@ -30,29 +30,29 @@ from kubesched.scheduler.engine import Engine
 from kubesched.scheduler.handlers import NodeHandler, PodHandler
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.timestamps import rfc3339
-from kubesched.simulate.lines import Lines
+from kubesched.simulate.lines import WaitingLines
 from kubesched.simulate.observing import Observations
 from kubesched.snapshot.filling import Filled, PodKey
 from kubesched.snapshot.world import is_bound_to_its_node
 
 RUNNING = "Running"
-#: What a refusal says for which nodes were looked at.
+#: Part of a rejection's message if nodes were evaluated.
 BY_NODES = "nodes are available: "
-#: What events about refusals say.
+#: Reason of rejection events.
 REFUSED = "FailedScheduling"
 
 
 class Delays(Struct, frozen=True):
-    """How long others take, in virtual time."""
+    """Delays of other components, in virtual time."""
 
     #: from the decision until the pod is bound
     binding_s: float = 0.0
-    #: from a pod's deletion until its node is rid of it
+    #: from a pod's deletion until it is gone from its node
     termination_s: float = 0.0
 
 
-class Stage(ApiCalls):
-    """The world outside of an engine."""
+class SimulatedCluster(ApiCalls):
+    """Simulates everything around an engine."""
 
     def __init__(
         self,
@@ -68,26 +68,26 @@ class Stage(ApiCalls):
         self._clock = clock
         self._delays = delays
         self._observations = observations
-        #: whether pods that are alike wait in line, rather than all in the queue
+        #: whether equivalent pods wait in line, rather than all in the queue
         self._in_line = in_line
-        #: every pod there is
+        #: all pods
         self.pods: dict[PodKey, Pod] = {**filled.placed}
-        #: uid → how long a pod runs once it is bound; those that are not in it run for ever
+        #: uid → lifetime of a pod once it is bound; pods without one run forever
         self._lifetimes_s: dict[str, float] = {}
         #: timers that have not fired
         self._due = 0
         self._nothing_due = asyncio.Event()
         self._nothing_due.set()
-        #: those of the engine, once it is attached
+        #: those of the engine, once attached
         self._names: Sequence[str]
         self._pod_events: PodHandler
         self._node_events: NodeHandler
-        self._lines: Lines
-        #: pods of schedulers that the configuration does not have
+        self._lines: WaitingLines
+        #: number of pods of schedulers that the configuration does not have
         self.adopted = 0
 
     def attach(self, engine: Engine) -> None:
-        """Let an engine hear of everything."""
+        """Connect an engine, which then gets all events."""
         self._names = list(engine.frameworks)
         self._node_events = NodeHandler(engine.cluster, engine.queue, engine.nominations)
         self._pod_events = PodHandler(
@@ -98,7 +98,7 @@ class Stage(ApiCalls):
             is_ours=engine.is_ours,
             on_unreadable=engine.failures.refuse,
         )
-        self._lines = Lines(
+        self._lines = WaitingLines(
             engine.cluster,
             withdraw=engine.queue.delete,
             admit=lambda pod: self._pod_events.on_add(pod, initial=False),
@@ -113,7 +113,7 @@ class Stage(ApiCalls):
         await self._nothing_due.wait()
 
     def later(self, delay_s: float, act: Callable[[], None]) -> None:
-        """Let something happen after a while; until then, something is due."""
+        """Call something after a delay; until then, something is due."""
 
         def fire() -> None:
             self._due -= 1
@@ -125,12 +125,12 @@ class Stage(ApiCalls):
         self._nothing_due.clear()
         asyncio.get_running_loop().call_later(delay_s, fire)
 
-    # --- what happens -----------------------------------------------------------------------
+    # --- events -----------------------------------------------------------------------------
 
     def create(self, pod: Pod, lifetime_s: float | None = None) -> None:
-        """Let a pod come, to run for so long once it is bound."""
+        """Create a pod, with its lifetime once it is bound."""
         if pod.spec.scheduler_name not in self._names:
-            # Somebody has to place it, as everywhere in simulations.
+            # As everywhere in simulations, the first profile places pods of unknown schedulers.
             self.adopted += 1
             pod = replace(pod, spec=replace(pod.spec, scheduler_name=self._names[0]))
         if lifetime_s is not None:
@@ -143,7 +143,7 @@ class Stage(ApiCalls):
         self._pod_events.on_add(pod, initial=False)
 
     def add_node(self, node: Node, daemons: Iterable[Pod] = ()) -> None:
-        """Let a node come, with pods that are on it from the start."""
+        """Add a node, with pods that are on it from the start."""
         if self._cluster.table.row_of(node.metadata.name) is None:
             self._node_events.on_add(node, initial=False)
             for pod in daemons:
@@ -151,7 +151,7 @@ class Stage(ApiCalls):
                 self._pod_events.on_add(pod, initial=False)
 
     def daemons_like(self, example: str, node_name: str) -> list[Pod]:
-        """Return pods for a new node like those that a node has because every node has them."""
+        """Return copies of a node's DaemonSet pods for a new node."""
         found = []
         for pod in self._pods_on(example):
             if is_bound_to_its_node(pod):
@@ -165,7 +165,7 @@ class Stage(ApiCalls):
         return found
 
     def lose_node(self, name: str) -> tuple[Node, list[Pod]] | None:
-        """Let a node be gone, with its pods; return it and its daemons, None if there is none."""
+        """Remove a node with its pods; return it and its DaemonSet pods, None if there is none."""
         row = self._cluster.table.row_of(name)
         if row is None:
             return None
@@ -178,7 +178,7 @@ class Stage(ApiCalls):
         return node, [pod for pod in pods if is_bound_to_its_node(pod)]
 
     def _pods_on(self, name: str) -> list[Pod]:
-        """Return the pods that are bound to a node, as they are now."""
+        """Return the current pods bound to a node."""
         row = self._cluster.table.row_of(name)
         if row is None:
             return []
@@ -186,7 +186,7 @@ class Stage(ApiCalls):
         return [pod for pod in found if pod is not None and pod.spec.node_name == name]
 
     def drain_node(self, name: str) -> None:
-        """Cordon a node and evict its pods, but for those that every node gets."""
+        """Cordon a node and evict its pods, except DaemonSet pods."""
         row = self._cluster.table.row_of(name)
         if row is None:
             return
@@ -198,23 +198,23 @@ class Stage(ApiCalls):
                 self._begin_deletion(pod)
 
     def uncordon_node(self, name: str) -> None:
-        """Let a node be used again."""
+        """Uncordon a node."""
         row = self._cluster.table.row_of(name)
         if row is not None:
             node = self._cluster.table.node_at(row)
             self._node_events.on_update(node, back_in_use(node))
 
-    # --- what the scheduler says ------------------------------------------------------------
+    # --- calls of the scheduler --------------------------------------------------------------
 
     def refused(self, pod: Pod, message: str) -> None:
-        """Take note that no node was found for a pod."""
+        """Record an unschedulable pod."""
         self._observations.refused(pod, message)
         newest = self.pods.get(_key(pod))
         if self._in_line and newest is not None and BY_NODES in message:
             self._lines.refused(newest)
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        """Let a pod run on a node; raises NotFoundError if it is gone."""
+        """Run a pod on a node; raises NotFoundError if it is gone."""
         self._lines.moved_on(pod.uid)
         if self._delays.binding_s:
             await asyncio.sleep(self._delays.binding_s)
@@ -232,7 +232,7 @@ class Stage(ApiCalls):
         self._change(old, new)
         self._observations.placed(new)
         if self._cluster.table.row_of(node_name) is None:
-            # It went while the pod was being bound.
+            # The node was lost while the pod was being bound.
             self._remove(new)
             self._recreate(new)
             return
@@ -241,7 +241,7 @@ class Stage(ApiCalls):
             self.later(lifetime_s, lambda: self._end(new))
 
     async def nominate(self, pod: Pod, node_name: str) -> None:
-        """Take note of where a pod is about to go."""
+        """Write a pod's nomination."""
         old = self._newest(pod)
         if node_name:
             self._lines.moved_on(pod.metadata.uid)
@@ -261,7 +261,7 @@ class Stage(ApiCalls):
         preemptor: str = "pod",  # noqa: ARG002
         still_wanted: Callable[[], bool] | None = None,  # noqa: ARG002 (nothing waits here)
     ) -> None:
-        """Take note that a pod must make room."""
+        """Mark a pod as a victim."""
         old = self._newest(pod)
         condition = PodCondition(
             type=names.DISRUPTION_TARGET,
@@ -277,18 +277,18 @@ class Stage(ApiCalls):
         *,
         still_wanted: Callable[[], bool] | None = None,  # noqa: ARG002
     ) -> None:
-        """Delete a pod; whoever owns it will create another."""
+        """Delete a pod; its owner creates another."""
         self._begin_deletion(self._newest(pod))
 
     async def report_unschedulable(
         self,
         pod: Pod,
         *,
-        reason: str,  # noqa: ARG002 (nobody reads conditions here)
+        reason: str,  # noqa: ARG002 (conditions are not read here)
         message: str,  # noqa: ARG002
         nominated_node: str | None,
     ) -> None:
-        """Take note of a pod's nomination."""
+        """Write a pod's nomination."""
         if nominated_node is not None:
             await self.nominate(pod, nominated_node)
 
@@ -322,7 +322,7 @@ class Stage(ApiCalls):
             self._recreate(pod)
 
     def _end(self, pod: Pod) -> None:
-        # One that is being deleted when its time comes has done its work all the same.
+        # A pod that is being deleted when its time is over has ended all the same.
         if self._is_there(pod):
             self._remove(self.pods[_key(pod)])
             self._lifetimes_s.pop(pod.metadata.uid, None)
@@ -338,7 +338,7 @@ class Stage(ApiCalls):
         self._pod_events.on_delete(pod)
 
     def _recreate(self, pod: Pod) -> None:
-        """Have a pod created again, once those who removed it are done."""
+        """Recreate a pod, after its removal is complete."""
         lifetime_s = self._lifetimes_s.pop(pod.metadata.uid, None)
         if is_bound_to_its_node(pod):
             return
@@ -356,18 +356,18 @@ class Stage(ApiCalls):
         return unplaced(replace(pod, metadata=meta))
 
 
-class Audience(Recorders):
-    """Hears of refusals and preemptions as they are decided."""
+class SimulationRecorder(Recorders):
+    """Receives events about rejections and preemptions."""
 
-    def __init__(self, stage: Stage, observations: Observations) -> None:
+    def __init__(self, stage: SimulatedCluster, observations: Observations) -> None:
         super().__init__({})
         self._stage = stage
         self._observations = observations
-        #: set at each refusal: there is something in the queue that will have to be let go
+        #: set at each rejection: the queue has a pod to be flushed later
         self.stirred = asyncio.Event()
 
     def warning(self, pod: Pod, *, reason: str, action: str, note: str) -> None:  # noqa: ARG002
-        """Something is not as it should be: a pod was turned away, or a plugin failed."""
+        """Handle a warning: a pod was rejected, or a plugin failed."""
         if reason == REFUSED:
             self.stirred.set()
             self._stage.refused(pod, note)

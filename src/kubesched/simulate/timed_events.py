@@ -1,4 +1,4 @@
-"""What is to happen to a cluster, and when: pods that come, nodes that come and go."""
+"""Timed events of a simulation: pods that arrive, nodes that come and go."""
 
 from __future__ import annotations
 
@@ -7,55 +7,55 @@ from typing import Protocol
 from msgspec import Struct
 
 from kubesched.api.core import Node, Pod
-from kubesched.simulate.stage import Stage
+from kubesched.simulate.simulated_cluster import SimulatedCluster
 
 
-class Happening(Protocol):
-    """Something that is to happen."""
+class TimedEvent(Protocol):
+    """A timed event."""
 
     @property
     def at_s(self) -> float:
-        """When, in seconds after the beginning."""
+        """Seconds after the start."""
 
-    def happen(self, stage: Stage) -> None:
-        """Let it happen."""
+    def happen(self, stage: SimulatedCluster) -> None:
+        """Apply the event."""
 
 
 class Arrival(Struct, frozen=True, gc=False):
-    """A pod that comes, and ends some time after it was placed."""
+    """A pod that arrives, and ends some time after it was placed."""
 
     at_s: float
     pod: Pod
-    #: None: it never ends
+    #: None: never
     lifetime_s: float | None = None
 
-    def happen(self, stage: Stage) -> None:
+    def happen(self, stage: SimulatedCluster) -> None:
         """Create the pod."""
         stage.create(self.pod, self.lifetime_s)
 
 
 class NodeAdded(Struct, frozen=True):
-    """A node that comes, with the daemons of another one."""
+    """A node that is added, with the DaemonSet pods of another one."""
 
     at_s: float
     node: Node
-    #: name of a node whose daemons it gets, too
+    #: name of a node whose DaemonSet pods are copied
     like: str = ""
 
-    def happen(self, stage: Stage) -> None:
+    def happen(self, stage: SimulatedCluster) -> None:
         """Add the node."""
         stage.add_node(self.node, stage.daemons_like(self.like, self.node.metadata.name))
 
 
 class NodeLost(Struct, frozen=True):
-    """A node that goes, and may come back."""
+    """A node that is lost, and may come back."""
 
     at_s: float
     node_name: str
-    #: after which time it is back; None: never
+    #: after this time it is back; None: never
     for_s: float | None = None
 
-    def happen(self, stage: Stage) -> None:
+    def happen(self, stage: SimulatedCluster) -> None:
         """Remove the node."""
         lost = stage.lose_node(self.node_name)
         if lost is not None and self.for_s is not None:
@@ -70,7 +70,7 @@ class NodeDrained(Struct, frozen=True):
     node_name: str
     for_s: float | None = None
 
-    def happen(self, stage: Stage) -> None:
+    def happen(self, stage: SimulatedCluster) -> None:
         """Drain the node."""
         stage.drain_node(self.node_name)
         if self.for_s is not None:

@@ -1,4 +1,4 @@
-"""Who stands in where decisions are all that is wanted: nothing is bound, nobody is evicted."""
+"""Null binder, evictor and volume writer, for frameworks that only decide."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ from kubesched.errors import PluginError
 from kubesched.framework.group import GroupInfo
 
 
-class NoBinder:
-    """Binds no pod: whoever tries is told so."""
+class NullBinder:
+    """Refuses to bind."""
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        """Refuse."""
+        """Raise PluginError."""
         raise PluginError(
             f"{pod.full_name} cannot be bound to {node_name}: the framework was built without a "
             "binder; pass binder to build_framework"
         )
 
 
-class NoEvictor:
-    """Evicts nobody."""
+class NullEvictor:
+    """Evicts no pod."""
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
         """Do nothing."""
@@ -38,24 +38,24 @@ class NoEvictor:
         """Do nothing."""
 
     def preemptors(self) -> Container[str]:
-        """Return nobody."""
+        """Return an empty set."""
         return ()
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether pods are still being evicted to make room for a pod."""
+        """Return False."""
         return uid in self.preemptors()
 
 
-class NoVolumeWriter:
-    """Writes no volume and no claim: whoever tries is told so."""
+class NullVolumeWriter:
+    """Refuses to write volumes and claims."""
 
     async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Refuse."""
-        raise _nobody_writes(f"volume {volume.metadata.name}")
+        """Raise PluginError."""
+        raise _no_writer(f"volume {volume.metadata.name}")
 
     async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Refuse."""
-        raise _nobody_writes(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
+        """Raise PluginError."""
+        raise _no_writer(f"claim {claim.metadata.namespace}/{claim.metadata.name}")
 
     async def poll(
         self,
@@ -64,8 +64,8 @@ class NoVolumeWriter:
         claims: Collection[ClaimKey],
         timeout_s: float,  # noqa: ARG002
     ) -> bool:
-        """Refuse."""
-        raise _nobody_writes(f"{len(claims)} claims")
+        """Raise PluginError."""
+        raise _no_writer(f"{len(claims)} claims")
 
 
 class NoClaimWriter:

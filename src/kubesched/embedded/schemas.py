@@ -1,8 +1,8 @@
-"""The shape that objects must have before anybody looks into them: a text where a text belongs.
+"""Schemas of requests: the types of the fields that the server reads.
 
 Objects are plain JSON and keep every field. These structs name only the fields that the server
-reads itself; ``msgspec`` checks an object against them in one pass, after which the code that
-fills in defaults and validates can trust what it finds. Nothing of a struct is kept.
+itself reads; ``msgspec`` checks an object against them in one pass, so that defaulting and
+validation can rely on the types. The structs are discarded.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Struct
 
 from kubesched.embedded.refusals import bad_request
-from kubesched.embedded.resources import Resource
+from kubesched.embedded.resources import ServedResource
 
 JsonObject = dict[str, Any]
 T = TypeVar("T")
@@ -22,11 +22,11 @@ Amounts = dict[str, str | int | float]
 Strings = dict[str, str]
 
 
-class Shape(Struct, frozen=True, kw_only=True, rename="camel"):
+class Schema(Struct, frozen=True, kw_only=True, rename="camel"):
     """Base: every field may be missing or null."""
 
 
-class OwnerShape(Shape, frozen=True):
+class OwnerSchema(Schema, frozen=True):
     """One entry of ownerReferences."""
 
     api_version: str | None = None
@@ -36,7 +36,7 @@ class OwnerShape(Shape, frozen=True):
     controller: bool | None = None
 
 
-class MetaShape(Shape, frozen=True):
+class MetaSchema(Schema, frozen=True):
     """``metadata`` of any object."""
 
     name: str | None = None
@@ -48,12 +48,12 @@ class MetaShape(Shape, frozen=True):
     labels: Strings | None = None
     annotations: Strings | None = None
     finalizers: list[str] | None = None
-    owner_references: list[OwnerShape] | None = None
+    owner_references: list[OwnerSchema] | None = None
     managed_fields: list[JsonObject] | None = None
     deletion_grace_period_seconds: int | None = None
 
 
-class ResourcesShape(Shape, frozen=True):
+class ResourcesSchema(Schema, frozen=True):
     """Requests and limits."""
 
     requests: Amounts | None = None
@@ -61,7 +61,7 @@ class ResourcesShape(Shape, frozen=True):
     claims: list[JsonObject] | None = None
 
 
-class PortShape(Shape, frozen=True):
+class PortSchema(Schema, frozen=True):
     """A port of a container."""
 
     name: str | None = None
@@ -71,36 +71,36 @@ class PortShape(Shape, frozen=True):
     protocol: str | None = None
 
 
-class MountShape(Shape, frozen=True):
+class MountSchema(Schema, frozen=True):
     """A volume in a container."""
 
     name: str | None = None
     mount_path: str | None = None
 
 
-class ContainerShape(Shape, frozen=True):
+class ContainerSchema(Schema, frozen=True):
     """A container of any kind."""
 
     name: str | None = None
     image: str | None = None
     image_pull_policy: str | None = None
     restart_policy: str | None = None
-    resources: ResourcesShape | None = None
-    ports: list[PortShape] | None = None
-    volume_mounts: list[MountShape] | None = None
+    resources: ResourcesSchema | None = None
+    ports: list[PortSchema] | None = None
+    volume_mounts: list[MountSchema] | None = None
     env: list[JsonObject] | None = None
     liveness_probe: JsonObject | None = None
     readiness_probe: JsonObject | None = None
     startup_probe: JsonObject | None = None
 
 
-class NamedShape(Shape, frozen=True):
-    """A volume, a gate, a claim: anything that is known by its name."""
+class NamedSchema(Schema, frozen=True):
+    """A volume, a gate, a claim: anything with a name."""
 
     name: str | None = None
 
 
-class TolerationShape(Shape, frozen=True):
+class TolerationSchema(Schema, frozen=True):
     """A toleration."""
 
     key: str | None = None
@@ -110,7 +110,7 @@ class TolerationShape(Shape, frozen=True):
     toleration_seconds: int | None = None
 
 
-class RequirementShape(Shape, frozen=True):
+class RequirementSchema(Schema, frozen=True):
     """One matchExpressions entry, of labels or of nodes."""
 
     key: str | None = None
@@ -118,101 +118,101 @@ class RequirementShape(Shape, frozen=True):
     values: list[str] | None = None
 
 
-class LabelSelectorShape(Shape, frozen=True):
+class LabelSelectorSchema(Schema, frozen=True):
     """A label selector."""
 
     match_labels: Strings | None = None
-    match_expressions: list[RequirementShape] | None = None
+    match_expressions: list[RequirementSchema] | None = None
 
 
-class SpreadShape(Shape, frozen=True):
+class SpreadSchema(Schema, frozen=True):
     """A topology spread constraint."""
 
     max_skew: int | None = None
     topology_key: str | None = None
     when_unsatisfiable: str | None = None
-    label_selector: LabelSelectorShape | None = None
+    label_selector: LabelSelectorSchema | None = None
     match_label_keys: list[str] | None = None
     min_domains: int | None = None
     node_affinity_policy: str | None = None
     node_taints_policy: str | None = None
 
 
-class NodeTermShape(Shape, frozen=True):
+class NodeTermSchema(Schema, frozen=True):
     """One of several node selector terms."""
 
-    match_expressions: list[RequirementShape] | None = None
-    match_fields: list[RequirementShape] | None = None
+    match_expressions: list[RequirementSchema] | None = None
+    match_fields: list[RequirementSchema] | None = None
 
 
-class NodeSelectorShape(Shape, frozen=True):
-    """What a node must have."""
+class NodeSelectorSchema(Schema, frozen=True):
+    """Required node selector terms."""
 
-    node_selector_terms: list[NodeTermShape] | None = None
+    node_selector_terms: list[NodeTermSchema] | None = None
 
 
-class PreferredNodeShape(Shape, frozen=True):
-    """What a node should have."""
+class PreferredNodeSchema(Schema, frozen=True):
+    """A preferred node selector term."""
 
     weight: int | None = None
-    preference: NodeTermShape | None = None
+    preference: NodeTermSchema | None = None
 
 
-class NodeAffinityShape(Shape, frozen=True):
+class NodeAffinitySchema(Schema, frozen=True):
     """Node affinity."""
 
-    required_during_scheduling_ignored_during_execution: NodeSelectorShape | None = None
-    preferred_during_scheduling_ignored_during_execution: list[PreferredNodeShape] | None = None
+    required_during_scheduling_ignored_during_execution: NodeSelectorSchema | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredNodeSchema] | None = None
 
 
-class PodTermShape(Shape, frozen=True):
-    """Near, or far from, which pods."""
+class PodTermSchema(Schema, frozen=True):
+    """A term of pod (anti-)affinity."""
 
-    label_selector: LabelSelectorShape | None = None
-    namespace_selector: LabelSelectorShape | None = None
+    label_selector: LabelSelectorSchema | None = None
+    namespace_selector: LabelSelectorSchema | None = None
     namespaces: list[str] | None = None
     topology_key: str | None = None
     match_label_keys: list[str] | None = None
     mismatch_label_keys: list[str] | None = None
 
 
-class PreferredPodShape(Shape, frozen=True):
+class PreferredPodSchema(Schema, frozen=True):
     """The same, with a weight."""
 
     weight: int | None = None
-    pod_affinity_term: PodTermShape | None = None
+    pod_affinity_term: PodTermSchema | None = None
 
 
-class PodAffinityShape(Shape, frozen=True):
+class PodAffinitySchema(Schema, frozen=True):
     """Pod affinity and anti-affinity."""
 
-    required_during_scheduling_ignored_during_execution: list[PodTermShape] | None = None
-    preferred_during_scheduling_ignored_during_execution: list[PreferredPodShape] | None = None
+    required_during_scheduling_ignored_during_execution: list[PodTermSchema] | None = None
+    preferred_during_scheduling_ignored_during_execution: list[PreferredPodSchema] | None = None
 
 
-class AffinityShape(Shape, frozen=True):
+class AffinitySchema(Schema, frozen=True):
     """All affinity of a pod."""
 
-    node_affinity: NodeAffinityShape | None = None
-    pod_affinity: PodAffinityShape | None = None
-    pod_anti_affinity: PodAffinityShape | None = None
+    node_affinity: NodeAffinitySchema | None = None
+    pod_affinity: PodAffinitySchema | None = None
+    pod_anti_affinity: PodAffinitySchema | None = None
 
 
-class PodSpecShape(Shape, frozen=True):
-    """What is read of a pod's spec."""
+class PodSpecSchema(Schema, frozen=True):
+    """The fields read of a pod's spec."""
 
-    containers: list[ContainerShape] | None = None
-    init_containers: list[ContainerShape] | None = None
-    ephemeral_containers: list[ContainerShape] | None = None
-    volumes: list[NamedShape] | None = None
-    scheduling_gates: list[NamedShape] | None = None
-    resource_claims: list[NamedShape] | None = None
-    tolerations: list[TolerationShape] | None = None
-    topology_spread_constraints: list[SpreadShape] | None = None
-    affinity: AffinityShape | None = None
+    containers: list[ContainerSchema] | None = None
+    init_containers: list[ContainerSchema] | None = None
+    ephemeral_containers: list[ContainerSchema] | None = None
+    volumes: list[NamedSchema] | None = None
+    scheduling_gates: list[NamedSchema] | None = None
+    resource_claims: list[NamedSchema] | None = None
+    tolerations: list[TolerationSchema] | None = None
+    topology_spread_constraints: list[SpreadSchema] | None = None
+    affinity: AffinitySchema | None = None
     node_selector: Strings | None = None
     overhead: Amounts | None = None
-    resources: ResourcesShape | None = None
+    resources: ResourcesSchema | None = None
     node_name: str | None = None
     scheduler_name: str | None = None
     priority_class_name: str | None = None
@@ -225,7 +225,7 @@ class PodSpecShape(Shape, frozen=True):
     security_context: JsonObject | None = None
 
 
-class TaintShape(Shape, frozen=True):
+class TaintSchema(Schema, frozen=True):
     """A taint."""
 
     key: str | None = None
@@ -233,14 +233,14 @@ class TaintShape(Shape, frozen=True):
     effect: str | None = None
 
 
-class NodeSpecShape(Shape, frozen=True):
-    """What is read of a node's spec."""
+class NodeSpecSchema(Schema, frozen=True):
+    """The fields read of a node's spec."""
 
-    taints: list[TaintShape] | None = None
+    taints: list[TaintSchema] | None = None
     unschedulable: bool | None = None
 
 
-class ConditionShape(Shape, frozen=True):
+class ConditionSchema(Schema, frozen=True):
     """A condition of any object."""
 
     type: str | None = None
@@ -249,37 +249,37 @@ class ConditionShape(Shape, frozen=True):
     message: str | None = None
 
 
-class StatusShape(Shape, frozen=True):
-    """What is read of the status of any object."""
+class StatusSchema(Schema, frozen=True):
+    """The fields read of any object's status."""
 
     phase: str | None = None
-    conditions: list[ConditionShape] | None = None
+    conditions: list[ConditionSchema] | None = None
     capacity: Amounts | None = None
     allocatable: Amounts | None = None
 
 
-class NodeShape(Shape, frozen=True):
+class NodeSchema(Schema, frozen=True):
     """A node, besides its metadata."""
 
-    spec: NodeSpecShape | None = None
-    status: StatusShape | None = None
+    spec: NodeSpecSchema | None = None
+    status: StatusSchema | None = None
 
 
-class PodStatusShape(StatusShape, frozen=True):
-    """What is read of a pod's status."""
+class PodStatusSchema(StatusSchema, frozen=True):
+    """The fields read of a pod's status."""
 
     nominated_node_name: str | None = None
     qos_class: str | None = None
     container_statuses: list[JsonObject] | None = None
 
 
-class PodShape(Shape, frozen=True):
+class PodSchema(Schema, frozen=True):
     """A pod, besides its metadata and its spec."""
 
-    status: PodStatusShape | None = None
+    status: PodStatusSchema | None = None
 
 
-class AnyShape(Shape, frozen=True):
+class AnySchema(Schema, frozen=True):
     """Any other object, besides its metadata."""
 
     spec: JsonObject | None = None
@@ -287,7 +287,7 @@ class AnyShape(Shape, frozen=True):
     data: Strings | None = None
 
 
-class EventShape(Shape, frozen=True):
+class EventSchema(Schema, frozen=True):
     """An event in its core form, besides its metadata."""
 
     involved_object: JsonObject | None = None
@@ -302,7 +302,7 @@ class EventShape(Shape, frozen=True):
     reporting_instance: str | None = None
 
 
-class PriorityClassShape(Shape, frozen=True):
+class PriorityClassSchema(Schema, frozen=True):
     """A priority class, besides its metadata."""
 
     value: int | None = None
@@ -310,55 +310,55 @@ class PriorityClassShape(Shape, frozen=True):
     preemption_policy: str | None = None
 
 
-class TargetShape(Shape, frozen=True):
-    """What a binding binds to."""
+class TargetSchema(Schema, frozen=True):
+    """The target of a binding."""
 
     kind: str | None = None
     name: str | None = None
 
 
-class BindingShape(Shape, frozen=True):
+class BindingSchema(Schema, frozen=True):
     """A binding."""
 
-    metadata: MetaShape | None = None
-    target: TargetShape | None = None
+    metadata: MetaSchema | None = None
+    target: TargetSchema | None = None
 
 
-class PreconditionsShape(Shape, frozen=True):
-    """What must hold for a deletion."""
+class PreconditionsSchema(Schema, frozen=True):
+    """Preconditions of a deletion."""
 
     uid: str | None = None
     resource_version: str | None = None
 
 
-class DeleteOptions(Shape, frozen=True):
-    """How to delete."""
+class DeleteOptions(Schema, frozen=True):
+    """Options of a deletion."""
 
     grace_period_seconds: int | None = None
     propagation_policy: str | None = None
     orphan_dependents: bool | None = None
-    preconditions: PreconditionsShape | None = None
+    preconditions: PreconditionsSchema | None = None
     dry_run: list[str] | None = None
 
 
-_SHAPES: Final[dict[str, type[Shape]]] = {
-    "Event": EventShape,
-    "Node": NodeShape,
-    "Pod": PodShape,
-    "PriorityClass": PriorityClassShape,
+_SHAPES: Final[dict[str, type[Schema]]] = {
+    "Event": EventSchema,
+    "Node": NodeSchema,
+    "Pod": PodSchema,
+    "PriorityClass": PriorityClassSchema,
 }
 
 
-def check(resource: Resource, obj: JsonObject) -> None:
-    """Refuse an object whose metadata, spec or status is not of the right shape."""
-    read(resource, obj.get("metadata"), MetaShape)
-    read(resource, obj, _SHAPES.get(resource.kind, AnyShape))
+def check(resource: ServedResource, obj: JsonObject) -> None:
+    """Reject an object whose metadata, spec or status does not match its schema."""
+    read(resource, obj.get("metadata"), MetaSchema)
+    read(resource, obj, _SHAPES.get(resource.kind, AnySchema))
 
 
-def read(resource: Resource, value: object, shape: type[T]) -> T:
-    """Return a value in a shape; refuse it as kube-apiserver does if it does not fit."""
+def read(resource: ServedResource, value: object, schema: type[T]) -> T:
+    """Convert a value to a schema; reject it as kube-apiserver does if it does not match."""
     try:
-        return msgspec.convert(value or {}, shape)
+        return msgspec.convert(value or {}, schema)
     except msgspec.ValidationError as error:
         raise bad_request(
             f'{resource.kind} in version "{resource.version}" cannot be handled as a '
