@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from kubesched.cli.flag_kinds import Kind
 from kubesched.cli.removed_flags import instead_of
 from kubesched.errors import UsageError
 from kubesched.logs import quote

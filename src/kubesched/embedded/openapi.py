@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubesched import KUBERNETES_VERSION
-from kubesched.embedded.resources import RESOURCES, Resource
+from kubesched.embedded.resources import RESOURCES
 
 JsonObject = dict[str, Any]
 

@@ -12,7 +12,6 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError
 from kubesched.framework.group_runtime import placement_feasible_plugins
-from kubesched.framework.observing import Unobserved
 from kubesched.framework.registry import (
     ClaimWriter,
     EvaluatorReference,
@@ -23,7 +22,7 @@ from kubesched.framework.registry import (
     VolumeWriter,
 )
 from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoBinder, NoClaimWriter, NoEvictor, NoVolumeWriter
+from kubesched.framework.stand_ins import NoClaimWriter, NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
 from kubesched.metrics.recorder import Metrics
 

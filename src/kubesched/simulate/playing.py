@@ -31,7 +31,6 @@ from kubesched.scheduler.engine import Engine, EngineOptions
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.scheduler import PARKED_FLUSH_PERIOD_S
 from kubesched.simulate.claims import SimulatedClaims
-from kubesched.simulate.happenings import Happening
 from kubesched.simulate.observing import Observations
 from kubesched.simulate.placing import in_order
 from kubesched.simulate.report import UsageSample, Utilisation
