@@ -1,7 +1,7 @@
 """The devices of slices in the columns over which CEL evaluates selectors.
 
-A request that was never seen before is compared with all devices at once. Later, devices that change
-are asked about one by one.
+A request that was never seen before is compared with all devices at once. Later, devices that
+change are asked about one by one.
 """
 
 from __future__ import annotations

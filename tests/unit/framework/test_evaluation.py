@@ -299,7 +299,7 @@ def test_an_error_of_long_ago_costs_later_attempts_nothing(
         attempt.find()
     rejected["b"] = unschedulable("no")
     looked: list[object] = []
-    monkeypatch.setattr(Evaluator, "_raise_error", lambda _self, numbers, _nodes: looked.append(numbers))
+    monkeypatch.setattr(Evaluator, "_raise_error", lambda _self, *seen: looked.append(seen))
     assert attempt.find() == ["a", "c"]
     assert not looked
     rejected["b"] = error("disk on fire")

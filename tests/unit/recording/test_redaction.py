@@ -105,7 +105,8 @@ KEPT = {
     "ExactDeviceRequest": {"allocation_mode"},
     "DeviceSubRequest": {"allocation_mode"},
     "DeviceConstraint": {"match_attribute", "distinct_attribute"},
-    "DeviceRequestAllocationResult": {"skip_node_operations", 
+    "DeviceRequestAllocationResult": {
+        "skip_node_operations",
         "driver",
         "binding_conditions",
         "binding_failure_conditions",
