@@ -15,7 +15,7 @@ import gc
 import resource
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 import msgspec
 from msgspec import Struct
@@ -23,13 +23,23 @@ from msgspec import Struct
 from kubesched import garbage
 from kubesched.api.core import Pod
 from kubesched.api.names import DEFAULT_SCHEDULER
-from kubesched.bench import decision_pods
-from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WITH_A_TAINT, WORKLOADS, Make
+from kubesched.bench import decision_devices, decision_pods
+from kubesched.bench.decision_pods import FULL, ON_FULL_NODES, WITH_A_TAINT, Make
 from kubesched.bench.statistics import percentile
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
+from kubesched.framework.cycle_state import CycleState
 from kubesched.scheduler.dry_run import DryRun
+
+#: Workloads whose pods claim devices.
+WITH_DEVICES: Mapping[str, Make] = {
+    "one-device": decision_devices.one_device,
+    "four-devices": decision_devices.four_devices,
+    "device-part": decision_devices.device_part,
+}
+WORKLOADS: Mapping[str, Make] = {**decision_pods.WORKLOADS, **WITH_DEVICES}
 
 
 class Point(Struct, frozen=True, kw_only=True, rename="camel"):
@@ -84,6 +94,7 @@ def decide(cluster: Cluster, make: Make, count: int) -> Round:
     pods = [make(number) for number in range(count)]
     seconds: list[float] = []
     placed: list[Pod] = []
+    reserved: list[tuple[CycleState, PodInfo, str]] = []
     decided = 0
     for pod in pods:
         start = time.perf_counter()
@@ -92,10 +103,15 @@ def decide(cluster: Cluster, make: Make, count: int) -> Round:
         if decision.node_name:
             cluster.assume(info, decision.node_name)
             placed.append(pod)
+            if pod.spec.resource_claims:
+                reserved.append((decision.state, info, decision.node_name))
+                framework.reserve(*reserved[-1])
         elif decision.nominated_node:
             cluster.nominator.nominate(info, decision.nominated_node)
         seconds.append(time.perf_counter() - start)
         decided += bool(decision.node_name or decision.nominated_node)
+    for each in reserved:
+        framework.unreserve(*each)
     for pod in placed:
         cluster.forget(pod.metadata.uid)
     for pod in pods:
@@ -128,6 +144,8 @@ def _on(
     cluster = build(nodes, existing)
     if "csi-volumes" in names:
         decision_pods.put_volumes(cluster.storage, nodes=nodes, pods=pods)
+    if WITH_DEVICES.keys() & set(names):
+        decision_devices.put_devices(cluster.devices, nodes=nodes, pods=pods)
     build_s = time.perf_counter() - started
     # As the scheduler itself does after its first lists.
     garbage.freeze()

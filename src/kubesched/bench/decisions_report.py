@@ -17,8 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from kubesched import output_file
-from kubesched.bench.decision_pods import WORKLOADS
-from kubesched.bench.decisions import Point
+from kubesched.bench.decisions import WORKLOADS, Point
 from kubesched.bench.processes import launched
 from kubesched.bench.report import described
 from kubesched.bench.results import Machine

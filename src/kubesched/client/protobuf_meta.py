@@ -1,9 +1,9 @@
 """Finalizers of an object in Kubernetes' protobuf form, changed without touching anything else.
 
-    "k8s\\0" · Unknown { 2: raw } ── raw: object { 1: metadata { 6: resourceVersion, 14: finalizers } }
+    "k8s\\0" · Unknown { 2: object { 1: metadata { 6: resourceVersion, 14: finalizers } } }
 
-In JSON an API server cannot give back what a driver's parameters were, blank by blank, and takes the
-object that comes back for one whose immutable parts were changed. In protobuf it can.
+In JSON an API server cannot give back what a driver's parameters were, blank by blank, and takes
+the object that comes back for one whose immutable parts were changed. In protobuf it can.
 """
 
 from __future__ import annotations

@@ -7,6 +7,7 @@ change are asked about one by one.
 from __future__ import annotations
 
 from typing import Final
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -95,3 +96,14 @@ class DeviceColumns(View):
                 fresh = converted(device, self._table.keys[row][0])
                 require(known.attributes == fresh.attributes, f"attributes of row {row}")
                 require(known.driver == fresh.driver, f"driver of row {row}")
+
+
+_known: Final[WeakKeyDictionary[DeviceTable, DeviceColumns]] = WeakKeyDictionary()
+
+
+def columns_of(table: DeviceTable) -> DeviceColumns:
+    """Return the columns of a table, which all profiles share."""
+    columns = _known.get(table)
+    if columns is None:
+        columns = _known[table] = DeviceColumns(table)
+    return columns

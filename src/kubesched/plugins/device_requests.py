@@ -25,7 +25,7 @@ from kubesched.api.resource import (
 )
 from kubesched.cluster.devices import Devices
 from kubesched.errors import KubeschedError
-from kubesched.plugins.device_columns import DeviceColumns
+from kubesched.plugins.device_columns import columns_of
 from kubesched.plugins.device_match import ANY_TAINT, Compile, DeviceMatch, Selector
 
 #: A claim gets so many devices at most.
@@ -164,7 +164,7 @@ class RequestCompiler:
     ) -> None:
         self._devices = devices
         self._compile = compile_selector
-        self._columns = DeviceColumns(devices.table)
+        self._columns = columns_of(devices.table)
         #: whether taints count, and whether capacity may be asked for
         self._taints = taints
         self._consumable = consumable

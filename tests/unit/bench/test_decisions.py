@@ -6,8 +6,7 @@ import msgspec
 import pytest
 
 from kubesched.bench import decisions, decisions_report
-from kubesched.bench.decision_pods import WORKLOADS
-from kubesched.bench.decisions import Point
+from kubesched.bench.decisions import WORKLOADS, Point
 from kubesched.bench.runner import this_machine
 from kubesched.errors import KubeschedError, UsageError
 

@@ -1,10 +1,11 @@
-"""Devices as informers report them: late, twice, in any order, and with decisions meanwhile."""
+"""Devices as informers report them, late, twice and in any order, beside decisions about them."""
 
 from __future__ import annotations
 
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from msgspec.structs import replace
 
 from kubesched.api.core import NodeSelector
 from kubesched.cluster.cluster import Cluster
@@ -48,8 +49,6 @@ def test_a_rule_without_a_selector_is_about_no_device() -> None:
     cluster = Cluster()
     rule_of_none = taint_rule()
     fill(cluster, slice_of("s", device("a"), node="n1"))
-    from msgspec.structs import replace
-
     spec = replace(rule_of_none.spec, device_selector=None)
     fill(cluster, replace(rule_of_none, spec=spec))
     assert cluster.devices.table.taints == [()]
@@ -85,7 +84,7 @@ class DeviceMachine(RuleBasedStateMachine):
         count=st.integers(1, 2),
         counters=st.booleans(),
     )
-    def put_slice(  # noqa: PLR0917 (drawn by Hypothesis)
+    def put_slice(  # noqa: PLR0917 (rules are called by name)
         self,
         name: str,
         pool: str,

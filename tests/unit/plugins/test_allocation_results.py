@@ -17,6 +17,7 @@ from kubesched.api.resource import (
 )
 from kubesched.errors import ObjectError
 from kubesched.plugins.allocation_results import allocation_result
+from kubesched.plugins.device_search import Pick
 from tests.support.device_objects import (
     alternative,
     capacity,
@@ -27,7 +28,7 @@ from tests.support.device_objects import (
     request,
     slice_of,
 )
-from tests.support.objects import requirement, term
+from tests.support.objects import node, requirement, term
 from tests.unit.plugins.test_device_search import Bench
 
 SSD, ZONE = requirement("disk", "In", "ssd"), requirement("zone", "In", "b", "a")
@@ -98,8 +99,6 @@ def test_what_devices_ask_of_nodes_is_joined() -> None:
         slice_of("t", device("b"), selector=on(term(SSD, ZONE))),
     ]
     with_labels = Bench(*bench)
-    from tests.support.objects import node
-
     with_labels.cluster.put_node(node("n1", labels={"disk": "ssd", "zone": "a"}))
     found = with_labels.solve(claim("c", request(count=2)))
     assert found is not None
@@ -116,8 +115,6 @@ def test_what_devices_ask_of_nodes_is_joined() -> None:
 def test_more_than_one_term_cannot_be_written() -> None:
     bench = Bench(slice_of("s", device("a"), selector=on(term(SSD), term(ZONE))))
     table = bench.cluster.devices.table
-    from kubesched.plugins.device_search import Pick
-
     (wanted,) = bench.wanted(claim("c", request())).claims
     with pytest.raises(ObjectError, match=r"unsupported ResourceSlice\.NodeSelector with 2 terms"):
         allocation_result(

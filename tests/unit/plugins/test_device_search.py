@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api.resource import Device, DeviceRequest, DeviceToleration, ResourceClaim
+from kubesched.api.resource import (
+    CapacityRequestPolicyRange,
+    Device,
+    DeviceRequest,
+    DeviceToleration,
+    ResourceClaim,
+)
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.device_pools import PoolRules
 from kubesched.plugins.device_constraints import comparable, find_attribute
@@ -303,7 +309,6 @@ def test_a_device_with_capacity_is_shared_until_it_is_used_up() -> None:
 
 
 def test_a_further_share_draws_no_counters() -> None:
-    shared = device("a", counters={"card": {"units": "4"}}, shareable=True, capacities={"m": "2"})
     policy = {"m": capacity("2", default="1")}
     shared = device("a", counters={"card": {"units": "4"}}, shareable=True, capacities=policy)
     bench = Bench(*partitioned(shared))
@@ -312,8 +317,6 @@ def test_a_further_share_draws_no_counters() -> None:
 
 
 def test_what_cannot_be_expressed_in_a_capacity_s_terms_is_an_error() -> None:
-    from kubesched.api.resource import CapacityRequestPolicyRange
-
     valid = CapacityRequestPolicyRange(min="1", step="1")
     policy = {"m": capacity("10", default="1", valid_range=valid)}
     bench = Bench(slice_of("s", device("a", capacities=policy, shareable=True), node="n1"))

@@ -13,6 +13,7 @@ from kubesched.api.resource import (
     DeviceCondition,
     ResourceClaim,
 )
+from kubesched.cluster.resource_claims import ANNOTATION_EXTENDED_RESOURCES
 from kubesched.config.args import DynamicResourcesArgs
 from kubesched.config.durations import Duration
 from kubesched.config.features import FeatureGates
@@ -368,8 +369,6 @@ def test_a_class_that_comes_to_stand_for_a_resource_is_seen_at_once() -> None:
 
 
 def test_a_claim_left_by_an_attempt_that_failed_is_deleted_first() -> None:
-    from kubesched.cluster.resource_claims import ANNOTATION_EXTENDED_RESOURCES
-
     left = claim("left", request(), owner="p", annotations={ANNOTATION_EXTENDED_RESOURCES: "true"})
     lab = Devices(device_class("gpu", resource=GPU), left)
     asking = pod("p", containers=[container(requests={GPU: "1"})])

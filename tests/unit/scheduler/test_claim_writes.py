@@ -173,5 +173,6 @@ async def test_a_pod_is_bound_once_drivers_have_its_devices_ready(condition: str
             return
         failed = "device binding failed: claim=c, reason=Why"
         await eventually(lambda: failed in harness.message("p"))
-        # The next attempt gives the allocation up, as no other pod uses it.
-        await eventually(lambda: known(harness, "c").status.allocation is None)
+        # The next attempt gives the allocation up, as no other pod uses it, and what was said of
+        # its devices goes with it.
+        await eventually(lambda: not known(harness, "c").status.devices)
