@@ -24,8 +24,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.evaluation import Scored
 from kubesched.framework.group import GroupInfo, Placement
 from kubesched.framework.group_runtime import PlacementScores
+from kubesched.framework.null_writers import NullEvictor
 from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoEvictor
 from kubesched.framework.status import Status
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
@@ -132,7 +132,7 @@ class LowestNameGroupCycle(GroupCycle):
         return min(best, key=lambda placement: placement.name)
 
 
-class CaseEvictor(NoEvictor):
+class CaseEvictor(NullEvictor):
     """Takes note of the victims."""
 
     def __init__(self) -> None:

@@ -145,7 +145,7 @@ class ControlPlane(control_plane.ControlPlane):
         """Whether the API server has a resource in that version."""
         try:
             found = self.request("GET", resource.group_path)["resources"]
-        except ApiError as error:
+        except PlaneApiError as error:
             if error.status != 404:
                 raise
             return False

@@ -25,6 +25,7 @@ from kubesched.framework.building import build_framework
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.group import GroupInfo
+from kubesched.framework.null_writers import NullEvictor
 from kubesched.framework.plugin import Filter, Plugin, RowFilter, RowScore
 from kubesched.framework.runtime import Framework
 from kubesched.framework.scoring import PluginScores

@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
+from kubesched.cli.flag_kinds import FlagKind
 from kubesched.cli.removed_flags import instead_of
 from kubesched.errors import UsageError
 from kubesched.logs import quote

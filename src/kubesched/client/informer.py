@@ -24,6 +24,7 @@ from contextlib import aclosing
 from typing import Generic, Protocol, TypeVar
 
 from kubesched.client import discovery
+from kubesched.client.backoff import ReflectorBackoff
 from kubesched.client.limiter import Sleep
 from kubesched.client.meta import ApiObject, BadObject
 from kubesched.client.resources import ResourcePath

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from kubesched import KUBERNETES_VERSION
-from kubesched.embedded.resources import RESOURCES
+from kubesched.embedded.resources import RESOURCES, ServedResource
 
 JsonObject = dict[str, Any]
 

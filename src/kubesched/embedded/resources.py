@@ -307,7 +307,7 @@ _ROWS: Final = (
     _of("CompositePodGroup", status=True, generation=True),
     _of("DeviceClass", generation=True, returns_deleted=True),
     _of("ResourceClaim", status=True, returns_deleted=True),
-    Resource(
+    ServedResource(
         "DeviceTaintRule",
         "devicetaintrules",
         group="resource.k8s.io",
@@ -316,7 +316,7 @@ _ROWS: Final = (
         generation=True,
         returns_deleted=True,
     ),
-    Resource(
+    ServedResource(
         "ResourceClaimTemplate",
         "resourceclaimtemplates",
         group="resource.k8s.io",

@@ -12,6 +12,13 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError
 from kubesched.framework.group_runtime import placement_feasible_plugins
+from kubesched.framework.null_writers import (
+    NullBinder,
+    NullClaimWriter,
+    NullEvictor,
+    NullVolumeWriter,
+)
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.registry import (
     ClaimWriter,
     EvaluatorReference,
@@ -22,7 +29,6 @@ from kubesched.framework.registry import (
     VolumeWriter,
 )
 from kubesched.framework.runtime import Framework
-from kubesched.framework.stand_ins import NoClaimWriter, NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
 from kubesched.metrics.recorder import Metrics
 
@@ -61,8 +67,8 @@ def build_framework(
         waiting=WaitingPods() if waiting is None else waiting,
         metrics=_unread_metrics() if metrics is None else metrics,
         evaluator=EvaluatorReference(),
-        volume_writer=NoVolumeWriter() if volume_writer is None else volume_writer,
-        claim_writer=NoClaimWriter() if claim_writer is None else claim_writer,
+        volume_writer=NullVolumeWriter() if volume_writer is None else volume_writer,
+        claim_writer=NullClaimWriter() if claim_writer is None else claim_writer,
         clock=RealClock() if clock is None else clock,
         on_volume_stage_failure=on_volume_stage_failure,
     )

@@ -20,7 +20,7 @@ from kubesched.framework.group import (
     PodGroupPostFilterResult,
     Progress,
 )
-from kubesched.framework.observing import Unobserved
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.plugin import MAX_NODE_SCORE, PlacementFeasible, Plugin
 from kubesched.framework.profile import ProfilePlugins
 from kubesched.framework.status import SUCCESS, Code, Status, error, unschedulable
@@ -65,7 +65,7 @@ def placement_feasible_plugins(instances: Mapping[str, Plugin]) -> list[Placemen
 class GroupPoints:
     """Asks the plugins of one profile about groups."""
 
-    def __init__(self, plugins: ProfilePlugins, observer: Unobserved) -> None:
+    def __init__(self, plugins: ProfilePlugins, observer: NullObserver) -> None:
         self._plugins = plugins
         #: set if groups are scheduled at all
         self.placement_feasible: list[PlacementFeasible] = []

@@ -68,7 +68,7 @@ class NullVolumeWriter:
         raise _no_writer(f"{len(claims)} claims")
 
 
-class NoClaimWriter:
+class NullClaimWriter:
     """Writes no claim to devices: a caller that waits for it is told so."""
 
     async def bind(
@@ -80,11 +80,11 @@ class NoClaimWriter:
         has_timestamp: bool,  # noqa: ARG002
     ) -> ResourceClaim:
         """Refuse."""
-        raise _nobody_writes(f"claim {claim.metadata.namespace}/{claim.metadata.name}", "claim")
+        raise _no_writer(f"claim {claim.metadata.namespace}/{claim.metadata.name}", "claim")
 
     async def create(self, claim: ResourceClaim) -> ResourceClaim:
         """Refuse."""
-        raise _nobody_writes(f"a claim in {claim.metadata.namespace}", "claim")
+        raise _no_writer(f"a claim in {claim.metadata.namespace}", "claim")
 
     async def map_extended_resources(
         self,
@@ -92,7 +92,7 @@ class NoClaimWriter:
         status: PodExtendedResourceClaimStatus,  # noqa: ARG002
     ) -> None:
         """Refuse."""
-        raise _nobody_writes(f"pod {pod.metadata.namespace}/{pod.metadata.name}", "claim")
+        raise _no_writer(f"pod {pod.metadata.namespace}/{pod.metadata.name}", "claim")
 
     async def poll(
         self,
@@ -103,7 +103,7 @@ class NoClaimWriter:
         interval_s: float,  # noqa: ARG002
     ) -> bool:
         """Refuse."""
-        raise _nobody_writes(f"{len(claims)} claims", "claim")
+        raise _no_writer(f"{len(claims)} claims", "claim")
 
     def announce_waiting(self, pod: Pod, node_name: str) -> None:
         """Do nothing."""
@@ -118,7 +118,7 @@ class NoClaimWriter:
         """Do nothing."""
 
 
-def _nobody_writes(what: str, kind: str = "volume") -> PluginError:
+def _no_writer(what: str, kind: str = "volume") -> PluginError:
     return PluginError(
         f"{what} cannot be bound: the framework was built without a {kind} writer; "
         f"pass {kind}_writer to build_framework"

@@ -25,6 +25,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.group import GroupInfo
+from kubesched.framework.null_writers import NullClaimWriter, NullVolumeWriter
 from kubesched.framework.plugin import (
     Plugin,
     PreFilter,
@@ -34,7 +35,6 @@ from kubesched.framework.plugin import (
     extension_points,
 )
 from kubesched.framework.pod_counts import PodCounts
-from kubesched.framework.stand_ins import NoClaimWriter, NoVolumeWriter
 from kubesched.framework.waiting import WaitingPods
 from kubesched.kinds import KINDS
 from kubesched.metrics.recorder import Metrics
@@ -171,8 +171,8 @@ class PluginContext(Struct, frozen=True):
     metrics: Metrics
     #: runs the profile's filters, for plugins that evaluate hypothetical states
     evaluator: EvaluatorReference
-    volume_writer: VolumeWriter = NoVolumeWriter()
-    claim_writer: ClaimWriter = NoClaimWriter()
+    volume_writer: VolumeWriter = NullVolumeWriter()
+    claim_writer: ClaimWriter = NullClaimWriter()
     clock: Clock = RealClock()
     #: told "predicate", "assume" or "bind" whenever that stage of volume scheduling fails
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None

@@ -17,6 +17,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.group_runtime import GroupPoints
+from kubesched.framework.observing import NullObserver
 from kubesched.framework.plugin import Plugin, PostFilterResult, PreBind
 from kubesched.framework.profile import AskedAt, ProfilePlugins
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable

@@ -77,7 +77,7 @@ def histogram(
     """Define a histogram; labels are separated by spaces."""
     words = tuple(labels.split())
     return FamilySpec(
-        Kind.HISTOGRAM, stability, name, summary, words, buckets, gate, deprecated_since
+        MetricKind.HISTOGRAM, stability, name, summary, words, buckets, gate, deprecated_since
     )
 
 

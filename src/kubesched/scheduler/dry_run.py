@@ -16,6 +16,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.building import build_framework
 from kubesched.framework.group import GroupInfo
+from kubesched.framework.null_writers import NullEvictor
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
 from kubesched.metrics.recorder import Metrics

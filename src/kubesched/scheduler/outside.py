@@ -9,8 +9,8 @@ from msgspec import Struct
 from kubesched.api.core import Pod
 from kubesched.clock import Clock
 from kubesched.config.types import SchedulerConfiguration
+from kubesched.framework.null_writers import NullClaimWriter
 from kubesched.framework.registry import ClaimWriter, VolumeWriter
-from kubesched.framework.stand_ins import NoClaimWriter
 from kubesched.metrics.recorder import Metrics
 from kubesched.observer import SchedulerObserver
 from kubesched.scheduler.api_calls import ApiCalls
@@ -32,4 +32,4 @@ class Outside(Struct, frozen=True):
     metrics: Metrics
     #: told of everything that the scheduler sees and does; it has to have made the cluster
     observer: SchedulerObserver = SchedulerObserver()
-    claim_writer: ClaimWriter = NoClaimWriter()
+    claim_writer: ClaimWriter = NullClaimWriter()

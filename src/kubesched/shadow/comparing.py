@@ -80,9 +80,11 @@ def compare_refusal(
         return _untried(ours, outcome)
     if isinstance(ours, Placed):
         why = f"{len(ours.rows)} nodes fit"
-        return Comparison(verdict=Verdict.WOULD_PLACE, ours=outcome, why=why)
+        return DecisionComparison(verdict=Agreement.WOULD_PLACE, ours=outcome, why=why)
     if _PLACEMENT.sub("", ours.message) != _PLACEMENT.sub("", message):
-        return Comparison(verdict=Verdict.OTHER_WORDS, ours=outcome, why=f"ours: {ours.message}")
+        return DecisionComparison(
+            verdict=Agreement.OTHER_WORDS, ours=outcome, why=f"ours: {ours.message}"
+        )
     if ours.nominated_node != nominated_node:
         why = (
             f"theirs makes room on {nominated_node or 'no node'}, "

@@ -22,6 +22,8 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.plugin import (
+    NODE,
+    REQUESTS,
     Filter,
     Normalize,
     Plugin,
@@ -273,7 +275,7 @@ class ErrorOnCordoned(RowFilter):
     """A row-local filter that cannot make up its mind about cordoned nodes."""
 
     name = "ErrorOnCordoned"
-    reads_pods = False
+    reads = NODE | REQUESTS
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.unschedulable, error("cordoned?"))
@@ -299,7 +301,9 @@ def test_an_error_of_long_ago_costs_later_attempts_nothing(
         attempt.find()
     rejected["b"] = unschedulable("no")
     looked: list[object] = []
-    monkeypatch.setattr(Evaluator, "_raise_error", lambda _self, *seen: looked.append(seen))
+    monkeypatch.setattr(
+        Evaluator, "_raise_error", lambda _self, numbers, _nodes: looked.append(numbers)
+    )
     assert attempt.find() == ["a", "c"]
     assert not looked
     rejected["b"] = error("disk on fire")
@@ -561,7 +565,7 @@ class Halved(Score, Normalize):
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array:
         return np.full(len(nodes), 200, dtype=np.int64)
 
-    def normalize(self, state: CycleState, scores: Int64Array) -> Int64Array:
+    def normalize(self, scores: Int64Array) -> Int64Array:
         return scores // 2
 
 
@@ -617,7 +621,7 @@ class Epochal(RowScore):
     """A row-local score that depends on something common to all rows."""
 
     name = "Epochal"
-    reads_pods = False
+    reads = NODE | REQUESTS
     common: ClassVar[int] = 1
 
     def epoch(self, signature: PodSignature, table: object) -> int:

@@ -27,7 +27,7 @@ WARNING = (
 
 
 def statusz(
-    emulation_version: str = "1.37", *, findings: tuple[Finding, ...] = (), cbor: bool = False
+    emulation_version: str = "1.37", *, findings: tuple[StatusFinding, ...] = (), cbor: bool = False
 ) -> Statusz:
     return Statusz(
         "kube-scheduler",
