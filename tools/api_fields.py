@@ -20,7 +20,8 @@ _TARGET = Path(__file__).resolve().parents[1] / "src/kubesched/snapshot" / api_f
 
 def main() -> None:
     """Write the file."""
-    with ControlPlane(assets.folder()) as plane:
+    gates, versions = api_fields.FEATURE_GATES, api_fields.RUNTIME_CONFIG
+    with ControlPlane(assets.folder(), feature_gates=gates, runtime_config=versions) as plane:
         documents = {each: plane.request("GET", f"/openapi/v3/{each}") for each in api_fields.KINDS}
     fields = api_fields.from_openapi(documents)
     # One type per line, for readable diffs.

@@ -27,6 +27,11 @@ from kubesched.errors import QuantityError
 Fields = Mapping[str, Mapping[str, str]]
 
 FILE: Final = "api_fields.json"
+#: What a test control plane has to be started with to serve all kinds.
+FEATURE_GATES: Final = (
+    "GenericWorkload=true,TopologyAwareWorkloadScheduling=true,CompositePodGroup=true"
+)
+RUNTIME_CONFIG: Final = "scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true"
 QUANTITY: Final = "quantity"
 #: Kinds with a pod template that are not read otherwise.
 _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {

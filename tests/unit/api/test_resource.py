@@ -1,4 +1,4 @@
-"""Devices, their classes and claims: all fields that the API has are read."""
+"""Devices, their classes and claims: which fields of the API are read."""
 
 from __future__ import annotations
 
@@ -13,6 +13,12 @@ from kubesched.snapshot import api_fields
 
 #: Structs whose name in the API is that of something else here.
 NAMES = {"DeviceCounter": "Counter", "DeviceCondition": "Condition"}
+#: Of alpha features that are not built (docs/differences.md), or not for schedulers.
+UNREAD = {
+    "Device": {"nodeAllocatableResources"},
+    "ResourceSliceSpec": {"partitionTypeAttribute", "skipNodeOperations"},
+    "DeviceTaintRule": {"status"},
+}
 STRUCTS = [
     each
     for each in vars(resource).values()
@@ -25,7 +31,10 @@ STRUCTS = [
 @pytest.mark.parametrize("struct", STRUCTS, ids=lambda struct: struct.__name__)
 def test_each_struct_has_the_fields_that_the_api_has(struct: type[Struct]) -> None:
     fields = api_fields.known()[NAMES.get(struct.__name__, struct.__name__)]
-    assert set(struct.__struct_encode_fields__) == fields.keys() - {"apiVersion", "kind"}
+    unread = UNREAD.get(struct.__name__, set())
+    assert unread <= fields.keys()
+    read = fields.keys() - {"apiVersion", "kind"} - unread
+    assert set(struct.__struct_encode_fields__) == read
 
 
 def test_a_slice_is_read_with_its_devices() -> None:
