@@ -28,7 +28,7 @@ PROMISES: Final = Promises()
 
 @PROMISES.by(Reserve)
 def check_reserve(trial: PluginTrial) -> None:
-    """Unreserve undoes Reserve, and is harmless without it or a second time."""
+    """Unreserve takes back what Reserve did, and does no harm without it or a second time."""
     plugin, cluster = trial.plugin_as(Reserve), trial.cluster
     evaluator = trial.together.evaluator
     for pod in trial.pods(8):
@@ -85,7 +85,7 @@ def _expect(trial: PluginTrial, before: dict[str, PluginAnswer], when: str, pod:
 
 @PROMISES.by(Plugin)
 def check_registrations(trial: PluginTrial) -> None:
-    """A plugin registers None or Registrations, with at most one hint each."""
+    """What a plugin registers is None or Registrations, with at most one hint each."""
     registered: Any = trial.subject.plugin.events_to_register(trial.plugin)
     if registered is None:
         return
@@ -98,7 +98,7 @@ def check_registrations(trial: PluginTrial) -> None:
 
 @PROMISES.by(Plugin)
 def check_hints(trial: PluginTrial) -> None:
-    """A hint returns True or False for any change."""
+    """A hint answers True or False for any change."""
     pods = trial.pods()
     registered: Any = trial.subject.plugin.events_to_register(trial.plugin)
     for registration in registered or ():

@@ -73,7 +73,7 @@ ODD_NODES: Final[dict[str, dict[str, Any]]] = {
 
 @PROMISES.by(*DECIDING)
 def check_bad_input(trial: PluginTrial) -> None:
-    """Unusual pods and nodes lead to an answer, or to an error status; nothing is raised."""
+    """Odd values of pods and nodes lead to an answer, or to an error status; nothing is raised."""
     _ask_about_odd_pods(trial)
     for name, parts in ODD_NODES.items():
         node = {"metadata": {"name": name, "uid": name, "labels": {"": ""}}, **parts}

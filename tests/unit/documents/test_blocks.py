@@ -60,7 +60,8 @@ class TestDocumentsOfThisProject:
         parts = map(re.escape, re.split(r"\n *# …\n", block.text.strip()))
         excerpt = re.compile(r"(?s:.*?)".join(parts))
 
-        assert any(excerpt.search(path.read_text()) for path in (ROOT / "src").rglob("*.py"))
+        sources = (path for folder in ("src", "examples") for path in (ROOT / folder).rglob("*.py"))
+        assert any(excerpt.search(path.read_text()) for path in sources)
 
 
 class TestKinds:
