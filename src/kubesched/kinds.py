@@ -311,6 +311,7 @@ _ROWS: Final = (
         optional=True,
         redactions={
             scheduling.CompositePodGroupSpec: {"parent_composite_pod_group_name": _NAME},
+            scheduling.GroupCondition: {"message": Redaction.DROP},
         },
     ),
     ObjectKind(

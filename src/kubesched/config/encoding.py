@@ -39,6 +39,10 @@ _FIRST_EXPONENT: Final = 1e21
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
 
+#: Stands for a byte that is no text, or comes from an escape that means nothing.
+_SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
 def to_yaml(config: SchedulerConfiguration) -> str:
     """Encode as YAML, keys sorted."""
     return dump(to_json_object(config))
@@ -167,7 +171,7 @@ def _encode_args(owner: object, args: Json) -> Json:
 
 def _text(value: str) -> str:
     """Replace what is no text, such as bytes of a file name: no reader would take it."""
-    return value.encode(errors="surrogateescape").decode(errors="replace")
+    return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
 def _shortest_float32(value: float) -> int | float:

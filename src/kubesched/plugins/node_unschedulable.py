@@ -56,7 +56,7 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
         return NOTHING_AGAINST
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
-        """Turn cordoned nodes away."""
+        """Reject cordoned nodes."""
         if signature.tolerates(UNSCHEDULABLE_TAINT, comparisons=self._comparisons):
             return ALL_PASS
         return reject(nodes.unschedulable, UNSCHEDULABLE)

@@ -10,18 +10,11 @@ from kubesched.config.defaults import PLUGIN_GATES
 from kubesched.config.features import FeatureGates
 from kubesched.config.gate_effects import EFFECTIVE, without_effect
 from kubesched.config.gate_table import GATES
+from kubesched.kinds import KINDS
 from kubesched.plugins.in_tree import IN_TREE
 
-#: Asked about arguments of DynamicResources, which does not use them yet.
-ONLY_ARGUMENTS = {
-    "DRADeviceBindingConditions",
-    "DRAResourceClaimDeviceStatus",
-    "DRASchedulerFilterTimeout",
-}
 #: kube-scheduler asks about these; the documentation says that kubesched does not.
 OF_THE_SCHEDULER = {
-    "DRADeviceTaintRules",
-    "DRAFractionalCapacityRange",
     "InterPodAffinityHostnameFastPath",
     "NativeHistograms",
     "VolumeBindMountOptions",
@@ -36,7 +29,8 @@ def asked_in_the_code() -> set[str]:
 
 def test_gates_with_an_effect_are_those_that_the_code_asks_about() -> None:
     of_plugins = {gate for plugin, gate in PLUGIN_GATES.items() if plugin in IN_TREE}
-    assert asked_in_the_code() | of_plugins == EFFECTIVE | ONLY_ARGUMENTS
+    of_kinds = {kind.gate for kind in KINDS.values() if kind.gate}
+    assert asked_in_the_code() | of_plugins | of_kinds == EFFECTIVE
 
 
 def test_gates_at_their_default_are_not_worth_a_word() -> None:
@@ -73,4 +67,4 @@ def test_the_documentation_names_gates_that_have_no_effect() -> None:
     section = text.partition("## Feature gates without effect")[2].partition("\n## ")[0]
     named = set(re.findall(r"\w+", section)) & GATES.keys()
     assert named & EFFECTIVE == set()
-    assert named >= {"OpportunisticBatching", *OF_THE_SCHEDULER, *ONLY_ARGUMENTS}
+    assert named >= {"OpportunisticBatching", *OF_THE_SCHEDULER}

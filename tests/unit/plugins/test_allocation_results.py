@@ -29,7 +29,8 @@ from tests.support.device_objects import (
     slice_of,
 )
 from tests.support.objects import node, requirement, term
-from tests.unit.plugins.test_device_search import Bench
+
+from .device_lab import Bench
 
 SSD, ZONE = requirement("disk", "In", "ssd"), requirement("zone", "In", "b", "a")
 OF_CLASS = OpaqueDeviceConfiguration(driver="of class")
