@@ -54,7 +54,8 @@ def add_plugins(parser: argparse.ArgumentParser) -> None:
 
 def read_snapshot(flags: argparse.Namespace) -> Snapshot:
     """Read the selected cluster; raises KubeschedError."""
-    from kubesched.snapshot import files, live, manifests  # noqa: PLC0415 (costs time to import)
+    from kubesched.config.features import FeatureGates  # noqa: PLC0415 (costs time to import)
+    from kubesched.snapshot import files, live, manifests  # noqa: PLC0415
 
     given = [
         flag
@@ -71,7 +72,8 @@ def read_snapshot(flags: argparse.Namespace) -> Snapshot:
         return files.read(flags.snapshot)
     if flags.manifests:
         return manifests.read(flags.manifests)
-    return asyncio.run(live.read(access(flags)))
+    gates = FeatureGates.parse(getattr(flags, "feature_gates", ""))
+    return asyncio.run(live.read(access(flags), gates))
 
 
 def access(flags: argparse.Namespace) -> ClusterAccess:

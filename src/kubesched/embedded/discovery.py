@@ -63,7 +63,9 @@ def _group(name: str) -> JsonObject:
 
 
 def _versions(name: str) -> list[str]:
-    return list(dict.fromkeys(r.version for r in RESOURCES if r.group == name))
+    """Return the versions of a group, stable ones first, then beta, then alpha."""
+    found = {resource.version for resource in RESOURCES if resource.group == name}
+    return sorted(found, key=lambda each: ("alpha" in each, "beta" in each, each))
 
 
 def resources(group_name: str, version: str) -> JsonObject | None:

@@ -7,27 +7,34 @@ from __future__ import annotations
 
 from kubesched.client.access import ClusterAccess
 from kubesched.client.rest import ApiClient
+from kubesched.config.features import FeatureGates
 from kubesched.errors import ForbiddenError, NotFoundError
 from kubesched.kinds import KINDS, ObjectKind
 from kubesched.snapshot.contents import Snapshot
 
 
-async def read(access: ClusterAccess, *, timeout_s: float = 60.0) -> Snapshot:
+async def read(
+    access: ClusterAccess, gates: FeatureGates | None = None, *, timeout_s: float = 60.0
+) -> Snapshot:
     """List all objects that affect scheduling.
 
-    Kinds that the user cannot list, other than nodes and pods, are skipped with a note. Raises
-    ClientError if nodes or pods cannot be listed.
+    Kinds that the user cannot list, other than nodes and pods, are skipped with a note, unless
+    their feature gate is off. Raises ClientError if nodes or pods cannot be listed.
     """
+    gates = gates or FeatureGates.of()
     snapshot = Snapshot(source=access.server.url)
     async with ApiClient(
         access, user_agent="kubesched-explain", timeout_s=timeout_s, may_write=lambda: False
     ) as client:
         for kind in KINDS.values():
-            await _read_kind(client, kind, snapshot)
+            is_expected = not kind.gate or gates.enabled(kind.gate)
+            await _read_kind(client, kind, snapshot, is_expected=is_expected)
     return snapshot
 
 
-async def _read_kind(client: ApiClient, kind: ObjectKind, snapshot: Snapshot) -> None:
+async def _read_kind(
+    client: ApiClient, kind: ObjectKind, snapshot: Snapshot, *, is_expected: bool
+) -> None:
     try:
         async for page in client.list_pages(
             kind.path.collection(), kind.type, field_selector=kind.field_selector
@@ -39,4 +46,5 @@ async def _read_kind(client: ApiClient, kind: ObjectKind, snapshot: Snapshot) ->
     except (ForbiddenError, NotFoundError) as refused:
         if kind.needed:
             raise
-        snapshot.notes.append(f"{kind.path} are not taken into account: {refused}")
+        if is_expected:
+            snapshot.notes.append(f"{kind.path} are not taken into account: {refused}")
