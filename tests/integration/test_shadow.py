@@ -131,11 +131,12 @@ def test_another_configuration_shows_and_ours_may_have_it_too(
     same.write_text(json.dumps(in_charge(plane, MOST_ALLOCATED)))
     with (
         plane.run_kube_scheduler(in_charge(plane, MOST_ALLOCATED)),
-        run_shadow(plane, looking, "--only-differences") as default,
+        run_shadow(plane, looking) as default,
         run_shadow(plane, looking, f"--config={same}") as alike,
     ):
         placed = place_one_by_one(plane, random_pods(rng, 100))
         alike.wait_for(set(placed))
+        default.wait_for(set(placed))
         alike_final, final = alike.interrupt(), default.interrupt()
     print(final)
     assert alike_final["agreementPercent"] == 100.0
@@ -143,8 +144,10 @@ def test_another_configuration_shows_and_ours_may_have_it_too(
     # Few of a hundred pods have one best node, so the share of these says little: all are counted.
     assert final["plugins"]["NodeResourcesFit"] > max(30, final["bindings"] / 3)
     assert final["agreementPercent"] < 100
-    assert {each["verdict"] for each in default.findings} == {"LowerScore"}
-    for found in default.findings:
+    lower = [each for each in default.findings if each["verdict"] == "LowerScore"]
+    others = {each["verdict"] for each in default.findings if each not in lower}
+    assert others <= {"Same", "SameMessage"}
+    for found in lower:
         by_plugin = {each["plugin"]: each for each in found["score"]["plugins"]}
         behind = sum(each["ours"] - each["theirs"] for each in by_plugin.values())
         assert behind == found["score"]["ours"] - found["score"]["theirs"] > 0, found
