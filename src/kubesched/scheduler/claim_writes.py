@@ -11,8 +11,7 @@ changes do no harm.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Collection, Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Final
 
 import msgspec
@@ -38,6 +37,7 @@ from kubesched.errors import (
     NotFoundError,
     ObjectError,
 )
+from kubesched.scheduler.claim_waiting import ClaimWaiting
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.tasks import Tasks
 from kubesched.scheduler.timestamps import rfc3339
@@ -63,8 +63,8 @@ class ClaimWrites:
         #: writes that no pod waits for
         self.tasks = Tasks()
         #: claim → who waits for a change of it
-        self._waiting: dict[ClaimKey, set[asyncio.Event]] = {}
-        claims.listeners.append(self._wake)
+        self._waiting = ClaimWaiting()
+        claims.listeners.append(self._waiting.changed)
 
     # --- claims of a pod that is about to be bound ----------------------------------------------
 
@@ -227,38 +227,9 @@ class ClaimWrites:
         interval_s: float,
     ) -> bool:
         """Ask until the answer is yes; False if that does not happen in time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        with self._listening(claims) as changed:
-            while not check():
-                left_s = deadline - loop.time()
-                if left_s <= 0:
-                    return False
-                try:
-                    async with asyncio.timeout(min(left_s, interval_s)):
-                        await changed.wait()
-                except TimeoutError:
-                    pass  # time to look again, or for the last time
-                changed.clear()
-        return True
-
-    @contextmanager
-    def _listening(self, claims: Collection[ClaimKey]) -> Iterator[asyncio.Event]:
-        changed = asyncio.Event()
-        for key in claims:
-            self._waiting.setdefault(key, set()).add(changed)
-        try:
-            yield changed
-        finally:
-            for key in claims:
-                waiting = self._waiting[key]
-                waiting.discard(changed)
-                if not waiting:
-                    del self._waiting[key]
-
-    def _wake(self, key: ClaimKey) -> None:
-        for changed in self._waiting.get(key, ()):
-            changed.set()
+        return await self._waiting.until(
+            check, claims=claims, timeout_s=timeout_s, interval_s=interval_s
+        )
 
     # --- in the background ------------------------------------------------------------------------
 

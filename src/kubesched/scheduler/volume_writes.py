@@ -12,9 +12,7 @@ claims, or of a volume that names one of them, and looks again every second in a
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Collection, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Collection
 
 from kubesched.api.storage import (
     ANNOTATION_BOUND_BY_CONTROLLER,
@@ -25,6 +23,7 @@ from kubesched.api.storage import (
 from kubesched.client import resources
 from kubesched.client.rest import ApiClient
 from kubesched.cluster.storage import ClaimKey, Storage
+from kubesched.scheduler.claim_waiting import ClaimWaiting
 
 #: The longest between two looks.
 POLL_INTERVAL_S = 1.0
@@ -37,8 +36,8 @@ class VolumeWrites:
         self._client = client
         self._volumes = storage.volumes
         #: claim → who waits for a change of it
-        self._waiting: dict[ClaimKey, set[asyncio.Event]] = {}
-        storage.claims.listeners.append(self._wake)
+        self._waiting = ClaimWaiting()
+        storage.claims.listeners.append(self._waiting.changed)
         storage.volumes.listeners.append(self._volume_changed)
 
     async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
@@ -81,41 +80,12 @@ class VolumeWrites:
         self, check: Callable[[], bool], *, claims: Collection[ClaimKey], timeout_s: float
     ) -> bool:
         """Ask until the answer is yes; False if that does not happen in time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        with self._listening(claims) as changed:
-            while not check():
-                left_s = deadline - loop.time()
-                if left_s <= 0:
-                    return False
-                try:
-                    async with asyncio.timeout(min(left_s, POLL_INTERVAL_S)):
-                        await changed.wait()
-                except TimeoutError:
-                    pass  # time to look again, or for the last time
-                changed.clear()
-        return True
-
-    @contextmanager
-    def _listening(self, claims: Collection[ClaimKey]) -> Iterator[asyncio.Event]:
-        changed = asyncio.Event()
-        for key in claims:
-            self._waiting.setdefault(key, set()).add(changed)
-        try:
-            yield changed
-        finally:
-            for key in claims:
-                waiting = self._waiting[key]
-                waiting.discard(changed)
-                if not waiting:
-                    del self._waiting[key]
-
-    def _wake(self, key: ClaimKey) -> None:
-        for changed in self._waiting.get(key, ()):
-            changed.set()
+        return await self._waiting.until(
+            check, claims=claims, timeout_s=timeout_s, interval_s=POLL_INTERVAL_S
+        )
 
     def _volume_changed(self, name: str) -> None:
         volume = self._volumes.observed(name)
         reference = volume.spec.claim_ref if volume is not None else None
         if reference is not None:
-            self._wake((reference.namespace, reference.name))
+            self._waiting.changed((reference.namespace, reference.name))
