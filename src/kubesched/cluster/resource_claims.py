@@ -89,7 +89,7 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         return True
 
     def _changed(self, key: ClaimKey) -> None:
-        # First of all: whoever hears of the change looks at the devices.
+        # First of all: the listeners of the change look at the devices.
         claim = self.get(*key)
         allocation = None if claim is None else claim.status.allocation
         results = () if allocation is None else allocation.devices.results

@@ -91,7 +91,7 @@ class VolumeWriter(Protocol):
 
 
 class ClaimWriter(Protocol):
-    """Whoever tells the API server which devices claims get, and waits for what others do."""
+    """Writes to the API server which devices claims get, and waits for drivers and controllers."""
 
     async def bind(
         self,

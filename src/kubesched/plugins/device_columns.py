@@ -69,7 +69,7 @@ class DeviceColumns(View):
             try:
                 made = converted(device, self._table.keys[row][0])
             except CelRuntimeError:
-                is_there = False  # whoever asks about it alone is told why
+                is_there = False  # asking about it alone tells why
         self.has_device[row] = is_there
         self._columns.add(made, None if row == len(self._columns) else row)
 

@@ -1,6 +1,6 @@
 """Which devices a search has chosen so far, and whether another one may join them.
 
-Whatever is chosen can be given back, in reverse order: devices, places in constraints, counters of
+All that is chosen can be given back, in reverse order: devices, places in constraints, counters of
 partitionable devices, shares of capacities.
 """
 

@@ -147,7 +147,7 @@ class DynamicResources(
         )
 
     def events_to_register(self) -> Registrations:
-        """Whatever brings a claim to a pod, or devices to a claim."""
+        """Events that bring a claim to a pod, or devices to a claim."""
         return claim_hints.registrations(self._devices.claims)
 
     def pre_enqueue(self, pod: PodInfo) -> Status:

@@ -1,4 +1,4 @@
-"""Whom to evict so that a whole group fits.
+"""Victims to evict so that a whole group fits.
 
 All units of lower priority are taken away from all nodes, and the group is scheduled once. With its
 members where they are then, units come back one by one as long as every member still fits on its

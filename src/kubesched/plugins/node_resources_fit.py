@@ -180,7 +180,7 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         return self._scorer(usages(wanted, nodes, non_zero=True), len(nodes))
 
     def score_placement(self, group: GroupInfo, placed: Assignments) -> tuple[int, Status]:  # noqa: ARG002
-        """Score the share of the placement's resources that would be used, whatever the strategy.
+        """Score the share of the placement's resources that would be used, with any strategy.
 
         All nodes of the placement count as one, on which all pods of the group are.
         """

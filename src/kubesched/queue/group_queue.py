@@ -278,7 +278,7 @@ class GroupSchedulingQueue(SchedulingQueue):
         """Check also that every member is where its group says that it belongs."""
         super().validate()
         for leaf, pods in self._incomplete.items():
-            require(pods, f"nobody waits for {leaf}")
+            require(pods, f"no pod waits for {leaf}")
             require(self._forest.root_of(leaf) is None, f"{leaf} is complete")
         known = {uid: leaf for leaf, pods in self._incomplete.items() for uid in pods}
         require(known == self._waits_for, "what incomplete members wait for")

@@ -242,7 +242,7 @@ class ClaimWrites:
         self._start("deallocate", claim, self._client.patch(_path(claim, "status"), body))
 
     def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take back that a pod may use a claim, whatever else has changed."""
+        """Take back that a pod may use a claim, even if the claim has changed otherwise."""
         entry = {"$patch": "delete", "uid": pod.metadata.uid}
         body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
         self._start(

@@ -1,4 +1,4 @@
-"""For whom pods are evicted: a pod, or a group of pods."""
+"""Preemptors: a pod, or a group of pods."""
 
 from __future__ import annotations
 

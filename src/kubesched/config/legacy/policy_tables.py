@@ -44,7 +44,7 @@ PREDICATES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "EvenPodsSpread": (("PodTopologySpread",), FILTER),
     "MatchInterPodAffinity": (("InterPodAffinity",), FILTER),
 }
-#: Predicates that count whatever a policy says.
+#: Predicates that every policy had.
 MANDATORY: Final = ("PodToleratesNodeTaints", "CheckNodeUnschedulable")
 #: Predicates of a policy that names none.
 DEFAULT_PREDICATES: Final = (
