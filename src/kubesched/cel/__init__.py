@@ -3,7 +3,7 @@
     text ── parser ──▶ tree ── checker ──▶ typed tree ──┬─ plan ────▶ closures: one device at a time
                                                         └─ columns ─▶ arrays: all devices at once
 
-``compile_selector`` gives a ``Selector``, which is asked about one ``Device`` (``matches``);
+``compile_selector`` gives a ``CelSelector``, which is asked about one ``CelDevice`` (``matches``);
 ``columns`` asks about all devices of a table. Answers, errors and costs are those of Kubernetes
 1.37. The package knows nothing of claims, slices or scheduling.
 
@@ -19,13 +19,13 @@ What differs from upstream, on purpose:
 """
 
 from kubesched.cel.derived import DerivedAttribute, compile_derived_attribute
-from kubesched.cel.device import Device, quantity, version
-from kubesched.cel.selector import Selector, compile_selector
+from kubesched.cel.device import CelDevice, quantity, version
+from kubesched.cel.selector import CelSelector, compile_selector
 
 __all__ = [
+    "CelDevice",
+    "CelSelector",
     "DerivedAttribute",
-    "Device",
-    "Selector",
     "compile_derived_attribute",
     "compile_selector",
     "quantity",

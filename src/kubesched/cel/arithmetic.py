@@ -11,7 +11,7 @@ from kubesched.cel.values import (
     INT_MIN,
     NO_SUCH_OVERLOAD,
     UINT_MAX,
-    Duration,
+    CelDuration,
     Err,
     Timestamp,
     Uint,
@@ -41,7 +41,7 @@ def _checked_uint(value: int) -> Value:
 
 
 def _checked_duration(nanos: int) -> Value:
-    return Duration(nanos) if INT_MIN <= nanos <= INT_MAX else INT_OVERFLOW
+    return CelDuration(nanos) if INT_MIN <= nanos <= INT_MAX else INT_OVERFLOW
 
 
 def _checked_timestamp(nanos: int, offset: int) -> Value:
@@ -58,11 +58,11 @@ def add(left: Value, right: Value) -> Value:  # noqa: PLR0911 - one line a type
             return left + right
         if kind is Uint:
             return _checked_uint(left + right)
-        if kind is Duration:
+        if kind is CelDuration:
             return _checked_duration(left.nanos + right.nanos)
-    if kind is Timestamp and other is Duration:
+    if kind is Timestamp and other is CelDuration:
         return _checked_timestamp(left.nanos + right.nanos, left.offset_seconds)
-    if kind is Duration and other is Timestamp:
+    if kind is CelDuration and other is Timestamp:
         return _checked_timestamp(left.nanos + right.nanos, right.offset_seconds)
     if is_list(left) and is_list(right):
         return joined(left, right)
@@ -79,9 +79,9 @@ def subtract(left: Value, right: Value) -> Value:
             return _checked_uint(left - right)
         if kind is float:
             return left - right
-        if kind is Duration or kind is Timestamp:
+        if kind is CelDuration or kind is Timestamp:
             return _checked_duration(left.nanos - right.nanos)
-    if kind is Timestamp and other is Duration:
+    if kind is Timestamp and other is CelDuration:
         return _checked_timestamp(left.nanos - right.nanos, left.offset_seconds)
     return NO_SUCH_OVERLOAD
 
@@ -131,7 +131,7 @@ def negate(value: Value) -> Value:
         return NO_SUCH_OVERLOAD
     if type(value) is int:
         return checked_int(-value)
-    return _checked_duration(-value.nanos) if type(value) is Duration else -value
+    return _checked_duration(-value.nanos) if type(value) is CelDuration else -value
 
 
 def _float_quotient(left: float, right: float) -> float:

@@ -12,7 +12,7 @@ from typing import Final
 from kubesched.cel import types
 from kubesched.cel.environment import DEVICE, DEVICE_FIELDS, FUNCTIONS, TYPE_NAMES
 from kubesched.cel.functions import Function, Overload
-from kubesched.cel.source import Source
+from kubesched.cel.source import CelSource
 from kubesched.cel.syntax import (
     Call,
     Comprehension,
@@ -26,7 +26,7 @@ from kubesched.cel.syntax import (
     children,
 )
 from kubesched.cel.types import Kind, Type, list_of, map_of, optional_of, unwrapped
-from kubesched.cel.unification import Bindings, most_general
+from kubesched.cel.unification import Substitution, most_general
 from kubesched.cel.values import type_of
 
 _CONTAINER: Final = "(in container '')"
@@ -34,7 +34,7 @@ _CONTAINER: Final = "(in container '')"
 _MAX_TYPE_SIZE: Final = 10_000
 
 
-def check(expr: Expr, source: Source) -> Type:
+def check(expr: Expr, source: CelSource) -> Type:
     """Annotate the tree with types and overloads; errors go to the source."""
     checker = _Checker(source)
     checker.check(expr)
@@ -43,9 +43,9 @@ def check(expr: Expr, source: Source) -> Type:
 
 
 class _Checker:
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: CelSource) -> None:
         self._source = source
-        self._bindings = Bindings()
+        self._bindings = Substitution()
         self._scopes: list[dict[str, Type]] = []
         self._variables = 0
 

@@ -1,16 +1,16 @@
 """Selectors over all devices of a table at once.
 
-    table = DeviceTable()
-    row = table.add(device)                       # again with row=... when a device changes
+    table = DeviceValueTable(cells)               # cells: how the caller keeps its devices
+    table.changed(rows)                           # when devices come, change or go
     answers = ColumnSelector(selector).answers(table)
     answers.matches                               # bool, one a row
     answers.error(row)                            # the error's text, or None
 
-A table keeps a column for each attribute and capacity that any of its devices has: the number of
+A table keeps a column for each attribute and capacity that an expression reads: the number of
 the device's value among the distinct values of the column, 0 if it has none. There are few
-distinct values, so an expression is evaluated once for each, by the same closures as for a single
-device, and devices get the answer by one gather. Answers are kept: a device that is added later
-costs nothing unless its values are new.
+distinct values, so a value is converted to CEL's terms once, an expression is evaluated once for
+each, by the same closures as for a single device, and devices get the answer by one gather. Answers
+are kept: a device that is added later costs nothing unless its values are new.
 
 ``&&``, ``||``, ``!`` and ``?:`` are taken apart, so that each part reads as few columns as
 possible: mostly one. A part that reads several is evaluated once for each combination that occurs.
@@ -24,16 +24,16 @@ might cost too much, because only it knows what is not evaluated.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from typing import Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from kubesched.cel.answers import as_bool
-from kubesched.cel.device import Device
-from kubesched.cel.reads import DRIVER, SHAREABLE, Column, columns_read
-from kubesched.cel.selector import Program, Selector
+from kubesched.cel.device import CelDevice
+from kubesched.cel.reads import DRIVER, SHAREABLE, DeviceColumn, columns_read
+from kubesched.cel.selector import CelSelector, Program
 from kubesched.cel.syntax import Call, Expr
 from kubesched.cel.values import NO_SUCH_OVERLOAD, Aborted, Err, Value
 
@@ -51,93 +51,107 @@ _ABSENT: Final = 0
 _MAX_COMBINATIONS: Final = 2**62
 
 
-class _Vocabulary:
-    """The distinct values of a column; number 0 is no value."""
+class DeviceCells(Protocol):
+    """Devices as their owner keeps them, one row each."""
 
-    def __init__(self) -> None:
+    def __len__(self) -> int:
+        """Return the number of rows."""
+
+    def keys(self, column: DeviceColumn, rows: Sequence[int]) -> Sequence[Hashable]:
+        """Return what each of some devices has in a column, None for nothing.
+
+        Equal keys must mean values that no expression can tell apart.
+        """
+
+    def device(self, row: int) -> CelDevice:
+        """Return a device in CEL's terms."""
+
+
+class _Column:
+    """The values of one attribute or capacity, by number; number 0 is no value."""
+
+    def __init__(self, name: DeviceColumn, cells: DeviceCells) -> None:
+        self._name = name
+        self._cells = cells
         self.values: list[Value] = [None]
-        self._numbers: dict[object, int] = {}
+        self._numbers: dict[Hashable, int] = {None: _ABSENT}
+        self.codes: Codes = np.zeros(0, dtype=np.int64)
+        self.put(range(len(cells)))
 
-    def number(self, value: Value) -> int:
-        key = _key(value)
+    def put(self, rows: Sequence[int]) -> None:
+        """Look at some devices again."""
+        if len(self.codes) < len(self._cells):
+            self.codes = np.concatenate(
+                [self.codes, np.zeros(len(self._cells) - len(self.codes), dtype=np.int64)]
+            )
+        known = self._numbers.get
+        found = [
+            self._add(key, row) if (number := known(key)) is None else number
+            for key, row in zip(self._cells.keys(self._name, rows), rows, strict=True)
+        ]
+        self.codes[np.array(rows, dtype=np.intp)] = found
+
+    def _add(self, key: Hashable, row: int) -> int:
         number = self._numbers.get(key)
         if number is None:
             number = self._numbers[key] = len(self.values)
-            self.values.append(value)
+            self.values.append(cell_of(self._cells.device(row), self._name))
         return number
 
 
-def _key(value: Value) -> object:
-    """Return what tells values apart that an expression can tell apart."""
-    if isinstance(value, list):
-        return tuple(map(_key, value))
-    spelled = getattr(value, "text", None)
-    if spelled is not None:
-        return type(value), spelled
-    if hasattr(value, "unscaled"):
-        return type(value), value.unscaled, value.scale, value.is_small
-    return type(value), value
+class DeviceValueTable:
+    """Devices as columns of value numbers; one row a device.
 
+    A column is made when an expression reads it: most attributes interest no expression.
+    """
 
-class DeviceTable:
-    """Devices as columns of value numbers; one row a device."""
-
-    def __init__(self) -> None:
-        self.devices: list[Device] = []
-        self._columns: dict[Column, Codes] = {}
-        self._vocabularies: dict[Column, _Vocabulary] = {}
-        self._room = 16
+    def __init__(self, cells: DeviceCells) -> None:
+        self._cells = cells
+        self._columns: dict[DeviceColumn, _Column] = {}
 
     def __len__(self) -> int:
-        return len(self.devices)
+        return len(self._cells)
 
-    def add(self, device: Device, row: int | None = None) -> int:
-        """Add a device, or put it in place of another; returns its row."""
-        if row is None:
-            row = len(self.devices)
-            self.devices.append(device)
-            if row >= self._room:
-                self._grow()
-        else:
-            self.devices[row] = device
-            for column in self._columns.values():
-                column[row] = _ABSENT
-        for name, value in _cells(device):
-            self._column(name)[row] = self.vocabulary(name).number(value)
-        return row
+    def changed(self, rows: Sequence[int]) -> None:
+        """Look at some devices again; all that are new must be among them."""
+        for column in self._columns.values():
+            column.put(rows)
 
-    def codes(self, column: Column) -> Codes:
+    def device(self, row: int) -> CelDevice:
+        """Return a device in CEL's terms."""
+        return self._cells.device(row)
+
+    def codes(self, column: DeviceColumn) -> Codes:
         """Return the numbers of the values of a column."""
-        return self._column(column)[: len(self.devices)]
+        return self._column(column).codes
 
-    def vocabulary(self, column: Column) -> _Vocabulary:
-        """Return the values of a column."""
-        found = self._vocabularies.get(column)
-        if found is None:
-            found = self._vocabularies[column] = _Vocabulary()
-        return found
+    def values(self, column: DeviceColumn) -> Sequence[Value]:
+        """Return the distinct values of a column, by number."""
+        return self._column(column).values
 
-    def _column(self, column: Column) -> Codes:
+    def columns(self) -> Iterable[DeviceColumn]:
+        """Return the columns that expressions have read."""
+        return self._columns.keys()
+
+    def _column(self, column: DeviceColumn) -> _Column:
         found = self._columns.get(column)
         if found is None:
-            found = self._columns[column] = np.zeros(self._room, dtype=np.int64)
+            found = self._columns[column] = _Column(column, self._cells)
         return found
 
-    def _grow(self) -> None:
-        self._room *= 2
-        for name, column in self._columns.items():
-            self._columns[name] = np.concatenate([column, np.zeros_like(column)])
+
+def cell_of(device: CelDevice, column: DeviceColumn) -> Value | None:
+    """Return a value of a device, None if it has none."""
+    if column == DRIVER:
+        return device.driver
+    if column == SHAREABLE:
+        return device.is_shareable
+    domains = device.attributes if column.field == "attributes" else device.capacity
+    names = domains.get(column.domain)
+    return None if names is None else names.get(column.name)
 
 
-def _cells(device: Device) -> list[tuple[Column, Value]]:
-    cells = [(DRIVER, device.driver), (SHAREABLE, device.is_shareable)]
-    for field, domains in (("attributes", device.attributes), ("capacity", device.capacity)):
-        for domain, names in domains.items():
-            cells += [(Column(field, domain, name), value) for name, value in names.items()]
-    return cells
-
-
-class Answers:
+class RowResults:
     """What a selector says of each row."""
 
     def __init__(self, codes: Codes, errors: list[str]) -> None:
@@ -155,16 +169,16 @@ class Answers:
 class ColumnSelector:
     """A selector that answers for all devices of a table."""
 
-    def __init__(self, selector: Selector) -> None:
+    def __init__(self, selector: CelSelector) -> None:
         self._selector = selector
         self._book = _Book()
         self._parts: list[_Part] = []
         self._tree = self._compiled(selector.tree, is_root=True)
-        self._table: DeviceTable | None = None
+        self._table: DeviceValueTable | None = None
         #: answers of the whole expression by row, with the device that they are for
-        self._whole: dict[int, tuple[Device, int]] = {}
+        self._whole: dict[int, tuple[CelDevice, int]] = {}
 
-    def answers(self, table: DeviceTable) -> Answers:
+    def answers(self, table: DeviceValueTable) -> RowResults:
         """Return what the selector says of each device."""
         if table is not self._table:
             # Numbers of values mean something within their table only.
@@ -177,16 +191,18 @@ class ColumnSelector:
         whole = np.flatnonzero(codes == _WHOLE)
         if whole.size:
             codes = codes.copy()
-            codes[whole] = [self._whole_code(row, table.devices[row]) for row in whole.tolist()]
-        return Answers(codes, self._book.errors)
+            codes[whole] = [self._whole_code(row, table.device(row)) for row in whole.tolist()]
+        return RowResults(codes, self._book.errors)
 
-    def _whole_code(self, row: int, device: Device) -> int:
+    def _whole_code(self, row: int, device: CelDevice) -> int:
         known = self._whole.get(row)
         if known is None or known[0] is not device:
             known = self._whole[row] = device, self._book.code(self._selector.answer(device))
         return known[1]
 
-    def _compiled(self, expr: Expr, *, is_root: bool = False) -> Callable[[DeviceTable], Codes]:
+    def _compiled(
+        self, expr: Expr, *, is_root: bool = False
+    ) -> Callable[[DeviceValueTable], Codes]:
         if isinstance(expr, Call):
             match expr.function:
                 case "_&&_" | "_||_":
@@ -264,7 +280,7 @@ class _Part:
         self._known = {}
         self._of_one = np.zeros(0, dtype=np.int64)
 
-    def codes(self, table: DeviceTable) -> Codes:
+    def codes(self, table: DeviceValueTable) -> Codes:
         """Return the answers for all rows."""
         if self._columns is None:
             return np.full(len(table), _WHOLE, dtype=np.int64)
@@ -274,16 +290,16 @@ class _Part:
             return self._codes_of_one(table, self._columns[0])
         return self._codes_of_several(table, self._columns)
 
-    def _codes_of_one(self, table: DeviceTable, column: Column) -> Codes:
-        known, wanted = len(self._of_one), len(table.vocabulary(column).values)
+    def _codes_of_one(self, table: DeviceValueTable, column: DeviceColumn) -> Codes:
+        known, wanted = len(self._of_one), len(table.values(column))
         if known < wanted:
             added = [self._code(table, (number,)) for number in range(known, wanted)]
             self._of_one = np.concatenate([self._of_one, np.array(added, dtype=np.int64)])
         return self._of_one[table.codes(column)]
 
-    def _codes_of_several(self, table: DeviceTable, columns: list[Column]) -> Codes:
+    def _codes_of_several(self, table: DeviceValueTable, columns: list[DeviceColumn]) -> Codes:
         numbers = np.stack([table.codes(column) for column in columns])
-        sizes = [len(table.vocabulary(column).values) for column in columns]
+        sizes = [len(table.values(column)) for column in columns]
         if math.prod(sizes) > _MAX_COMBINATIONS:
             _, first, inverse = np.unique(numbers, axis=1, return_index=True, return_inverse=True)
         else:
@@ -293,16 +309,16 @@ class _Part:
         codes = [self._code(table, tuple(column)) for column in numbers[:, first].T.tolist()]
         return np.array(codes, dtype=np.int64)[inverse.reshape(-1)]
 
-    def _code(self, table: DeviceTable, numbers: tuple[int, ...]) -> int:
+    def _code(self, table: DeviceValueTable, numbers: tuple[int, ...]) -> int:
         code = self._known.get(numbers)
         if code is None:
             code = self._known[numbers] = self._evaluated(table, numbers)
         return code
 
-    def _evaluated(self, table: DeviceTable, numbers: tuple[int, ...]) -> int:
+    def _evaluated(self, table: DeviceValueTable, numbers: tuple[int, ...]) -> int:
         assert self._columns is not None  # noqa: S101 - the caller looked
         cells = [
-            (column, table.vocabulary(column).values[number])
+            (column, table.values(column)[number])
             for column, number in zip(self._columns, numbers, strict=True)
             if number != _ABSENT
         ]
@@ -317,9 +333,9 @@ class _Part:
         return self._book.code(value if is_usable else NO_SUCH_OVERLOAD)
 
 
-def _device_of(cells: list[tuple[Column, Value]]) -> Device:
+def _device_of(cells: list[tuple[DeviceColumn, Value]]) -> CelDevice:
     """Return a device that has these values and no others."""
-    device = Device("")
+    device = CelDevice("")
     attributes: dict[str, dict[str, Value]] = {}
     capacity: dict[str, dict[str, Value]] = {}
     for column, value in cells:

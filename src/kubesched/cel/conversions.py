@@ -14,7 +14,7 @@ from kubesched.cel.values import (
     INT_MAX,
     INT_MIN,
     UINT_MAX,
-    Duration,
+    CelDuration,
     Err,
     Timestamp,
     Uint,
@@ -126,7 +126,7 @@ def to_string(value: Value) -> str:
         return str(int(value))
     if isinstance(value, float):
         return double_text(value)
-    if isinstance(value, Duration):
+    if isinstance(value, CelDuration):
         return f"{plain_double(value.nanos / _NANOS)}s"
     if isinstance(value, Timestamp):
         return timestamps.format_timestamp(value)

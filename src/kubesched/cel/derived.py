@@ -6,7 +6,7 @@ from typing import Final
 
 from kubesched.cel import types
 from kubesched.cel.costs import COST_LIMIT
-from kubesched.cel.device import Device
+from kubesched.cel.device import CelDevice
 from kubesched.cel.library.semvers import Semver
 from kubesched.cel.selector import Program, checked
 from kubesched.cel.types import Kind, Type
@@ -42,7 +42,7 @@ class DerivedAttribute(Program):
             )
         super().__init__(tree, cost_limit=cost_limit)
 
-    def value(self, device: Device) -> Value:
+    def value(self, device: CelDevice) -> Value:
         """Return the attribute's value; raises CelRuntimeError with upstream's text."""
         value = _unwrapped(self.evaluate(device))
         problem = value.message if isinstance(value, Err) else _problem(value)

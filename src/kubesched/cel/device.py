@@ -30,7 +30,7 @@ def quantity(text: str) -> Quantity:
     return parsed
 
 
-class Device:
+class CelDevice:
     """A device: attributes and capacities by domain and name, as CEL values.
 
     Names without a domain are in the driver's. Attributes are strings, ints, bools, versions (see
@@ -74,9 +74,11 @@ def _by_domain(values: Mapping[str, Value] | None, driver: str) -> dict[str, dic
     result: dict[str, dict[str, Value]] = {}
     for qualified, value in values.items():
         domain, slash, name = qualified.partition("/")
-        if not slash:
-            domain, name = driver, qualified
-        result.setdefault(domain, {})[name] = value
+        if slash:
+            result.setdefault(domain, {})[name] = value
+        else:
+            # The same name with the driver's domain has precedence, as in constraints.
+            result.setdefault(driver, {}).setdefault(qualified, value)
     return result
 
 

@@ -16,8 +16,8 @@ from typing import Final
 from kubesched.cel.types import Type
 from kubesched.cel.values import (
     NO_SUCH_OVERLOAD,
+    CelDuration,
     CostLimitExceeded,
-    Duration,
     Err,
     Joined,
     Map,
@@ -65,7 +65,7 @@ class _Comparison:
             return self._equal_maps(left, right)
         if isinstance(left, Optional):
             return self._equal_optionals(left, right)
-        if isinstance(left, Timestamp | Duration):
+        if isinstance(left, Timestamp | CelDuration):
             return type(right) is kind and left.nanos == right.nanos
         if isinstance(left, Type):
             return isinstance(right, Type) and left.name == right.name
@@ -138,7 +138,7 @@ def compare(left: Value, right: Value) -> Value:  # noqa: PLR0911 - one line a t
 
 def is_comparable(value: Value) -> bool:
     """Whether a value has an order among its like."""
-    return isinstance(value, int | float | str | bytes | Timestamp | Duration)
+    return isinstance(value, int | float | str | bytes | Timestamp | CelDuration)
 
 
 def _equal_numbers(left: Value, right: Value) -> bool:

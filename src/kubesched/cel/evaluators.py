@@ -8,7 +8,7 @@ from typing import Final
 from kubesched.cel import costs
 from kubesched.cel.equality import equals
 from kubesched.cel.frames import Evaluate, Frame
-from kubesched.cel.functions import Binding
+from kubesched.cel.functions import CallImplementation
 from kubesched.cel.go_types import displayed
 from kubesched.cel.values import NO_SUCH_OVERLOAD, Aborted, Err, Map, Optional, Value
 
@@ -92,7 +92,7 @@ def or_else(left: Evaluate, right: Evaluate, *, unwraps: bool) -> Evaluate:
     return evaluate
 
 
-def called(args: list[Evaluate], binding: Binding, cost: costs.Cost) -> Evaluate:
+def called(args: list[Evaluate], binding: CallImplementation, cost: costs.Cost) -> Evaluate:
     """A call of a function."""
 
     call = binding.call
@@ -107,7 +107,7 @@ def called(args: list[Evaluate], binding: Binding, cost: costs.Cost) -> Evaluate
     return _binary_call(args[0], args[1], call, cost)
 
 
-def made_now(binding: Binding, args: list[Value], cost: costs.Cost) -> Evaluate | None:
+def made_now(binding: CallImplementation, args: list[Value], cost: costs.Cost) -> Evaluate | None:
     """Make a call of constants once; its cost is charged each time all the same."""
     if cost.of_result is not None or any(type(arg) is Err for arg in args):
         return None

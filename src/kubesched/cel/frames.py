@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from kubesched.cel.device import Device
+from kubesched.cel.device import CelDevice
 from kubesched.cel.values import CostLimitExceeded, Value
 
 
@@ -13,7 +13,7 @@ class Frame:
 
     __slots__ = ("cost", "device", "limit", "slots")
 
-    def __init__(self, device: Device, slots: int, limit: int) -> None:
+    def __init__(self, device: CelDevice, slots: int, limit: int) -> None:
         self.device = device
         self.slots: list[Value] = [None] * slots
         self.cost = 0

@@ -59,7 +59,7 @@ class Function:
 
 
 @dataclass(frozen=True, slots=True)
-class Binding:
+class CallImplementation:
     """The code of a call: what to call, and how arguments that are errors are treated."""
 
     call: Implementation
@@ -87,18 +87,20 @@ def merged(functions: list[Function]) -> dict[str, Function]:
     return table
 
 
-def bind(function: Function, overload_ids: tuple[str, ...], count: int) -> Binding:
+def bind(function: Function, overload_ids: tuple[str, ...], count: int) -> CallImplementation:
     """Return the code for a call with ``count`` arguments to which these overloads may apply."""
     if function.operator is not None:
-        return Binding(_operator(function), stops_at_error=count > 2)
+        return CallImplementation(_operator(function), stops_at_error=count > 2)
     bound = [overload for overload in function.overloads if overload.call is not None]
     chosen = [overload for overload in bound if (overload.id,) == overload_ids]
     if not chosen and len(bound) == 1:
         chosen = bound
     if chosen:
         call = _guarded(function, chosen[0])
-        return Binding(call, stops_at_error=count > 2, takes_errors=function.takes_errors)
-    return Binding(_dispatcher(function, bound), stops_at_error=True)
+        return CallImplementation(
+            call, stops_at_error=count > 2, takes_errors=function.takes_errors
+        )
+    return CallImplementation(_dispatcher(function, bound), stops_at_error=True)
 
 
 def no_such_overload(name: str, args: tuple[Value, ...]) -> Err:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from kubesched.cel.source import Source
+from kubesched.cel.source import CelSource
 
 EOF: Final = "<EOF>"
 IDENTIFIER: Final = "IDENTIFIER"
@@ -79,7 +79,7 @@ class Token(NamedTuple):
     offset: int
 
 
-def tokens(source: Source) -> list[Token]:
+def tokens(source: CelSource) -> list[Token]:
     """Return the tokens of the text, EOF last; what is no token is reported and left out."""
     text, found, at = source.text, [], 0
     while at < len(text):

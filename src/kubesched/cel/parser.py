@@ -17,14 +17,14 @@ from typing import Final
 from kubesched.cel import lexer, literals
 from kubesched.cel.lexer import EOF, IDENTIFIER, Token
 from kubesched.cel.macros import MacroError, expand
-from kubesched.cel.source import NO_PLACE, Source
+from kubesched.cel.source import NO_PLACE, CelSource
 from kubesched.cel.syntax import (
     Call,
-    Entry,
     Expr,
     Ident,
     ListExpr,
     Literal,
+    MapEntry,
     MapExpr,
     Select,
     StructExpr,
@@ -59,7 +59,7 @@ class _SyntaxError(Exception):
     """Parsing cannot go on; the error is recorded."""
 
 
-def parse(source: Source) -> Expr | None:
+def parse(source: CelSource) -> Expr | None:
     """Return the tree, or None; errors are reported to the source in either case."""
     if len(source.text) > MAX_CHARACTERS:
         size = len(source.text)
@@ -69,13 +69,13 @@ def parse(source: Source) -> Expr | None:
         )
         return None
     try:
-        return _Parser(source).parse()
+        return _CelParser(source).parse()
     except _SyntaxError:
         return None
 
 
-class _Parser:
-    def __init__(self, source: Source) -> None:
+class _CelParser:
+    def __init__(self, source: CelSource) -> None:
         self._source = source
         self._tokens = lexer.tokens(source)
         self._at = 0
@@ -294,14 +294,14 @@ class _Parser:
 
     def _map(self) -> Expr:
         brace = self._take()
-        entries: list[Entry] = []
+        entries: list[MapEntry] = []
         while self._next.kind not in ("}", ",") or (self._next.kind == "," and not entries):
             if self._accept(","):
                 break
             optional = self._accept("?") is not None
             key = self._expr()
             colon = self._expect(":")
-            entries.append(Entry(colon.offset, key, self._expr(), optional))
+            entries.append(MapEntry(colon.offset, key, self._expr(), optional))
             if not self._accept(","):
                 break
         self._expect("}")
@@ -345,7 +345,7 @@ class _Parser:
         while self._accept("."):
             name += "." + self._take().text
         brace = self._take()
-        fields: list[Entry] = []
+        fields: list[MapEntry] = []
         while self._next.kind not in ("}", ",") or (self._next.kind == "," and not fields):
             if self._accept(","):
                 break
@@ -353,7 +353,7 @@ class _Parser:
             field = self._field()
             colon = self._expect(":")
             key = Literal(field.offset, _unescaped(field))
-            fields.append(Entry(colon.offset, key, self._expr(), optional))
+            fields.append(MapEntry(colon.offset, key, self._expr(), optional))
             if not self._accept(","):
                 break
         self._expect("}")

@@ -29,10 +29,10 @@ from kubesched.cel.attributes import (
     RelativeAttribute,
     invalid_key,
 )
-from kubesched.cel.device import Device
+from kubesched.cel.device import CelDevice
 from kubesched.cel.environment import DEVICE, FUNCTIONS, TYPE_NAMES
 from kubesched.cel.frames import Evaluate, Frame
-from kubesched.cel.functions import Binding, bind
+from kubesched.cel.functions import CallImplementation, bind
 from kubesched.cel.library.regex import CONSTANT_PATTERN
 from kubesched.cel.regex import RegexError, compile_regex
 from kubesched.cel.syntax import (
@@ -70,7 +70,7 @@ class PlanError(Exception):
     """A constant part of the expression is an error."""
 
 
-class Plan:
+class PlannedNode:
     """A planned node: a constant, an attribute that may still grow, or a function."""
 
     __slots__ = ("_evaluate", "attribute", "constant", "is_constant")
@@ -99,9 +99,9 @@ class Plan:
         return self._evaluate
 
 
-def constant(value: Value) -> Plan:
+def constant(value: Value) -> PlannedNode:
     """Return the plan of a constant."""
-    return Plan(constant=value, is_constant=True)
+    return PlannedNode(constant=value, is_constant=True)
 
 
 def plan(expr: Expr) -> tuple[Evaluate, int]:
@@ -117,7 +117,7 @@ class _Planner:
         self._depth = 0
         self.slots = 0
 
-    def plan(self, expr: Expr) -> Plan:  # noqa: PLR0911 - one line a node
+    def plan(self, expr: Expr) -> PlannedNode:  # noqa: PLR0911 - one line a node
         match expr:
             case Literal():
                 return constant(expr.value)
@@ -137,32 +137,32 @@ class _Planner:
 
     # -- attributes -----------------------------------------------------------------------------
 
-    def _plan_ident(self, expr: Ident) -> Plan:
+    def _plan_ident(self, expr: Ident) -> PlannedNode:
         if expr.type.kind is Kind.TYPE and expr.name.removeprefix(".") in TYPE_NAMES:
             return constant(TYPE_NAMES[expr.name.removeprefix(".")])
         for scope in reversed(self._scopes):
             if expr.name in scope:
-                return Plan(attribute=AbsoluteAttribute(folds.reader(scope[expr.name])))
+                return PlannedNode(attribute=AbsoluteAttribute(folds.reader(scope[expr.name])))
         assert expr.name.removeprefix(".") == DEVICE  # noqa: S101 - the checker looked
         is_shadowed = expr.name.startswith(".")
-        return Plan(attribute=AbsoluteAttribute(None, is_shadowed=is_shadowed))
+        return PlannedNode(attribute=AbsoluteAttribute(None, is_shadowed=is_shadowed))
 
-    def _plan_select(self, expr: Select) -> Plan:
+    def _plan_select(self, expr: Select) -> PlannedNode:
         if not expr.field and isinstance(expr.operand, Ident):
             return self._plan_ident(expr.operand)
         attribute = self._as_attribute(self.plan(expr.operand))
         qualifier = Qualifier(expr.field, is_test=expr.test_only)
         if expr.test_only:
-            return Plan(attribute=attribute.tested(qualifier))
-        return Plan(attribute=attribute.qualified(qualifier))
+            return PlannedNode(attribute=attribute.tested(qualifier))
+        return PlannedNode(attribute=attribute.qualified(qualifier))
 
     @staticmethod
-    def _as_attribute(operand: Plan) -> Attribute:
+    def _as_attribute(operand: PlannedNode) -> Attribute:
         if operand.attribute is not None:
             return operand.attribute
         return RelativeAttribute(operand.evaluator())
 
-    def _plan_index(self, expr: Call, *, is_optional: bool) -> Plan:
+    def _plan_index(self, expr: Call, *, is_optional: bool) -> PlannedNode:
         attribute = self._as_attribute(self.plan(expr.args[0]))
         index = self.plan(expr.args[1])
         if index.is_constant:
@@ -174,30 +174,34 @@ class _Planner:
             qualifier = Qualifier(
                 computed=self._as_attribute(index).resolver(), is_optional=is_optional
             )
-        return Plan(attribute=attribute.qualified(qualifier))
+        return PlannedNode(attribute=attribute.qualified(qualifier))
 
-    def _plan_conditional(self, expr: Call) -> Plan:
+    def _plan_conditional(self, expr: Call) -> PlannedNode:
         condition, if_true, if_false = map(self.plan, expr.args)
-        return Plan(
+        return PlannedNode(
             attribute=ConditionalAttribute(
                 condition.evaluator(), self._as_branch(if_true), self._as_branch(if_false)
             )
         )
 
     @staticmethod
-    def _as_branch(branch: Plan) -> Attribute:
+    def _as_branch(branch: PlannedNode) -> Attribute:
         if branch.attribute is not None:
             return branch.attribute
         return RelativeAttribute(branch.evaluator())
 
     # -- calls ----------------------------------------------------------------------------------
 
-    def _plan_call(self, expr: Call) -> Plan:  # noqa: PLR0911 - one line a form
+    def _plan_call(self, expr: Call) -> PlannedNode:  # noqa: PLR0911 - one line a form
         match expr.function:
             case "_&&_":
-                return Plan(evaluators.all_of([self.plan(arg).evaluator() for arg in expr.args]))
+                return PlannedNode(
+                    evaluators.all_of([self.plan(arg).evaluator() for arg in expr.args])
+                )
             case "_||_":
-                return Plan(evaluators.any_of([self.plan(arg).evaluator() for arg in expr.args]))
+                return PlannedNode(
+                    evaluators.any_of([self.plan(arg).evaluator() for arg in expr.args])
+                )
             case "_?_:_":
                 return self._plan_conditional(expr)
             case "_[_]":
@@ -207,12 +211,12 @@ class _Planner:
         args = [self.plan(operand) for operand in expr.operands]
         match expr.function:
             case "_==_":
-                return Plan(evaluators.equal(args[0].evaluator(), args[1].evaluator()))
+                return PlannedNode(evaluators.equal(args[0].evaluator(), args[1].evaluator()))
             case "_!=_":
-                return Plan(evaluators.not_equal(args[0].evaluator(), args[1].evaluator()))
+                return PlannedNode(evaluators.not_equal(args[0].evaluator(), args[1].evaluator()))
             case "or" | "orValue" if expr.target is not None:
                 unwraps = expr.function == "orValue"
-                return Plan(
+                return PlannedNode(
                     evaluators.or_else(args[0].evaluator(), args[1].evaluator(), unwraps=unwraps)
                 )
             case "@in" if expr.overloads == ("in_list",) and is_list(args[1].constant):
@@ -221,7 +225,7 @@ class _Planner:
                     return membership
         return self._plan_function(expr, args)
 
-    def _plan_function(self, expr: Call, args: list[Plan]) -> Plan:
+    def _plan_function(self, expr: Call, args: list[PlannedNode]) -> PlannedNode:
         overload = expr.overloads[0] if len(expr.overloads) == 1 else ""
         binding = bind(FUNCTIONS[expr.function], expr.overloads, len(args))
         if len(args) == 1 and args[0].is_constant and expr.function in _CONVERSIONS:
@@ -236,19 +240,19 @@ class _Planner:
         if args and all(arg.is_constant for arg in args):
             made = evaluators.made_now(binding, [arg.constant for arg in args], cost)
             if made is not None:
-                return Plan(made)
-        return Plan(evaluators.called([arg.evaluator() for arg in args], binding, cost))
+                return PlannedNode(made)
+        return PlannedNode(evaluators.called([arg.evaluator() for arg in args], binding, cost))
 
     # -- aggregates -----------------------------------------------------------------------------
 
-    def _plan_list(self, expr: ListExpr) -> Plan:
+    def _plan_list(self, expr: ListExpr) -> PlannedNode:
         parts = [self.plan(element) for element in expr.elements]
         evaluate = evaluators.list_of([part.evaluator() for part in parts], expr.optional)
         if all(part.is_constant for part in parts):
             return constant(evaluate(_no_frame()))
-        return Plan(evaluate)
+        return PlannedNode(evaluate)
 
-    def _plan_map(self, expr: MapExpr) -> Plan:
+    def _plan_map(self, expr: MapExpr) -> PlannedNode:
         entries = [(self.plan(entry.key), self.plan(entry.value)) for entry in expr.entries]
         evaluate = evaluators.map_of(
             [
@@ -261,9 +265,9 @@ class _Planner:
                 return constant(evaluate(_no_frame()))
             except Aborted as reason:
                 raise PlanError(str(reason)) from None
-        return Plan(evaluate)
+        return PlannedNode(evaluate)
 
-    def _plan_comprehension(self, expr: Comprehension) -> Plan:
+    def _plan_comprehension(self, expr: Comprehension) -> PlannedNode:
         # The accumulator is not visible in its own beginning, nor in the range.
         init = self.plan(expr.init).evaluator()
         values = self.plan(expr.range).evaluator()
@@ -281,7 +285,7 @@ class _Planner:
         result = self.plan(expr.result).evaluator()
         self._scopes.pop()
         self._depth -= 3
-        return Plan(
+        return PlannedNode(
             folds.fold(
                 values, init, condition, step, result,
                 accumulator=accumulator, has_two_variables=expr.variable2 is not None,
@@ -291,10 +295,10 @@ class _Planner:
 
 def _no_frame() -> Frame:
     """Return a frame for constants, which look at no device."""
-    return Frame(Device(""), 0, 0)
+    return Frame(CelDevice(""), 0, 0)
 
 
-def _membership(element: Plan, values: list[Value]) -> Plan | None:
+def _membership(element: PlannedNode, values: list[Value]) -> PlannedNode | None:
     """``x in [constants]``: a lookup, unless the constants are of types that have none."""
     if not values:
         return constant(False)
@@ -318,7 +322,7 @@ def _membership(element: Plan, values: list[Value]) -> Plan | None:
             raise Aborted(f"internal error: runtime error: hash of unhashable type {unhashable}")
         return (type(value), value) in wanted if _is_scalar(value) else False
 
-    return Plan(evaluate)
+    return PlannedNode(evaluate)
 
 
 def _is_scalar(value: Value) -> bool:
@@ -342,7 +346,7 @@ def _set_keys(value: Value) -> list[tuple[type, Value]]:
     return keys
 
 
-def _with_pattern(function: str, pattern: str) -> Binding:
+def _with_pattern(function: str, pattern: str) -> CallImplementation:
     try:
         regex = compile_regex(pattern)
     except RegexError as error:
@@ -354,4 +358,4 @@ def _with_pattern(function: str, pattern: str) -> Binding:
             return NO_SUCH_OVERLOAD
         return use(regex, text, *rest)
 
-    return Binding(call, stops_at_error=True)
+    return CallImplementation(call, stops_at_error=True)

@@ -13,7 +13,7 @@ from kubesched.cel.environment import DEVICE
 from kubesched.cel.syntax import Call, Comprehension, Expr, Ident, Literal, Select, children
 
 
-class Column(NamedTuple):
+class DeviceColumn(NamedTuple):
     """A part of a device; of attributes and capacities, with domain and name."""
 
     field: str
@@ -21,8 +21,8 @@ class Column(NamedTuple):
     name: str = ""
 
 
-DRIVER: Final = Column("driver")
-SHAREABLE: Final = Column("allowMultipleAllocations")
+DRIVER: Final = DeviceColumn("driver")
+SHAREABLE: Final = DeviceColumn("allowMultipleAllocations")
 
 _MAPS: Final = frozenset({"attributes", "capacity"})
 _STEPS: Final = frozenset({"_[_]", "_[?_]", "_?._"})
@@ -34,9 +34,9 @@ class _UnknownReadsError(Exception):
     """The expression does not say what it reads."""
 
 
-def columns_read(expr: Expr) -> frozenset[Column] | None:
+def columns_read(expr: Expr) -> frozenset[DeviceColumn] | None:
     """Return the columns that an expression reads, or None if that depends on the device."""
-    found: set[Column] = set()
+    found: set[DeviceColumn] = set()
     try:
         _collect(expr, {}, found)
     except _UnknownReadsError:
@@ -44,7 +44,7 @@ def columns_read(expr: Expr) -> frozenset[Column] | None:
     return frozenset(found)
 
 
-def _collect(expr: Expr, names: dict[str, _Path | None], found: set[Column]) -> None:
+def _collect(expr: Expr, names: dict[str, _Path | None], found: set[DeviceColumn]) -> None:
     """Add what is read; ``names`` are local variables, with the path they stand for, if any."""
     path = _path(expr, names)
     if path is not None:
@@ -54,7 +54,7 @@ def _collect(expr: Expr, names: dict[str, _Path | None], found: set[Column]) -> 
         key, operand = expr.args  # type: ignore[attr-defined]  # a call
         domain = _path(operand, names)
         if domain is not None and len(domain) == 2:
-            found.add(Column(domain[0], domain[1], key.value))
+            found.add(DeviceColumn(domain[0], domain[1], key.value))
             return
     if isinstance(expr, Comprehension):
         _collect_comprehension(expr, names, found)
@@ -64,7 +64,7 @@ def _collect(expr: Expr, names: dict[str, _Path | None], found: set[Column]) -> 
 
 
 def _collect_comprehension(
-    expr: Comprehension, names: dict[str, _Path | None], found: set[Column]
+    expr: Comprehension, names: dict[str, _Path | None], found: set[DeviceColumn]
 ) -> None:
     _collect(expr.range, names, found)
     # What cel.bind binds may be a domain, whose attributes are then read by another name.
@@ -91,13 +91,13 @@ def _is_lookup(expr: Expr) -> bool:
     )
 
 
-def _column(path: _Path) -> set[Column]:
+def _column(path: _Path) -> set[DeviceColumn]:
     """Return the column that a path leads to."""
     match path:
         case (("driver" | "allowMultipleAllocations") as field, *_):
-            return {Column(field)}
+            return {DeviceColumn(field)}
         case (("attributes" | "capacity") as field, domain, name, *_):
-            return {Column(field, domain, name)}
+            return {DeviceColumn(field, domain, name)}
     raise _UnknownReadsError
 
 

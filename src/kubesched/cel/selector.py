@@ -9,13 +9,13 @@ from kubesched.cel import types
 from kubesched.cel.answers import as_bool
 from kubesched.cel.checker import check
 from kubesched.cel.costs import COST_LIMIT
-from kubesched.cel.device import Device
+from kubesched.cel.device import CelDevice
 from kubesched.cel.frames import Frame
 from kubesched.cel.parser import parse
 from kubesched.cel.plan import PlanError, plan
-from kubesched.cel.reads import Column, columns_read
+from kubesched.cel.reads import DeviceColumn, columns_read
 from kubesched.cel.recursion import deep_recursion
-from kubesched.cel.source import Source
+from kubesched.cel.source import CelSource
 from kubesched.cel.syntax import Expr, depth
 from kubesched.cel.types import Type
 from kubesched.cel.validators import validate
@@ -40,7 +40,7 @@ class Program:
         #: evaluation recurses as the tree does, so that a deep one needs room for it
         self._is_deep = depth(tree) > _SHALLOW
 
-    def run(self, device: Device) -> tuple[Value, int]:
+    def run(self, device: CelDevice) -> tuple[Value, int]:
         """Return the value of the expression, and what it cost; raises Aborted."""
         frame = Frame(device, self._slots, self.cost_limit)
         if self._is_deep:
@@ -52,7 +52,7 @@ class Program:
             raise CostLimitExceeded
         return value, frame.cost
 
-    def evaluate(self, device: Device) -> Value:
+    def evaluate(self, device: CelDevice) -> Value:
         """Return the value of the expression, which may be an ``Err``."""
         try:
             return self.run(device)[0]
@@ -67,7 +67,7 @@ def checked(expression: str) -> tuple[Expr, Type]:
 
 
 def _checked_tree(expression: str) -> tuple[Expr, Type]:
-    source = Source(expression)
+    source = CelSource(expression)
     tree = parse(source)
     if tree is None or source.has_errors:
         raise CelError(f"compilation failed: {source.display()}")
@@ -79,7 +79,7 @@ def _checked_tree(expression: str) -> tuple[Expr, Type]:
     return tree, result
 
 
-class Selector(Program):
+class CelSelector(Program):
     """An expression that says whether a device is wanted."""
 
     def __init__(self, expression: str, *, cost_limit: int = COST_LIMIT) -> None:
@@ -90,16 +90,16 @@ class Selector(Program):
         super().__init__(tree, cost_limit=cost_limit)
 
     @cached_property
-    def reads(self) -> frozenset[Column] | None:
+    def reads(self) -> frozenset[DeviceColumn] | None:
         """What the selector looks at, or None if that depends on the device."""
         return columns_read(self.tree)
 
-    def answer(self, device: Device) -> bool | Err:
+    def answer(self, device: CelDevice) -> bool | Err:
         """Return whether the device is wanted, or why that cannot be said."""
         value = self.evaluate(device)
         return value if value is True or value is False else as_bool(value)
 
-    def matches(self, device: Device) -> bool:
+    def matches(self, device: CelDevice) -> bool:
         """Whether the device is wanted; raises CelRuntimeError with upstream's text."""
         answer = self.answer(device)
         if isinstance(answer, Err):
@@ -107,6 +107,6 @@ class Selector(Program):
         return answer
 
 
-def compile_selector(expression: str) -> Selector:
+def compile_selector(expression: str) -> CelSelector:
     """Return the compiled selector; raises CelError with upstream's text."""
-    return Selector(expression)
+    return CelSelector(expression)

@@ -19,7 +19,7 @@ _MAX_ERRORS: Final = 100
 _MAX_LINE_BYTES: Final = 16384
 
 
-class Source:
+class CelSource:
     """The text, and the errors found in it."""
 
     def __init__(self, text: str) -> None:

@@ -74,7 +74,7 @@ class ListExpr(Expr):
 
 
 @dataclass(eq=False, slots=True)
-class Entry:
+class MapEntry:
     """A key and a value of a map literal, or a field and its value."""
 
     offset: int
@@ -87,7 +87,7 @@ class Entry:
 class MapExpr(Expr):
     """``{k: v, ?k: v}``."""
 
-    entries: list[Entry]
+    entries: list[MapEntry]
 
 
 @dataclass(eq=False, slots=True)
@@ -95,7 +95,7 @@ class StructExpr(Expr):
     """``package.Message{field: value}``; fields are entries whose key is a literal."""
 
     type_name: str
-    fields: list[Entry]
+    fields: list[MapEntry]
 
 
 @dataclass(eq=False, slots=True)
@@ -183,5 +183,5 @@ def copied(expr: Expr) -> Expr:  # noqa: PLR0911 - one line a node
     return Expr(expr.offset)
 
 
-def _copied_entry(entry: Entry) -> Entry:
-    return Entry(entry.offset, copied(entry.key), copied(entry.value), entry.optional)
+def _copied_entry(entry: MapEntry) -> MapEntry:
+    return MapEntry(entry.offset, copied(entry.key), copied(entry.value), entry.optional)

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Final
 from zoneinfo import ZoneInfo
 
-from kubesched.cel.values import INT_MAX, Duration, Timestamp
+from kubesched.cel.values import INT_MAX, CelDuration, Timestamp
 
 MIN_UNIX_SECONDS: Final = -62135596800
 MAX_UNIX_SECONDS: Final = 253402300799
@@ -68,7 +68,7 @@ def format_timestamp(value: Timestamp) -> str:
     return f"{local:%Y-%m-%dT%H:%M:%S}".rjust(19, "0") + fraction + _zone(value.offset_seconds)
 
 
-def parse_duration(text: str) -> Duration | None:
+def parse_duration(text: str) -> CelDuration | None:
     """Return a duration such as 1h30m or -1.5s, or None."""
     if len(text) > _MAX_TEXT or not _DURATION.fullmatch(text):
         return None
@@ -84,7 +84,7 @@ def parse_duration(text: str) -> Duration | None:
     limit = INT_MAX + (1 if text.startswith("-") else 0)
     if total > limit:
         return None
-    return Duration(-total if text.startswith("-") else total)
+    return CelDuration(-total if text.startswith("-") else total)
 
 
 class ZoneError(Exception):

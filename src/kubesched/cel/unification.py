@@ -13,7 +13,7 @@ _NULLABLE = frozenset({Kind.OPAQUE, Kind.STRUCT, Kind.DURATION, Kind.TIMESTAMP})
 _NESTED = frozenset({Kind.OPAQUE, Kind.LIST, Kind.MAP, Kind.TYPE})
 
 
-class Bindings:
+class Substitution:
     """What type variables stand for."""
 
     def __init__(self) -> None:

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from kubesched.cel import conversions, timestamps
 from kubesched.cel.library import formatting
 from kubesched.cel.regex import RegexError, compile_regex
-from kubesched.cel.source import Source
+from kubesched.cel.source import CelSource
 from kubesched.cel.syntax import Call, Expr, ListExpr, Literal, MapExpr, children
 from kubesched.cel.types import Kind, Type, unwrapped
 from kubesched.cel.values import Err
 
 
-def validate(expr: Expr, source: Source) -> None:
+def validate(expr: Expr, source: CelSource) -> None:
     """Report what is wrong; errors go to the source."""
     nodes = list(_nodes(expr, is_exempt=False))
     for node, is_exempt in nodes:
@@ -39,7 +39,7 @@ def _nodes(expr: Expr, *, is_exempt: bool) -> Iterator[tuple[Expr, bool]]:
         pending += [(child, exempt) for child in reversed(children(node))]
 
 
-def _validate_call(call: Call, source: Source) -> None:
+def _validate_call(call: Call, source: CelSource) -> None:
     literal = call.args[0] if call.args else None
     if isinstance(literal, Literal) and call.function in _LITERAL_CHECKS:
         if not _LITERAL_CHECKS[call.function](literal.value):
@@ -72,7 +72,7 @@ def _is_regex(value: object) -> bool:
 _LITERAL_CHECKS = {"duration": _is_duration, "timestamp": _is_timestamp, "matches": _is_regex}
 
 
-def _validate_format(call: Call, template: str, args: list[Expr], source: Source) -> None:
+def _validate_format(call: Call, template: str, args: list[Expr], source: CelSource) -> None:
     used = 0
     for part in formatting.clauses(template):
         if isinstance(part, str):
@@ -108,7 +108,7 @@ def _wrong_argument(arg: Expr, clause: formatting.Clause) -> Expr | None:
     return None
 
 
-def _validate_list(expr: ListExpr, source: Source) -> None:
+def _validate_list(expr: ListExpr, source: CelSource) -> None:
     wanted: Type | None = None
     for index, element in enumerate(expr.elements):
         found = unwrapped(element.type)[0] if index in expr.optional else element.type
@@ -119,7 +119,7 @@ def _validate_list(expr: ListExpr, source: Source) -> None:
             return
 
 
-def _validate_map(expr: MapExpr, source: Source) -> None:
+def _validate_map(expr: MapExpr, source: CelSource) -> None:
     key: Type | None = None
     value: Type | None = None
     for entry in expr.entries:
@@ -133,5 +133,5 @@ def _validate_map(expr: MapExpr, source: Source) -> None:
             _mismatch(entry.value, value, found, source)
 
 
-def _mismatch(expr: Expr, expected: Type, found: Type, source: Source) -> None:
+def _mismatch(expr: Expr, expected: Type, found: Type, source: CelSource) -> None:
     source.report(expr.offset, f"expected type '{expected}' but found '{found}'")

@@ -84,7 +84,7 @@ class Timestamp:
         self.offset_seconds = offset_seconds
 
 
-class Duration:
+class CelDuration:
     """A span of time in nanoseconds."""
 
     __slots__ = ("nanos",)
@@ -302,7 +302,7 @@ def _identity(key: Value) -> Value:
     if unhashable is not None:
         # Upstream's interpreter panics.
         raise Aborted(f"internal error: runtime error: hash of unhashable type {unhashable}")
-    if isinstance(key, list | Rope | Map | Object | Optional | Timestamp | Duration):
+    if isinstance(key, list | Rope | Map | Object | Optional | Timestamp | CelDuration):
         return id(key), _Held(key)
     return kind, key
 
@@ -359,7 +359,7 @@ _TYPES: Final[dict[type, Type]] = {
     StringMap: types.MAP,
     DefaultMap: types.MAP,
     Timestamp: types.TIMESTAMP,
-    Duration: types.DURATION,
+    CelDuration: types.DURATION,
     Optional: types.OPTIONAL,
     Type: types.TYPE,
     Err: types.ERROR,

@@ -6,12 +6,12 @@ import pytest
 
 from kubesched.cel.checker import check
 from kubesched.cel.parser import parse
-from kubesched.cel.source import Source
+from kubesched.cel.source import CelSource
 from kubesched.cel.syntax import Call
 
 
-def checked(text: str) -> tuple[str, Source]:
-    source = Source(text)
+def checked(text: str) -> tuple[str, CelSource]:
+    source = CelSource(text)
     tree = parse(source)
     assert tree is not None
     return str(check(tree, source)), source
@@ -78,7 +78,7 @@ def test_errors(text: str, want: str) -> None:
     ],
 )
 def test_overloads_that_may_apply(text: str, want: tuple[str, ...]) -> None:
-    source = Source(text)
+    source = CelSource(text)
     tree = parse(source)
     assert isinstance(tree, Call)
     check(tree, source)

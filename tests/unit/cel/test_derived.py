@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.cel import Device, compile_derived_attribute
+from kubesched.cel import CelDevice, compile_derived_attribute
 from kubesched.errors import CelError, CelRuntimeError
 
-DEVICE = Device("gpu.example.com", {"model": "a100", "numbers": [1, 2]})
+DEVICE = CelDevice("gpu.example.com", {"model": "a100", "numbers": [1, 2]})
 ATTRIBUTES = 'device.attributes["gpu.example.com"]'
 
 

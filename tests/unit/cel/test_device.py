@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.cel import Device, quantity, version
+from kubesched.cel import CelDevice, quantity, version
 from kubesched.errors import CelRuntimeError
 
 
 def test_names_are_split_into_domain_and_name() -> None:
-    device = Device("d", {"a": 1, "x.example.com/b": 2}, {"c": quantity("1")})
+    device = CelDevice("d", {"a": 1, "x.example.com/b": 2}, {"c": quantity("1")})
 
     assert device.attributes == {"d": {"a": 1}, "x.example.com": {"b": 2}}
     assert list(device.capacity) == ["d"]
 
 
 def test_the_variable_has_four_fields() -> None:
-    device = Device("d", allow_multiple_allocations=True)
+    device = CelDevice("d", allow_multiple_allocations=True)
 
     assert sorted(device.value) == ["allowMultipleAllocations", "attributes", "capacity", "driver"]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kubesched.cel.lexer import tokens
-from kubesched.cel.source import Source
+from kubesched.cel.source import CelSource
 
 
 def kinds(text: str) -> list[str]:
-    return [token.kind for token in tokens(Source(text))]
+    return [token.kind for token in tokens(CelSource(text))]
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,7 @@ def test_kinds_of_tokens(text: str, want: list[str]) -> None:
     [("@", "'@'"), ('"abc', "'\"abc'"), ("'\\z'", "''\\z'"), ("a & b", "'& '"), ("`", "'`'")],
 )
 def test_what_is_no_token_is_reported(text: str, want: str) -> None:
-    source = Source(text)
+    source = CelSource(text)
     tokens(source)
 
     assert f"Syntax error: token recognition error at: {want}" in source.display()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.cel.parser import parse
-from kubesched.cel.source import Source
+from kubesched.cel.source import CelSource
 from kubesched.cel.syntax import Call, Expr, Ident, ListExpr, Literal, MapExpr, Select
 
 
@@ -54,7 +54,7 @@ def shown(expr: Expr | None) -> str:  # noqa: PLR0911 - one line a node
     ],
 )
 def test_trees(text: str, want: str) -> None:
-    source = Source(text)
+    source = CelSource(text)
 
     assert shown(parse(source)) == want
     assert not source.has_errors
@@ -74,7 +74,7 @@ def test_trees(text: str, want: str) -> None:
     ],
 )
 def test_errors(text: str, want: str) -> None:
-    source = Source(text)
+    source = CelSource(text)
     parse(source)
 
     assert source.display().startswith(f"ERROR: <input>:{want}")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 from kubesched.cel import compile_selector
-from kubesched.cel.reads import DRIVER, SHAREABLE, Column, columns_read
+from kubesched.cel.reads import DRIVER, SHAREABLE, DeviceColumn, columns_read
 
-MODEL = Column("attributes", "d", "model")
-INDEX = Column("attributes", "d", "index")
-MEMORY = Column("capacity", "d", "memory")
+MODEL = DeviceColumn("attributes", "d", "model")
+INDEX = DeviceColumn("attributes", "d", "index")
+MEMORY = DeviceColumn("capacity", "d", "memory")
 
 
 @pytest.mark.parametrize(
@@ -34,7 +34,7 @@ MEMORY = Column("capacity", "d", "memory")
         ('[1].all(device, device == 1)', set()),
     ],
 )  # fmt: skip
-def test_columns_that_are_named(expression: str, want: set[Column]) -> None:
+def test_columns_that_are_named(expression: str, want: set[DeviceColumn]) -> None:
     assert columns_read(compile_selector(expression).tree) == frozenset(want)
 
 

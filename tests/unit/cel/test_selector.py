@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from kubesched.cel import Device, compile_selector
+from kubesched.cel import CelDevice, compile_selector
 from kubesched.cel.answers import as_bool
-from kubesched.cel.selector import Selector
+from kubesched.cel.selector import CelSelector
 from kubesched.cel.values import Aborted, Err, Value
 from kubesched.errors import CelError, CelRuntimeError
 
@@ -15,7 +15,7 @@ from .vectors import Vector, read
 FILES = ["expressions.jsonl", "random_expressions.jsonl"]
 
 
-def outcome(selector: Selector, device: Device) -> tuple[Value, int | None]:
+def outcome(selector: CelSelector, device: CelDevice) -> tuple[Value, int | None]:
     """The answer, or the text of the error, and the cost."""
     try:
         value, cost = selector.run(device)
@@ -25,7 +25,7 @@ def outcome(selector: Selector, device: Device) -> tuple[Value, int | None]:
     return (answer.message if isinstance(answer, Err) else answer), cost
 
 
-def difference(vector: Vector, devices: list[Device]) -> str | None:
+def difference(vector: Vector, devices: list[CelDevice]) -> str | None:
     """What differs from upstream, or None."""
     try:
         selector = compile_selector(vector.expression)
@@ -60,17 +60,17 @@ def test_an_error_is_raised_with_its_text() -> None:
     selector = compile_selector('device.attributes["gpu.example.com"].model == "a100"')
 
     with pytest.raises(CelRuntimeError, match=r"^no such key: model$"):
-        selector.matches(Device("gpu.example.com"))
+        selector.matches(CelDevice("gpu.example.com"))
 
 
 def test_a_domain_that_a_device_does_not_have_is_empty() -> None:
     selector = compile_selector('!("model" in device.attributes["other.example.com"])')
 
-    assert selector.matches(Device("gpu.example.com", {"model": "a100"}))
+    assert selector.matches(CelDevice("gpu.example.com", {"model": "a100"}))
 
 
 def test_names_without_a_domain_are_in_the_drivers() -> None:
-    device = Device("gpu.example.com", {"model": "a100", "other.example.com/model": "b"})
+    device = CelDevice("gpu.example.com", {"model": "a100", "other.example.com/model": "b"})
 
     assert compile_selector('device.attributes["gpu.example.com"].model == "a100"').matches(device)
     assert compile_selector('device.attributes["other.example.com"].model == "b"').matches(device)
@@ -82,10 +82,10 @@ def test_an_expression_must_be_a_bool_as_far_as_can_be_known() -> None:
 
 
 def test_a_cost_limit_can_be_set() -> None:
-    selector = Selector("[1, 2, 3].all(x, x > 0)", cost_limit=5)
+    selector = CelSelector("[1, 2, 3].all(x, x > 0)", cost_limit=5)
 
     with pytest.raises(CelRuntimeError, match="operation cancelled: actual cost limit exceeded"):
-        selector.matches(Device("x"))
+        selector.matches(CelDevice("x"))
 
 
 def bound(count: int, first: str, step: str, last: str) -> str:
@@ -128,7 +128,7 @@ LONG = ("lists.range(1000)", "P + P")
     ids=lambda value: str(value)[:40],
 )
 def test_hostile_expressions_end(expression: str, want: bool | str) -> None:
-    assert outcome(compile_selector(expression), Device("x"))[0] == want
+    assert outcome(compile_selector(expression), CelDevice("x"))[0] == want
 
 
 @pytest.mark.parametrize(

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from kubesched.cel.source import NO_PLACE, Source
+from kubesched.cel.source import NO_PLACE, CelSource
 
 
 def test_an_error_shows_its_line_and_place() -> None:
-    source = Source("1 + foo")
+    source = CelSource("1 + foo")
     source.report(4, "undeclared reference to 'foo'")
 
     assert source.display() == (
@@ -15,7 +15,7 @@ def test_an_error_shows_its_line_and_place() -> None:
 
 
 def test_errors_are_shown_in_the_order_of_their_places() -> None:
-    source = Source("a\n\tb")
+    source = CelSource("a\n\tb")
     source.report(3, "second")
     source.report(0, "first")
 
@@ -25,21 +25,21 @@ def test_errors_are_shown_in_the_order_of_their_places() -> None:
 
 
 def test_wide_characters_are_followed_by_wide_dots() -> None:
-    source = Source('"é" + é')
+    source = CelSource('"é" + é')
     source.report(6, "wrong")
 
     assert source.display().endswith('\n | "é" + é\n | .\uff0e....\uff3e')
 
 
 def test_an_error_about_the_whole_has_no_place() -> None:
-    source = Source("x")
+    source = CelSource("x")
     source.report(NO_PLACE, "too long")
 
     assert source.display() == "ERROR: <input>:-1:0: too long"
 
 
 def test_beyond_a_hundred_errors_only_their_number_is_kept() -> None:
-    source = Source("x")
+    source = CelSource("x")
     for _ in range(103):
         source.report(0, "wrong")
 

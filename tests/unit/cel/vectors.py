@@ -12,7 +12,7 @@ import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from kubesched.cel import Device
+from kubesched.cel import CelDevice
 from kubesched.cel.library import quantities, semvers
 from kubesched.cel.values import Value
 
@@ -31,7 +31,7 @@ class Vector(NamedTuple):
     costs: list[int] | None
 
 
-def read(name: str) -> tuple[list[Device], list[Vector]]:
+def read(name: str) -> tuple[list[CelDevice], list[Vector]]:
     """Return the devices and the vectors of a file."""
     lines = (FOLDER / name).read_text(encoding="utf-8").splitlines()
     devices = [device_of(spec) for spec in json.loads(lines[0])["devices"]]
@@ -49,9 +49,9 @@ def read(name: str) -> tuple[list[Device], list[Vector]]:
     return devices, vectors
 
 
-def device_of(spec: dict[str, Any]) -> Device:
+def device_of(spec: dict[str, Any]) -> CelDevice:
     """Return the device of a ResourceSlice's JSON."""
-    return Device(
+    return CelDevice(
         spec["driver"],
         {name: attribute_of(value) for name, value in spec.get("attributes", {}).items()},
         {name: quantity(value["value"]) for name, value in spec.get("capacity", {}).items()},

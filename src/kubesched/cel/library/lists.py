@@ -31,7 +31,7 @@ from kubesched.cel.values import (
     CLASSES,
     NO_SUCH_OVERLOAD,
     AccumulatorMap,
-    Duration,
+    CelDuration,
     Err,
     Map,
     Uint,
@@ -49,7 +49,7 @@ _COMPARABLE: Final = {
     "int": INT, "uint": UINT, "double": DOUBLE, "bool": BOOL, "duration": DURATION,
     "timestamp": TIMESTAMP, "string": STRING, "bytes": BYTES,
 }  # fmt: skip
-_ZEROS: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": Duration(0)}
+_ZEROS: Final = {"int": 0, "uint": Uint(0), "double": 0.0, "duration": CelDuration(0)}
 
 
 # -- the extension library ----------------------------------------------------------------------

@@ -11,7 +11,7 @@ from kubesched.cel.functions import Function, Overload, member
 from kubesched.cel.types import BOOL, DYN, INT, STRING, Type, list_of, map_of, optional_of, param
 from kubesched.cel.values import (
     NONE,
-    Duration,
+    CelDuration,
     Err,
     Map,
     Optional,
@@ -33,7 +33,7 @@ def _of_non_zero(value: Value) -> Value:
 def _is_zero(value: Value) -> bool:
     if isinstance(value, Map) or is_list(value):
         return len(value) == 0
-    if isinstance(value, Duration):
+    if isinstance(value, CelDuration):
         return value.nanos == 0
     if isinstance(value, Timestamp):
         return value.nanos == _ZERO_TIME_NANOS

@@ -31,7 +31,7 @@ from kubesched.cel.types import (
 from kubesched.cel.values import (
     CLASSES,
     NO_SUCH_OVERLOAD,
-    Duration,
+    CelDuration,
     Err,
     Map,
     Timestamp,
@@ -280,7 +280,7 @@ def _string_test(name: str, id_: str, test: Callable[[str, str], bool]) -> Funct
 
 def _calendar(
     name: str, id_: str, part: Callable[[datetime], int],
-    of_duration: Callable[[Duration], int] | None = None,
+    of_duration: Callable[[CelDuration], int] | None = None,
 ) -> Function:  # fmt: skip
     def in_zone(at: Timestamp, zone: str) -> Value:
         try:
@@ -298,7 +298,7 @@ def _calendar(
     return Function(name, tuple(overloads))
 
 
-def _whole(unit: int) -> Callable[[Duration], int]:
+def _whole(unit: int) -> Callable[[CelDuration], int]:
     return lambda span: abs(span.nanos) // unit * (-1 if span.nanos < 0 else 1)
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from kubesched.cel.recursion import deep_recursion
 from kubesched.cel.regex.parsing import parse
-from kubesched.cel.regex.program import Check, Fork, Match, Program, Read
+from kubesched.cel.regex.program import Check, Fork, Match, Read, RegexProgram
 
 #: Transitions that are remembered before the automaton is built anew.
 _MAX_TRANSITIONS: Final = 10_000
@@ -36,7 +36,7 @@ class Regex:
 
     def __init__(self, pattern: str) -> None:
         with deep_recursion():
-            program = Program(parse(pattern), pattern)
+            program = RegexProgram(parse(pattern), pattern)
         self._instructions = program.instructions
         self._start = program.start
         self._has_checks = any(isinstance(step, Check) for step in self._instructions)

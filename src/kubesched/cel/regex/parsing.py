@@ -37,45 +37,45 @@ class RegexError(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Node:
+class RegexNode:
     """A part of a pattern; ``height`` is how deep it nests."""
 
     height: int
 
 
 @dataclass(frozen=True, slots=True)
-class Chars(Node):
+class Chars(RegexNode):
     """One character out of a set."""
 
     ranges: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Assertion(Node):
+class Assertion(RegexNode):
     """A condition on the place: one of ^ $ (of the text) A Z (of a line) b B."""
 
     kind: str
 
 
 @dataclass(frozen=True, slots=True)
-class Sequence(Node):
+class Sequence(RegexNode):
     """Parts one after the other."""
 
-    parts: tuple[Node, ...]
+    parts: tuple[RegexNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Choice(Node):
+class Alternation(RegexNode):
     """One of several, the first that matches."""
 
-    options: tuple[Node, ...]
+    options: tuple[RegexNode, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Repeat(Node):
+class Repeat(RegexNode):
     """A part several times; ``most`` is None for any number."""
 
-    part: Node
+    part: RegexNode
     least: int
     most: int | None
     is_greedy: bool
@@ -95,14 +95,14 @@ class _Group:
 
     def __init__(self, flags: _Flags) -> None:
         self.flags = flags
-        self.options: list[Node] = []
-        self.parts: list[Node] = []
+        self.options: list[RegexNode] = []
+        self.parts: list[RegexNode] = []
 
-    def close(self) -> Node:
+    def close(self) -> RegexNode:
         self.next_option()
         if len(self.options) == 1:
             return self.options[0]
-        return Choice(1 + max(part.height for part in self.options), tuple(self.options))
+        return Alternation(1 + max(part.height for part in self.options), tuple(self.options))
 
     def next_option(self) -> None:
         if len(self.parts) == 1:
@@ -113,19 +113,19 @@ class _Group:
         self.parts = []
 
 
-def parse(pattern: str) -> Node:
+def parse(pattern: str) -> RegexNode:
     """Return the parsed pattern; raises RegexError."""
-    return _Parser(pattern).parse()
+    return _RegexParser(pattern).parse()
 
 
-class _Parser:
+class _RegexParser:
     def __init__(self, pattern: str) -> None:
         self._text = pattern
         self._at = 0
         self._flags = _Flags()
         self._groups = [_Group(self._flags)]
 
-    def parse(self) -> Node:
+    def parse(self) -> RegexNode:
         last_repeat: int | None = None
         while self._at < len(self._text):
             start = self._at
@@ -408,7 +408,7 @@ class _Parser:
         return negated(ranges) if name.startswith("^") else ranges
 
 
-def _is_valid(node: Node, copies: int) -> bool:
+def _is_valid(node: RegexNode, copies: int) -> bool:
     """Whether nested counts multiply to no more than this many copies."""
     if isinstance(node, Repeat):
         if node.is_counted:
@@ -420,7 +420,7 @@ def _is_valid(node: Node, copies: int) -> bool:
             copies //= max(count, 1)
         return _is_valid(node.part, copies)
     parts = node.parts if isinstance(node, Sequence) else ()
-    parts = node.options if isinstance(node, Choice) else parts
+    parts = node.options if isinstance(node, Alternation) else parts
     return all(_is_valid(part, copies) for part in parts)
 
 

@@ -10,11 +10,11 @@ from typing import Final, NamedTuple
 
 from kubesched.cel.regex.charsets import CharSet
 from kubesched.cel.regex.parsing import (
+    Alternation,
     Assertion,
     Chars,
-    Choice,
-    Node,
     RegexError,
+    RegexNode,
     Repeat,
     Sequence,
 )
@@ -51,10 +51,10 @@ class Match(NamedTuple):
 Instruction = Read | Check | Fork | Match
 
 
-class Program:
+class RegexProgram:
     """The instructions, and where to begin; the match is instruction 0."""
 
-    def __init__(self, node: Node, pattern: str) -> None:
+    def __init__(self, node: RegexNode, pattern: str) -> None:
         self._pattern = pattern
         self._sets: dict[tuple[tuple[int, int], ...], CharSet] = {}
         self.instructions: list[Instruction] = [Match()]
@@ -66,7 +66,7 @@ class Program:
         self.instructions.append(instruction)
         return len(self.instructions) - 1
 
-    def _build(self, node: Node, after: int) -> int:
+    def _build(self, node: RegexNode, after: int) -> int:
         match node:
             case Chars():
                 return self._add(Read(self._set(node.ranges), after))
@@ -76,13 +76,13 @@ class Program:
                 for part in reversed(node.parts):
                     after = self._build(part, after)
                 return after
-            case Choice():
+            case Alternation():
                 return self._choice(node, after)
             case Repeat():
                 return self._repeat(node, after)
         raise AssertionError(node)
 
-    def _choice(self, node: Choice, after: int) -> int:
+    def _choice(self, node: Alternation, after: int) -> int:
         start = self._build(node.options[-1], after)
         for option in reversed(node.options[:-1]):
             start = self._add(Fork(self._build(option, after), start))
@@ -122,13 +122,13 @@ class Program:
         return found
 
 
-def _can_be_empty(node: Node) -> bool:
+def _can_be_empty(node: RegexNode) -> bool:
     match node:
         case Assertion():
             return True
         case Sequence():
             return all(map(_can_be_empty, node.parts))
-        case Choice():
+        case Alternation():
             return any(map(_can_be_empty, node.options))
         case Repeat():
             return node.least == 0 or _can_be_empty(node.part)
