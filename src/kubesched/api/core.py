@@ -46,7 +46,7 @@ class ContainerRestartRule(ApiStruct, frozen=True):
 
 
 class VolumeMount(ApiStruct, frozen=True):
-    """Where a container sees a volume, of which only special mount options matter here."""
+    """A mount of a volume; only its special options matter here."""
 
     bind_mount_options: tuple[str, ...] = ()
 
@@ -60,7 +60,7 @@ class Container(ApiStruct, frozen=True):
     resources: ResourceRequirements | None = None
     restart_policy: str | None = None
     restart_policy_rules: tuple[ContainerRestartRule, ...] = ()
-    #: those with options: the others decide nothing, and every container has some
+    #: only those with options: the others do not affect scheduling, and every container has some
     volume_mounts: tuple[VolumeMount, ...] = ()
 
     def __post_init__(self) -> None:
@@ -149,7 +149,7 @@ class Toleration(ApiStruct, frozen=True):
 
 
 class TopologySpreadConstraint(ApiStruct, frozen=True):
-    """How evenly a group of pods is to be spread over domains."""
+    """A limit of the skew of matching pods over the domains of a topology key."""
 
     max_skew: int = 0
     topology_key: str = ""
@@ -274,7 +274,7 @@ class Volume(ApiStruct, frozen=True):
 
 
 class PodResourceClaim(ApiStruct, frozen=True):
-    """A claim for devices that the pod needs: by name, or made for it from a template."""
+    """A claim for devices that the pod needs: by name, or created for it from a template."""
 
     name: str = ""
     resource_claim_name: str | None = None
@@ -282,7 +282,7 @@ class PodResourceClaim(ApiStruct, frozen=True):
 
 
 class PodSchedulingGroup(ApiStruct, frozen=True):
-    """The group that a pod is to be scheduled with."""
+    """The group that a pod is scheduled with."""
 
     pod_group_name: str | None = None
 
@@ -357,6 +357,30 @@ class PodExtendedResourceClaimStatus(ApiStruct, frozen=True):
     resource_claim_name: str = ""
 
 
+class NodeAllocatableMappedResources(ApiStruct, frozen=True):
+    """How much of a resource of the node the devices of a claim are."""
+
+    name: str = ""
+    quantity: QuantityText | None = None
+
+
+class NodeAllocatableOverheadResources(ApiStruct, frozen=True):
+    """How much of a resource of the node the use of a claim's devices costs."""
+
+    name: str = ""
+    per_pod: QuantityText | None = None
+    per_container: QuantityText | None = None
+
+
+class NodeAllocatableResourceClaimStatus(ApiStruct, frozen=True):
+    """What a claim takes of its node's own resources, and the containers that use it."""
+
+    resource_claim_name: str = ""
+    containers: tuple[str, ...] = ()
+    mapping: tuple[NodeAllocatableMappedResources, ...] = ()
+    overhead: tuple[NodeAllocatableOverheadResources, ...] = ()
+
+
 class PodStatus(ApiStruct, frozen=True):
     """The observed state of a pod."""
 
@@ -370,6 +394,7 @@ class PodStatus(ApiStruct, frozen=True):
     allocated_resources: ResourceList | None = None
     resource_claim_statuses: tuple[PodResourceClaimStatus, ...] = ()
     extended_resource_claim_status: PodExtendedResourceClaimStatus | None = None
+    node_allocatable_resource_claim_statuses: tuple[NodeAllocatableResourceClaimStatus, ...] = ()
 
 
 class Pod(ApiStruct, frozen=True):
@@ -390,9 +415,13 @@ class Taint(ApiStruct, frozen=True):
     value: str = ""
     effect: str = ""
 
+    def __str__(self) -> str:
+        value = f"={self.value}" if self.value else ""
+        return f"{self.key}{value}:{self.effect}"
+
 
 class NodePodPreemptionPolicy(ApiStruct, frozen=True):
-    """Who wants no pods preempted on a node for the sake of a resize."""
+    """The components that forbid preemption for resizes on a node."""
 
     disable_resize_preemption: tuple[str, ...] = ()
 

@@ -403,10 +403,10 @@ _OPERATORS: Final = {
 
 def parse(text: str) -> Selector:
     """Compile the text form, as in ``?labelSelector=``: ``a=b,c!=d,e in (x,y),!f,g>1,h``."""
-    return Selector.of(_Parser(text).requirements())
+    return Selector.of(_SelectorParser(text).requirements())
 
 
-class _Parser:
+class _SelectorParser:
     """A recursive descent parser with one token of lookahead."""
 
     def __init__(self, text: str) -> None:

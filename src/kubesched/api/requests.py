@@ -8,16 +8,16 @@ sidecars (init containers with ``restartPolicy: Always``) together, and before t
 containers one after the other, each beside the sidecars started so far; it needs the larger of the
 two. Pod-level requests replace the sum for the resources they name; overhead comes on top.
 
-While a pod on a node is resized, three sums count, and of each resource the largest: of what the
-spec wants, of what the kubelet has allocated, and of what is in effect (actuated). A container of
-which the kubelet reports neither counts with its spec. If the kubelet called the resize infeasible,
-the spec does not count at all. Where the kubelet reports the pod as a whole, that stands for the
-sums of what is allocated and actuated.
+While a pod on a node is resized, the largest of three sums counts for each resource: the desired
+requests of the spec, the requests that the kubelet has allocated, and those in effect (actuated). A
+container of which the kubelet reports neither counts with its spec. If the kubelet reported the
+resize as infeasible, the spec does not count. If the kubelet reports pod-level resources, these
+replace the sums of allocated and actuated requests.
 
-Which rules apply depends on who asks:
+Which rules apply depends on the use:
 
 ==================  ==========  ===============  =============  =================================
-asked for           use_status  pod_level        missing        by
+used for            use_status  pod_level        missing        by
 ==================  ==========  ===============  =============  =================================
 fitting             no          its gate         nothing        ``pod_requests``
 balancing           its gate    its gate         nothing        ``pod_requests``
@@ -97,21 +97,36 @@ def is_counted_resource(name: str) -> bool:
 
 
 def pod_requests(
-    pod: Pod, *, use_status: bool = False, pod_level: bool = True, pod_level_status: bool = True
+    pod: Pod,
+    *,
+    use_status: bool = False,
+    pod_level: bool = True,
+    pod_level_status: bool = True,
+    claims: bool = False,
 ) -> dict[str, int]:
     """Return the pod's requests by counted resource, CPU in thousandths.
 
     ``use_status`` is for pods on a node (gate InPlacePodVerticalScaling), ``pod_level`` the gate
-    PodLevelResources, ``pod_level_status`` InPlacePodLevelResourcesVerticalScaling.
+    PodLevelResources, ``pod_level_status`` InPlacePodLevelResourcesVerticalScaling, ``claims``
+    DRANodeAllocatableResources.
     """
     exact = exact_requests(
-        pod, use_status=use_status, pod_level=pod_level, pod_level_status=pod_level_status
+        pod,
+        use_status=use_status,
+        pod_level=pod_level,
+        pod_level_status=pod_level_status,
+        claims=claims,
     )
     return _in_units(exact, pod)
 
 
 def non_zero_requests(
-    pod: Pod, *, use_status: bool = False, pod_level: bool = True, pod_level_status: bool = True
+    pod: Pod,
+    *,
+    use_status: bool = False,
+    pod_level: bool = True,
+    pod_level_status: bool = True,
+    claims: bool = False,
 ) -> tuple[int, int]:
     """Return (CPU in thousandths, memory in bytes) that a placed pod counts for in scores.
 
@@ -121,7 +136,11 @@ def non_zero_requests(
     missing = _DEFAULTS
     if pod_level and _requests_as_a_whole(pod):
         exact = exact_requests(
-            pod, use_status=use_status, pod_level=True, pod_level_status=pod_level_status
+            pod,
+            use_status=use_status,
+            pod_level=True,
+            pod_level_status=pod_level_status,
+            claims=claims,
         )
         missing = {name: amount for name, amount in _DEFAULTS.items() if name not in exact}
     counted = exact_requests(
@@ -129,6 +148,7 @@ def non_zero_requests(
         use_status=use_status,
         pod_level=pod_level,
         pod_level_status=pod_level_status,
+        claims=claims,
         missing=missing,
     )
     units = _in_units({name: counted.get(name, 0) for name in _DEFAULTS}, pod)
@@ -138,6 +158,20 @@ def non_zero_requests(
 def scoring_requests(pod: Pod) -> dict[str, int]:
     """Return the requests that NodeResourcesFit scores a pod with: no pod-level resources."""
     return _in_units(exact_requests(pod, pod_level=False, missing=_DEFAULTS), pod)
+
+
+def are_requests_complete(pod: Pod) -> bool:
+    """Tell whether each container requests cpu and memory, and nothing else adds to these.
+
+    Then no default applies, so that scores count what the pod requests. Most pods are like this.
+    """
+    spec = pod.spec
+    if spec.resources is not None or pod.status.node_allocatable_resource_claim_statuses:
+        return False
+    return all(
+        (wanted := _wanted(each)) and names.CPU in wanted and names.MEMORY in wanted
+        for each in (*spec.containers, *spec.init_containers)
+    )
 
 
 def node_allocatable(node: Node) -> dict[str, int]:
@@ -157,9 +191,9 @@ def node_allocatable(node: Node) -> dict[str, int]:
 
 
 def is_resized(pod: Pod) -> bool:
-    """Tell whether a pod on a node may count for something else than its spec says.
+    """Tell whether the requests of a pod on a node may differ from its spec.
 
-    Kubelets report the resources of all containers, which are those of the spec but for a resize.
+    Kubelets report the resources of all containers; they differ from the spec only during a resize.
     """
     status = pod.status
     if status.resources is not None or _resize_is_infeasible(pod):
@@ -184,6 +218,7 @@ def exact_requests(
     use_status: bool = False,
     pod_level: bool = True,
     pod_level_status: bool = True,
+    claims: bool = False,
     missing: Mapping[str, int] = _NONE,
 ) -> Nanos:
     """Return the pod's requests in billionths, of all resources it names.
@@ -193,7 +228,11 @@ def exact_requests(
     """
     try:
         total = _container_requests(
-            pod, use_status=use_status, pod_level_status=pod_level_status, missing=missing
+            pod,
+            use_status=use_status,
+            pod_level_status=pod_level_status,
+            missing=missing,
+            claimed=claimed_amounts(pod) if claims else {},
         )
         if pod_level:
             total.update(_pod_level_requests(pod, use_status=use_status and pod_level_status))
@@ -204,10 +243,53 @@ def exact_requests(
     return total
 
 
+def container_requests(pod: Pod) -> Nanos:
+    """Return what containers request and claims take, without pod-level requests and overhead."""
+    total = _sum(pod, _wanted, _NONE)
+    _add(total, claimed_amounts(pod))
+    return total
+
+
+def container_limits(pod: Pod) -> Nanos:
+    """Return the same of limits; what claims take of a resource counts where there is a limit.
+
+    Of huge pages it counts always.
+    """
+    total = _sum(pod, _limits, _NONE)
+    for name, amount in claimed_amounts(pod).items():
+        if name in total or name.startswith(names.HUGEPAGES_PREFIX):
+            total[name] = total.get(name, 0) + amount
+    return total
+
+
+def claimed_amounts(pod: Pod, container: str | None = None) -> Nanos:
+    """Return what claims take of the node's own resources, all of them or those of a container."""
+    total: Nanos = {}
+    for claim in pod.status.node_allocatable_resource_claim_statuses:
+        if container is not None and container not in claim.containers:
+            continue
+        for mapped in claim.mapping:
+            if mapped.quantity is not None:
+                _add(total, _nanos({mapped.name: mapped.quantity}))
+        users = len(claim.containers) if container is None else 1
+        for overhead in claim.overhead:
+            amount = 0 if overhead.per_pod is None else quantity.nano(overhead.per_pod)
+            if overhead.per_container is not None:
+                amount += users * quantity.nano(overhead.per_container)
+            _add(total, {overhead.name: amount})
+    return total
+
+
 def _container_requests(
-    pod: Pod, *, use_status: bool, pod_level_status: bool, missing: Mapping[str, int]
+    pod: Pod,
+    *,
+    use_status: bool,
+    pod_level_status: bool,
+    missing: Mapping[str, int],
+    claimed: Nanos,
 ) -> Nanos:
     wanted = _sum(pod, _wanted, missing)
+    _add(wanted, claimed)
     if not use_status:
         return wanted
     infeasible = _resize_is_infeasible(pod)
@@ -215,7 +297,7 @@ def _container_requests(
     whole = pod.status.resources
     allocated = pod.status.allocated_resources
     if pod_level_status and allocated is not None and whole and whole.requests is not None:
-        # What the kubelet says of the pod as a whole is the sum already.
+        # Pod-level resources that the kubelet reports are the sum already.
         _raise_to(total, _nanos(allocated))
         _raise_to(total, _nanos(whole.requests))
         return total
@@ -237,13 +319,20 @@ def _container_requests(
         found = None if status is None else _requests_of(status.resources)
         return allocated_to(container) if found is None else found
 
-    _raise_to(total, _sum(pod, allocated_to, missing))
+    # Kubelets do not count it as allocated to containers, and count it as in effect.
+    reported = _sum(pod, allocated_to, missing)
+    _add(reported, claimed)
+    _raise_to(total, reported)
     _raise_to(total, _sum(pod, actuated_for, missing))
     return total
 
 
 def _wanted(container: Container) -> ResourceList | None:
     return _requests_of(container.resources)
+
+
+def _limits(container: Container) -> ResourceList | None:
+    return None if container.resources is None else container.resources.limits
 
 
 def _requests_of(resources: ResourceRequirements | None) -> ResourceList | None:
@@ -253,7 +342,7 @@ def _requests_of(resources: ResourceRequirements | None) -> ResourceList | None:
 def _sum(
     pod: Pod, said: Callable[[Container], ResourceList | None], missing: Mapping[str, int]
 ) -> Nanos:
-    """Add up what is said of containers: they run together, after the init containers."""
+    """Return the sum of containers, which run together, or the maximum of init containers."""
 
     def amounts(container: Container) -> Nanos:
         return {**missing, **_nanos(said(container))}
@@ -282,7 +371,7 @@ def _requests_as_a_whole(pod: Pod) -> bool:
 
 
 def _pod_level_requests(pod: Pod, *, use_status: bool) -> Nanos:
-    """Return what stands for the sum of the containers, of the resources that it names."""
+    """Return the pod-level requests, which replace the sums of the resources that they name."""
     if pod.spec.resources is None or not _requests_as_a_whole(pod):
         return {}
     wanted = _nanos(pod.spec.resources.requests)
@@ -295,7 +384,7 @@ def _pod_level_requests(pod: Pod, *, use_status: bool) -> Nanos:
 
 
 def is_resize_deferred(pod: Pod) -> bool:
-    """Tell whether the kubelet would resize the pod if there were room."""
+    """Tell whether a resize is deferred until the node has enough free resources."""
     return _pending_resize(pod) == _DEFERRED
 
 

@@ -137,6 +137,28 @@ class DeviceTaint(ApiStruct, frozen=True):
     time_added: str | None = None
 
 
+class NodeAllocatableMapping(ApiStruct, frozen=True):
+    """What a device is of a node's own resource: part of a capacity, or so much a device."""
+
+    capacity_key: str | None = None
+    capacity_multiplier: QuantityText | None = None
+    device_multiplier: QuantityText | None = None
+
+
+class NodeAllocatableOverhead(ApiStruct, frozen=True):
+    """What the use of a device costs of a node's own resource."""
+
+    per_pod: QuantityText | None = None
+    per_container: QuantityText | None = None
+
+
+class NodeAllocatableResource(ApiStruct, frozen=True):
+    """What a device takes of one of its node's own resources, such as cpu or memory."""
+
+    mapping: NodeAllocatableMapping | None = None
+    overhead: NodeAllocatableOverhead | None = None
+
+
 class Device(ApiStruct, frozen=True):
     """One device."""
 
@@ -153,6 +175,8 @@ class Device(ApiStruct, frozen=True):
     binding_conditions: tuple[str, ...] = ()
     binding_failure_conditions: tuple[str, ...] = ()
     allow_multiple_allocations: bool | None = None
+    #: resource of the node → what the device takes of it
+    node_allocatable_resources: dict[str, NodeAllocatableResource] = field(default_factory=dict)
 
 
 class ResourceSliceSpec(ApiStruct, frozen=True):
@@ -166,6 +190,8 @@ class ResourceSliceSpec(ApiStruct, frozen=True):
     devices: tuple[Device, ...] = ()
     per_device_node_selection: bool | None = None
     shared_counters: tuple[CounterSet, ...] = ()
+    #: what the kubelet leaves out for the devices; nodes have to be able to
+    skip_node_operations: tuple[str, ...] = ()
 
 
 class ResourceSlice(ApiStruct, frozen=True):
@@ -389,3 +415,17 @@ class ResourceClaim(ApiStruct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
     spec: ResourceClaimSpec = ResourceClaimSpec()
     status: ResourceClaimStatus = ResourceClaimStatus()
+
+
+class ResourceClaimTemplateSpec(ApiStruct, frozen=True):
+    """What claims have that are made from a template."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimSpec = ResourceClaimSpec()
+
+
+class ResourceClaimTemplate(ApiStruct, frozen=True):
+    """A controller makes a claim of it for each pod that refers to it."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: ResourceClaimTemplateSpec = ResourceClaimTemplateSpec()

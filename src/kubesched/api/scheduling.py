@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from kubesched.api.core import ResourceList
 from kubesched.api.meta import ApiStruct, ObjectMeta
 
 
@@ -35,30 +36,45 @@ class PodGroupSchedulingPolicy(ApiStruct, frozen=True):
 
 
 class TopologyConstraint(ApiStruct, frozen=True):
-    """All pods are to be on nodes with the same value of a label."""
+    """Requires nodes with the same value of a label for all pods."""
 
     key: str = ""
 
 
 class SchedulingConstraints(ApiStruct, frozen=True):
-    """What must hold of all nodes of a group together."""
+    """Constraints on the nodes of a group."""
 
     topology: tuple[TopologyConstraint, ...] = ()
 
 
 class EmptyMode(ApiStruct, frozen=True):
-    """A choice that has no parameters."""
+    """A mode without parameters."""
 
 
 class DisruptionMode(ApiStruct, frozen=True):
-    """Whether pods of the group may be preempted one by one, or all of them only."""
+    """Whether pods of the group may be preempted one by one, or only all together."""
 
     single: EmptyMode | None = None
     all: EmptyMode | None = None
 
 
+class PodGroupResourceClaim(ApiStruct, frozen=True):
+    """A claim to devices that the pods of a group share, by name or made from a template."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+    resource_claim_template_name: str | None = None
+
+
+class PodGroupResourceClaimStatus(ApiStruct, frozen=True):
+    """The claim that was made from a template; None if none is needed."""
+
+    name: str = ""
+    resource_claim_name: str | None = None
+
+
 class PodGroupSpec(ApiStruct, frozen=True):
-    """What the author of a group wants."""
+    """The desired state of a group."""
 
     parent_composite_pod_group_name: str | None = None
     scheduling_policy: PodGroupSchedulingPolicy = PodGroupSchedulingPolicy()
@@ -66,10 +82,11 @@ class PodGroupSpec(ApiStruct, frozen=True):
     disruption_mode: DisruptionMode | None = None
     priority: int | None = None
     preemption_policy: str | None = None
+    resource_claims: tuple[PodGroupResourceClaim, ...] = ()
 
 
 class GroupCondition(ApiStruct, frozen=True):
-    """How a group stands in one respect."""
+    """One aspect of a group's state."""
 
     type: str = ""
     status: str = ""
@@ -80,9 +97,10 @@ class GroupCondition(ApiStruct, frozen=True):
 
 
 class GroupStatus(ApiStruct, frozen=True):
-    """How a group stands."""
+    """The observed state of a group."""
 
     conditions: tuple[GroupCondition, ...] = ()
+    resource_claim_statuses: tuple[PodGroupResourceClaimStatus, ...] = ()
 
 
 class PodGroup(ApiStruct, frozen=True):
@@ -94,7 +112,7 @@ class PodGroup(ApiStruct, frozen=True):
 
     @property
     def min_count(self) -> int:
-        """How many pods have to fit for any of them to be bound."""
+        """The number of pods that must fit for any of them to be bound."""
         gang = self.spec.scheduling_policy.gang
         return 1 if gang is None else gang.min_count
 
@@ -113,7 +131,7 @@ class CompositeSchedulingPolicy(ApiStruct, frozen=True):
 
 
 class CompositePodGroupSpec(ApiStruct, frozen=True):
-    """What the author of a group of groups wants."""
+    """The desired state of a group of groups."""
 
     parent_composite_pod_group_name: str | None = None
     scheduling_policy: CompositeSchedulingPolicy = CompositeSchedulingPolicy()
@@ -132,6 +150,45 @@ class CompositePodGroup(ApiStruct, frozen=True):
 
     @property
     def min_count(self) -> int:
-        """How many groups have to fit for any of them to be scheduled."""
+        """The number of groups that must fit for any of them to be scheduled."""
         gang = self.spec.scheduling_policy.gang
         return 1 if gang is None else gang.min_group_count
+
+
+# --- the PodGroup of scheduler-plugins ------------------------------------------------------------
+
+
+class CoscheduledGroupSpec(ApiStruct, frozen=True):
+    """What the author of a group wants."""
+
+    min_member: int = 0
+    min_resources: ResourceList | None = None
+    schedule_timeout_seconds: int | None = None
+
+
+class CoscheduledGroupStatus(ApiStruct, frozen=True):
+    """How a group stands."""
+
+    phase: str = ""
+    occupied_by: str = ""
+    #: how many pods have a node, and how many of these are in which phase
+    scheduled: int = 0
+    running: int = 0
+    succeeded: int = 0
+    failed: int = 0
+    schedule_start_time: str | None = None
+
+
+class CoscheduledGroup(ApiStruct, frozen=True):
+    """A PodGroup of ``scheduling.x-k8s.io``, which pods name by a label."""
+
+    metadata: ObjectMeta = ObjectMeta()
+    spec: CoscheduledGroupSpec = CoscheduledGroupSpec()
+    status: CoscheduledGroupStatus = CoscheduledGroupStatus()
+
+    def as_pod_group(self, priority: int) -> PodGroup:
+        """Return the PodGroup of ``scheduling.k8s.io`` that asks for the same."""
+        gang = GangPolicy(min_count=self.spec.min_member)
+        policy = PodGroupSchedulingPolicy(gang=gang)
+        spec = PodGroupSpec(scheduling_policy=policy, priority=priority)
+        return PodGroup(metadata=self.metadata, spec=spec)

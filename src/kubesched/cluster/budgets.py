@@ -78,24 +78,38 @@ class Budgets(NamespacedStore[PodDisruptionBudget]):
         overdrawing: list[PodInfo] = []
         others: list[PodInfo] = []
         for pod in pods:
-            (overdrawing if self._overdraws(pod, drawn) else others).append(pod)
+            (others if self._overdrawn(pod, drawn) is None else overdrawing).append(pod)
         return overdrawing, others
+
+    def covering(self, pod: PodInfo) -> list[str]:
+        """Return the names of the budgets against which a pod's eviction counts."""
+        budgets = self._compiled.get(pod.labels.namespace, {})
+        return [name for name, budget in budgets.items() if budget.covers(pod)]
+
+    def overdrawn(self, pods: Iterable[PodInfo]) -> dict[str, str]:
+        """Return the budgets that evictions in this order would violate: uid → name."""
+        drawn: dict[tuple[str, str], int] = {}
+        found = ((pod.uid, self._overdrawn(pod, drawn)) for pod in pods)
+        return {uid: name for uid, name in found if name is not None}
 
     def violations(self, units: Iterable[Iterable[PodInfo]]) -> list[int]:
         """Return how many pods of each unit would overdraw a budget, evicted in this order."""
         drawn: dict[tuple[str, str], int] = {}
-        return [sum(self._overdraws(pod, drawn) for pod in pods) for pods in units]
+        return [sum(self._overdrawn(pod, drawn) is not None for pod in pods) for pods in units]
 
-    def _overdraws(self, pod: PodInfo, drawn: dict[tuple[str, str], int]) -> bool:
-        """Draw on the budgets of a pod; `drawn` is what is left of those drawn on before."""
+    def _overdrawn(self, pod: PodInfo, drawn: dict[tuple[str, str], int]) -> str | None:
+        """Draw on the budgets of a pod; return the first that it overdraws.
+
+        `drawn` is what is left of those drawn on before.
+        """
         namespace = pod.labels.namespace
         for name, budget in self._compiled.get(namespace, {}).items():
             if budget.covers(pod):
                 left = drawn.get((namespace, name), budget.allowed) - 1
                 drawn[namespace, name] = left
                 if left < 0:
-                    return True
-        return False
+                    return name
+        return None
 
 
 def _compiled(budget: PodDisruptionBudget) -> Budget:

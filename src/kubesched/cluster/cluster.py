@@ -141,6 +141,18 @@ class Cluster:
         """The number of assumed pods."""
         return len(self._assumed)
 
+    # --- pods without a node ----------------------------------------------------------------
+
+    def put_pending(self, pod: PodInfo) -> None:
+        """Note a pod without a node, or its new version."""
+        self.groups.put_pending(pod)
+        self.devices.claim_users.put(pod.pod)
+
+    def remove_pending(self, pod: Pod) -> None:
+        """Note that a pod is gone, or has a node now."""
+        self.groups.remove_pending(pod)
+        self.devices.claim_users.remove(pod.metadata.uid)
+
     # --- what if ----------------------------------------------------------------------------
 
     def transaction(self) -> Transaction:
@@ -188,8 +200,18 @@ class Cluster:
 
     def _note_placed(self, pod: PodInfo, node_name: str) -> None:
         self._placed[pod.uid] = (pod, node_name)
-        if pod.pod.spec.scheduling_group is not None:
+        if pod.pod.spec.scheduling_group is not None or self.groups.by_label:
             self.groups.put_placed(pod)
+
+    def group_by_label(self, scheduler_name: str) -> None:
+        """Let the label that names a pod's group count, in pods of a profile."""
+        groups = self.groups
+        if scheduler_name in groups.by_label:
+            return
+        groups.by_label |= {scheduler_name}
+        for pod, _ in self._placed.values():
+            if pod.pod.spec.scheduler_name == scheduler_name:
+                groups.put_placed(pod)
 
     def _swap(self, pod: PodInfo, node_name: str) -> None:
         self._note_placed(pod, node_name)
@@ -209,7 +231,7 @@ class Cluster:
 
     def _take_off(self, uid: str) -> None:
         pod, node_name = self._placed.pop(uid)
-        if pod.pod.spec.scheduling_group is not None:
+        if pod.pod.spec.scheduling_group is not None or self.groups.by_label:
             self.groups.remove_placed(pod)
         self._priorities[pod.priority] -= 1
         if not self._priorities[pod.priority]:

@@ -9,15 +9,14 @@ is allocated from it. Both depend on the node, as slices do.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
 
 from kubesched.api import quantity
 from kubesched.api.core import NodeSelector
-from kubesched.api.resource import Device, DeviceCounter, ResourceSlice, ResourceSliceSpec
-from kubesched.cluster.device_table import DeviceTable
+from kubesched.api.resource import DeviceCounter, ResourceSlice, ResourceSliceSpec
 from kubesched.cluster.device_uses import PoolKey
 from kubesched.cluster.node_selector import SelectorMatch
 from kubesched.errors import ObjectError, require
@@ -31,6 +30,11 @@ class PoolRules(Struct, frozen=True):
 
     #: slices with shared counters, or with devices that select their nodes, count
     partitionable: bool = True
+    #: slices with devices that name compatibility groups count
+    compatibility_groups: bool = False
+    #: devices for which kubelets leave something out: whether nodes that say they are able to can
+    #: use them; None if all nodes can, able or not
+    skips_operations: bool | None = None
 
 
 class Place(NamedTuple):
@@ -47,25 +51,48 @@ NOWHERE = Place("", is_everywhere=False, selector=None)
 class PoolSlice:
     """A slice and the rows of its devices."""
 
-    __slots__ = ("device_places", "name", "place", "rows", "spec")
+    __slots__ = (
+        "counter_users",
+        "device_places",
+        "has_binding_conditions",
+        "has_compatibility_groups",
+        "has_duplicates",
+        "name",
+        "needed_counters",
+        "node_name",
+        "place",
+        "rows",
+        "spec",
+    )
 
     def __init__(self, resource_slice: ResourceSlice, rows: tuple[int, ...]) -> None:
         spec = resource_slice.spec
         self.name = resource_slice.metadata.name
         self.spec = spec
         self.rows = rows
+        devices = spec.devices
+        #: whether two of its devices have the same name
+        self.has_duplicates = len({each.name for each in devices}) < len(devices)
+        self.has_binding_conditions = any(each.binding_conditions for each in devices)
+        #: rows of devices that draw on counters, and whether some of these name groups
+        self.counter_users = tuple(
+            [row for row, each in zip(rows, devices, strict=True) if each.consumes_counters]
+        )
+        used = [use for each in devices for use in each.consumes_counters]
+        self.has_compatibility_groups = any(each.compatibility_groups for each in used)
+        #: set of counters → those that its devices draw on
+        self.needed_counters: dict[str, set[str]] = {}
+        for each in used:
+            self.needed_counters.setdefault(each.counter_set, set()).update(each.counters)
         #: None if each device says for itself
         self.place: Place | None = _place_of(spec)
+        #: the only node that can use it, "" if it does not name one
+        self.node_name = self.place.node_name if self.place is not None else ""
         self.device_places: tuple[Place, ...] | None = None
         if self.place is None:
             self.device_places = tuple(
                 _place(each.node_name, each.all_nodes, each.node_selector) for each in spec.devices
             )
-
-    @property
-    def node_name(self) -> str:
-        """The only node that can use it, "" if it does not name one."""
-        return self.place.node_name if self.place is not None else ""
 
 
 class PoolView:
@@ -80,6 +107,7 @@ class PoolView:
         "key",
         "rows",
         "unreachable",
+        "unusable",
     )
 
     def __init__(
@@ -94,6 +122,8 @@ class PoolView:
         self.rows: tuple[int, ...] = ()
         #: those of them that the nodes cannot use
         self.unreachable: frozenset[int] = frozenset()
+        #: those that are selected like all others, and then not taken
+        self.unusable: frozenset[int] = frozenset()
         #: what devices of the pool share
         self.counters: Counters = {}
         #: all devices of the pool that draw on counters, those of other nodes included
@@ -106,6 +136,24 @@ class PoolView:
         """Whether devices may be allocated from it."""
         return not self.is_incomplete and not self.is_invalid
 
+    @property
+    def layout(self) -> Hashable:
+        """What two pools have in common that differ only in the devices at each place."""
+        if not self.is_usable:
+            return "incomplete" if self.is_incomplete else "invalid"
+        size = len(self.rows)
+        if not (self.counters or self.unreachable or self.unusable):
+            return size
+        counters = [(name, frozenset(each.items())) for name, each in self.counters.items()]
+        places = {row: place for place, row in enumerate(self.rows)}
+        return (
+            size,
+            tuple(counters),
+            frozenset(places[row] for row in self.unreachable),
+            frozenset(places[row] for row in self.unusable),
+            tuple([places.get(row) for row in self.counter_users]),
+        )
+
     def __str__(self) -> str:
         return "/".join(self.key)
 
@@ -113,14 +161,16 @@ class PoolView:
 class Pool:
     """All slices of a pool, of every generation."""
 
-    def __init__(self, key: PoolKey, table: DeviceTable, rules: PoolRules) -> None:
+    def __init__(self, key: PoolKey, rules: PoolRules) -> None:
         self.key = key
-        self._table = table
         self._rules = rules
         #: by name, in the order of names
         self.slices: tuple[PoolSlice, ...] = ()
-        #: (names of slices that nodes can use, devices that they cannot) → what they see
-        self._views: dict[tuple[tuple[str, ...], frozenset[int]], PoolView | None] = {}
+        #: (names of slices that nodes can use, devices that they cannot see, and that they cannot
+        #: take) → what they see
+        self._views: dict[
+            tuple[tuple[str, ...], frozenset[int], frozenset[int]], PoolView | None
+        ] = {}
 
     def put(self, made: PoolSlice) -> None:
         """Add a slice."""
@@ -154,20 +204,28 @@ class Pool:
             spec.per_device_node_selection is not None or spec.shared_counters
         ):
             return False
-        return not _uses_compatibility_groups(spec)
+        return self._rules.compatibility_groups or not each.has_compatibility_groups
 
-    def view(self, usable: Sequence[PoolSlice], unreachable: frozenset[int]) -> PoolView | None:
+    def view(
+        self, usable: Sequence[PoolSlice], unreachable: frozenset[int], *, can_skip: bool
+    ) -> PoolView | None:
         """Return what nodes see that can use some slices, but not some of their devices.
 
-        None if these slices are being replaced: there are newer ones, for other nodes.
+        `can_skip` says whether their kubelets can leave operations out. None if these slices are
+        being replaced: there are newer ones, for other nodes.
         """
-        key = tuple([each.name for each in usable]), unreachable
+        unusable: frozenset[int] = frozenset()
+        skips = self._rules.skips_operations
+        if skips is not None and not (skips and can_skip):
+            skipping = (each for each in usable if each.spec.skip_node_operations)
+            unusable = frozenset(row for each in skipping for row in each.rows)
+        key = tuple([each.name for each in usable]), unreachable, unusable
         if key not in self._views:
-            self._views[key] = self._make_view(usable, unreachable)
+            self._views[key] = self._make_view(usable, unreachable, unusable)
         return self._views[key]
 
     def _make_view(
-        self, usable: Sequence[PoolSlice], unreachable: frozenset[int]
+        self, usable: Sequence[PoolSlice], unreachable: frozenset[int], unusable: frozenset[int]
     ) -> PoolView | None:
         generation = max(each.spec.pool.generation for each in usable)
         current = [each for each in usable if each.spec.pool.generation == generation]
@@ -180,11 +238,13 @@ class Pool:
                 each
                 for each in self.slices
                 if each.spec.pool.generation == generation
-                and not _uses_compatibility_groups(each.spec)
+                and (self._rules.compatibility_groups or not each.has_compatibility_groups)
             ]
             if len(everything) != wanted:
                 return PoolView(self.key, is_incomplete=True)
-        return self._build(current, everything, unreachable)
+        view = self._build(current, everything, unreachable)
+        view.unusable = unusable and unusable & frozenset(view.rows)
+        return view
 
     def _build(
         self,
@@ -194,26 +254,21 @@ class Pool:
     ) -> PoolView:
         partitionable = self._rules.partitionable
         own = [each for each in current if not (partitionable and each.spec.shared_counters)]
-        names = [device.name for each in own for device in each.spec.devices]
-        if len(set(names)) < len(names):
+        if _have_duplicates(own):
             return PoolView(self.key, is_invalid=True)
         view = PoolView(self.key)
-        view.rows = tuple(row for each in own for row in each.rows)
-        view.unreachable = unreachable & frozenset(view.rows)
+        view.rows = own[0].rows if len(own) == 1 else tuple(row for s in own for row in s.rows)
+        view.unreachable = unreachable and unreachable & frozenset(view.rows)
         if partitionable:
             counters = _counters(each.spec for each in everything)
-            users = [each for each in everything if not each.spec.shared_counters]
-            devices = [device for each in users for device in each.spec.devices]
-            if counters is None or not all(_are_there(each, counters) for each in devices):
+            users = [
+                each for each in everything if each.counter_users and not each.spec.shared_counters
+            ]
+            if counters is None or not all(_are_there(each, counters) for each in users):
                 return PoolView(self.key, is_invalid=True)
             view.counters = counters
-            rows = (row for each in users for row in each.rows)
-            view.counter_users = tuple(
-                row for row in rows if self._table.device_at(row).consumes_counters
-            )
-        view.has_binding_conditions = any(
-            self._table.device_at(row).binding_conditions for row in view.rows
-        )
+            view.counter_users = tuple(row for each in users for row in each.counter_users)
+        view.has_binding_conditions = any(each.has_binding_conditions for each in own)
         return view
 
     def validate(self) -> None:
@@ -221,8 +276,8 @@ class Pool:
         names = [each.name for each in self.slices]
         require(names == sorted(set(names)), f"slices of {self.key} are in order")
         by_name = {each.name: each for each in self.slices}
-        for (usable, unreachable), known in self._views.items():
-            anew = self._make_view([by_name[name] for name in usable], unreachable)
+        for (usable, unreachable, unusable), known in self._views.items():
+            anew = self._make_view([by_name[name] for name in usable], unreachable, unusable)
             require(_fields(known) == _fields(anew), f"a view of {self.key}")
 
 
@@ -247,10 +302,12 @@ def _place(node_name: str | None, all_nodes: bool | None, selector: NodeSelector
     return Place("", is_everywhere=False, selector=match)
 
 
-def _uses_compatibility_groups(spec: ResourceSliceSpec) -> bool:
-    return any(
-        each.compatibility_groups for device in spec.devices for each in device.consumes_counters
-    )
+def _have_duplicates(slices: Sequence[PoolSlice]) -> bool:
+    """Tell whether two devices of some slices have the same name."""
+    if len(slices) == 1:
+        return slices[0].has_duplicates
+    names = [device.name for each in slices for device in each.spec.devices]
+    return len(set(names)) < len(names)
 
 
 def amounts(counters: Mapping[str, DeviceCounter]) -> dict[str, int]:
@@ -276,9 +333,9 @@ def _counters(specs: Iterable[ResourceSliceSpec]) -> Counters | None:
     return found
 
 
-def _are_there(device: Device, counters: Counters) -> bool:
-    """Tell whether all counters exist that a device draws on."""
+def _are_there(made: PoolSlice, counters: Counters) -> bool:
+    """Tell whether all counters exist that devices of a slice draw on."""
     return all(
-        each.counter_set in counters and each.counters.keys() <= counters[each.counter_set].keys()
-        for each in device.consumes_counters
+        name in counters and needed <= counters[name].keys()
+        for name, needed in made.needed_counters.items()
     )

@@ -15,11 +15,14 @@ from kubesched.api import quantity
 from kubesched.api.resource import DeviceRequestAllocationResult
 from kubesched.cluster.device_table import DeviceKey
 from kubesched.cluster.incremental import Log
+from kubesched.cluster.numbering import Numbering
 from kubesched.errors import ObjectError, require
 
 #: Driver and name of a pool.
 PoolKey = tuple[str, str]
 Results = tuple[DeviceRequestAllocationResult, ...]
+#: How much of a device is taken: nothing, all of it; other numbers stand for shares.
+UNUSED, DEDICATED = 0, 1
 
 
 class DeviceUse:
@@ -58,6 +61,10 @@ class DeviceUses:
         self.changes: Log[PoolKey] = Log()
         #: pool → how often that happened
         self._versions: dict[PoolKey, int] = {}
+        #: (dedicated, shared, what the shares take) → its number
+        self._levels: Numbering[tuple[bool, bool, frozenset[tuple[str, int]]]] = Numbering(
+            first=DEDICATED + 1
+        )
 
     def __len__(self) -> int:
         return len(self._uses)
@@ -65,6 +72,16 @@ class DeviceUses:
     def of(self, key: DeviceKey) -> DeviceUse | None:
         """Return what is taken of a device, None if nothing is."""
         return self._uses.get(key)
+
+    def levels(self, keys: Iterable[DeviceKey]) -> list[int]:
+        """Return a number for each device; it is equal where equal amounts are taken."""
+        find, level = self._uses.get, self._level
+        return [UNUSED if (use := find(key)) is None else level(use) for key in keys]
+
+    def _level(self, use: DeviceUse) -> int:
+        if use.dedicated > 0 and not use.shares:
+            return DEDICATED
+        return self._levels((use.dedicated > 0, use.shares > 0, frozenset(use.consumed.items())))
 
     def version_of(self, pool: PoolKey) -> int:
         """Return another number for each state of a pool's devices."""

@@ -18,6 +18,7 @@ from kubesched.api.resource import (
     ResourceSlice,
     ResourceSliceSpec,
 )
+from kubesched.cluster.claim_users import ClaimUsers
 from kubesched.cluster.device_pools import Pool, PoolRules, PoolSlice
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.device_uses import DeviceUses, PoolKey
@@ -40,6 +41,8 @@ class Devices:
         self.taint_rules: NamedStore[DeviceTaintRule] = NamedStore()
         self.uses = DeviceUses()
         self.claims = ResourceClaims(self.uses)
+        #: pending pods by the claims that they name
+        self.claim_users = ClaimUsers()
         self._all = (self.classes, self.slices, self.taint_rules, self.claims)
         self.table = DeviceTable()
         #: names of resources that classes stand for
@@ -125,7 +128,7 @@ class Devices:
         key = _key_of(spec)
         pool = pools.get(key)
         if pool is None:
-            pool = pools[key] = Pool(key, self.table, rules)
+            pool = pools[key] = Pool(key, rules)
         return pool
 
     # --- taints -----------------------------------------------------------------------------------
@@ -165,6 +168,7 @@ class Devices:
         for store in self._all:
             store.validate()
         self.table.validate()
+        self.claim_users.validate()
         self.extended_resources.validate()
         require({each.metadata.name for each in self.slices} == self._placed.keys(), "slices")
         require({each.metadata.name for each in self.taint_rules} == self._rules.keys(), "rules")

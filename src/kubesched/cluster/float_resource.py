@@ -1,4 +1,4 @@
-"""One resource of all rows as floats: allocatable and requested.
+"""One resource of all rows as floats: allocatable, requested, and requested as scores count it.
 
 Scores need divisions, and float division is several times faster than integer division. Floats are
 exact for amounts below a limit that real nodes stay under.
@@ -24,27 +24,34 @@ class FloatResource(RowView):
     """A resource of the node table as float columns."""
 
     __slots__ = (
-        "_non_zero",
         "_number",
         "allocatable",
         "divisor",
         "is_everywhere",
         "is_small",
+        "non_zero_requested",
         "requested",
     )
 
-    derived = ("allocatable", "divisor", "requested", "is_everywhere", "is_small")
+    derived = (
+        "allocatable",
+        "divisor",
+        "requested",
+        "non_zero_requested",
+        "is_everywhere",
+        "is_small",
+    )
 
-    def __init__(self, table: NodeTable, number: int, *, non_zero: bool) -> None:
-        """With `non_zero`, pods that request none of it count with a default."""
+    def __init__(self, table: NodeTable, number: int) -> None:
         super().__init__(table, table.row_changes)
         self._number = number
-        self._non_zero = non_zero
         #: allocatable of each row, and the same as a divisor: at least one
         self.allocatable: Float64Array
         self.divisor: Float64Array
         #: requested by the pods of each row
         self.requested: Float64Array
+        #: the same; of cpu and memory, with a default for pods that request none
+        self.non_zero_requested: Float64Array
         #: whether every row has some
         self.is_everywhere: bool
         #: whether all amounts are below the limit; only then are the floats exact
@@ -52,29 +59,37 @@ class FloatResource(RowView):
 
     def rebuild(self) -> None:
         """Read all rows."""
-        allocatable, requested = self._columns()
-        self.is_small = _are_small(allocatable) and _are_small(requested)
+        allocatable, requested, non_zero = columns = self._columns()
+        self.is_small = all(map(_are_small, columns))
         self.is_everywhere = bool(np.count_nonzero(allocatable) == len(allocatable))
         self.allocatable = allocatable.astype(np.float64)
-        self.requested = requested.astype(np.float64)
         self.divisor = self.allocatable if self.is_everywhere else np.maximum(self.allocatable, 1)
+        self.requested = requested.astype(np.float64)
+        self.non_zero_requested = non_zero.astype(np.float64)
 
     def update(self, rows: list[int]) -> bool:
         """Read the requested amounts of some rows; rebuild if these rows changed otherwise."""
-        allocatable, requested = self._columns()
         if not self.is_small or len(self.requested) < self._table.size:
             return False
+        allocatable, requested, non_zero = self._columns()
         for row in rows:
-            amount = requested.item(row)
-            if self.allocatable.item(row) != allocatable.item(row) or not 0 <= amount < SMALL:
+            amount, counted = requested.item(row), non_zero.item(row)
+            if (
+                self.allocatable.item(row) != allocatable.item(row)
+                or not 0 <= amount < SMALL
+                or not 0 <= counted < SMALL
+            ):
                 return False
-            self.requested[row] = amount
+            self.requested[row], self.non_zero_requested[row] = amount, counted
         return True
 
-    def _columns(self) -> tuple[Int64Array, Int64Array]:
+    def _columns(self) -> tuple[Int64Array, Int64Array, Int64Array]:
         table, number = self._table, self._number
-        requested = table.non_zero_requested if self._non_zero else table.requested
-        return table.allocatable[number, : table.size], requested[number, : table.size]
+        requested = table.requested[number, : table.size]
+        non_zero = requested
+        if number < len(table.non_zero_requested):
+            non_zero = table.non_zero_requested[number, : table.size]
+        return table.allocatable[number, : table.size], requested, non_zero
 
 
 def _are_small(amounts: Int64Array) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from kubesched.api.scheduling import CompositePodGroup, PodGroup
-from kubesched.cluster.pod_groups import GroupKey, GroupKind, PodGroups, group_of
+from kubesched.cluster.pod_groups import GroupKey, GroupKind, PodGroups
 from kubesched.cluster.pod_info import PodInfo
 
 #: How many levels a tree may have, the PodGroups included.
@@ -26,7 +26,12 @@ class GroupForest:
         self.composite = composite
 
     def get(self, key: GroupKey) -> PodGroup | CompositePodGroup | None:
-        """Return a group."""
+        """Return a group; one of scheduler-plugins in the form that all others have."""
+        if key.kind is GroupKind.COSCHEDULED:
+            coscheduled = self.groups.coscheduled.get(key.namespace, key.name)
+            if coscheduled is None:
+                return None
+            return coscheduled.as_pod_group(self.groups.members(key).highest_priority)
         store = self.groups.composites if key.kind is GroupKind.COMPOSITE else self.groups.objects
         found: PodGroup | CompositePodGroup | None = store.get(key.namespace, key.name)
         return found
@@ -56,13 +61,15 @@ class GroupForest:
 
     def root_of_pod(self, pod: PodInfo) -> GroupKey | None:
         """Return the root of the tree that a pod is part of."""
-        key = group_of(pod.pod)
+        key = self.groups.of(pod.pod)
         return None if key is None else self.root_of(key)
 
     def priority_of(self, pod: PodInfo) -> int:
         """Return the priority that counts for preempting a pod: that of the root, if it has one."""
-        key = group_of(pod.pod)
-        chain = self.chain(key)[:MAX_DEPTH] if key is not None else []
+        key = self.groups.of(pod.pod)
+        if key is None or key.kind is GroupKind.COSCHEDULED:
+            return pod.priority
+        chain = self.chain(key)[:MAX_DEPTH]
         return self.priority(chain[-1]) if chain else pod.priority
 
     def priority(self, key: GroupKey) -> int:
@@ -72,7 +79,7 @@ class GroupForest:
 
     def unit_of(self, pod: PodInfo) -> GroupKey | None:
         """Return the highest group above a pod of which all pods must be preempted together."""
-        key = group_of(pod.pod)
+        key = self.groups.of(pod.pod)
         found = None
         for each in self.chain(key)[:MAX_DEPTH] if key is not None else ():
             group = self.get(each)
@@ -101,10 +108,18 @@ class GroupForest:
         if key in seen:
             return
         seen.add(key)
-        if key.kind is GroupKind.POD_GROUP:
+        if key.kind is not GroupKind.COMPOSITE:
             yield key
         for child in self.children(key):
             yield from self._leaves(child, seen)
+
+    def is_interrupted(self, key: GroupKey) -> bool:
+        """Tell whether a gang of a tree has members on nodes, and fewer than it needs."""
+        for leaf in self.leaves(key):
+            group = self.get(leaf)
+            if group is not None and 0 < self.groups.members(leaf).placed_count < group.min_count:
+                return True
+        return False
 
     def placed(self, key: GroupKey) -> list[PodInfo]:
         """Return the pods of a tree that are on nodes, or assumed to be."""

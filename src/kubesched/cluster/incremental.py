@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Rows, grown
-from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.recent import Recent
 from kubesched.errors import require
 
@@ -37,13 +37,13 @@ LOG_LENGTH: Final = 65_536
 #: Above this share of changed rows (1 in N), evaluating all rows at once is cheaper.
 SPARSE: Final = 4
 #: Up to this many rows, evaluating them one by one is cheaper than as an array.
-FEW_ROWS: Final = 2
+FEW_ROWS: Final = 8
 
 
 class Log(Generic[K]):
     """A bounded, append-only list of changed keys."""
 
-    __slots__ = ("_end", "_keys", "_length", "_start", "position")
+    __slots__ = ("_end", "_keys", "_length", "_resume", "_start", "position")
 
     def __init__(self, length: int = LOG_LENGTH) -> None:
         self._keys: list[K] = []
@@ -52,6 +52,9 @@ class Log(Generic[K]):
         self._start = self._end = 0
         #: one past the newest change that was not rolled back
         self.position = 0
+        #: position that was returned to → one past the changes that were undone then: a reader
+        #: there need not see them, however often changes are tried out; positions ascend
+        self._resume: dict[int, int] = {}
 
     def record(self, key: K) -> None:
         """Append a key."""
@@ -62,6 +65,7 @@ class Log(Generic[K]):
             dropped = self._length // 2
             del self._keys[:dropped]
             self._start += dropped
+            self._resume = {at: end for at, end in self._resume.items() if end >= self._start}
 
     def roll_back(self, position: int) -> None:
         """Return to an earlier position, since all changes after it were undone.
@@ -74,15 +78,19 @@ class Log(Generic[K]):
         undone = self.since(position)
         if undone is None:
             # Undone changes are no longer in the log: every reader must rebuild.
-            self._keys = []
+            self._keys, self._resume = [], {}
             self.position = self._start = self._end = self._end + 1
             return
         for key in undone:
             self.record(key)
         self.position = position
+        while self._resume and next(reversed(self._resume)) >= position:
+            self._resume.popitem()
+        self._resume[position] = self._end
 
     def since(self, position: int) -> list[K] | None:
         """Return the distinct keys recorded since `position`; None if some were discarded."""
+        position = self._resume.get(position, position)
         if position < self._start:
             return None
         keys = self._keys[position - self._start :]
@@ -324,6 +332,10 @@ class Column(RowView, Generic[D]):
         if self._read is None:
             return self._evaluate(NodeRows(self._table, rows))
         return self.current()[rows]
+
+    def supposed(self, nodes: SupposedRows) -> npt.NDArray[D]:
+        """Return the values of hypothetical rows, uncached."""
+        return self._evaluate(nodes)
 
     def is_uniform(self) -> bool:
         """Tell whether all rows with a node have the same value."""

@@ -83,3 +83,8 @@ def zone_of(node: Node) -> Zone:
     region = labels.get(names.LABEL_REGION_BETA, labels.get(names.LABEL_REGION, ""))
     zone = labels.get(names.LABEL_ZONE_BETA, labels.get(names.LABEL_ZONE, ""))
     return region, zone
+
+
+def zone_name(node: Node) -> str:
+    """Return the name of a node's zone for users: region/zone, or what it has of them."""
+    return "/".join(filter(None, zone_of(node)))

@@ -142,7 +142,7 @@ class ChosenRows(NodeRows):
 class SupposedRows(NodeRows):
     """Rows as they would be with other pods on them."""
 
-    __slots__ = ("_pod_count", "_requested")
+    __slots__ = ("_non_zero_requested", "_pod_count", "_requested")
 
     def __init__(
         self,
@@ -151,11 +151,14 @@ class SupposedRows(NodeRows):
         *,
         requested: Int64Array,
         pod_count: Int64Array,
+        non_zero_requested: Int64Array | None = None,
     ) -> None:
+        """`non_zero_requested` may be left out for filters, which do not read it."""
         super().__init__(table, rows)
         #: [resource, element]
         self._requested = requested
         self._pod_count = pod_count
+        self._non_zero_requested = non_zero_requested
 
     @property
     def are_real(self) -> bool:
@@ -170,6 +173,12 @@ class SupposedRows(NodeRows):
     def requested(self, resource: int) -> Int64Array:
         """How much of a resource the node's pods would request."""
         return self._requested[resource]
+
+    def non_zero_requested(self, resource: int) -> Int64Array:
+        """The same for cpu and memory, with a default for pods that request none."""
+        if self._non_zero_requested is None:
+            return super().non_zero_requested(resource)
+        return self._non_zero_requested[resource]
 
     @contextmanager
     def supposed(self) -> Iterator[int]:

@@ -86,7 +86,7 @@ class NodeTable:
         self._labels: dict[str, LabelColumn] = {}
         self._domains: Recent[str, Domains] = Recent(limit=256)
         #: (resource number, whether a default counts for pods that request none) → float columns
-        self._floats: dict[tuple[int, bool], FloatResource] = {}
+        self._floats: dict[int, FloatResource] = {}
 
         #: pods by selector, and the affinity terms that pods carry
         self.pod_counters = PodCounters()
@@ -206,12 +206,15 @@ class NodeTable:
         finally:
             self.requested[:, row], self.pod_count[row] = requested, pod_count
 
-    def suppose_more(self, row: int, requests: Requests, sign: int) -> None:
-        """Add a pod's requests to the sums of a row, or subtract them, inside `supposing`."""
+    def suppose_more(self, row: int, requests: Requests, pods: int) -> None:
+        """Add the requests of some pods to the sums of a row, inside `supposing`.
+
+        A negative number subtracts them.
+        """
         requests.resolve(self.resources)
         for number, amount in requests.pairs:
-            self.requested[number, row] += sign * amount
-        self.pod_count[row] += sign
+            self.requested[number, row] += pods * amount
+        self.pod_count[row] += pods
 
     def swap_pod(self, row: int, pod: PodInfo) -> None:
         """Replace a pod by a new version that is equivalent for scheduling."""
@@ -223,11 +226,18 @@ class NodeTable:
         self.pod_counters.relabel(row, old.labels, new.labels)
         self.swap_pod(row, new)
 
-    def _account(self, row: int, requests: Requests, sign: int) -> None:
-        self.suppose_more(row, requests, sign)
+    def count_requests(self, row: int, requests: Requests, pods: int) -> None:
+        """Count the requests of some further pods on a row; no log shows it.
+
+        A negative number takes them back, which the caller must do before any view is asked.
+        """
+        self._account(row, requests, pods)
+
+    def _account(self, row: int, requests: Requests, pods: int) -> None:
+        self.suppose_more(row, requests, pods)
         cpu, memory = requests.non_zero
-        self.non_zero_requested[CPU, row] += sign * cpu
-        self.non_zero_requested[MEMORY, row] += sign * memory
+        self.non_zero_requested[CPU, row] += pods * cpu
+        self.non_zero_requested[MEMORY, row] += pods * memory
 
     def pod_counter(self, selection: Selection) -> PodCounter:
         """Return the incrementally maintained count of selected pods per row."""
@@ -254,11 +264,11 @@ class NodeTable:
         domains.refresh()
         return domains
 
-    def float_resource(self, number: int, *, non_zero: bool = False) -> FloatResource:
+    def float_resource(self, number: int) -> FloatResource:
         """Return the current float columns of a resource."""
-        found = self._floats.get((number, non_zero))
+        found = self._floats.get(number)
         if found is None:
-            found = self._floats[number, non_zero] = FloatResource(self, number, non_zero=non_zero)
+            found = self._floats[number] = FloatResource(self, number)
         found.refresh()
         return found
 

@@ -89,6 +89,10 @@ class ObjectStore(ABC, Generic[T, K]):
     def __iter__(self) -> Iterator[T]:
         return iter(list(self._objects.values()))
 
+    def newest(self, key: K) -> T | None:
+        """Return the newest version of an object that was read or written."""
+        return self._objects.get(key)
+
     def put(self, obj: T) -> None:
         """Add or update an object."""
         key = self.key_of(obj)

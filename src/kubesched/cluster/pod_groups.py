@@ -11,22 +11,29 @@ other when an assumption is taken back, and a pod that is deleted meanwhile is g
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import StrEnum
-from typing import NamedTuple, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 from kubesched.api.core import Pod
-from kubesched.api.scheduling import CompositePodGroup, PodGroup
+from kubesched.api.scheduling import CompositePodGroup, CoscheduledGroup, PodGroup
 from kubesched.cluster.object_store import NamespacedStore
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
 
+#: The label by which pods name their group of scheduler-plugins.
+POD_GROUP_LABEL: Final = "scheduling.x-k8s.io/pod-group"
+
+AnyGroup = PodGroup | CompositePodGroup | CoscheduledGroup
+
 
 class GroupKind(StrEnum):
-    """The two kinds of groups; values are part of keys, metrics and messages."""
+    """The kinds of groups; values are part of keys, metrics and messages."""
 
     POD_GROUP = "podgroup"
     COMPOSITE = "compositepodgroup"
+    #: of scheduler-plugins, which pods name by a label
+    COSCHEDULED = "podgroup.scheduling.x-k8s.io"
 
 
 class GroupKey(NamedTuple):
@@ -45,27 +52,38 @@ class GroupKey(NamedTuple):
         return f"{self.namespace}/{self.name}"
 
 
-def group_of(pod: Pod) -> GroupKey | None:
-    """Return the group that a pod names, None if it names none."""
+def named_group(pod: Pod) -> GroupKey | None:
+    """Return the group that a pod's spec names, None if it names none."""
     group = pod.spec.scheduling_group
     if group is None or group.pod_group_name is None:
         return None
     return GroupKey(GroupKind.POD_GROUP, pod.metadata.namespace, group.pod_group_name)
 
 
-def key_of_group(group: PodGroup | CompositePodGroup) -> GroupKey:
+def key_of_group(group: AnyGroup) -> GroupKey:
     """Return the key of a group."""
-    composite = isinstance(group, CompositePodGroup)
-    kind = GroupKind.COMPOSITE if composite else GroupKind.POD_GROUP
-    return GroupKey(kind, group.metadata.namespace, group.metadata.name)
+    return GroupKey(_KINDS[type(group)], group.metadata.namespace, group.metadata.name)
+
+
+_KINDS: Final = {
+    PodGroup: GroupKind.POD_GROUP,
+    CompositePodGroup: GroupKind.COMPOSITE,
+    CoscheduledGroup: GroupKind.COSCHEDULED,
+}
+
+
+#: Less than any pod's.
+MIN_PRIORITY: Final = -(2**31)
 
 
 class GroupMembers:
     """The pods of one group, each by its uid."""
 
-    __slots__ = ("pending", "placed")
+    __slots__ = ("highest_priority", "pending", "placed")
 
     def __init__(self) -> None:
+        #: of all pods that waited as members
+        self.highest_priority = MIN_PRIORITY
         #: without a node, as far as the API server shows
         self.pending: dict[str, PodInfo] = {}
         #: on a node, or assumed to be
@@ -117,12 +135,31 @@ class PodGroups:
     def __init__(self) -> None:
         self.objects: GroupStore[PodGroup] = GroupStore()
         self.composites: GroupStore[CompositePodGroup] = GroupStore()
+        self.coscheduled: NamespacedStore[CoscheduledGroup] = NamespacedStore()
+        #: whether the group that a pod's spec names counts, which the gate GenericWorkload says
+        self.by_spec = True
+        #: the profiles in whose pods the group that a label names counts: those with Coscheduling
+        self.by_label: frozenset[str] = frozenset()
+        #: called with the group whenever a member comes, changes or goes
+        self.listeners: list[Callable[[GroupKey], None]] = []
         self._members: dict[GroupKey, GroupMembers] = {}
+        #: uid of a member → its group
+        self._key_of: dict[str, GroupKey] = {}
+
+    def of(self, pod: Pod) -> GroupKey | None:
+        """Return the group that a pod is a member of, None if it is of none."""
+        if self.by_spec and (named := named_group(pod)) is not None:
+            return named
+        if pod.spec.scheduler_name not in self.by_label:
+            return None
+        name = (pod.metadata.labels or {}).get(POD_GROUP_LABEL)
+        return GroupKey(GroupKind.COSCHEDULED, pod.metadata.namespace, name) if name else None
 
     @property
     def version(self) -> tuple[int, ...]:
         """Another one for each state of the objects."""
-        return self.objects.changes.position, self.composites.changes.position
+        stores = self.objects, self.composites, self.coscheduled
+        return tuple(each.changes.position for each in stores)
 
     @property
     def any_placed(self) -> bool:
@@ -141,45 +178,68 @@ class PodGroups:
 
     def put_pending(self, pod: PodInfo) -> None:
         """Note a pod without a node, or its new version."""
-        key = group_of(pod.pod)
+        key = self._note(pod)
         if key is not None:
-            self._of(key).pending[pod.uid] = pod
+            members = self._of(key)
+            members.pending[pod.uid] = pod
+            members.highest_priority = max(members.highest_priority, pod.priority)
+            self._changed(key)
 
     def remove_pending(self, pod: Pod) -> None:
         """Note that a pod is gone, or has a node now."""
-        key = group_of(pod)
-        if key is not None and key in self._members:
+        key = self._key_of.get(pod.metadata.uid)
+        if key is not None:
             self._members[key].pending.pop(pod.metadata.uid, None)
-            self._drop_if_empty(key)
+            self._went(key, pod.metadata.uid)
 
     def put_placed(self, pod: PodInfo) -> None:
         """Note a pod on a node, or its new version."""
-        key = group_of(pod.pod)
+        key = self._note(pod)
         if key is not None:
             self._of(key).placed[pod.uid] = pod
+            self._changed(key)
 
     def remove_placed(self, pod: PodInfo) -> None:
         """Note that a pod is on its node no more."""
-        key = group_of(pod.pod)
+        key = self._key_of.get(pod.uid)
         if key is not None:
             del self._members[key].placed[pod.uid]
-            self._drop_if_empty(key)
+            self._went(key, pod.uid)
+
+    def _note(self, pod: PodInfo) -> GroupKey | None:
+        """Return the group of a pod; one whose label named another before leaves that one."""
+        key, before = self.of(pod.pod), self._key_of.get(pod.uid)
+        if before is not None and before != key:
+            self._members[before].pending.pop(pod.uid, None)
+            self._members[before].placed.pop(pod.uid, None)
+            self._went(before, pod.uid)
+        if key is not None:
+            self._key_of[pod.uid] = key
+        return key
+
+    def _went(self, key: GroupKey, uid: str) -> None:
+        members = self._members[key]
+        if uid not in members.pending and uid not in members.placed:
+            del self._key_of[uid]
+        if not members.pending and not members.placed:
+            del self._members[key]
+        self._changed(key)
+
+    def _changed(self, key: GroupKey) -> None:
+        for tell in self.listeners:
+            tell(key)
 
     def _of(self, key: GroupKey) -> GroupMembers:
         return self._members.setdefault(key, GroupMembers())
-
-    def _drop_if_empty(self, key: GroupKey) -> None:
-        members = self._members[key]
-        if not members.pending and not members.placed:
-            del self._members[key]
 
     def validate(self, placed: Iterable[PodInfo]) -> None:
         """Check the stores, and that the members on nodes are those of all `placed` pods."""
         self.objects.validate()
         self.composites.validate()
+        self.coscheduled.validate()
         expected: dict[GroupKey, dict[str, PodInfo]] = {}
         for pod in placed:
-            key = group_of(pod.pod)
+            key = self.of(pod.pod)
             if key is not None:
                 expected.setdefault(key, {})[pod.uid] = pod
         found = {key: each.placed for key, each in self._members.items() if each.placed}
@@ -187,4 +247,7 @@ class PodGroups:
         for key, members in self._members.items():
             require(members.pending or members.placed, f"{key} is kept although it has no member")
             for uid, pod in members.pending.items():
-                require(pod.uid == uid and group_of(pod.pod) == key, f"{pod} is a member of {key}")
+                require(pod.uid == uid and self.of(pod.pod) == key, f"{pod} is a member of {key}")
+        known = {uid: key for key, each in self._members.items() for uid in each.pending}
+        known |= {uid: key for key, each in self._members.items() for uid in each.placed}
+        require(known == self._key_of, "the group of each member")

@@ -9,13 +9,16 @@ from msgspec.structs import replace
 
 from kubesched.api import names
 from kubesched.api import requests as api_requests
-from kubesched.api.core import Pod
+from kubesched.api.core import NodeAllocatableResourceClaimStatus, Pod
 from kubesched.cluster.affinity_terms import PodTerms
 from kubesched.cluster.label_sets import LabelSet, LabelSets
 from kubesched.cluster.pod_signature import PodSignature, signature_key, spec_for_rows
 from kubesched.cluster.pod_volumes import PodVolumes, compile_volumes
 from kubesched.cluster.resources import Requests
 from kubesched.config.features import FeatureGates
+
+#: What the claims of a pod take of a node's own resources.
+Claimed = tuple[NodeAllocatableResourceClaimStatus, ...]
 
 
 class RequestRules(Struct, frozen=True):
@@ -25,6 +28,8 @@ class RequestRules(Struct, frozen=True):
     pod_level: bool = True
     #: InPlacePodLevelResourcesVerticalScaling
     pod_level_status: bool = True
+    #: DRANodeAllocatableResources: what claims take of the node's own resources
+    claims: bool = False
 
     @classmethod
     def of(cls, gates: FeatureGates) -> RequestRules:
@@ -32,6 +37,7 @@ class RequestRules(Struct, frozen=True):
         return cls(
             pod_level=gates.enabled("PodLevelResources"),
             pod_level_status=gates.enabled("InPlacePodLevelResourcesVerticalScaling"),
+            claims=gates.enabled("DRANodeAllocatableResources"),
         )
 
 
@@ -124,6 +130,11 @@ class PodCompiler:
 
     def __init__(self, rules: RequestRules = RequestRules()) -> None:  # noqa: B008 (immutable)
         self._rules = rules
+        self._gates = {
+            "pod_level": rules.pod_level,
+            "pod_level_status": rules.pod_level_status,
+            "claims": rules.claims,
+        }
         self._label_sets = LabelSets()
         self._signatures: WeakValueDictionary[bytes, PodSignature] = WeakValueDictionary()
         self._requests: WeakValueDictionary[object, Requests] = WeakValueDictionary()
@@ -143,7 +154,12 @@ class PodCompiler:
         signature = self._signature(pod, "")
         if not api_requests.is_resized(pod):
             return self._info(pod, signature, signature.requests)
-        return self._info(pod, signature, self._interned(pod, use_status=True))
+        return self._info(pod, signature, self._requests_on_node(pod))
+
+    def claiming(self, pod: PodInfo, claims: Claimed) -> PodInfo:
+        """Return a pending pod that takes more of a node, as its claims to devices do there."""
+        status = replace(pod.pod.status, node_allocatable_resource_claim_statuses=claims)
+        return self.pending(replace(pod.pod, status=status))
 
     def _info(self, pod: Pod, signature: PodSignature, requests: Requests) -> PodInfo:
         meta = pod.metadata
@@ -151,14 +167,18 @@ class PodCompiler:
         return PodInfo(pod, signature, requests=requests, labels=labels, terms=terms)
 
     def _signature(self, pod: Pod, node_name: str, *, is_resize: bool = False) -> PodSignature:
-        key = signature_key(pod.spec, node_name, is_resize=is_resize)
+        claimed: tuple[tuple[str, int], ...] = ()
+        if self._rules.claims and pod.status.node_allocatable_resource_claim_statuses:
+            claimed = tuple(sorted(api_requests.claimed_amounts(pod).items()))
+        key = signature_key(pod.spec, node_name, is_resize=is_resize, claimed=claimed)
         signature = self._signatures.get(key)
         if signature is None:
+            requests, scoring_requests = self._requests_of(pod)
             signature = self._signatures[key] = PodSignature(
                 pod.spec,
                 node_name=node_name,
-                requests=self._interned(pod, use_status=False),
-                scoring_requests=api_requests.scoring_requests(pod),
+                requests=requests,
+                scoring_requests=scoring_requests,
                 row_signature=self._row_signature(pod, node_name, is_resize=is_resize),
                 is_resize=is_resize,
             )
@@ -171,13 +191,23 @@ class PodCompiler:
             return None
         return self._signature(replace(pod, spec=spec), node_name, is_resize=is_resize)
 
-    def _interned(self, pod: Pod, *, use_status: bool) -> Requests:
-        gates = {
-            "pod_level": self._rules.pod_level,
-            "pod_level_status": self._rules.pod_level_status,
-        }
-        amounts = api_requests.pod_requests(pod, use_status=use_status, **gates)
-        non_zero = api_requests.non_zero_requests(pod, use_status=use_status, **gates)
+    def _requests_of(self, pod: Pod) -> tuple[Requests, dict[str, int]]:
+        """Return what a pending pod requests, and what it is scored with."""
+        amounts = api_requests.pod_requests(pod, **self._gates)
+        if api_requests.are_requests_complete(pod):
+            non_zero = amounts.get(names.CPU, 0), amounts.get(names.MEMORY, 0)
+            return self._interned(amounts, non_zero), amounts
+        non_zero = api_requests.non_zero_requests(pod, **self._gates)
+        return self._interned(amounts, non_zero), api_requests.scoring_requests(pod)
+
+    def _requests_on_node(self, pod: Pod) -> Requests:
+        """Return what a pod that was resized uses on its node."""
+        return self._interned(
+            api_requests.pod_requests(pod, use_status=True, **self._gates),
+            api_requests.non_zero_requests(pod, use_status=True, **self._gates),
+        )
+
+    def _interned(self, amounts: dict[str, int], non_zero: tuple[int, int]) -> Requests:
         key = (tuple(sorted(amounts.items())), non_zero)
         requests = self._requests.get(key)
         if requests is None:

@@ -82,14 +82,9 @@ class PodSignature:
 
     def copy(self) -> PodSignature:
         """Return an independent copy, for a cache that must not keep this one alive."""
-        return PodSignature(
-            self.spec,
-            node_name=self.node_name,
-            requests=self.requests,
-            scoring_requests=self.scoring_requests,
-            row_signature=self._row_signature,
-            is_resize=self.is_resize,
-        )
+        twin = object.__new__(PodSignature)
+        twin.__dict__.update(self.__dict__)
+        return twin
 
     def terms_in(self, namespace: str) -> PodTerms:
         """Return the affinity terms of a pod of this signature in a namespace."""
@@ -103,8 +98,17 @@ class PodSignature:
         return any_tolerates(self.spec.tolerations, taint, comparisons=comparisons)
 
 
-def signature_key(spec: PodSpec, node_name: str, *, is_resize: bool = False) -> bytes:
-    """Return what two pods must have in common to be of one signature."""
+def signature_key(
+    spec: PodSpec,
+    node_name: str,
+    *,
+    is_resize: bool = False,
+    claimed: tuple[tuple[str, int], ...] = (),
+) -> bytes:
+    """Return what two pods must have in common to be of one signature.
+
+    `claimed` is what claims to devices take of the node's own resources.
+    """
     return _encode_key(
         (
             node_name,
@@ -121,6 +125,7 @@ def signature_key(spec: PodSpec, node_name: str, *, is_resize: bool = False) -> 
             [volume.image for volume in spec.volumes if volume.image],
             spec.host_network,
             spec.host_users,
+            claimed,
         )
     )
 

@@ -10,8 +10,9 @@ written yet is *pending*: its devices count as taken, and other pods have to wai
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from kubesched.api.core import Pod
 from kubesched.api.meta import ObjectMeta
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.cluster.device_uses import DeviceUses, Results
@@ -48,6 +49,8 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         self._counted: dict[ClaimKey, Results] = {}
         #: uid → pending allocation
         self._pending: dict[str, PendingAllocation] = {}
+        #: told of each decision, and of each that is dropped (None); recordings need it
+        self.on_decision: Callable[[str, AllocationResult | None, bool], None] | None = None
         self._by_owner = self._indexed(lambda claim: _extended_owner(claim.metadata))
 
     def __iter__(self) -> Iterator[ResourceClaim]:
@@ -55,7 +58,10 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
 
     def get(self, namespace: str, name: str) -> ResourceClaim | None:
         """Return the newest version of a claim."""
-        key = (namespace, name)
+        return self.newest((namespace, name))
+
+    def newest(self, key: ClaimKey) -> ResourceClaim | None:
+        """Return the newest version of a claim, by its key."""
         return self._written.get(key) or self._objects.get(key)
 
     def of_extended_resources(self, pod_uid: str) -> ResourceClaim | None:
@@ -64,11 +70,21 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
             return self.get(*key)
         return None
 
+    def of_pod(self, pod: Pod) -> list[ResourceClaim]:
+        """Return the claims that a pod uses, as far as they are there."""
+        made = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+        names = (
+            each.resource_claim_name or made.get(each.name) for each in pod.spec.resource_claims
+        )
+        found = [self.get(pod.metadata.namespace, name) for name in names if name]
+        found.append(self.of_extended_resources(pod.metadata.uid))
+        return [claim for claim in found if claim is not None]
+
     def put(self, obj: ResourceClaim) -> None:
         """Take over what the watch brings."""
         key = self.key_of(obj)
         written = self._written.get(key)
-        if written is not None and not _is_newer(written, obj):
+        if written is not None and not is_newer(written, obj):
             del self._written[key]
         super().put(obj)
 
@@ -83,7 +99,7 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         observed = self._objects.get(key)
         if observed is None:
             return False
-        if _is_newer(claim, observed):
+        if is_newer(claim, observed):
             self._written[key] = claim
             self._changed(key)
         return True
@@ -110,6 +126,12 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         found = self._pending.get(uid)
         return None if found is None else found.allocation
 
+    def decisions(self) -> Iterator[tuple[str, AllocationResult]]:
+        """Return what was decided and not written yet, once for each pod that counts on it."""
+        for uid, each in self._pending.items():
+            for _ in range(each.sharers):
+                yield uid, each.allocation
+
     @property
     def pending_count(self) -> int:
         """The number of allocations that were decided and not written yet."""
@@ -117,6 +139,8 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
 
     def signal(self, uid: str, allocation: AllocationResult) -> None:
         """Count an allocation as decided, on behalf of one pod."""
+        if self.on_decision is not None:
+            self.on_decision(uid, allocation, False)
         found = self._pending.get(uid)
         if found is not None:
             found.sharers += 1
@@ -129,6 +153,8 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         found = self._pending.get(uid)
         if found is None:
             return False
+        if self.on_decision is not None:
+            self.on_decision(uid, None, is_written)
         if found.sharers > 1 and not is_written:
             found.sharers -= 1
             return False
@@ -141,7 +167,7 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         super().validate()
         for key, written in self._written.items():
             require(key in self._objects, f"the claim {key} that was written is known")
-            require(_is_newer(written, self._objects[key]), f"the written version of {key}")
+            require(is_newer(written, self._objects[key]), f"the written version of {key}")
         pending = [each.allocation.devices.results for each in self._pending.values()]
         shown = [each.status.allocation for each in self]
         allocated = [each.devices.results for each in shown if each is not None]
@@ -155,7 +181,7 @@ def _extended_owner(meta: ObjectMeta) -> str:
     return next((each.uid for each in meta.owner_references if each.controller), "")
 
 
-def _is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
+def is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
     """Tell whether one version of a claim is newer than another; no, if that cannot be told."""
     mine, theirs = one.metadata.resource_version, other.metadata.resource_version
     return (

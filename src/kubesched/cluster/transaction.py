@@ -14,14 +14,20 @@ transaction costs what it touches, not the size of the cluster.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
+
+from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.resource import ResourceClaim, ResourceClaimStatus
 from kubesched.cluster.incremental import Log
+from kubesched.cluster.object_store import HasMeta, ObjectStore
 from kubesched.cluster.pod_info import PodInfo
 
 if TYPE_CHECKING:
     from kubesched.cluster.cluster import Cluster
+
+T = TypeVar("T", bound=HasMeta)
 
 
 class Transaction:
@@ -30,6 +36,8 @@ class Transaction:
     def __init__(self, cluster: Cluster, parent: Transaction | None = None) -> None:
         self._cluster = cluster
         self._parent = parent
+        #: parts that were neither kept nor undone
+        self._open: list[Transaction] = []
         self._undo: list[Callable[[], None]] = []
         logs: tuple[Log[Any], ...] = (
             cluster.table.node_changes,
@@ -53,7 +61,10 @@ class Transaction:
         self.undo()
 
     def undo(self) -> None:
-        """Undo all changes."""
+        """Undo all changes, also those of parts that an exception left open."""
+        while self._open:
+            self._open[-1].undo()
+        self._close()
         undo, self._undo = self._undo, []
         if not undo:
             return
@@ -73,13 +84,21 @@ class Transaction:
 
     def keep(self) -> None:
         """Keep all changes, or hand them to the enclosing transaction."""
+        self._close()
         if self._parent is not None:
             self._parent._adopt(self)  # noqa: SLF001 (its own class)
         self._undo, self._pods = [], {}
 
     def part(self) -> Transaction:
         """Return a nested transaction: kept changes become part of this one."""
-        return Transaction(self._cluster, self)
+        made = Transaction(self._cluster, self)
+        self._open.append(made)
+        return made
+
+    def _close(self) -> None:
+        siblings = [] if self._parent is None else self._parent._open  # noqa: SLF001 (its own class)
+        if self in siblings:
+            siblings.remove(self)
 
     def _adopt(self, part: Transaction) -> None:
         self._undo += part._undo
@@ -187,3 +206,36 @@ class Transaction:
 
         cluster.remove_node(node_name)
         self._undo.append(undo)
+
+    # --- other objects ------------------------------------------------------------------------
+
+    def put_object(self, store: ObjectStore[T, Any], obj: T) -> None:
+        """Add or replace an object of a store."""
+        before = store.newest(store.key_of(obj))
+        store.put(obj)
+        self._undo.append(lambda: store.remove(obj) if before is None else store.put(before))
+
+    def remove_object(self, store: ObjectStore[T, Any], obj: HasMeta) -> None:
+        """Remove an object of a store, if present."""
+        before = store.newest(store.key_of(obj))
+        if before is not None:
+            store.remove(obj)
+            self._undo.append(lambda: store.put(before))
+
+    def release(self, pod: Pod) -> None:
+        """Give back the devices of a pod that is gone, unless another pod uses the same claim.
+
+        Preemption does not count on it: kube-scheduler evicts no pod for its devices.
+        """
+        for claim in self._cluster.devices.claims.of_pod(pod):
+            self._release(claim, pod)
+
+    def _release(self, claim: ResourceClaim, pod: Pod) -> None:
+        claims, uid = self._cluster.devices.claims, claim.metadata.uid
+        decided = claims.pending(uid)
+        if decided is not None and claims.drop(uid):
+            self._undo.append(lambda: claims.signal(uid, decided))
+        users = tuple(each for each in claim.status.reserved_for if each.uid != pod.metadata.uid)
+        status = replace(claim.status, reserved_for=users) if users else ResourceClaimStatus()
+        if status != claim.status:
+            self.put_object(claims, replace(claim, status=status))

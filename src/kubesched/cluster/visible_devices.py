@@ -7,7 +7,7 @@ so they share one `NodeDevices`, and what was found for it holds for all of them
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
@@ -18,8 +18,11 @@ from kubesched.cluster.device_uses import PoolKey
 from kubesched.cluster.incremental import Log, View
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.numbering import Numbering
 from kubesched.errors import InvariantError, require
 
+#: The feature that nodes declare whose kubelets can leave out operations on devices.
+OPTIONAL_NODE_OPERATIONS = "DRAOptionalNodeOperations"
 #: The number of what nodes see that see no device.
 NOTHING = 0
 
@@ -27,17 +30,33 @@ NOTHING = 0
 class NodeDevices:
     """The devices that some nodes can use."""
 
-    __slots__ = ("pool_of", "pools", "rows", "unreachable")
+    __slots__ = ("_pool_of", "layout", "pools", "relevant", "rows", "unreachable", "unusable")
 
-    def __init__(self, pools: tuple[PoolView, ...]) -> None:
+    def __init__(self, pools: tuple[PoolView, ...], layout: int) -> None:
         self.pools = pools
+        #: equal for what differs only in the devices at each place
+        self.layout = layout
         usable = [pool for pool in pools if pool.is_usable]
         #: of devices that may be allocated, in the order in which they are
         self.rows: tuple[int, ...] = tuple([row for pool in usable for row in pool.rows])
         #: those of them that are in a slice for these nodes, but not for these nodes themselves
-        self.unreachable: frozenset[int] = frozenset().union(*(each.unreachable for each in usable))
-        #: row → its pool, for devices that draw on counters
-        self.pool_of = {row: pool for pool in usable for row in pool.counter_users}
+        self.unreachable: frozenset[int] = frozenset().union(*[each.unreachable for each in usable])
+        #: those that are selected like all others, and then not taken
+        self.unusable: frozenset[int] = frozenset().union(*[each.unusable for each in usable])
+        others: tuple[int, ...] = ()
+        if any(pool.counter_users for pool in usable):
+            own = set(self.rows)
+            others = tuple(row for pool in usable for row in pool.counter_users if row not in own)
+        #: the same rows, and then those of other nodes that draw on counters of these pools
+        self.relevant = self.rows + others
+        self._pool_of: dict[int, PoolView] | None = None
+
+    def pool_of(self, row: int) -> PoolView:
+        """Return the pool of a device that draws on counters."""
+        if self._pool_of is None:
+            usable = (pool for pool in self.pools if pool.is_usable)
+            self._pool_of = {row: pool for pool in usable for row in pool.counter_users}
+        return self._pool_of[row]
 
     @property
     def has_invalid_pool(self) -> bool:
@@ -67,13 +86,14 @@ class VisibleDevices(View):
         self._pools = pools
         #: numbers of `NodeDevices` that were taken back, or given to others
         self.changes: Log[int] = Log()
+        self._layouts: Numbering[tuple[Hashable, ...]] = Numbering()
         self._clear()
 
     def _clear(self) -> None:
         #: row → number of what it sees
         self.of_row: Int32Array = np.zeros(self._table.size, dtype=np.int32)
         #: number → what it is, None for numbers that are free
-        self.by_number: list[NodeDevices | None] = [NodeDevices(())]
+        self.by_number: list[NodeDevices | None] = [NodeDevices((), self._layouts(()))]
         self._numbers: dict[tuple[PoolView, ...], int] = {(): NOTHING}
         #: number → how many rows see it
         self._seen_by: Counter[int] = Counter({NOTHING: self._table.size})
@@ -144,8 +164,8 @@ class VisibleDevices(View):
         if pool.shared:
             self._several.add(key)
             return
-        self._named[key] = pool.node_names
-        for name in pool.node_names:
+        names = self._named[key] = pool.node_names
+        for name in names:
             self._local.setdefault(name, set()).add(key)
 
     # --- what nodes see ---------------------------------------------------------------------------
@@ -158,17 +178,23 @@ class VisibleDevices(View):
         for position, row in enumerate(rows.tolist()):
             pools: tuple[PoolView, ...] = ()
             if self._table.valid[row]:
-                name = self._table.name_at(row)
-                found = [self._local_view(key, name) for key in self._local.get(name, ())]
-                found += [self._view(key, name, shared[key], position) for key in shared]
+                node = self._table.node_at(row)
+                name = node.metadata.name
+                can_skip = OPTIONAL_NODE_OPERATIONS in node.status.declared_features
+                local = self._local.get(name, ())
+                found = [self._local_view(key, name, can_skip=can_skip) for key in local]
+                found += [
+                    self._view(key, name, shared[key], position, can_skip=can_skip)
+                    for key in shared
+                ]
                 there = [view for view in found if view is not None]
                 pools = tuple(sorted(there, key=_order)) if there else ()
             self._see(row, pools)
 
-    def _local_view(self, key: PoolKey, name: str) -> PoolView | None:
+    def _local_view(self, key: PoolKey, name: str, *, can_skip: bool) -> PoolView | None:
         pool = self._pools[key]
         own = [each for each in pool.slices if each.node_name == name and pool.counts(each)]
-        return pool.view(own, frozenset()) if own else None
+        return pool.view(own, frozenset(), can_skip=can_skip) if own else None
 
     def _shared(self, pool: Pool, rows: IndexArray) -> list[_Shared]:
         nodes = NodeRows(self._table, rows)
@@ -185,7 +211,7 @@ class VisibleDevices(View):
         return found
 
     def _view(
-        self, key: PoolKey, name: str, shared: list[_Shared], position: int
+        self, key: PoolKey, name: str, shared: list[_Shared], position: int, *, can_skip: bool
     ) -> PoolView | None:
         pool = self._pools[key]
         usable = [each for each in pool.slices if each.node_name == name and pool.counts(each)]
@@ -198,7 +224,7 @@ class VisibleDevices(View):
         if not usable:
             return None
         usable.sort(key=lambda each: each.name)
-        return pool.view(usable, frozenset(unreachable))
+        return pool.view(usable, frozenset(unreachable), can_skip=can_skip)
 
     def _see(self, row: int, pools: tuple[PoolView, ...]) -> None:
         before = self.of_row.item(row)
@@ -219,7 +245,8 @@ class VisibleDevices(View):
         else:
             number = len(self.by_number)
             self.by_number.append(None)
-        self.by_number[number] = NodeDevices(pools)
+        layout = self._layouts(tuple([pool.layout for pool in pools]))
+        self.by_number[number] = NodeDevices(pools, layout)
         self._numbers[pools] = number
         for pool in pools:
             self._with_pool.setdefault(pool.key, set()).add(number)

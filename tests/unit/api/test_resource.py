@@ -13,10 +13,9 @@ from kubesched.snapshot import api_fields
 
 #: Structs whose name in the API is that of something else here.
 NAMES = {"DeviceCounter": "Counter", "DeviceCondition": "Condition"}
-#: Of alpha features that are not built (docs/differences.md), or not for schedulers.
+#: Not for schedulers.
 UNREAD = {
-    "Device": {"nodeAllocatableResources"},
-    "ResourceSliceSpec": {"partitionTypeAttribute", "skipNodeOperations"},
+    "ResourceSliceSpec": {"partitionTypeAttribute"},
     "DeviceTaintRule": {"status"},
 }
 STRUCTS = [

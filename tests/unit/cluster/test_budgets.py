@@ -35,6 +35,22 @@ def test_evictions_draw_on_the_budget_in_their_order() -> None:
     assert split(budget(allowed=-1, match=WEB), labels=[WEB]) == ["p0"]
 
 
+def test_the_budget_that_is_overdrawn_is_named() -> None:
+    budgets, compiler = Budgets(), PodCompiler()
+    budgets.put(budget("one", allowed=1, match=WEB))
+    budgets.put(budget("none", allowed=0, match={"x": "y"}))
+    pods = [
+        compiler.placed(pod(f"p{i}", labels=each)) for i, each in enumerate([WEB, {"x": "y"}, WEB])
+    ]
+
+    assert budgets.overdrawn(pods) == {"p1": "none", "p2": "one"}
+    assert budgets.covering(compiler.placed(pod("both", labels={**WEB, "x": "y"}))) == [
+        "one",
+        "none",
+    ]
+    assert budgets.covering(compiler.placed(pod("other", labels={"x": "z"}))) == []
+
+
 def test_each_budget_that_covers_a_pod_is_drawn_on() -> None:
     wide, narrow = (
         budget("wide", allowed=1, match=WEB),

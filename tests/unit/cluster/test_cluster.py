@@ -181,7 +181,7 @@ def test_an_assumption_outlives_its_node() -> None:
     cluster.validate()
 
 
-def test_validate_finds_a_pod_in_two_places() -> None:
+def test_validate_finds_a_pod_in_two_parts() -> None:
     cluster = cluster_of(node("n1"), node("n2"), pod("p", node="n1"))
     info = cluster.pod("p")
     assert info is not None

@@ -100,9 +100,9 @@ class ClusterMachine(RuleBasedStateMachine):
     def ask_for_a_label(self, key: str) -> None:
         self.cluster.table.label_column(key)
 
-    @rule(number=st.integers(0, 1), non_zero=st.booleans())
-    def ask_for_a_resource_in_floats(self, number: int, non_zero: bool) -> None:
-        self.cluster.table.float_resource(number, non_zero=non_zero)
+    @rule(number=st.integers(0, 2))
+    def ask_for_a_resource_in_floats(self, number: int) -> None:
+        self.cluster.table.float_resource(number)
 
     # --- pods ---------------------------------------------------------------------------------
 

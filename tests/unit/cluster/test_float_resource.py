@@ -29,7 +29,16 @@ def test_amounts_follow_pods_and_nodes() -> None:
 def test_pods_that_request_nothing_take_a_little_if_asked_for() -> None:
     table = cluster_of(node("a"), pod("p", node="a")).table
     assert table.float_resource(CPU).requested.tolist() == [0]
-    assert table.float_resource(CPU, non_zero=True).requested.tolist() == [100]
+    assert table.float_resource(CPU).non_zero_requested.tolist() == [100]
+
+
+def test_of_other_resources_pods_count_with_what_they_request() -> None:
+    table = cluster_of(
+        node("a", resources={"ephemeral-storage": "5"}),
+        pod("p", node="a", requests={"ephemeral-storage": "2"}),
+    ).table
+    storage = table.float_resource(EPHEMERAL_STORAGE)
+    assert storage.non_zero_requested.tolist() == storage.requested.tolist() == [2]
 
 
 def test_rows_without_any_are_divided_by_one() -> None:

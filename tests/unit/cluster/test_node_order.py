@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from kubesched.api import names
-from kubesched.cluster.node_order import NodeOrder, zone_of
+from kubesched.cluster.node_order import NodeOrder, zone_name, zone_of
 from tests.support.objects import node
 from tests.support.scheduling import cluster_of
 
@@ -77,3 +77,11 @@ def test_the_order_of_the_table_survives_rows_being_given_to_others() -> None:
     table = cluster.table
     ordered = [table.name_at(row) for row in table.order.rows().tolist()]
     assert ordered == ["a2", "b1", "a3", "b2"]
+
+
+def test_a_zone_is_named_with_its_region_if_it_has_one() -> None:
+    region = {names.LABEL_REGION: "r"}
+    assert zone_name(node("n", zone="a", labels=region)) == "r/a"
+    assert zone_name(node("n", zone="a")) == "a"
+    assert zone_name(node("n", labels=region)) == "r"
+    assert zone_name(node("n")) == ""

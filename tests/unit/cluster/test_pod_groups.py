@@ -11,9 +11,8 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.pod_groups import group_of
 from kubesched.cluster.transaction import Transaction
-from tests.support.group_objects import key, member, pod_group
+from tests.support.group_objects import coscheduled_key, key, labelled, member, pod_group
 from tests.support.objects import node, pod
 
 
@@ -22,9 +21,31 @@ def bound(each: Pod, node_name: str = "n1") -> Pod:
 
 
 def test_a_pod_names_its_group() -> None:
-    assert group_of(member("p", "g")) == key("g")
-    assert group_of(pod("p")) is None
+    groups = Cluster().groups
+    assert groups.of(member("p", "g")) == key("g")
+    assert groups.of(pod("p")) is None
     assert str(key("g")) == "podgroup/default/g"
+
+
+def test_without_the_gate_what_the_spec_names_does_not_count() -> None:
+    groups = Cluster().groups
+    groups.by_spec = False
+    assert groups.of(member("p", "g")) is None
+
+
+def test_a_label_names_a_group_where_the_pods_profile_says_so() -> None:
+    cluster = Cluster()
+    cluster.put_pod(bound(labelled("early", "g")))
+    assert cluster.groups.of(labelled("p", "g")) is None
+
+    cluster.group_by_label("default-scheduler")
+
+    assert cluster.groups.of(labelled("p", "g")) == coscheduled_key("g")
+    other = labelled("p", "g")
+    other = replace(other, spec=replace(other.spec, scheduler_name="other"))
+    assert cluster.groups.of(other) is None
+    assert set(cluster.groups.members(coscheduled_key("g")).placed) == {"early"}
+    cluster.validate()
 
 
 def test_a_member_that_is_assumed_counts_once_and_has_a_node() -> None:
@@ -81,18 +102,34 @@ def test_groups_are_found_by_the_group_that_they_are_part_of() -> None:
 class MembershipMachine(RuleBasedStateMachine):
     """Members come, are assumed, bound, forgotten and deleted, also in transactions."""
 
-    pods: ClassVar = {f"p{n}": member(f"p{n}", f"g{n % 2}") for n in range(6)}
+    first: ClassVar = {
+        f"p{n}": member(f"p{n}", f"g{n % 2}") if n < 4 else labelled(f"p{n}", f"g{n % 2}")
+        for n in range(8)
+    }
 
     def __init__(self) -> None:
         super().__init__()
+        self.pods = dict(self.first)
         self.cluster = Cluster()
+        self.cluster.group_by_label("default-scheduler")
         self.cluster.put_node(node("n1"))
         #: uid → "pending", "assumed" or "bound"
         self.model: dict[str, str] = {}
         self.tx: Transaction | None = None
         self.before: dict[str, str] = {}
 
-    uids = st.sampled_from(sorted(pods))
+    uids = st.sampled_from(sorted(first))
+
+    @rule(uid=uids, group=st.sampled_from(["g0", "g1"]))
+    def relabel(self, uid: str, group: str) -> None:
+        if uid in self.model and self.tx is None and self.pods[uid].spec.scheduling_group is None:
+            if self.model[uid] == "assumed":
+                return  # the new version counts once it is bound, or not
+            self.pods[uid] = labelled(uid, group)
+            if self.model[uid] == "bound":
+                self.cluster.put_pod(bound(self.pods[uid]))
+            else:
+                self.cluster.groups.put_pending(self.cluster.compiler.pending(self.pods[uid]))
 
     @rule(uid=uids)
     def come(self, uid: str) -> None:
@@ -153,12 +190,12 @@ class MembershipMachine(RuleBasedStateMachine):
     @invariant()
     def members_are_what_the_pods_say(self) -> None:
         self.cluster.validate()
-        for name in ("g0", "g1"):
-            members = self.cluster.groups.members(key(name))
+        for each in (make(name) for make in (key, coscheduled_key) for name in ("g0", "g1")):
+            members = self.cluster.groups.members(each)
             of_group = {
                 uid: state
                 for uid, state in self.model.items()
-                if group_of(self.pods[uid]) == key(name)
+                if self.cluster.groups.of(self.pods[uid]) == each
             }
             placed = {uid for uid, state in of_group.items() if state != "pending"}
             assert members.count == len(of_group)

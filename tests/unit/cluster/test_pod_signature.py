@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from kubesched.api.core import ContainerStatus, Pod, ResourceRequirements, Taint, Toleration
+from kubesched.api.requests import non_zero_requests, scoring_requests
 from kubesched.cluster.pod_info import PodCompiler, RequestRules
 from kubesched.cluster.pod_signature import host_ports, normalized_image_name, tolerates
 from kubesched.cluster.ports import ANY_ADDRESS, HostPort
@@ -50,6 +51,39 @@ def test_pods_that_differ_in_identity_only_share_a_signature() -> None:
 def test_pods_that_ask_for_something_else_do_not(other: Pod) -> None:
     compiler = PodCompiler()
     assert compiler.pending(pod(cpu="1")).signature is not compiler.pending(other).signature
+
+
+@pytest.mark.parametrize(
+    "asking",
+    [
+        pytest.param(pod(cpu="1", memory="1Gi"), id="of cpu and memory"),
+        pytest.param(pod(cpu="0", memory="0"), id="of nothing, in so many words"),
+        pytest.param(pod(), id="of nothing"),
+        pytest.param(pod(cpu="1"), id="of cpu"),
+        pytest.param(pod(memory="1Gi"), id="of memory"),
+        pytest.param(pod(containers=[]), id="no containers"),
+        pytest.param(
+            pod(containers=[container("a", cpu="1", memory="1"), container("b", cpu="2")]),
+            id="one container without memory",
+        ),
+        pytest.param(
+            pod(cpu="1", memory="1", init_containers=[container("i", cpu="3")]),
+            id="an init container without memory",
+        ),
+        pytest.param(
+            pod(cpu="1", memory="1", init_containers=[container("i", cpu="3", memory="5")]),
+            id="an init container that asks for more",
+        ),
+        pytest.param(pod(cpu="1", memory="1", overhead={"cpu": "1m"}), id="overhead"),
+        pytest.param(pod(cpu="1", memory="1", pod_level={"cpu": "3"}), id="as a whole"),
+    ],
+)
+def test_scores_count_what_a_pod_requests_with_defaults_where_it_requests_nothing(
+    asking: Pod,
+) -> None:
+    signature = PodCompiler().pending(asking).signature
+    assert signature.requests.non_zero == non_zero_requests(asking)
+    assert signature.scoring_requests == scoring_requests(asking)
 
 
 def test_the_node_that_a_pod_is_bound_to_is_not_part_of_its_signature() -> None:

@@ -7,10 +7,24 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
+from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.resources import CPU, MEMORY
 from kubesched.errors import InvariantError
+from tests.support.device_objects import (
+    allocated,
+    allocation,
+    claim,
+    claiming,
+    device,
+    device_class,
+    fill,
+    request,
+    result,
+    slice_of,
+)
 from tests.support.objects import GI, MI, node, pod
 from tests.support.random_cluster import EVENTS, FIRST_NODES, NODE_NAMES, Event
 from tests.support.scheduling import cluster_of
@@ -227,3 +241,72 @@ def test_nothing_is_left_of_a_transaction(
         view.validate()
     cluster.validate()
     assert visible(cluster, size) == before
+
+
+# --- devices ------------------------------------------------------------------------------------
+
+
+def _with_gpu(*users: str) -> tuple[Cluster, Pod]:
+    """A cluster in which a claim has a device, and a pod that uses the claim."""
+    made = claiming(pod("p1"), "c")
+    cluster = cluster_of(node("n1"), replace(made, spec=replace(made.spec, node_name="n1")))
+    fill(
+        cluster,
+        device_class(),
+        slice_of("s", device("gpu-0"), node="n1"),
+        allocated(claim("c", request()), result("gpu-0"), users=users),
+    )
+    return cluster, made
+
+
+def test_a_pod_that_is_gone_gives_its_devices_back_for_a_while() -> None:
+    cluster, made = _with_gpu(made_uid := pod("p1").metadata.uid)
+
+    with cluster.transaction() as tx:
+        tx.remove(made_uid)
+        tx.release(made)
+        assert not len(cluster.devices.uses)
+        cluster.validate()
+    assert len(cluster.devices.uses) == 1
+    cluster.validate()
+
+
+def test_devices_that_another_pod_uses_stay_until_it_is_gone_too() -> None:
+    cluster, made = _with_gpu(pod("p1").metadata.uid, pod("p2").metadata.uid)
+    other = claiming(pod("p2"), "c")
+
+    with cluster.transaction() as tx:
+        tx.release(made)
+        assert len(cluster.devices.uses) == 1
+        tx.release(other)
+        assert not len(cluster.devices.uses)
+    found = cluster.devices.claims.get("default", "c")
+    assert found is not None
+    assert len(found.status.reserved_for) == 2
+
+
+def test_a_decision_about_devices_is_given_back_before_it_is_written() -> None:
+    cluster, made = _with_gpu()
+    unwritten = claim("c", request())
+    cluster.devices.claims.put(unwritten)
+    cluster.devices.claims.signal(unwritten.metadata.uid, allocation(result("gpu-0")))
+
+    with cluster.transaction() as tx:
+        tx.release(made)
+        assert not len(cluster.devices.uses)
+    assert len(cluster.devices.uses) == 1
+    assert cluster.devices.claims.pending_count == 1
+    cluster.validate()
+
+
+def test_objects_come_and_go_and_are_as_before() -> None:
+    cluster = cluster_of(node("n1"))
+    fill(cluster, device_class("a"))
+
+    with cluster.transaction() as tx:
+        tx.put_object(cluster.devices.classes, device_class("b"))
+        tx.put_object(cluster.devices.classes, device_class("a", "false"))
+        tx.remove_object(cluster.devices.classes, device_class("b"))
+        tx.remove_object(cluster.devices.classes, device_class("never there"))
+        assert list(cluster.devices.classes) == [device_class("a", "false")]
+    assert list(cluster.devices.classes) == [device_class("a")]

@@ -87,3 +87,29 @@ def test_a_slice_that_is_published_again_as_it_was_changes_nothing() -> None:
     assert sight.number("n1") == before
     assert sight.visible.changes.position == position
     assert sight.cluster.devices.table.keys[0] == (DRIVER, "n1", "a")
+
+
+def test_nodes_whose_pools_are_laid_out_alike_share_a_layout() -> None:
+    size = {"card": {"units": "2"}}
+    part = device("p", counters={"card": {"units": "1"}})
+    sight = Sight(
+        slice_of("one", device("a"), part, node="n1", slices=2),
+        slice_of("one-c", node="n1", slices=2, counters=size),
+        slice_of("two", device("x"), part, node="n2", slices=2),
+        slice_of("two-c", node="n2", slices=2, counters=size),
+        slice_of("three", device("a"), part, node="n3", slices=2),
+        slice_of("three-c", node="n3", slices=2, counters={"card": {"units": "3"}}),
+    )
+    first, second, third = (sight.visible.at(sight.number(name)) for name in ("n1", "n2", "n3"))
+    assert first is not second
+    assert first.layout == second.layout != third.layout
+
+
+def test_a_pool_in_disorder_is_not_laid_out_as_one_in_order() -> None:
+    sight = Sight(
+        slice_of("one", device("a"), node="n1"),
+        slice_of("two", device("a"), node="n2", slices=2),
+        slice_of("three", device("a"), device("a"), node="n3"),
+    )
+    layouts = {sight.visible.at(sight.number(name)).layout for name in ("n1", "n2", "n3")}
+    assert len(layouts) == 3
