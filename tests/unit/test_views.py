@@ -123,7 +123,9 @@ def all_views(kind: type[View] = View) -> set[type[View]]:
 class Views:
     """The views that exist, and which one is to fail next."""
 
-    def __init__(self) -> None:
+    def __init__(self, preferred: str = "") -> None:
+        #: the kind of view that fails more often than others
+        self.preferred = preferred
         #: in the order in which they were made
         self.alive: list[ref[View]] = []
         self.made: set[type[View]] = set()
@@ -219,6 +221,7 @@ class Life:
             (self.change_a_device_class, 1),
             (self.count_devices, 3),
             (self.schedule, 12),
+            (self.stack_pods, 4),
             (self.try_out, 4),
             (self.look_at_the_page, 2),
             (self.views.validate, 2),
@@ -404,6 +407,8 @@ class Life:
         """Choose a kind of view, of those that have something to catch up with."""
         alive = [view for each in self.views.alive if (view := each()) is not None]
         behind = {type(view).__name__ for view in alive if view.is_known and _is_behind(view)}
+        if self.views.preferred in behind and self._coin():
+            return self.views.preferred
         return self._one_of(sorted(behind)) if behind and self._coin() else ""
 
     def schedule(self, *, place: bool = True) -> None:
@@ -412,6 +417,16 @@ class Life:
             decision = self.cycle.schedule(self.lab.framework, self.lab.pending(made))
             if decision.node_name and place:
                 self.put_pod(made, decision.node_name)
+
+    def stack_pods(self) -> None:
+        """Ask what some rows would be worth with more pods."""
+        info, table = self.lab.pending(self._pod([0])), self.cluster.table
+        plan = self.lab.framework.evaluator.plans.plan(info.signature.row_signature)
+        with self.views.fails(self._failing_one()):
+            stacked = plan.stacked(info.requests)
+            stacked.refresh()
+            for _ in range(self.random.randrange(1, 12)):
+                stacked.total(self.random.randrange(table.size), self.random.randrange(3))
 
     def try_out(self) -> None:
         """Let things be otherwise for a while, in which views may be asked."""
@@ -529,7 +544,7 @@ def test_a_mutant_is_found(
     for name, method in mutate(kind).items():
         monkeypatch.setattr(kind, name, method)
     with pytest.raises((InvariantError, LookupError, ValueError)):
-        live_often(Views())
+        live_often(Views(preferred=kind.__name__))
 
 
 def test_there_are_views_to_find() -> None:

@@ -41,6 +41,10 @@ from kubesched.framework.totals import RejectRow
 PlacedFilters: TypeAlias = Sequence[tuple[int, RowFilter]]
 
 
+#: What PreFilter and PreScore return for a pod that they have nothing against.
+_PASSES = (Code.SUCCESS, Code.SKIP)
+
+
 class RowLocalPlugins:
     """Row-local plugins of a profile, grouped once, as plans are built often."""
 
@@ -84,12 +88,19 @@ class Answers:
             name: plugin.pre_score(signature) for name, plugin in plugins.pre_scores.items()
         }
         #: plugins that skip the signature in Filter, and in Score
-        self.filter_skips = {
-            name for name, each in self.pre_filter.items() if each.status.code is Code.SKIP
-        }
-        self.score_skips = {
-            name for name, status in self.pre_score.items() if status.code is Code.SKIP
-        }
+        self.filter_skips = frozenset(
+            [name for name, each in self.pre_filter.items() if each.status.code is Code.SKIP]
+        )
+        self.score_skips = frozenset(
+            [name for name, status in self.pre_score.items() if status.code is Code.SKIP]
+        )
+        #: whether PreFilter neither rejects nor restricts
+        self.is_unrestricted = all(
+            each.status.code in _PASSES and each.node_names is None
+            for each in self.pre_filter.values()
+        )
+        #: whether PreScore reports no error
+        self.is_scorable = all(status.code in _PASSES for status in self.pre_score.values())
         table = columns.table
         log = table.row_changes if plugins.reads_pods else table.node_changes
         filters = [each for each in plugins.filters if each[1].name not in self.filter_skips]

@@ -1,4 +1,4 @@
-"""Attempts that end with an error: neither a placement nor a rejection."""
+"""Attempts that end with an error, or are paused: neither a placement nor a rejection."""
 
 from __future__ import annotations
 
@@ -12,3 +12,10 @@ class AttemptError(PluginError):
     def __init__(self, status: Status) -> None:
         super().__init__(status.message)
         self.status = status
+
+
+class AttemptPausedError(PluginError):
+    """An attempt that takes long: other tasks get their turn, then it is made again.
+
+    What the plugin has found so far is kept, so that the next one goes on from there.
+    """

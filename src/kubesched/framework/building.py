@@ -87,8 +87,9 @@ def build_framework(
         observer=observer,
     )
     context.evaluator.set(framework.evaluator)
-    if gates.enabled("GenericWorkload"):
-        framework.groups.placement_feasible = placement_feasible_plugins(instances)
+    framework.groups.placement_feasible = placement_feasible_plugins(
+        instances, by_spec=gates.enabled("GenericWorkload")
+    )
     return framework
 
 

@@ -5,6 +5,7 @@ An attempt at a group of pods, and at each of its placements, has such a state a
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, Final
 
 from kubesched.cluster.arrays import BoolArray
@@ -18,8 +19,10 @@ class CycleState:
 
     __slots__ = (
         "_data",
+        "counts_on",
         "group",
         "is_timed",
+        "may_pause",
         "placement",
         "pods_to_activate",
         "skip_filter",
@@ -38,12 +41,28 @@ class CycleState:
         self.unscored: frozenset[str] = NO_PLUGINS
         #: whether plugins are timed in this attempt
         self.is_timed = False
+        #: whether plugins may raise AttemptPausedError, to go on in another attempt
+        self.may_pause = False
         #: the rows that may be chosen, None for all: the placement of the pod's group
         self.placement: BoolArray | None = None
         #: what plugins remember about the attempt at the pod's group, None outside of one
         self.group: CycleState | None = None
+        #: (pod, node) → the pod as it counts there, if not as it is: set by a plugin
+        self.counts_on: Callable[[PodInfo, str], PodInfo] | None = None
         #: pods that a plugin wants to be tried again, by uid
         self.pods_to_activate: dict[str, PodInfo] = {}
+
+    def twin(self) -> CycleState:
+        """Return the same for an attempt at a pod like this one."""
+        twin = CycleState()
+        twin._data = dict(self._data)
+        twin.skip_filter, twin.skip_score = self.skip_filter, self.skip_score
+        twin.placement, twin.group = self.placement, self.group
+        return twin
+
+    def on_node(self, pod: PodInfo, node_name: str) -> PodInfo:
+        """Return the pod as it counts on the node that was chosen for it."""
+        return pod if self.counts_on is None else self.counts_on(pod, node_name)
 
     def write(self, key: object, value: object) -> None:
         """Store a value."""

@@ -7,6 +7,7 @@ them as text, counts included, as kube-scheduler does.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -93,6 +94,19 @@ class Diagnosis:
         rows = rows[rows < len(self._numbers)]
         return rows[np.isin(self._numbers[rows], wanted)]
 
+    def rejections(self) -> Iterator[tuple[Status, IndexArray]]:
+        """Return each status that rejects nodes, and the rows of those, in node order."""
+        rows = self._table.order.rows()
+        if self.pre_filter is not None:
+            yield self.pre_filter, rows
+        elif self._numbers is None:
+            yield self._absent, rows
+        else:
+            numbers = self._numbers[rows]
+            for number in np.unique(numbers).tolist():
+                if self._status(number).reasons:
+                    yield self._status(number), rows[numbers == number]
+
     def counts(self) -> dict[int, int]:
         """Return the number of nodes per status number."""
         table, numbers = self._table, self._numbers
@@ -125,7 +139,7 @@ class Diagnosis:
         if self.pre_filter is not None:
             text += f" {self.pre_filter.message}."
         else:
-            counts = self._reason_counts()
+            counts = self.reason_counts()
             listed = sorted(f"{count} {reason}" for reason, count in counts.items())
             if listed:
                 text += f" {', '.join(listed)}."
@@ -133,7 +147,8 @@ class Diagnosis:
             text += f" {self.post_filter_message}"
         return text
 
-    def _reason_counts(self) -> Counter[str]:
+    def reason_counts(self) -> Counter[str]:
+        """Return how many nodes have each reason."""
         counts: Counter[str] = Counter()
         for number, count in self.counts().items():
             for reason in self._status(number).reasons:

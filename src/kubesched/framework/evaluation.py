@@ -31,7 +31,7 @@ from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.observing import NullObserver
 from kubesched.framework.plan import Plans, SignaturePlan
-from kubesched.framework.plugin import Filter, PreFilter, PreFilterResult, RowFilter
+from kubesched.framework.plugin import Filter, Plugin, PreFilter, PreFilterResult, RowFilter
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.scoring import PluginScores, Scoring
 from kubesched.framework.skipped import SkippedPlugins
@@ -166,6 +166,12 @@ class Evaluator:
         self.book = StatusBook()
         self.plans = Plans(plugins, cluster.table, self.book, observer=self._observer)
         self._scoring = Scoring(plugins, cluster.table, self._observer)
+        cluster_wide: list[Plugin] = [plugin for _, plugin in self._cluster_filters]
+        cluster_wide += [*self._cluster_pre_filters.values(), *self._scoring.cluster_wide]
+        #: whether each plugin that skips a pod skips the next one like it as well
+        self._repeats_skips = all(
+            plugin.repeats_skip for plugin in (*cluster_wide, *plugins.reserve)
+        )
 
     # --- PreFilter and Filter ---------------------------------------------------------------
 
@@ -580,6 +586,24 @@ class Evaluator:
         except AttemptError:
             return False
         return not isinstance(rejected, Diagnosis) and self.is_row_local(state)
+
+    def deciding_plan(self, state: CycleState, pod: PodInfo) -> SignaturePlan | None:
+        """Return the plan of a pod's signature if it alone decides, also about pods alike.
+
+        `state` is that of an attempt in which nodes were scored. None if a cluster-wide plugin has
+        a say, or might have one after another pod like this was placed.
+        """
+        if (
+            not self._repeats_skips
+            or state.unscored
+            or len(self._cluster.nominator)
+            or self.book.errors
+            or not self.is_row_local(state)
+            or not self._scoring.is_row_local(state)
+        ):
+            return None
+        plan = self.plans.plan(pod.signature.row_signature)
+        return plan if plan.is_unrestricted and not plan.raw_scores else None
 
     # --- PreScore and Score -----------------------------------------------------------------
 

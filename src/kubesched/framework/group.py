@@ -9,14 +9,15 @@ none fits ──> PodGroupPostFilter, which may try the group again (GroupTrial)
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple, Protocol
+from collections.abc import Callable, Mapping, Sequence
+from typing import NamedTuple, Protocol, overload
 
 import numpy as np
 from msgspec import Struct
 
 from kubesched.api.scheduling import CompositePodGroup, PodGroup
-from kubesched.cluster.arrays import BoolArray
+from kubesched.cluster.arrays import BoolArray, IndexArray
+from kubesched.cluster.node_order import NodeOrder
 from kubesched.cluster.pod_groups import GroupKey, GroupKind
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
@@ -50,16 +51,34 @@ class GroupInfo(Struct, frozen=True):
         return constraints.topology[0].key if constraints and constraints.topology else None
 
 
-class Placement(Struct, frozen=True, eq=False):
+class Placement:
     """Nodes that a group may be placed on, as a mask over the rows of the node table."""
 
-    name: str
-    rows: BoolArray
+    __slots__ = ("_in_order", "_order", "count", "name", "rows")
 
-    @property
-    def count(self) -> int:
-        """How many nodes there are."""
-        return int(np.count_nonzero(self.rows))
+    def __init__(self, name: str, rows: BoolArray) -> None:
+        self.name = name
+        self.rows = rows
+        #: how many nodes there are
+        self.count = int(np.count_nonzero(rows))
+        #: the numbers of the rows, and the node order that they are in
+        self._in_order: IndexArray | None = None
+        self._order: IndexArray | None = None
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Placement):
+            return NotImplemented
+        return self.name == other.name and np.array_equal(self.rows, other.rows)
+
+    def __hash__(self) -> int:
+        return hash(self.name)
+
+    def in_order(self, order: NodeOrder) -> IndexArray:
+        """Return the numbers of the rows, in node order."""
+        everything = order.rows()
+        if self._in_order is None or self._order is not everything:
+            self._order, self._in_order = everything, everything[self.rows[everything]]
+        return self._in_order
 
 
 class Assignment(Struct, frozen=True, eq=False):
@@ -71,6 +90,30 @@ class Assignment(Struct, frozen=True, eq=False):
     state: CycleState
 
 
+class AlikeAssignments(Sequence[Assignment]):
+    """The nodes that were found for members that are alike, each made when it is asked for."""
+
+    __slots__ = ("_make", "pods")
+
+    def __init__(self, pods: Sequence[PodInfo], make: Callable[[int], Assignment]) -> None:
+        self.pods = pods
+        self._make = make
+
+    def __len__(self) -> int:
+        return len(self.pods)
+
+    @overload
+    def __getitem__(self, index: int) -> Assignment: ...
+
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Assignment]: ...
+
+    def __getitem__(self, index: int | slice) -> Assignment | Sequence[Assignment]:
+        """Return one of them, or some."""
+        numbers = range(len(self.pods))[index]
+        return self._make(numbers) if isinstance(numbers, int) else [*map(self._make, numbers)]
+
+
 class Assignments(Struct, frozen=True, eq=False):
     """The nodes that were found for the members within one placement."""
 
@@ -78,6 +121,12 @@ class Assignments(Struct, frozen=True, eq=False):
     assigned: Sequence[Assignment]
     #: what plugins remember about the placement
     state: CycleState
+
+    def pods(self) -> Sequence[PodInfo]:
+        """Return the members that have a node; often the same object for all placements."""
+        if isinstance(self.assigned, AlikeAssignments):
+            return self.assigned.pods
+        return [each.pod for each in self.assigned]
 
 
 class Progress(NamedTuple):
@@ -94,6 +143,9 @@ class GroupTrial(Protocol):
 
     def schedule(self) -> tuple[Sequence[Assignment], Status]:
         """Try the group on the cluster as it is now; changes nothing."""
+
+    def concerns(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
+        """Tell whether a change of some rows can matter to members on their nodes."""
 
     def still_fits(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
         """Tell whether all members still fit on their nodes, after some rows have changed.

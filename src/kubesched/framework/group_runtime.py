@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubesched import logs
 from kubesched.errors import ConfigError
@@ -21,14 +22,21 @@ from kubesched.framework.group import (
     Progress,
 )
 from kubesched.framework.observing import NullObserver
-from kubesched.framework.plugin import MAX_NODE_SCORE, PlacementFeasible, Plugin
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    PlacementFeasible,
+    Plugin,
+    PodGroupPostFilter,
+)
 from kubesched.framework.profile import ProfilePlugins
 from kubesched.framework.status import SUCCESS, Code, Status, error, unschedulable
 
 _log = logs.get_logger(__name__)
 
-#: The plugin that says whether enough of a group is placed.
+#: The plugins that say whether enough of a group is placed: of PodGroups, and of those of
+#: scheduler-plugins.
 FEASIBLE = "GangScheduling"
+FEASIBLE_BY_LABEL = "Coscheduling"
 
 
 class PlacementScores(Struct, frozen=True, eq=False):
@@ -44,8 +52,19 @@ class PlacementScores(Struct, frozen=True, eq=False):
         return sum(self.scores.values())
 
 
-def placement_feasible_plugins(instances: Mapping[str, Plugin]) -> list[PlacementFeasible]:
-    """Return who says whether enough of a group is placed; raises ConfigError if it cannot."""
+def placement_feasible_plugins(
+    instances: Mapping[str, Plugin], *, by_spec: bool
+) -> list[PlacementFeasible]:
+    """Return who says whether enough of a group is placed; raises ConfigError if it cannot.
+
+    `by_spec`: pods may name a group in their spec, which the gate GenericWorkload says.
+    """
+    by_label = instances.get(FEASIBLE_BY_LABEL)
+    found = [by_label] if isinstance(by_label, PlacementFeasible) else []
+    return [*(_gang_scheduling(instances) if by_spec else ()), *found]
+
+
+def _gang_scheduling(instances: Mapping[str, Plugin]) -> list[PlacementFeasible]:
     plugin = instances.get(FEASIBLE)
     if plugin is None:
         _log.error(
@@ -146,15 +165,12 @@ class GroupPoints:
     ) -> tuple[list[PlacementScores], Status]:
         weighted: dict[str, list[int]] = {}
         for plugin, weight in self._plugins.placement_score:
-            raw: list[int] = []
-            for each in placed:
-                started = self._now()
-                score, status = plugin.score_placement(group, each)
-                if each.state.is_timed:
-                    self._score_lap(plugin.name, status.code, started)
-                if not status.ok:
-                    return [], _failed("running PlacementScore plugins", plugin.name, status)
-                raw.append(score)
+            started = self._now()
+            raw, status = plugin.score_placements(group, placed)
+            if state.is_timed:
+                self._score_lap(plugin.name, status.code, started)
+            if not status.ok:
+                return [], _failed("running PlacementScore plugins", plugin.name, status)
             scores, status = plugin.normalize_placements(state, raw)
             if not status.ok:
                 what = "running NormalizePlacementScore on PlacementScore plugins"
@@ -186,9 +202,27 @@ class GroupPoints:
     def _post_filter(
         self, state: CycleState, group: GroupInfo, trial: GroupTrial
     ) -> PodGroupPostFilterResult:
+        plugins = self._plugins.pod_group_post_filter
+        first = self._ask(state, group, trial, [each for each in plugins if not each.last_resort])
+        last = [each for each in plugins if each.last_resort]
+        if not last or not first.status.rejected:
+            return first
+        more = self._ask(state, group, trial, last)
+        if not more.status.rejected:
+            return more
+        reasons = (*first.status.reasons, *more.status.reasons)
+        return replace(first, status=replace(first.status, reasons=reasons))
+
+    def _ask(
+        self,
+        state: CycleState,
+        group: GroupInfo,
+        trial: GroupTrial,
+        plugins: Sequence[PodGroupPostFilter],
+    ) -> PodGroupPostFilterResult:
         reasons: list[str] = []
         rejected_by = ""
-        for plugin in self._plugins.pod_group_post_filter:
+        for plugin in plugins:
             started = self._now()
             result = plugin.pod_group_post_filter(state, group, trial)
             status = result.status.by(plugin.name)

@@ -11,6 +11,8 @@ As with plugins that return arrays, there are two forms, distinguished by type:
 * `NodeFilter` and `NodeScore` get the whole pod and the node with its pods. They are called for
   every node in every cycle.
 
+Both kinds of filters may also give details of a node that they reject, for explanations.
+
 Views read the columns on access, and are valid only during the call.
 """
 
@@ -18,11 +20,12 @@ from __future__ import annotations
 
 import operator
 from abc import abstractmethod
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cached_property
 from typing import Generic, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api import names
 from kubesched.api.core import Container, Node, Pod, Taint, Toleration
@@ -33,6 +36,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.errors import PluginError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
     Filter,
@@ -295,7 +299,28 @@ class _LooksAtPods(Plugin):
         return _Views(NodeWithPods)
 
 
-class CachedNodeFilter(_LooksAtSums, RowFilter):
+class NodeDetails(Plugin):
+    """Gives details of rejected nodes, one node at a time."""
+
+    def node_detail(self, pod: PodView, node: NodeWithPods) -> Detail | str | None:  # noqa: ARG002
+        """Return the numbers and names behind the rejection of a node, for explanations only."""
+        return None
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterable[Detail]:  # noqa: ARG002
+        """Call `node_detail` for each row; rows with the same detail are told together."""
+        view, table = PodView(pod), nodes.table
+        found: dict[tuple[str, str], tuple[Detail, list[int]]] = {}
+        for row in nodes.row_numbers().tolist():
+            detail = self.node_detail(view, NodeWithPods(table, row))
+            if detail is None:
+                continue
+            if isinstance(detail, str):
+                detail = Detail(detail)
+            found.setdefault((detail.text, detail.reason), (detail, []))[1].append(row)
+        return [replace(detail, rows=tuple(rows)) for detail, rows in found.values()]
+
+
+class CachedNodeFilter(_LooksAtSums, NodeDetails, RowFilter):
     """A filter that depends on one node and on what the pod requires of it; answers are cached.
 
     Set `reads = NODE` if neither `requested`, `free` nor `pod_count` matters, nor the pod's
@@ -330,7 +355,7 @@ class CachedNodeFilter(_LooksAtSums, RowFilter):
         return refuse
 
 
-class NodeFilter(_LooksAtPods, Filter):
+class NodeFilter(_LooksAtPods, NodeDetails, Filter):
     """A filter that depends on one node with its pods and the whole pod; called in each cycle."""
 
     @abstractmethod

@@ -11,7 +11,7 @@ from kubesched.api.resource import (
     ResourceClaimConsumerReference,
 )
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
-from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_info import Claimed, PodInfo
 from kubesched.cluster.storage import ClaimKey
 from kubesched.errors import PluginError
 from kubesched.framework.group import GroupInfo
@@ -78,6 +78,7 @@ class NullClaimWriter:
         user: ResourceClaimConsumerReference,  # noqa: ARG002
         *,
         has_timestamp: bool,  # noqa: ARG002
+        is_shared: bool = False,  # noqa: ARG002
     ) -> ResourceClaim:
         """Refuse."""
         raise _no_writer(f"claim {claim.metadata.namespace}/{claim.metadata.name}", "claim")
@@ -91,6 +92,10 @@ class NullClaimWriter:
         pod: Pod,
         status: PodExtendedResourceClaimStatus,  # noqa: ARG002
     ) -> None:
+        """Refuse."""
+        raise _no_writer(f"pod {pod.metadata.namespace}/{pod.metadata.name}", "claim")
+
+    async def claim_resources(self, pod: Pod, claimed: Claimed) -> None:  # noqa: ARG002
         """Refuse."""
         raise _no_writer(f"pod {pod.metadata.namespace}/{pod.metadata.name}", "claim")
 
@@ -111,7 +116,10 @@ class NullClaimWriter:
     def deallocate(self, claim: ResourceClaim) -> None:
         """Do nothing."""
 
-    def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
+    def unreserve(self, claim: ResourceClaim, uid: str) -> None:
+        """Do nothing."""
+
+    def unclaim_resources(self, pod: Pod) -> None:
         """Do nothing."""
 
     def delete(self, claim: ResourceClaim) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Callable, Sequence
+from typing import Protocol
 
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.status import Code
@@ -24,6 +25,23 @@ SHARE = 0.1
 Stopwatch = Callable[[Code, float], float]
 #: The same for one plugin, in attempts whose plugins are timed.
 Lap = Callable[[str, Code, float], float]
+
+
+class WorkTracer(Protocol):
+    """Receives the work of extension points and plugins in attempts that are traced."""
+
+    #: whether the last attempt that began is traced
+    is_sampled: bool
+
+    @property
+    def current(self) -> Callable[[], object | None]:
+        """Return the attempt in progress if it is traced; called for every extension point."""
+
+    def called(self, plugin: str, code: Code, started_s: float, ended_s: float) -> None:
+        """Record a plugin's work."""
+
+    def passed(self, point: str, code: Code, started_s: float, ended_s: float) -> None:
+        """Record the end of an extension point."""
 
 
 class NullObserver:
@@ -208,3 +226,50 @@ class Observer(NullObserver):
                 if plugin.name not in skipped
             )
         tally.value += times
+
+
+class TracedObserver(Observer):
+    """Records the metrics of one profile, and traces attempts.
+
+    A class of its own: without tracing, nothing in an attempt asks whether it is traced.
+    """
+
+    def __init__(
+        self,
+        metrics: Metrics,
+        profile: str,
+        *,
+        timer: Callable[[], float],
+        tracer: WorkTracer,
+    ) -> None:
+        super().__init__(metrics, profile, timer=timer)
+        self._tracer = tracer
+
+    def begin(self) -> float:
+        """Record the start of an attempt, whose plugins are timed if it is traced."""
+        started = super().begin()
+        self.sampled = self.sampled or self._tracer.is_sampled
+        return started
+
+    def stopwatch(self, point: str) -> Stopwatch:
+        """Return a function that records the end of an extension point."""
+        through, tracer = super().stopwatch(point), self._tracer
+        current, passed = tracer.current, tracer.passed
+
+        def traced(code: Code, started: float) -> float:
+            ended = through(code, started)
+            if current() is not None:
+                passed(point, code, started, ended)
+            return ended
+
+        return traced
+
+    def _new_lap(self, point: str) -> Lap:
+        through, called = super()._new_lap(point), self._tracer.called
+
+        def traced(plugin: str, code: Code, started: float) -> float:
+            ended = through(plugin, code, started)
+            called(plugin, code, started, ended)
+            return ended
+
+        return traced

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 from weakref import WeakValueDictionary, ref
 
@@ -20,7 +20,7 @@ import numpy as np
 
 from kubesched.cluster.arrays import IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.incremental import Column, LazyRows
+from kubesched.cluster.incremental import Column, EvaluateRow, LazyRows
 from kubesched.cluster.node_rows import NodeRows, SupposedRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
@@ -29,8 +29,16 @@ from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import Requests
 from kubesched.framework.answers import Answers, Columns, RowLocalPlugins, RowScores
 from kubesched.framework.observing import NullObserver
-from kubesched.framework.plugin import PODS, Normalize, RowScore, is_by_min_max
+from kubesched.framework.plugin import (
+    PODS,
+    Normalize,
+    PreFilterResult,
+    RowScore,
+    is_by_min_max,
+)
 from kubesched.framework.profile import ProfilePlugins, of_kind
+from kubesched.framework.stacked_totals import StackedTotals
+from kubesched.framework.status import Status
 from kubesched.framework.status_book import StatusBook
 from kubesched.framework.totals import NormalizedScore, PassingRows, ScoreColumn, Totals
 
@@ -135,21 +143,13 @@ class SignaturePlan:
         self._book = book
         self._on_node = on_node
         self._on_pods = on_pods
-        #: plugin → result of PreFilter; plugin → result of PreScore
-        self.pre_filter = on_node.pre_filter | on_pods.pre_filter
-        self.pre_score = on_node.pre_score | on_pods.pre_score
         #: plugins that skip the signature in Filter, and in Score
-        self.filter_skips = frozenset(on_node.filter_skips | on_pods.filter_skips)
-        self.score_skips = frozenset(on_node.score_skips | on_pods.score_skips)
+        self.filter_skips = on_node.filter_skips | on_pods.filter_skips
+        self.score_skips = on_node.score_skips | on_pods.score_skips
         #: whether PreFilter of row-local plugins neither rejects nor restricts
-        self.is_unrestricted = all(
-            name in self.filter_skips or (each.status.ok and each.node_names is None)
-            for name, each in self.pre_filter.items()
-        )
+        self.is_unrestricted = on_node.is_unrestricted and on_pods.is_unrestricted
         #: whether PreScore of row-local plugins reports no error
-        self.is_scorable = all(
-            name in self.score_skips or status.ok for name, status in self.pre_score.items()
-        )
+        self.is_scorable = on_node.is_scorable and on_pods.is_scorable
         #: plugin → its scores
         self.scores: dict[str, RowScores] = on_node.scores | on_pods.scores
         self.passing = PassingRows(
@@ -160,9 +160,24 @@ class SignaturePlan:
         )
         #: scores whose normalizer depends on more than min and max
         self.raw_scores: list[RawScore] = []
+        #: scores that are not normalized
+        self._summed: list[ScoreColumn] = []
+        self._weighted = scores.weighted
         self.totals = self._make_totals(scores, columns)
         #: priority → rejections beside nominated pods
         self._beside: Recent[int, BesideNominated] = Recent(limit=8)
+        #: totals with more pods of the signature, once members of a group were alike
+        self._stacked: StackedTotals | None = None
+
+    @cached_property
+    def pre_filter(self) -> dict[str, PreFilterResult]:
+        """The result of PreFilter by plugin."""
+        return self._on_node.pre_filter | self._on_pods.pre_filter
+
+    @cached_property
+    def pre_score(self) -> dict[str, Status]:
+        """The result of PreScore by plugin."""
+        return self._on_node.pre_score | self._on_pods.pre_score
 
     @property
     def is_of_one_pod(self) -> bool:
@@ -174,6 +189,7 @@ class SignaturePlan:
         self._on_pods.forget()
         self.passing.forget()
         self.totals.forget()
+        self._stacked = None
 
     def beside_nominated(self, cluster: Cluster, priority: int) -> BesideNominated:
         """Return the rejections beside nominated pods, for pods of some priority."""
@@ -183,8 +199,33 @@ class SignaturePlan:
             beside = self._beside[priority] = BesideNominated(cluster, priority, reject)
         return beside
 
+    def stacked(self, requests: Requests) -> StackedTotals:
+        """Return the totals with more pods on each row, which request what is given."""
+        stacked = self._stacked
+        if stacked is None or stacked.requests is not requests:
+            stacked = self._stacked = StackedTotals(
+                self._table,
+                requests=requests,
+                on_node=self._on_node.rejections,
+                reject=self._on_pods.reject,
+                reject_row=self._on_pods.reject_row,
+                scores=self._summed,
+                row_scorers=self._row_scorers(),
+            )
+        return stacked
+
+    def _row_scorers(self) -> list[EvaluateRow] | None:
+        """Return functions that score one row by its sums; None if a plugin has none."""
+        found = [
+            plugin.row_scorer(self.signature, self._table)
+            for plugin, _, reads_pods in self._weighted
+            if reads_pods and plugin.name in self.scores
+        ]
+        scorers = [each for each in found if each is not None]
+        return scorers if len(scorers) == len(found) else None
+
     def _make_totals(self, scores: ScorePlugins, columns: Columns) -> Totals:
-        summed: list[ScoreColumn] = []
+        summed = self._summed
         normalized: list[NormalizedScore] = []
         for plugin, weight, reads_pods in scores.weighted:
             if plugin.name not in self.scores:

@@ -17,7 +17,7 @@ a test that it agrees with the method it replaces (`testing/promises.py`).
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Container, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Iterable, Mapping, Sequence
 from enum import Flag, auto
 from typing import TYPE_CHECKING, ClassVar, Final, Self, TypeVar
 
@@ -29,6 +29,7 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.group import (
     Assignments,
@@ -64,6 +65,10 @@ class Plugin(ABC):
     #: counts as Skip at PreFilter
     skips_resizes: ClassVar[bool] = False
 
+    #: in the tree: whether a Skip at PreFilter and PreScore holds for the next pod that is alike as
+    #: well, with the first one placed, and Reserve has nothing to do then
+    repeats_skip: ClassVar[bool] = False
+
     #: additional kinds that it reads with `context.objects`
     watches: ClassVar[tuple[Watched, ...]] = ()
 
@@ -75,6 +80,14 @@ class Plugin(ABC):
     def events_to_register(self) -> Registrations:
         """Return the events that may help a pod which this plugin rejected; None means any."""
         return None
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterable[Detail]:  # noqa: ARG002
+        """Return the numbers and names behind its rejections, the nodes that come closest first.
+
+        Only explanations call it: after PreFilter and Filter, with the rows that Filter rejected,
+        or without rows if PreFilter rejected the pod.
+        """
+        return ()
 
 
 class Reads(Flag):
@@ -345,7 +358,8 @@ class PlacementGenerate(Plugin):
 class PlacementFeasible(Plugin):
     """Says whether what was placed of a group is enough.
 
-    There is no configuration key: GangScheduling is asked wherever groups are scheduled.
+    There is no configuration key: GangScheduling, and Coscheduling if the profile has it, are asked
+    wherever groups are scheduled.
     """
 
     @abstractmethod
@@ -360,6 +374,18 @@ class PlacementScore(Plugin):
     def score_placement(self, group: GroupInfo, placed: Assignments) -> tuple[int, Status]:
         """Return a score."""
 
+    def score_placements(
+        self, group: GroupInfo, placed: Sequence[Assignments]
+    ) -> tuple[Sequence[int], Status]:
+        """Return the score of each placement; override it where all at once are faster."""
+        scores: list[int] = []
+        for each in placed:
+            score, status = self.score_placement(group, each)
+            if not status.ok:
+                return scores, status
+            scores.append(score)
+        return scores, SUCCESS
+
     def normalize_placements(
         self,
         state: CycleState,  # noqa: ARG002 (for those who need it)
@@ -371,6 +397,9 @@ class PlacementScore(Plugin):
 
 class PodGroupPostFilter(Plugin):
     """Tries to make room for a group that could not be placed."""
+
+    #: whether it is asked after all others, even if one of them says that nothing helps
+    last_resort: ClassVar[bool] = False
 
     @abstractmethod
     def pod_group_post_filter(

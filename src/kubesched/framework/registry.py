@@ -19,7 +19,7 @@ from kubesched.clock import Clock, RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.object_store import HasMeta
 from kubesched.cluster.plugin_objects import Lister
-from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_info import Claimed, PodInfo
 from kubesched.cluster.storage import ClaimKey
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
@@ -100,8 +100,11 @@ class ClaimWriter(Protocol):
         user: ResourceClaimConsumerReference,
         *,
         has_timestamp: bool,
+        is_shared: bool = False,
     ) -> ResourceClaim:
         """Write an allocation, if there is one, and that a pod may use it; return the claim then.
+
+        `is_shared` says that other pods of the group may be about to write the same.
 
         Raises ObjectError or ClientError if that fails, or the claim is not as it was.
         """
@@ -113,6 +116,9 @@ class ClaimWriter(Protocol):
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         """Say in a pod's status which claim serves its extended resources."""
+
+    async def claim_resources(self, pod: Pod, claimed: Claimed) -> None:
+        """Say in a pod's status what its claims take of its node's own resources."""
 
     async def poll(
         self,
@@ -133,8 +139,11 @@ class ClaimWriter(Protocol):
     def deallocate(self, claim: ResourceClaim) -> None:
         """Give up the allocation of a claim, in the background."""
 
-    def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take back that a pod may use a claim, in the background."""
+    def unreserve(self, claim: ResourceClaim, uid: str) -> None:
+        """Take back that a pod or a group may use a claim, in the background."""
+
+    def unclaim_resources(self, pod: Pod) -> None:
+        """Take back what a pod's status says of its node's own resources, in the background."""
 
     def delete(self, claim: ResourceClaim) -> None:
         """Delete a claim, in the background."""

@@ -18,7 +18,14 @@ from kubesched.framework.cycle_state import NO_PLUGINS, CycleState
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.observing import NullObserver
 from kubesched.framework.plan import SignaturePlan
-from kubesched.framework.plugin import MAX_NODE_SCORE, Normalize, PreScore, RowScore, Score
+from kubesched.framework.plugin import (
+    MAX_NODE_SCORE,
+    Normalize,
+    Plugin,
+    PreScore,
+    RowScore,
+    Score,
+)
 from kubesched.framework.profile import ProfilePlugins, of_kind
 from kubesched.framework.skipped import SkippedPlugins
 from kubesched.framework.status import SUCCESS, Code, Status, error
@@ -55,6 +62,21 @@ class Scoring:
             (plugin, weight) for plugin, weight in plugins.score if isinstance(plugin, Score)
         ]
         self._normalizers = of_kind((plugin for plugin, _ in plugins.score), Normalize)
+
+    @property
+    def cluster_wide(self) -> list[Plugin]:
+        """The plugins whose PreScore and Score may read everything."""
+        return [*self._cluster_pre_scores.values(), *self._cluster_scores.values()]
+
+    def is_row_local(self, state: CycleState) -> bool:
+        """Tell whether only row-local scores count for a pod without volumes; after `prepare`."""
+        return all(
+            plugin.only_with_volumes
+            or name in state.skip_score
+            # Without PreScore, a plugin that has nothing to filter has nothing to score.
+            or (name in state.skip_filter and name not in self._cluster_pre_scores)
+            for name, plugin in self._cluster_scores.items()
+        )
 
     def total(
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, nodes: NodeRows

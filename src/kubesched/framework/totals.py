@@ -103,6 +103,13 @@ class PassingRows(RowView):
                 self._note_change()
         return True
 
+    def passes(self, row: int) -> bool:
+        """Tell whether a row passes in its current state, uncached."""
+        on_node = self._on_node.current()
+        return bool(
+            self._table.valid.item(row) and not on_node.item(row) and not self._reject_row(row)
+        )
+
     def forget(self) -> None:
         """Drop the mask and free its memory."""
         super().forget()
@@ -378,22 +385,27 @@ class Totals(RowView):
         """Sum row by row, where arrays are slow; False to fall back to arrays."""
         mask = self._passing.mask
         for row in rows:
-            total = INFEASIBLE
-            if mask.item(row):
-                total = 0
-                for column, evaluate_row, weight, reads_pods, is_proven in self._scores:
-                    score = evaluate_row(row) if reads_pods else column.values.item(row)
-                    if score is None or not (is_proven or 0 <= score <= MAX_NODE_SCORE):
-                        return False
-                    total += score * weight
-                for each in self.normalized:
-                    if each.makes_a_difference:
-                        added = each.added_at(row)
-                        if added is None:
-                            return False
-                        total += added
+            total = self.total_of(row) if mask.item(row) else INFEASIBLE
+            if total is None:
+                return False
             self._set(row, total)
         return True
+
+    def total_of(self, row: int) -> int | None:
+        """Return the total of a passing row in its current state; None if only arrays can tell."""
+        total = 0
+        for column, evaluate_row, weight, reads_pods, is_proven in self._scores:
+            score = evaluate_row(row) if reads_pods else column.values.item(row)
+            if score is None or not (is_proven or 0 <= score <= MAX_NODE_SCORE):
+                return None
+            total += score * weight
+        for each in self.normalized:
+            if each.makes_a_difference:
+                added = each.added_at(row)
+                if added is None:
+                    return None
+                total += added
+        return total
 
     def _set(self, row: int, total: int) -> None:
         before = self.totals.item(row)

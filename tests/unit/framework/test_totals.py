@@ -95,7 +95,7 @@ def promising() -> Iterator[Normalize]:
 
 def test_who_promises() -> None:
     names = {type(each).__name__ for each in promising()}
-    assert names == {"TaintToleration", "NodeAffinity", "HighestWins", "LowestWins"}
+    assert names == {"TaintToleration", "NodeAffinityPlugin", "HighestWins", "LowestWins"}
 
 
 @pytest.mark.parametrize("plugin", list(promising()), ids=lambda each: type(each).__name__)
