@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 from typing import Final
 from uuid import uuid4
 
@@ -20,10 +21,13 @@ from kubesched.api.resource import (
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.errors import ObjectError
 from kubesched.plugins.device_requests import WantedRequest
+from kubesched.plugins.device_rules import SearchRules
 from kubesched.plugins.device_search import Pick
 
 FROM_CLASS: Final = "FromClass"
 FROM_CLAIM: Final = "FromClaim"
+#: Selectors of so many single nodes are remembered.
+_NODES: Final = 8192
 
 
 def allocation_result(
@@ -33,6 +37,7 @@ def allocation_result(
     *,
     table: DeviceTable,
     node_name: str,
+    rules: SearchRules,
 ) -> AllocationResult:
     """Return what a claim gets on a node: devices, for the alternatives that were chosen.
 
@@ -40,14 +45,14 @@ def allocation_result(
     """
     return AllocationResult(
         devices=DeviceAllocationResult(
-            results=tuple(_result(each, table) for each in picks),
+            results=tuple(_result(each, table, rules) for each in picks),
             config=_configuration(spec, chosen),
         ),
-        node_selector=_node_selector([each.row for each in picks], table, node_name),
+        node_selector=_node_selector([each.row for each in picks], table, node_name, rules),
     )
 
 
-def _result(pick: Pick, table: DeviceTable) -> DeviceRequestAllocationResult:
+def _result(pick: Pick, table: DeviceTable, rules: SearchRules) -> DeviceRequestAllocationResult:
     driver, pool, name = table.keys[pick.row]
     device = table.device_at(pick.row)
     return DeviceRequestAllocationResult(
@@ -61,6 +66,7 @@ def _result(pick: Pick, table: DeviceTable) -> DeviceRequestAllocationResult:
         binding_failure_conditions=device.binding_failure_conditions,
         share_id=None if pick.share is None else str(uuid4()),
         consumed_capacity=pick.share or {},
+        skip_node_operations=table.skipped[pick.row] if rules.is_experimental else (),
     )
 
 
@@ -98,13 +104,16 @@ def _is_named(request: WantedRequest, requests: Sequence[str]) -> bool:
     return request.name in requests or request.full_name in requests
 
 
-def _node_selector(rows: Iterable[int], table: DeviceTable, node_name: str) -> NodeSelector | None:
+def _node_selector(
+    rows: Iterable[int], table: DeviceTable, node_name: str, rules: SearchRules
+) -> NodeSelector | None:
     """Return the nodes on which all devices can be used; None for all nodes."""
     expressions: list[NodeSelectorRequirement] = []
     fields: list[NodeSelectorRequirement] = []
     for row in rows:
         reach = table.reach[row]
-        if reach.node_name is not None or table.device_at(row).binds_to_node:
+        binds = table.device_at(row).binds_to_node and not rules.is_stable
+        if reach.node_name is not None or binds:
             return _only(node_name)
         terms = () if reach.selector is None else reach.selector.node_selector_terms
         if len(terms) > 1:
@@ -118,6 +127,7 @@ def _node_selector(rows: Iterable[int], table: DeviceTable, node_name: str) -> N
     return NodeSelector(node_selector_terms=(term,))
 
 
+@lru_cache(maxsize=_NODES)
 def _only(node_name: str) -> NodeSelector:
     is_it = NodeSelectorRequirement(
         key=names.FIELD_NODE_NAME, operator=labels.IN, values=(node_name,)

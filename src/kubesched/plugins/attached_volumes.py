@@ -1,13 +1,13 @@
-"""Which CSI volumes each node has, and how many more of each driver it can take.
+"""The CSI volumes of each node, and the free attachments per driver.
 
     pods of the row ── claims ── volumes, classes ──> ids of volumes ┐
     VolumeAttachments of the node ───────────────────────────────────┼──> free[driver][row]
     CSINode: limits of the drivers ──────────────────────────────────┘
     CSINode: drivers ──> with_driver[driver][row]
 
-Rows are worked out again only when something they depend on changed: their pods, one of the claims
-that these use, the volume behind it, the node's attachments, its CSINode. What claims stand for is
-remembered as well.
+A row is evaluated again only when something that it depends on changed: its pods, one of their
+claims, the volume of a claim, the node's attachments, its CSINode. The volumes of claims are
+cached, too.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from kubesched.cluster.storage import ClaimKey
 from kubesched.errors import ObjectError
 from kubesched.plugins.claim_volumes import ClaimVolumes, VolumeId
 
-#: More than any node has.
+#: Stands for no limit.
 NO_LIMIT: Final = 1 << 40
 
 
 class RowVolumes(NamedTuple):
     """The CSI volumes of a row."""
 
-    #: of its pods; each once, however many pods use it
+    #: ids of the volumes of its pods
     ids: frozenset[VolumeId] = frozenset()
-    #: driver → number of volumes, those included that are attached and used by no pod
-    counts: Counter[str] = Counter()  # noqa: RUF012 (nobody changes it)
-    #: why the volumes of the pods cannot be told
+    #: driver → number of volumes, attached ones that no pod uses included
+    counts: Counter[str] = Counter()  # noqa: RUF012 (never modified)
+    #: why the volumes of the pods cannot be determined
     error: str = ""
 
 
 def limits_of(csi_node: CSINode | None) -> dict[str, int]:
-    """Return driver → how many volumes a node can have; drivers without a limit are left out."""
+    """Return driver → limit of volumes of a node, for drivers with a limit."""
     if csi_node is None:
         return {}
     return {
@@ -67,9 +67,9 @@ class AttachedVolumes(View):
             storage.attachments.changes,
         )
         self.claims = ClaimVolumes(cluster.storage, prefix=prefix)
-        #: driver → row → how many volumes more; only drivers that some node has a limit for
+        #: driver → row → free attachments, for drivers that some node has a limit for
         self.free: dict[str, Int64Array] = {}
-        #: driver → row → whether it is installed there; only drivers that some node has or had
+        #: driver → row → whether it is installed there, for drivers that some node has or had
         self.with_driver: dict[str, BoolArray] = {}
         #: row → whether there is a CSINode, and whether it has a limit for some driver
         self.has_csi_node: BoolArray = np.zeros(0, dtype=np.bool_)
@@ -78,15 +78,15 @@ class AttachedVolumes(View):
         self.rows: dict[int, RowVolumes] = {}
         #: volume → rows that have it; the inverse of the ids in `rows`
         self.rows_with: dict[VolumeId, set[int]] = {}
-        #: rows whose volumes cannot be told; those of `rows` that have an error
+        #: rows whose volumes cannot be determined; those of `rows` that have an error
         self.errors: set[int] = set()
-        #: attachment → the node that it was to when it was last looked at
+        #: attachment → its node at the last update
         self._attached_to: dict[str, str] = {}
-        #: row → its CSINode when it was last looked at: most changes are of the row's pods
+        #: row → its CSINode at the last update: most changes are of the row's pods
         self._csi_nodes: dict[int, CSINode | None] = {}
 
     def at(self, row: int) -> RowVolumes:
-        """Work out the volumes of a row as it is now, be it in a trial."""
+        """Compute the volumes of a row as it is now, possibly in a transaction."""
         node = self._table.nodes[row]
         if node is None:
             return RowVolumes()
@@ -112,14 +112,14 @@ class AttachedVolumes(View):
                 found.add(VolumeId(attachment.spec.attacher, handle))
         return found
 
-    # --- keeping up -------------------------------------------------------------------------
+    # --- updates ----------------------------------------------------------------------------
 
     def stamp(self) -> int:
-        """Return the state of classes: of an unbound claim they are all that there is."""
+        """Return the version of the classes, which determine the driver of unbound claims."""
         return self._storage.classes.changes.position
 
     def rebuild(self) -> None:
-        """Work out all rows."""
+        """Compute all rows."""
         size = self._table.size
         self.claims = ClaimVolumes(self._storage, prefix=self.claims.prefix)
         attachments = self._storage.attachments
@@ -139,7 +139,7 @@ class AttachedVolumes(View):
         csi_nodes: list[str],
         attachments: list[str],
     ) -> bool:
-        """Work out the rows that changes matter to."""
+        """Compute the rows that changes affect."""
         size = self._table.size
         if len(self.has_limits) < size:
             self.has_csi_node = grown(self.has_csi_node, (size,))
@@ -164,7 +164,7 @@ class AttachedVolumes(View):
         return True
 
     def _follow(self, attachment_name: str) -> list[str]:
-        """Return the nodes that an attachment was to, and is to."""
+        """Return the previous and the current node of an attachment."""
         before = self._attached_to.pop(attachment_name, None)
         attachment = self._storage.attachments.get(attachment_name)
         if attachment is None:
@@ -216,7 +216,7 @@ class AttachedVolumes(View):
 
     @property
     def limited(self) -> dict[str, Int64Array]:
-        """The free places of drivers that some node has a limit for, now and not only once."""
+        """The free attachments of drivers that some node has a limit for now."""
         return {
             driver: column for driver, column in self.free.items() if (column != NO_LIMIT).any()
         }

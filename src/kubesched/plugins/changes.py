@@ -1,7 +1,7 @@
-"""What several hints ask of a change, and a way to work it out once for all pods in question.
+"""Values that hints derive from a change alone, computed once for all pods.
 
-A hint is shown one change and thousands of pods, one after the other. What it needs to know of the
-change alone (amounts, compiled terms) is the same for all of them.
+A hint is called for one change and thousands of pods. What it derives from the change alone
+(amounts, compiled terms) is the same for all of them.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ P = TypeVar("P")
 
 
 def has_place(pod: Pod) -> bool:
-    """Tell whether a pod is on a node, or holds room on one that it is nominated to."""
+    """Tell whether a pod is on a node, or nominated to one."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
 
 
 class Prepared(Generic[T, P]):
-    """What was worked out for the latest change: its answers depend on nothing but the change."""
+    """Caches a function of a change, for the latest change."""
 
     def __init__(self, prepare: Callable[[Change[T]], P]) -> None:
         self._prepare = prepare
         self._latest: tuple[Change[T], P] | None = None
 
     def __call__(self, change: Change[T]) -> P:
-        """Return what there is to know of a change."""
+        """Return the function's value for a change."""
         latest = self._latest
         if latest is None or latest[0] is not change:
             latest = self._latest = (change, self._prepare(change))

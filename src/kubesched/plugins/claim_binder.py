@@ -9,23 +9,27 @@ and goes on from there, or gives it up if it is of no use.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from typing import Final
 
 from msgspec.structs import replace
 
 from kubesched.api.core import PodExtendedResourceClaimStatus
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.resource import ResourceClaim, ResourceClaimConsumerReference
+from kubesched.api.resource import ResourceClaim
 from kubesched.clock import Clock
 from kubesched.cluster.devices import Devices
 from kubesched.errors import ClientError, ObjectError
 from kubesched.framework.registry import ClaimWriter
+from kubesched.framework.status import Status, unschedulable
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins import binding_conditions, extended_claims
 from kubesched.plugins.binding_conditions import BindingFailedError, BindingTimeoutError
-from kubesched.plugins.device_allocation import PodDevices
-from kubesched.plugins.pod_claims import is_reserved_for
+from kubesched.plugins.pod_claims import is_reserved_for, shown
+from kubesched.plugins.pod_devices import PodDevices
 
+DEALLOCATED: Final = unschedulable("deallocation of ResourceClaim completed")
+DELETED: Final = unschedulable("deletion of ResourceClaim completed")
 #: How long the watch may take to bring a claim that was created.
 CREATED_TIMEOUT_S: Final = 120.0
 #: How often it is looked whether it did, and whether devices are ready.
@@ -49,7 +53,10 @@ class ClaimBinder:
         profile: str,
         timeout_s: float,
         has_binding_conditions: bool,
+        of_groups: bool = False,
     ) -> None:
+        """`of_groups` is the gate DRAWorkloadResourceClaims."""
+        self._of_groups = of_groups
         self._claims = devices.claims
         self._writer = writer
         self._clock = clock
@@ -74,18 +81,40 @@ class ClaimBinder:
         """Give up the allocation of a claim that no pod uses."""
         self._writer.deallocate(claim)
 
-    def delete(self, claim: ResourceClaim) -> None:
-        """Delete a claim for extended resources that is of no use any more."""
-        self._writer.delete(claim)
+    def unreserve_for(self, claim: ResourceClaim, uid: str) -> None:
+        """Take back that an object may use a claim."""
+        self._writer.unreserve(claim, uid)
+
+    def give_up(self, devices: PodDevices, unavailable: Collection[int]) -> Status | None:
+        """Give up an allocation that keeps a pod from all nodes, if no other pod uses it.
+
+        None if there is no such allocation, nor a claim left from an earlier attempt.
+        """
+        for number in sorted(unavailable):
+            claim = devices.claims[number]
+            if claim is devices.extended:
+                if not extended_claims.is_in_memory(claim):
+                    break
+                continue
+            if all(each.uid == devices.pod.metadata.uid for each in claim.status.reserved_for):
+                self._writer.deallocate(claim)
+                return DEALLOCATED
+        if devices.extended is not None and not extended_claims.is_in_memory(devices.extended):
+            self._writer.delete(devices.extended)
+            return DELETED
+        return None
 
     def unreserve(self, devices: PodDevices) -> None:
         """Give back the right to use claims, and delete what was created for the pod."""
+        if devices.has_written_claimed:
+            devices.has_written_claimed = False
+            self._writer.unclaim_resources(devices.pod)
         for claim in devices.claims:
             if claim is devices.extended:
                 if not extended_claims.is_in_memory(claim):
                     self._writer.delete(claim)
             elif claim.status.allocation is not None and is_reserved_for(devices.pod, claim):
-                self._writer.unreserve(claim, devices.pod)
+                self._writer.unreserve(claim, devices.pod.metadata.uid)
 
     # --- in the binding cycle -----------------------------------------------------------------
 
@@ -95,8 +124,10 @@ class ClaimBinder:
         Raises ObjectError or ClientError in Kubernetes' words if that fails or takes too long.
         """
         for index, claim in enumerate(devices.claims):
-            if not is_reserved_for(devices.pod, claim):
+            if not is_reserved_for(devices.pod, claim, of_groups=self._of_groups):
                 await self._bind_claim(devices, index, node_name)
+        if devices.claimed:
+            await self._claim_resources(devices)
         if self._has_binding_conditions and any(
             binding_conditions.has_conditions(each) for each in devices.claims
         ):
@@ -109,10 +140,12 @@ class ClaimBinder:
             return  # device plugins offer everything
         if is_extended and extended_claims.is_in_memory(claim):
             claim = devices.claims[index] = await self._create(devices, node_name)
-        pod = devices.pod.metadata
-        user = ResourceClaimConsumerReference(resource="pods", name=pod.name, uid=pod.uid)
         claim = await self._writer.bind(
-            claim, allocation, user, has_timestamp=self._has_binding_conditions
+            claim,
+            allocation,
+            devices.user_of(index),
+            has_timestamp=self._has_binding_conditions,
+            is_shared=devices.is_in_group and not is_extended,
         )
         devices.claims[index] = claim
         if not is_extended:
@@ -127,6 +160,16 @@ class ClaimBinder:
             interval_s=CREATED_INTERVAL_S,
         )
         await self._map(devices, claim)
+
+    async def _claim_resources(self, devices: PodDevices) -> None:
+        """Say in the pod's status what its claims take of the node's own resources."""
+        pod = devices.pod
+        devices.has_written_claimed = True
+        try:
+            await self._writer.claim_resources(pod, devices.claimed)
+        except ClientError as failed:
+            text = f"updating pod {shown(pod)} NodeAllocatableResourceClaimStatuses: {failed}"
+            raise ObjectError(text) from failed
 
     async def _create(self, devices: PodDevices, node_name: str) -> ResourceClaim:
         made = devices.extended_claim
@@ -155,16 +198,16 @@ class ClaimBinder:
     async def _map(self, devices: PodDevices, claim: ResourceClaim) -> None:
         """Say in the pod's status which request serves which container."""
         pod, made = devices.pod, devices.extended_claim
-        shown = f"pod {pod.metadata.namespace}/{pod.metadata.name} ExtendedResourceClaimStatus"
+        what = f"pod {shown(pod)} ExtendedResourceClaimStatus"
         if made is None or not made.mappings:
-            raise ObjectError(f"nil or empty request mappings, no update of {shown}")
+            raise ObjectError(f"nil or empty request mappings, no update of {what}")
         status = PodExtendedResourceClaimStatus(
             request_mappings=made.mappings, resource_claim_name=claim.metadata.name
         )
         try:
             await self._writer.map_extended_resources(pod, status)
         except ClientError as failed:
-            raise ObjectError(f"update {shown}: {failed}") from failed
+            raise ObjectError(f"update {what}: {failed}") from failed
 
     async def _wait(self, devices: PodDevices, node_name: str) -> None:
         self._writer.announce_waiting(devices.pod, node_name)

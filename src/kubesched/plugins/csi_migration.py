@@ -1,12 +1,12 @@
-"""Disks that Kubernetes once handled itself, seen as volumes of the CSI drivers in charge now.
+"""Translates in-tree volumes to volumes of the CSI drivers that replaced them.
 
     in-tree plugin            CSI driver                 handle of the volume
     kubernetes.io/aws-ebs     ebs.csi.aws.com            the disk's id
     kubernetes.io/gce-pd      pd.csi.storage.gke.io      projects/…/zones/<zone>/disks/<name>
     …
 
-A translated volume has a CSI source, and a node affinity in the labels that the driver sets on
-nodes. What cannot be translated raises ObjectError.
+A translated volume has a CSI source, and a node affinity with the labels that the driver sets on
+nodes. A volume that cannot be translated raises ObjectError.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ VSPHERE: Final = "kubernetes.io/vsphere-volume"
 
 
 class Successor(NamedTuple):
-    """The CSI driver that took over from an in-tree plugin."""
+    """The CSI driver that replaced an in-tree plugin."""
 
     driver: str
     #: node label of the driver for zones; None if volumes keep their node affinity as it is
@@ -93,14 +93,14 @@ _AZURE_SECRET = re.compile(r"azure-storage-account-(.+)-secret")
 
 
 def plugin_of(volume: PersistentVolume) -> str | None:
-    """Return the in-tree plugin that a volume is of, None if a CSI driver has to do with it."""
+    """Return the in-tree plugin of a volume, None if it has a CSI source."""
     spec = volume.spec
     sources = _PLUGIN_OF_SOURCE.items()
     return next((plugin for field, plugin in sources if getattr(spec, field) is not None), None)
 
 
 def plugin_of_inline(volume: Volume) -> str | None:
-    """Return the in-tree plugin that a disk used without a claim is of."""
+    """Return the in-tree plugin of an inline volume."""
     sources = _PLUGIN_OF_SOURCE.items()
     return next((plugin for field, plugin in sources if getattr(volume, field) is not None), None)
 
@@ -111,7 +111,7 @@ def is_counted(plugin: str, *, has_csi_node: bool) -> bool:
 
 
 def is_migrated_on(plugin: str, csi_node: CSINode | None) -> bool:
-    """Tell whether a node's CSI drivers say that they have taken over from a plugin."""
+    """Tell whether a CSINode lists a plugin as migrated."""
     annotations = csi_node.metadata.annotations if csi_node is not None else None
     migrated = (annotations or {}).get(ANNOTATION_MIGRATED_PLUGINS, "")
     return bool(migrated) and plugin in migrated.split(",")
@@ -121,7 +121,7 @@ def is_migrated_on(plugin: str, csi_node: CSINode | None) -> bool:
 
 
 def inline_source(volume: Volume, namespace: str) -> CSIPersistentVolumeSource:
-    """Return the CSI source of a disk that a pod uses without a claim."""
+    """Return the CSI source of an inline volume."""
     plugin = plugin_of_inline(volume)
     if plugin is None:
         raise ObjectError(f'could not find in-tree plugin translation logic for "{volume.name}"')
@@ -141,7 +141,7 @@ def inline_source(volume: Volume, namespace: str) -> CSIPersistentVolumeSource:
 
 
 def translated(volume: PersistentVolume) -> PersistentVolume:
-    """Return a volume of an in-tree plugin as a volume of the CSI driver in charge now."""
+    """Return an in-tree volume, translated to its CSI driver."""
     plugin = plugin_of(volume)
     if plugin is None:
         name = volume.metadata.name
@@ -174,7 +174,7 @@ def _handle(volume: PersistentVolume) -> str:
 
 
 def _plain_handle(sources: object) -> str:
-    """Return the handle of a disk whose id is the same to Kubernetes and to the driver."""
+    """Return the handle of a disk whose id is the same in Kubernetes and in the driver."""
     for field, attribute in (
         ("cinder", "volume_id"),
         ("portworx_volume", "volume_id"),
@@ -265,7 +265,7 @@ def _azure_file_handle(
 def _translated_affinity(
     volume: PersistentVolume, successor: Successor
 ) -> VolumeNodeAffinity | None:
-    """Put a volume's zone, be it in its node affinity or in its labels, in the driver's words."""
+    """Translate a volume's zone, from its node affinity or its labels, to the driver's labels."""
     affinity = volume.spec.node_affinity
     if successor.zone_key is None:
         return affinity
@@ -277,7 +277,7 @@ def _translated_affinity(
     if successor.region_key is not None:
         terms = _in_words_of(terms, labels, region, successor.region_key, whole=whole)
     elif region == names.LABEL_REGION_BETA:
-        # New nodes do not have the old label any more.
+        # New nodes lack the deprecated label.
         terms = _renamed(terms, region, names.LABEL_REGION)
     if not terms:
         return affinity
@@ -303,7 +303,7 @@ def _in_words_of(
 def _topology_labels(
     terms: tuple[NodeSelectorTerm, ...], labels: dict[str, str]
 ) -> tuple[str, str]:
-    """Return the labels for zone and region that a volume uses: the new ones, or the old ones."""
+    """Return the zone and region labels of a volume: the current or the deprecated ones."""
     new = (names.LABEL_ZONE, names.LABEL_REGION)
     old = (names.LABEL_ZONE_BETA, names.LABEL_REGION_BETA)
     in_terms = {each.key for term in terms for each in term.match_expressions}

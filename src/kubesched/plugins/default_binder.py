@@ -20,7 +20,7 @@ class DefaultBinder(Bind):
 
     @classmethod
     def create(cls, context: PluginContext) -> DefaultBinder:
-        """Make the plugin."""
+        """Create the plugin."""
         return cls(context.binder)
 
     async def bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:  # noqa: ARG002

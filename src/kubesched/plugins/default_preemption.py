@@ -1,8 +1,8 @@
-"""DefaultPreemption: makes room for a pod by evicting less important ones.
+"""DefaultPreemption: evicts pods of lower priority for a pod without a feasible node.
 
-Called for a pod that fits nowhere. Of the nodes where evicting pods of lower priority would help,
-the one is taken where that hurts least; the pod is nominated to it and tried again when they are
-gone. For a group of pods victims are searched on all nodes at once (`group_preemption`).
+Of the nodes where evicting victims makes the pod feasible, the one with the least cost is chosen;
+the pod is nominated to it and retried when the victims are gone. For a group of pods, victims are
+searched on all nodes at once (`group_preemption`).
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Container, Mapping, Sequence
 import numpy as np
 
 from kubesched.api.core import Pod
+from kubesched.clock import Clock
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.group_forest import GroupForest
@@ -33,7 +34,7 @@ from kubesched.framework.registry import EvaluatorReference, Evictor, PluginCont
 from kubesched.framework.status import SUCCESS, Code, Status, unresolvable, unschedulable
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.group_preemption import GroupVictimSearch
-from kubesched.plugins.verdicts import Found, choose
+from kubesched.plugins.verdicts import Candidate, Found, choose
 from kubesched.plugins.victim_units import VictimUnits
 from kubesched.plugins.victims import VictimSearch
 from kubesched.queue.events import Action, ClusterEvent, Resource
@@ -50,12 +51,12 @@ NONE_LEFT = "no candidate node for preemption"
 ALREADY_EVICTING = "not eligible due to a terminating pod on the nominated node."
 
 
-#: Under this key of the cycle state are the candidates that extenders left.
+#: Key in the cycle state of the candidates that extenders left.
 NARROWED = "DefaultPreemption/narrowed"
 
 
 class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
-    """Finds victims, and has them evicted."""
+    """Searches for victims, and has them evicted."""
 
     name = "DefaultPreemption"
 
@@ -67,6 +68,7 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         evictor: Evictor,
         evaluator: EvaluatorReference,
         metrics: Metrics,
+        clock: Clock,
         gates: FeatureGates | None = None,
     ) -> None:
         gates = gates or FeatureGates.of()
@@ -78,35 +80,37 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
             cluster, forest, groups_have_policy=gates.enabled("PodGroupPreemptionPolicy")
         )
         self._metrics = metrics
+        self._clock = clock
         self._args = args
         self._cluster = cluster
         self._evictor = evictor
         self._evaluator = evaluator
         self._attempts = metrics.preemption_attempts
         self._search = VictimSearch(cluster, VictimUnits(forest) if self._with_groups else None)
-        #: where the search starts, so that not always the same nodes are asked
-        self._rng = random.Random(0)  # noqa: S311 (spreads evictions, hides nothing)
+        #: draws the start of the search, so that evictions spread over nodes
+        self._rng = random.Random(0)  # noqa: S311 (spreads evictions, needs no secrecy)
 
     @classmethod
     def create(cls, context: PluginContext) -> DefaultPreemption:
-        """Make the plugin."""
+        """Create the plugin."""
         return cls(
             context.profile.args(cls.name, DefaultPreemptionArgs),
             context.cluster,
             evictor=context.evictor,
             evaluator=context.evaluator,
             metrics=context.metrics,
+            clock=context.clock,
             gates=context.gates,
         )
 
     def events_to_register(self) -> Registrations:
-        """A victim that is gone: the pod it made room for may then be let in again."""
+        """A deleted victim: its preemptor may then leave the gate."""
         gone = ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE)
         return [Registration(gone, signature_hint=_leave_it_to_others)]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Keep a pod out while its victims are being evicted, or those of its group."""
-        if self._with_groups and pod.pod.spec.scheduling_group is not None:
+        """Gate a pod while evictions for it, or for its group, are in progress."""
+        if self._cluster.groups.of(pod.pod) is not None:
             root = self._forest.root_of_pod(pod)
             group = None if root is None else self._forest.get(root)
             if group is None or not self._evictor.is_evicting_for(group.metadata.uid):
@@ -121,8 +125,25 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
-        """Find victims and have them evicted, or say why that would not help."""
+        """Search for victims and have them evicted, or return why that would not help."""
         self._attempts.inc()
+        started = self._clock.monotonic()
+        chosen = self._evaluate(state, pod, diagnosis)
+        if isinstance(chosen, PostFilterResult):
+            self._evaluated("pod", chosen.status.code, started)
+            return chosen
+        self._evaluated("pod", Code.SUCCESS, started)
+        node_name = self._cluster.table.name_at(chosen.row)
+        self._evictor.evict(pod, node_name, chosen.victims)
+        self._count_harm("pod", chosen.disrupted_groups, chosen.violations)
+        return PostFilterResult(
+            found_placement(node_name, len(chosen.victims)), nominated_node=node_name
+        )
+
+    def _evaluate(
+        self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
+    ) -> Candidate | PostFilterResult:
+        """Return the best candidate, or why there is none."""
         refusal = self.why_not_eligible(pod, diagnosis)
         if refusal:
             return PostFilterResult(_prefixed(unschedulable(refusal)))
@@ -131,21 +152,18 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
             if not narrowed:
                 return PostFilterResult(_prefixed(unschedulable(NONE_LEFT)))
             best = {each.row: each for each in choose(narrowed)}
-            chosen = best[self.pick_row(list(best))]
-        else:
-            found = self.find(state, pod, diagnosis)
-            if not found:
-                return self._not_helpful(found)
-            chosen = found.candidate(self.pick_row(found.best_rows().tolist()))
-        node_name = self._cluster.table.name_at(chosen.row)
-        self._evictor.evict(pod, node_name, chosen.victims)
-        self._count_harm("pod", chosen.disrupted_groups, chosen.violations)
-        return PostFilterResult(
-            found_placement(node_name, len(chosen.victims)), nominated_node=node_name
-        )
+            return best[self.pick_row(list(best))]
+        found = self.find(state, pod, diagnosis)
+        if not found:
+            return self._not_helpful(found)
+        return found.candidate(self.pick_row(found.best_rows().tolist()))
+
+    def _evaluated(self, preemptor: str, code: Code, started: float) -> None:
+        duration = self._metrics.preemption_evaluation_duration.labels(preemptor, code.label)
+        duration.observe(self._clock.monotonic() - started)
 
     def pick_row(self, rows: Sequence[int]) -> int:
-        """Return the row of one of several candidates that nothing tells apart."""
+        """Return the row of one of several candidates of equal cost."""
         return rows[self._rng.randrange(len(rows))]
 
     def pod_group_post_filter(
@@ -154,7 +172,7 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         group: GroupInfo,
         trial: GroupTrial,
     ) -> PodGroupPostFilterResult:
-        """Find victims for a group and have them evicted, or say why that would not help."""
+        """Search for victims of a group and have them evicted, or return why none would help."""
         result = self._preempt_for(group, trial)
         self._metrics.workload_preemption_attempts.labels(result.status.code.label).inc()
         return result
@@ -168,9 +186,12 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
                 _group_prefixed(Status(Code.SUCCESS, (UNDER_WAY,))),
                 {pod.uid: pod.pod.status.nominated_node_name for pod in group.pods},
             )
+        started = self._clock.monotonic()
         found = self._group_search.search(group, trial)
         if isinstance(found, Status):
+            self._evaluated("podgroup", found.code, started)
             return PodGroupPostFilterResult(_group_prefixed(found))
+        self._evaluated("podgroup", Code.SUCCESS, started)
         self._evictor.evict_for_group(group, found.victims)
         self._metrics.workload_preemption_victims.observe(len(found.victims))
         self._count_harm(group.key.kind, found.disrupted_groups, found.violations)
@@ -195,7 +216,7 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         return PostFilterResult(_prefixed(unschedulable(message)), nominated_node="")
 
     def find(self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis) -> Found:
-        """Return the nodes where evicting pods would help, as many as there need be."""
+        """Return the candidate nodes, as many as the arguments request."""
         rows = self._rotated(diagnosis.rows_with(Code.UNSCHEDULABLE))
         share = len(rows) * self._args.min_candidate_nodes_percentage // 100
         enough = min(max(share, self._args.min_candidate_nodes_absolute), len(rows))
@@ -208,7 +229,7 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
         return np.concatenate((rows[first:], rows[:first]))
 
     def why_not_eligible(self, pod: PodInfo, diagnosis: Diagnosis) -> str:
-        """Return why a pod may not preempt others, "" if it may."""
+        """Return why a pod is not eligible to preempt, "" if it is."""
         if pod.pod.spec.preemption_policy == "Never":
             return NEVER
         nominated = pod.pod.status.nominated_node_name
@@ -227,12 +248,12 @@ class DefaultPreemption(PreEnqueue, PostFilter, PodGroupPostFilter):
 
 
 def _leave_it_to_others(signature: PodSignature, change: Change[Pod]) -> bool:  # noqa: ARG001 (never helps)
-    """Say no: it is the filters that turned the pod away which know whether the room suffices."""
+    """Return false: the hints of the filters that rejected the pod decide."""
     return False
 
 
 def _why_not(cluster: Cluster, refusals: Mapping[int, Status]) -> str:
-    """Count the reasons why evicting pods would not help, over all nodes."""
+    """Return the message that counts the nodes by the reason why preemption does not help."""
     statuses = list(dict.fromkeys(refusals.values()))
     numbers = np.zeros(cluster.table.size, dtype=np.int32)
     for row, status in refusals.items():
@@ -243,7 +264,7 @@ def _why_not(cluster: Cluster, refusals: Mapping[int, Status]) -> str:
 
 
 def found_placement(node_name: str, victims: int) -> Status:
-    """Return what is said when evicting so many pods makes room on a node."""
+    """Return the message about a node where evicting so many pods helps."""
     text = f"found a potential placement for pod on node {node_name}, preempting {victims} victims"
     return _prefixed(Status(Code.SUCCESS, (text,)))
 

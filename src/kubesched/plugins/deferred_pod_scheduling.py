@@ -1,8 +1,8 @@
-"""DeferredPodScheduling: makes room for pods whose resize in place the kubelet has deferred.
+"""DeferredPodScheduling: preemption for pods whose in-place resize the kubelet has deferred.
 
-Such a pod is on its node already. It is tried there once more, so that less important pods can be
-preempted for it. It is never bound again: when there is room, the kubelet resizes it. Alpha, gate
-InPlacePodVerticalScalingSchedulerPreemption.
+Such a pod is on its node already. It is scheduled there once more, so that pods of lower priority
+can be preempted for it. It is never bound again: when the resize fits, the kubelet applies it.
+Alpha, gate InPlacePodVerticalScalingSchedulerPreemption.
 """
 
 from __future__ import annotations
@@ -36,13 +36,13 @@ FITS: Final = unresolvable("pod resize fits, waiting for Kubelet actuation")
 
 
 class DeferredPodScheduling(SignaturePreFilter, RowFilter, Permit):
-    """Keeps resizes to nodes that allow preemption for them, and pods from being bound twice."""
+    """Restricts resizes to nodes that allow preemption for them, and prevents a second binding."""
 
     name = "DeferredPodScheduling"
     reads = NODE
 
     def events_to_register(self) -> Registrations:
-        """The pod's node comes, or allows what it forbade."""
+        """The pod's node is added, or allows preemption that it forbade."""
         policy = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_PREEMPTION_POLICY)
         return [
             Registration(policy, signature_hint=_after_policy_change),
@@ -80,7 +80,7 @@ def _is_own(signature: PodSignature, node: Node | None) -> bool:
 
 
 def _after_policy_change(signature: PodSignature, change: Change[Node]) -> bool:
-    """Ask whether the pod's node allows preemption that it forbade."""
+    """Tell whether the pod's node allows preemption that it forbade."""
     old, new = change.old, change.new
     if old is None or new is None or not _is_own(signature, new):
         return False
@@ -88,6 +88,6 @@ def _after_policy_change(signature: PodSignature, change: Change[Node]) -> bool:
 
 
 def _after_node_came(signature: PodSignature, change: Change[Node]) -> bool:
-    """Ask whether the pod's node came, and allows preemption."""
+    """Tell whether the pod's node was added, and allows preemption."""
     new = change.new
     return new is not None and _is_own(signature, new) and not _forbids(new)

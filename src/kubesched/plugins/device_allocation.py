@@ -7,103 +7,48 @@ Reserve     the chosen node: which devices? ──> pending allocations
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
 import numpy as np
 
-from kubesched.api.core import Pod
 from kubesched.api.resource import AllocationResult, ResourceClaim
 from kubesched.cluster.arrays import BoolArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
-from kubesched.cluster.node_selector import SelectorMatch
+from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.visible_devices import OPTIONAL_NODE_OPERATIONS
+from kubesched.framework.attempt_error import AttemptPausedError
 from kubesched.framework.status import Status, error, unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins import extended_claims
 from kubesched.plugins.allocation_results import allocation_result
+from kubesched.plugins.device_census import DeviceCensus
 from kubesched.plugins.device_outcomes import (
     FAILS,
     FITS,
     INVALID,
     LACKS,
+    LATE,
     UNKNOWN,
     Codes,
     OutcomeCache,
     Outcomes,
 )
 from kubesched.plugins.device_requests import asked_for
-from kubesched.plugins.device_search import MAX_ALTERNATIVES
+from kubesched.plugins.device_search import MAX_ALTERNATIVES, Pick
 from kubesched.plugins.extended_claims import ExtendedClaim
+from kubesched.plugins.node_allocatable import UsedDevice
+from kubesched.plugins.node_footprint import Footprints, NodeGroup
 from kubesched.plugins.pod_claims import shown
+from kubesched.plugins.pod_devices import PodDevices
+from kubesched.plugins.search_budget import SearchBudget
 
 CANNOT_ALLOCATE: Final = unresolvable("cannot allocate all claims")
 INVALID_POOLS: Final = unresolvable("invalid resource pools were encountered")
 NOT_AVAILABLE: Final = unresolvable("resourceclaim not available on the node")
 CANNOT_FIT: Final = unresolvable("cannot fit resource")
 STALE_CLAIM: Final = unresolvable("cannot schedule extended resource claim")
-
-
-class PodDevices:
-    """The claims of one pod in one attempt."""
-
-    def __init__(
-        self,
-        pod: Pod,
-        claims: list[ResourceClaim],
-        *,
-        extended: ResourceClaim | None = None,
-        extended_requests: Mapping[str, int] | None = None,
-    ) -> None:
-        self.pod = pod
-        #: those that the pod names, and then the one for extended resources; replaced when written
-        self.claims = claims if extended is None else [*claims, extended]
-        self.has_extended = extended is not None
-        #: whether nodes can be told apart by the alternatives that they have
-        self.has_alternatives = any(
-            request.first_available for claim in claims for request in claim.spec.devices.requests
-        )
-        #: extended resources that may be devices
-        self.extended_requests = extended_requests or {}
-        #: number of a claim → the nodes that its allocation is for; None for all
-        self.allocated_for: dict[int, SelectorMatch | None] = {}
-        for number, claim in enumerate(self.claims):
-            allocation = claim.status.allocation
-            if allocation is not None:
-                selector = allocation.node_selector
-                match = None if selector is None else SelectorMatch(None, selector)
-                self.allocated_for[number] = match
-        #: those of which drivers say, or have let pass, that their devices cannot be had
-        self.lost: set[int] = set()
-        #: names of extended resources that are devices → the claim for them
-        self.on_nodes: dict[frozenset[str], ExtendedClaim] = {}
-        #: the same → what all claims ask for that have no devices yet
-        self.asked: dict[frozenset[str], tuple[bytes, ...]] = {}
-        #: numbers of claims that have no devices yet
-        self.to_allocate = [
-            number for number in range(len(self.claims)) if number not in self.allocated_for
-        ]
-        #: number of a claim → what was decided for it, to be written
-        self.decided: dict[int, AllocationResult] = {}
-        #: number of a claim → uid that the decision is pending under
-        self.pending: dict[int, str] = {}
-        #: the claim for extended resources as decided for the chosen node
-        self.extended_claim: ExtendedClaim | None = None
-
-    @property
-    def extended(self) -> ResourceClaim | None:
-        """The claim for extended resources."""
-        return self.claims[-1] if self.has_extended else None
-
-    @property
-    def names_claims(self) -> bool:
-        """Whether the pod names claims itself."""
-        return len(self.claims) > self.has_extended
-
-    @property
-    def is_stale(self) -> bool:
-        """Whether there is a claim for extended resources already, from an attempt that failed."""
-        return self.extended is not None and bool(self.extended.spec.devices.requests)
 
 
 class Allocator:
@@ -116,9 +61,13 @@ class Allocator:
         *,
         timer: Callable[[], float],
         timeout_s: float,
+        footprints: Footprints | None = None,
     ) -> None:
+        """`footprints` are given if devices may take something of their node's own resources."""
         self._nodes = cluster.table
+        self._compiler = cluster.compiler
         self._devices = cluster.devices
+        self._footprints = footprints
         self._outcomes = outcomes
         self._timer = timer
         #: how long a search may take; 0 for as long as it takes
@@ -130,18 +79,100 @@ class Allocator:
         """Say on which nodes the claims cannot be served."""
         if devices.is_stale:
             return reject(np.ones(len(nodes), dtype=np.bool_), STALE_CLAIM)
-        if not devices.has_extended and not devices.allocated_for:
+        footprints = self._footprints if self.has_footprints else None
+        if not devices.has_extended and not devices.allocated_for and footprints is None:
             return self._allocation_verdict(devices, frozenset(), None, nodes)
         unfit, kinds = self._by_kind(devices, nodes)
+        unavailable = self.unavailable_by_claim(devices, nodes)
         parts = [reject(unfit, CANNOT_FIT)]
+        parts += [
+            reject(
+                self._usable(devices, number, nodes),
+                unresolvable(
+                    f"node allocatable resource claim {devices.claims[number].metadata.name} has a "
+                    "mapped device and cannot be shared across pods"
+                ),
+            )
+            for number in sorted(devices.unshareable)
+        ]
+        parts += [
+            reject(
+                ~can_skip(nodes),
+                unresolvable(
+                    f"resource claim {shown(devices.claims[number])} allocation requires "
+                    "DRAOptionalNodeOperations feature on the node"
+                ),
+            )
+            for number in devices.reused
+            if number in devices.skipping
+        ]
         if devices.to_allocate:
             parts += [
                 self._allocation_verdict(devices, names, mask, nodes)
                 for names, mask in kinds.items()
                 if names is not None
             ]
-        parts.append(reject(self.unavailable(devices, nodes, kinds), NOT_AVAILABLE))
-        return first_of(*parts)
+        if footprints is not None:
+            groups = list(self._groups(devices, kinds, nodes))
+            parts.append(footprints.verdict(devices, groups, nodes))
+        missing = self._any_of(unavailable, kinds, nodes)
+        found = first_of(*parts, reject(missing, NOT_AVAILABLE))
+        if devices.is_in_group and missing.any():
+            for mask in first_of(*parts).masks():
+                missing &= ~mask
+            reached = missing & self._nodes.valid[nodes.rows]
+            devices.unavailable |= {n for n, mask in unavailable.items() if (mask & reached).any()}
+        return found
+
+    @property
+    def has_footprints(self) -> bool:
+        """Whether devices take something of their node's own resources."""
+        return self._footprints is not None and self._footprints.are_needed
+
+    def _groups(
+        self,
+        devices: PodDevices,
+        kinds: Mapping[frozenset[str] | None, BoolArray | None],
+        nodes: NodeRows,
+    ) -> Iterator[NodeGroup]:
+        """Return the nodes on which all claims can be served, by the devices they get there."""
+        everywhere = np.ones(len(nodes), dtype=np.bool_)
+        for names, mask in kinds.items():
+            if names is None:
+                continue
+            here = everywhere if mask is None else mask
+            if not devices.to_allocate:
+                yield NodeGroup(here, {})
+                continue
+            outcomes = self.outcomes(devices, names)
+            numbers = self._outcomes.visible.of_row[nodes.rows]
+            here = here & (outcomes.codes[numbers] == FITS)
+            for number in np.unique(numbers[here]).tolist():
+                solution = outcomes.solution(number)
+                if solution is not None:
+                    used = {
+                        index: tuple(map(self._used, solution.picks[position]))
+                        for position, index in enumerate(devices.to_allocate)
+                    }
+                    yield NodeGroup(here & (numbers == number), used)
+
+    def _used(self, pick: Pick) -> UsedDevice:
+        table = self._devices.table
+        return UsedDevice(table.keys[pick.row], pick.share, table.device_at(pick.row))
+
+    def on_node(self, devices: PodDevices, pod: PodInfo, node_name: str) -> PodInfo:
+        """Return what a pod counts for on a node that was found to fit, its devices included."""
+        row = self._nodes.row_of(node_name)
+        if self._footprints is None or row is None:
+            return pod
+        node = NodeRows.one(self._nodes, row)
+        groups = self._groups(devices, self._by_kind(devices, node)[1], node)
+        devices.claimed = ()
+        for group in groups:
+            devices.claimed = self._footprints.claimed(devices, group, node)
+        if devices.claimed == pod.pod.status.node_allocatable_resource_claim_statuses:
+            return pod
+        return self._compiler.claiming(pod, devices.claimed)
 
     def _by_kind(
         self, devices: PodDevices, nodes: NodeRows
@@ -193,7 +224,9 @@ class Allocator:
         numbers = self._outcomes.visible.of_row[nodes.rows]
         is_all = mask is None and len(numbers) == self._nodes.size
         wanted = numbers if mask is None else numbers[mask]
-        outcomes.find(None if is_all else wanted, self._is_late())
+        budget = self._budget(may_pause=devices.may_pause)
+        if not outcomes.find(None if is_all else wanted, budget) and budget.is_paused:
+            raise AttemptPausedError("the search for devices goes on in the next attempt")
         codes = outcomes.codes[numbers]
         if mask is not None:
             codes = np.where(mask, codes, FITS)
@@ -201,14 +234,14 @@ class Allocator:
             return ALL_PASS
         parts = [reject(codes == LACKS, CANNOT_ALLOCATE), reject(codes == INVALID, INVALID_POOLS)]
         parts += self._errors(devices, outcomes, codes, numbers)
-        late = np.flatnonzero((codes == UNKNOWN) & self._nodes.valid[nodes.rows])
+        is_open = (codes == LATE) | (codes == UNKNOWN)
+        late = np.flatnonzero(is_open & self._nodes.valid[nodes.rows])
         if len(late):
-            name = self._nodes.name_at(int(nodes.row_numbers()[late[0]]))
-            parts.append(
-                reject(
-                    codes == UNKNOWN, error(f"node {name}: timed out trying to allocate devices")
-                )
-            )
+            # The one that took too long, before those that were not tried any more.
+            first = late[codes[late].argmax()]
+            name = self._nodes.name_at(int(nodes.row_numbers()[first]))
+            text = f"node {name}: timed out trying to allocate devices"
+            parts.append(reject(is_open, error(text)))
         return first_of(*parts)
 
     def _errors(
@@ -225,11 +258,8 @@ class Allocator:
             for text, failing in by_text.items()
         ]
 
-    def _is_late(self) -> Callable[[], bool]:
-        if not self._timeout_s:
-            return lambda: False
-        deadline = self._timer() + self._timeout_s
-        return lambda: self._timer() > deadline
+    def _budget(self, *, may_pause: bool) -> SearchBudget:
+        return SearchBudget(self._timer, self._timeout_s, may_pause=may_pause)
 
     def outcomes(self, devices: PodDevices, names: frozenset[str]) -> Outcomes:
         """Return what is known about the claims, where some extended resources are devices."""
@@ -257,29 +287,57 @@ class Allocator:
             raise ValueError("the pod has no extended resources that are devices")
         return known
 
-    def unavailable(
+    def _any_of(
         self,
-        devices: PodDevices,
+        unavailable: Mapping[int, BoolArray],
+        kinds: Mapping[frozenset[str] | None, BoolArray | None],
         nodes: NodeRows,
-        kinds: Mapping[frozenset[str] | None, BoolArray | None] | None = None,
     ) -> BoolArray:
         """Tell on which nodes a claim cannot be used whose devices are allocated."""
         result = nodes.none()
-        for mask in self.unavailable_by_claim(devices, nodes).values():
+        for mask in unavailable.values():
             result |= mask
-        idle = (kinds or {}).get(None)
+        idle = kinds.get(None)
         return result if idle is None else result & ~idle
 
     def unavailable_by_claim(self, devices: PodDevices, nodes: NodeRows) -> dict[int, BoolArray]:
-        """Return the same for each claim that cannot be used on some node."""
+        """Return the nodes on which claims cannot be used whose devices are allocated."""
         found = {}
-        for number, match in devices.allocated_for.items():
-            mask = nodes.none() if match is None else ~match(nodes)
+        for number in devices.allocated_for:
+            mask = ~self._usable(devices, number, nodes)
             if number in devices.lost:
                 mask[:] = True
             if mask.any():
                 found[number] = mask
         return found
+
+    def _usable(self, devices: PodDevices, number: int, nodes: NodeRows) -> BoolArray:
+        """Tell on which nodes the devices of a claim can be used, once they are ready."""
+        match = devices.allocated_for[number]
+        mask = ~nodes.none() if match is None else match(nodes)
+        if number in devices.skipping and number not in devices.reused:
+            mask = mask & can_skip(nodes)
+        return mask
+
+    def census(self, devices: PodDevices) -> list[DeviceCensus]:
+        """Return what speaks against devices for the claims that have none yet.
+
+        One for each set of extended resources that are devices on some node.
+        """
+        if not devices.to_allocate or devices.is_stale:
+            return []
+        everywhere, valid = NodeRows.all_of(self._nodes), self._nodes.valid[: self._nodes.size]
+        return [
+            DeviceCensus(
+                self.claims_for(devices, names),
+                self.outcomes(devices, names).wanted,
+                self._outcomes.visible,
+                self._outcomes.state,
+                valid if mask is None else mask & valid,
+            )
+            for names, mask in self._by_kind(devices, everywhere)[1].items()
+            if names is not None
+        ]
 
     # --- scores -------------------------------------------------------------------------------
 
@@ -288,7 +346,9 @@ class Allocator:
         if not devices.has_alternatives or not devices.to_allocate:
             return None
         total: Int64Array | None = None
-        fixed = sum(map(_score_of, devices.claims))
+        fixed = sum(
+            _score_of(devices.claims[number], each) for number, each in devices.fixed.items()
+        )
         numbers = None
         for names, mask in self._by_kind(devices, nodes)[1].items():
             if names is None:
@@ -298,7 +358,7 @@ class Allocator:
                 continue
             if numbers is None:
                 numbers = self._outcomes.visible.of_row[nodes.rows]
-            outcomes.find(numbers, lambda: False)
+            outcomes.find(numbers, self._budget(may_pause=False))
             scores = outcomes.scores[numbers] + fixed
             if mask is not None:
                 scores = np.where(mask, scores, 0)
@@ -316,10 +376,21 @@ class Allocator:
         (names,) = kinds
         if names is None:
             return None
+        devices.decided = dict(devices.reused)
+        status = self._choose(devices, names, row) if devices.to_allocate else None
+        if status is None:
+            self._signal(devices)
+        return status
+
+    def _choose(self, devices: PodDevices, names: frozenset[str], row: int) -> Status | None:
+        """Choose devices on a node, where some extended resources are devices."""
+        node_name = self._nodes.name_at(row)
         claims = self.claims_for(devices, names)
         outcomes = self.outcomes(devices, names)
         number = self._outcomes.visible.of_row.item(row)
-        outcomes.find(np.array([number], dtype=np.int32), lambda: False)
+        if outcomes.codes[number] == UNKNOWN:
+            one = np.array([number], dtype=np.int32)
+            outcomes.find(one, self._budget(may_pause=False))
         solution = outcomes.solution(number)
         if solution is None:
             # It was found before, unless the cluster changed after the decision was made.
@@ -336,27 +407,45 @@ class Allocator:
                 chosen,
                 table=self._devices.table,
                 node_name=node_name,
+                rules=self._outcomes.rules,
             )
         if devices.has_extended:
             devices.extended_claim = self.extended_claim(devices, names)
-        for index, allocation in devices.decided.items():
-            uid = devices.claims[index].metadata.uid
-            devices.pending[index] = uid
-            self._devices.claims.signal(uid, allocation)
         return None
 
-    def drop(self, devices: PodDevices, *, is_written: bool = False) -> None:
-        """Stop counting what was decided: it was written, or comes to nothing."""
-        for uid in devices.pending.values():
-            self._devices.claims.drop(uid, is_written=is_written)
+    def _signal(self, devices: PodDevices) -> None:
+        """Count what was decided as taken."""
+        for index, allocation in devices.decided.items():
+            claim = devices.claims[index]
+            uid = claim.metadata.uid
+            if index in devices.reused:
+                # It may have been written since it was decided for another pod.
+                newest = self._devices.claims.get(claim.metadata.namespace, claim.metadata.name)
+                if newest is not None and newest.status.allocation is not None:
+                    continue
+                devices.decided[index] = self._devices.claims.pending(uid) or allocation
+            devices.pending[index] = uid
+            self._devices.claims.signal(uid, allocation)
+
+    def drop(self, devices: PodDevices, *, is_written: bool = False) -> list[str]:
+        """Stop counting what was decided: it was written, or comes to nothing.
+
+        Returns the uids of claims that no other pod counts on.
+        """
+        uids = list(devices.pending.values())
         devices.pending.clear()
+        return [uid for uid in uids if self._devices.claims.drop(uid, is_written=is_written)]
 
 
-def _score_of(claim: ResourceClaim) -> int:
+def can_skip(nodes: NodeRows) -> BoolArray:
+    """Tell which nodes say that their kubelets can leave out operations."""
+    table = nodes.table
+    able = [OPTIONAL_NODE_OPERATIONS in each for each in table.feature_sets.values]
+    return np.array(able, dtype=np.bool_)[table.feature_ids[nodes.rows]]
+
+
+def _score_of(claim: ResourceClaim, allocation: AllocationResult) -> int:
     """Return the score of the alternatives that a claim with devices got."""
-    allocation = claim.status.allocation
-    if allocation is None:
-        return 0
     got = {each.request for each in allocation.devices.results}
     return sum(
         MAX_ALTERNATIVES - number

@@ -108,7 +108,7 @@ def _in_range(
     rounded = start + -(-(_units(asked, unit) - start) // step) * step
     if rounded > quantity.INT64_MAX:
         raise _unrepresentable(f"rounding request {request} up to the next step {overflow}")
-    return _spelled(rounded * unit, like=valid.step)
+    return spelled(rounded * unit, like=valid.step)
 
 
 def _violates(amount: int, policy: CapacityRequestPolicy | None, *, fractional: bool) -> bool:
@@ -152,8 +152,10 @@ def _units(amount: int, unit: int) -> int:
     return -(-amount // unit)
 
 
-def _spelled(amount: int, *, like: QuantityText) -> str:
+def spelled(amount: int, *, like: QuantityText) -> str:
     """Spell an amount with the kind of suffix that another one has."""
+    if amount % _NANO_PER_MILLI:
+        return f"{amount}n"
     if amount % _NANO:
         return f"{amount // _NANO_PER_MILLI}m"
     whole, power = amount // _NANO, 0

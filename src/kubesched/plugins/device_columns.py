@@ -6,50 +6,53 @@ change are asked about one by one.
 
 from __future__ import annotations
 
+from collections.abc import Hashable, Sequence
 from typing import Final
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
 from kubesched import cel
-from kubesched.cel.columns import ColumnSelector
-from kubesched.cel.columns import DeviceTable as Columns
+from kubesched.api.resource import Device
+from kubesched.cel.columns import ColumnSelector, DeviceValueTable, cell_of
+from kubesched.cel.reads import DRIVER, SHAREABLE, DeviceColumn
 from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.incremental import View
 from kubesched.cluster.recent import Recent
 from kubesched.errors import CelRuntimeError, require
 from kubesched.plugins.device_match import SaidOfAll
-from kubesched.plugins.device_selectors import converted
+from kubesched.plugins.device_selectors import converted, has_value, is_amount
 
 #: Columns remember every value there ever was: they are made anew after so many changes a row.
 CHANGES_PER_ROW: Final = 4
 #: So many selectors are remembered, with what they say of values.
 SELECTORS: Final = 256
-
-_NO_DEVICE: Final = cel.Device("")
+_NO_DEVICE: Final = cel.CelDevice("")
 
 
 class DeviceColumns(View):
-    """All devices, in CEL's terms."""
+    """All devices, as columns of what selectors read of them."""
 
     derived = ("has_device",)
 
     def __init__(self, table: DeviceTable) -> None:
         super().__init__(table.changes)
         self._table = table
-        self._columns = Columns()
+        self._values = DeviceValueTable(self)
         self._changes = 0
         #: row → whether it has a device that can be asked about at all
         self.has_device: BoolArray = np.zeros(0, dtype=np.bool_)
+        #: kind of devices → whether their capacities make sense
+        self._has_amounts: dict[int, bool] = {}
         self._selectors: Recent[str, ColumnSelector] = Recent(SELECTORS)
 
     def rebuild(self) -> None:
         """Take over all devices."""
-        self._columns, self._changes = Columns(), 0
-        self.has_device = np.zeros(self._table.size, dtype=np.bool_)
-        for row in range(self._table.size):
-            self._put(row)
+        self._values, self._changes = DeviceValueTable(self), 0
+        self._has_amounts = {}
+        rows = range(self._table.size)
+        self.has_device = np.array([self._has_device(row) for row in rows], dtype=np.bool_)
 
     def update(self, rows: list[int]) -> bool:
         """Take over some devices."""
@@ -58,20 +61,55 @@ class DeviceColumns(View):
             return False
         more = self._table.size - len(self.has_device)
         self.has_device = np.concatenate([self.has_device, np.zeros(more, dtype=np.bool_)])
-        for row in sorted(rows):
-            self._put(row)
+        self.has_device[rows] = [self._has_device(row) for row in rows]
+        self._values.changed(rows)
         return True
 
-    def _put(self, row: int) -> None:
+    def _has_device(self, row: int) -> bool:
+        """Tell whether a row has a device of which all values make sense.
+
+        Of one that has not, asking about it alone tells why.
+        """
         device = self._table.devices[row]
-        made, is_there = _NO_DEVICE, device is not None
-        if device is not None:
-            try:
-                made = converted(device, self._table.keys[row][0])
-            except CelRuntimeError:
-                is_there = False  # asking about it alone tells why
-        self.has_device[row] = is_there
-        self._columns.add(made, None if row == len(self._columns) else row)
+        if device is None:
+            return False
+        for each in device.attributes.values():
+            is_plain = not (
+                each.string_value is None and each.int_value is None and each.bool_value is None
+            )
+            # Others are versions, or lists of some type.
+            if not is_plain and not has_value(each):
+                return False
+        kind = self._table.kinds.item(row)
+        has_amounts = self._has_amounts.get(kind)
+        if has_amounts is None:
+            has_amounts = self._has_amounts[kind] = all(map(is_amount, device.capacity.values()))
+        return has_amounts
+
+    # --- devices as the columns see them ----------------------------------------------------------
+
+    def __len__(self) -> int:
+        """Return the number of rows."""
+        return len(self.has_device)
+
+    def device(self, row: int) -> cel.CelDevice:
+        """Return a device in CEL's terms; an empty one in place of those that make no sense."""
+        return self._converted(row) if self.has_device[row] else _NO_DEVICE
+
+    def _converted(self, row: int) -> cel.CelDevice:
+        return converted(self._table.device_at(row), self._table.keys[row][0])
+
+    def keys(self, column: DeviceColumn, rows: Sequence[int]) -> Sequence[Hashable]:
+        """Return what devices have in a column; nothing, for those that cannot be asked about."""
+        devices, keys = self._table.devices, self._table.keys
+        is_asked = self.has_device[np.array(rows, dtype=np.intp)].tolist()
+        chosen = [
+            (device, keys[row][0])
+            for row, is_there in zip(rows, is_asked, strict=True)
+            if is_there and (device := devices[row]) is not None
+        ]
+        found = iter(_read(column, chosen))
+        return [next(found) if is_there else None for is_there in is_asked]
 
     def evaluate(self, expression: str) -> SaidOfAll:
         """Return what a selector says of all devices; raises CelError if it makes no sense."""
@@ -81,21 +119,49 @@ class DeviceColumns(View):
             selector = self._selectors[expression] = ColumnSelector(
                 cel.compile_selector(expression)
             )
-        said = selector.answers(self._columns)
+        said = selector.answers(self._values)
         return SaidOfAll(said.matches, said.failed, self.has_device)
 
     def validate(self) -> None:
         """Compare with the devices of the table."""
         self.refresh()
-        require(len(self._columns) == self._table.size == len(self.has_device), "one row a device")
-        for row, device in enumerate(self._table.devices):
-            known = self._columns.devices[row]
-            if device is None:
-                require(not self.has_device[row], f"row {row} has no device")
-            elif self.has_device[row]:
-                fresh = converted(device, self._table.keys[row][0])
-                require(known.attributes == fresh.attributes, f"attributes of row {row}")
-                require(known.driver == fresh.driver, f"driver of row {row}")
+        require(len(self.has_device) == self._table.size, "one row a device")
+        for row in range(self._table.size):
+            fresh = self._fresh(row)
+            require(self.has_device[row] == (fresh is not None), f"row {row} can be asked about")
+            for column in self._values.columns():
+                value = self._values.values(column)[self._values.codes(column)[row]]
+                want = None if fresh is None else cell_of(fresh, column)
+                require(value == want, f"{column} of row {row}")
+
+    def _fresh(self, row: int) -> cel.CelDevice | None:
+        try:
+            return None if self._table.devices[row] is None else self._converted(row)
+        except CelRuntimeError:
+            return None
+
+
+def _read(column: DeviceColumn, devices: list[tuple[Device, str]]) -> Sequence[Hashable]:
+    """Return what devices with their drivers have in a column."""
+    if column == DRIVER:
+        return [driver for _, driver in devices]
+    if column == SHAREABLE:
+        return [bool(each.allow_multiple_allocations) for each, _ in devices]
+    domain, name, full_name = column.domain, column.name, f"{column.domain}/{column.name}"
+    if column.field == "attributes":
+        return [
+            (each.attributes.get(full_name) or each.attributes.get(name))
+            if driver == domain
+            else each.attributes.get(full_name)
+            for each, driver in devices
+        ]
+    found = [
+        (each.capacity.get(full_name) or each.capacity.get(name))
+        if driver == domain
+        else each.capacity.get(full_name)
+        for each, driver in devices
+    ]
+    return [None if each is None else each.value for each in found]
 
 
 _known: Final[WeakKeyDictionary[DeviceTable, DeviceColumns]] = WeakKeyDictionary()

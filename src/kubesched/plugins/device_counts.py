@@ -21,7 +21,14 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.visible_devices import usable_on
-from kubesched.plugins.device_match import ANY_TAINT, FAILED, NO, Compile, DeviceMatch, Selector
+from kubesched.plugins.device_match import (
+    ANY_TAINT,
+    FAILED,
+    NO,
+    Compile,
+    DeviceMatch,
+    LocatedSelector,
+)
 
 
 class _Share(NamedTuple):
@@ -125,7 +132,7 @@ class CountedDevices:
         match = DeviceMatch(
             self._devices.table,
             selectors=[
-                Selector(device_class.metadata.name, number, each.cel.expression)
+                LocatedSelector(device_class.metadata.name, number, each.cel.expression)
                 for number, each in enumerate(device_class.spec.selectors)
                 if each.cel is not None
             ],

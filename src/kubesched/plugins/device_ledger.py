@@ -7,34 +7,39 @@ partitionable devices, shares of capacities.
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping
+from enum import StrEnum
 from typing import NamedTuple
 
 import msgspec
 
 from kubesched.api import quantity
 from kubesched.api.core import QuantityText
-from kubesched.api.resource import Device
-from kubesched.cluster.device_pools import PoolView, amounts
+from kubesched.api.resource import Device, DeviceAttribute
 from kubesched.cluster.device_table import DeviceTable
-from kubesched.cluster.device_uses import DeviceUses, PoolKey
+from kubesched.cluster.device_uses import DeviceUses
 from kubesched.cluster.visible_devices import NodeDevices
 from kubesched.plugins import device_capacity
 from kubesched.plugins.device_capacity import CapacityError
-from kubesched.plugins.device_constraints import Constraint
+from kubesched.plugins.device_constraints import Constraint, find_attribute
+from kubesched.plugins.device_counters import CounterCache, CounterDraws
 from kubesched.plugins.device_match import FAILED, NO, TAINTED
 from kubesched.plugins.device_requests import AllocationError, Wanted, WantedRequest
+from kubesched.plugins.device_rules import SearchRules
 
 #: Capacity → how much of it a share takes.
 Consumed = dict[str, QuantityText]
 
 
-class SearchRules(msgspec.Struct, frozen=True):
-    """What feature gates say about the allocation of devices."""
+class Obstacle(StrEnum):
+    """Why a device cannot serve a request; values are part of explanations."""
 
-    partitionable: bool = True
-    consumable: bool = True
-    binding_conditions: bool = True
-    fractional: bool = False
+    NODE = "node"
+    SELECTOR = "selector"
+    TAINT = "taint"
+    IN_USE = "in use"
+    CAPACITY = "capacity"
+    COUNTER = "counter"
+    CONSTRAINT = "constraint"
 
 
 class DeviceState(NamedTuple):
@@ -61,32 +66,6 @@ class Undo(NamedTuple):
     was_shared: bool = False
 
 
-class CounterCache:
-    """What is left of the counters of pools, until a device of the pool is taken or given back."""
-
-    def __init__(self, table: DeviceTable, uses: DeviceUses) -> None:
-        self._table = table
-        self._uses = uses
-        self._known: dict[PoolKey, tuple[PoolView, int, dict[str, dict[str, int]]]] = {}
-
-    def left(self, pool: PoolView) -> dict[str, dict[str, int]]:
-        """Return what is left of a pool's counters; less than nothing counts as nothing."""
-        version = self._uses.version_of(pool.key)
-        known = self._known.get(pool.key)
-        if known is not None and known[0] is pool and known[1] == version:
-            return known[2]
-        left = {name: dict(counters) for name, counters in pool.counters.items()}
-        for row in pool.counter_users:
-            if self._uses.of(self._table.keys[row]) is None:
-                continue
-            for each in self._table.device_at(row).consumes_counters:
-                of_set = left[each.counter_set]
-                for name, amount in amounts(each.counters).items():
-                    of_set[name] -= amount
-        self._known[pool.key] = pool, version, left
-        return left
-
-
 class Ledger:
     """What is chosen so far, on one node."""
 
@@ -95,18 +74,17 @@ class Ledger:
         self._visible = visible
         self._table = state.table
         self._uses = state.uses
-        self._counters = state.counters
         self._rules = state.rules
         #: claim → its constraints
         self._constraints = [
-            [Constraint(each) for each in claim.constraints] for claim in wanted.claims
+            [Constraint(each, has_lists=state.rules.list_attributes) for each in claim.constraints]
+            for claim in wanted.claims
         ]
         #: row → claims that it is chosen for
         self._chosen: dict[int, list[int]] = {}
         #: row → what shares that are chosen take of it
         self._shares: dict[int, dict[str, int]] = {}
-        #: pool → what devices that are chosen take of its counters
-        self._drawn: dict[PoolKey, dict[str, dict[str, int]]] = {}
+        self._draws = CounterDraws(state.counters, has_groups=state.rules.compatibility_groups)
 
     def is_in_use(self, claim: int, request: WantedRequest, row: int) -> bool:
         """Tell whether a device is taken; administrators only must not have it twice."""
@@ -139,14 +117,14 @@ class Ledger:
         is_exclusive = not (self._rules.consumable and bool(device.allow_multiple_allocations))
         if self.is_in_use(claim, request, row) and (is_exclusive or not request.is_admin):
             return None
-        draws = False
-        if device.consumes_counters:
-            if not self._rules.partitionable:
-                return None
-            # Another share of a device takes nothing more from the counters.
-            draws = is_exclusive or not self._is_shared(row)
-            if draws and not self._draw(row, device):
-                return None
+        if row in self._visible.unusable or (
+            device.consumes_counters and not self._rules.partitionable
+        ):
+            return None
+        # Another share of a device takes nothing more from the counters.
+        draws = bool(device.consumes_counters) and (is_exclusive or not self._is_shared(row))
+        if draws and not self._draws.take(self._visible.pool_of(row), device):
+            return None
         undo = Undo(claim, row, [], draws, is_exclusive=False)
         if request.match.at(row) == TAINTED or not self._constrain(claim, request, undo):
             self.give_back(undo)
@@ -158,6 +136,35 @@ class Ledger:
             self.give_back(undo)
             return None
         return undo if is_exclusive else self._with_share(undo, request, device)
+
+    def obstacle(self, claim: int, request: WantedRequest, row: int) -> Obstacle | None:
+        """Return why a device may not join those that are chosen; None if it may.
+
+        Raises AllocationError if a selector has no answer.
+        """
+        if row in self._visible.unreachable:
+            return Obstacle.NODE
+        if not self.is_selectable(claim, request, row):
+            return Obstacle.SELECTOR
+        if request.match.at(row) == TAINTED:
+            return Obstacle.TAINT
+        if self.is_in_use(claim, request, row):
+            return Obstacle.IN_USE
+        return self._obstacle_beside_others(claim, request, row)
+
+    def _obstacle_beside_others(
+        self, claim: int, request: WantedRequest, row: int
+    ) -> Obstacle | None:
+        if not self.has_room(claim, request, row):
+            return Obstacle.CAPACITY
+        taken = self.take(claim, request, row)
+        if taken is not None:
+            self.give_back(taken)
+            return None
+        undo = Undo(claim, row, [], draws=False, is_exclusive=False)
+        fits_constraints = self._constrain(claim, request, undo)
+        self.give_back(undo)
+        return Obstacle.COUNTER if fits_constraints else Obstacle.CONSTRAINT
 
     def give_back(self, undo: Undo) -> None:
         """Take a choice back, which must be the last one."""
@@ -173,8 +180,7 @@ class Ledger:
         for constraint in undo.constraints:
             constraint.remove()
         if undo.draws:
-            drawn = self._drawn[self._visible.pool_of[row].key]
-            _add_counters(drawn, self._table.device_at(row), -1)
+            self._draws.give_back(self._visible.pool_of(row), self._table.device_at(row))
 
     def class_of(self, row: int) -> Hashable:
         """Return what has to be equal of two devices for one to be as good as the other."""
@@ -182,10 +188,18 @@ class Ledger:
         use = self._uses.of(key)
         common = (
             tuple([match.at(row) for match in self._wanted.matches]),
-            tuple([each.value_of(device, key[0]) for group in self._constraints for each in group]),
+            tuple(
+                [
+                    each.value_of(find_attribute(device, key[0], each.attribute))
+                    for group in self._constraints
+                    for each in group
+                ]
+            ),
+            tuple([str(each.at(row)) for each in self._wanted.derived]),
             use and (use.dedicated > 0, use.shares > 0, tuple(sorted(use.consumed.items()))),
             tuple(self._chosen.get(row, ())),
             row in self._visible.unreachable,
+            row in self._visible.unusable,
             bool(device.binding_conditions),
         )
         if self._table.plain[row] and not device.capacity:
@@ -203,14 +217,13 @@ class Ledger:
 
     def _constrain(self, claim: int, request: WantedRequest, undo: Undo) -> bool:
         """Add a device to the constraints that concern it, until one forbids it."""
-        key = self._table.keys[undo.row]
-        device = self._table.device_at(undo.row)
         for constraint in self._constraints[claim]:
             if not constraint.concerns(request.name, request.alternative):
                 continue
-            if constraint.add(device, key[0]):
+            if constraint.add(self._attribute(request, undo.row, constraint.attribute)):
                 undo.constraints.append(constraint)
             elif request.is_all:
+                key = self._table.keys[undo.row]
                 raise AllocationError(
                     f", request {request.own_name}: cannot add device {'/'.join(key)} because a "
                     "claim constraint would not be satisfied",
@@ -220,21 +233,22 @@ class Ledger:
                 return False
         return True
 
+    def _attribute(self, request: WantedRequest, row: int, name: str) -> DeviceAttribute | None:
+        """Return an attribute of a device: one that the request derives, or else the driver's.
+
+        Raises AllocationError if it cannot be derived.
+        """
+        derived = request.derived.get(name)
+        if derived is None:
+            return find_attribute(self._table.device_at(row), self._table.keys[row][0], name)
+        found = derived.at(row)
+        if isinstance(found, DeviceAttribute):
+            return found
+        raise AllocationError(derived.failure(found, name, row))
+
     def _is_shared(self, row: int) -> bool:
         use = self._uses.of(self._table.keys[row])
         return (use is not None and use.shares > 0) or row in self._shares
-
-    def _draw(self, row: int, device: Device) -> bool:
-        """Take what a device draws from the counters of its pool, if all of them suffice."""
-        pool = self._visible.pool_of[row]
-        drawn = self._drawn.setdefault(pool.key, {})
-        _add_counters(drawn, device, 1)
-        for name, counters in self._counters.left(pool).items():
-            of_set = drawn.get(name, {})
-            if any(amount < of_set.get(counter, 0) for counter, amount in counters.items()):
-                _add_counters(drawn, device, -1)
-                return False
-        return True
 
     # --- capacity -----------------------------------------------------------------------------
 
@@ -287,13 +301,6 @@ class Ledger:
         for name, amount in _nano(share).items():
             shares[name] = shares.get(name, 0) + amount
         return undo._replace(share=share, was_shared=was_shared)
-
-
-def _add_counters(drawn: dict[str, dict[str, int]], device: Device, sign: int) -> None:
-    for each in device.consumes_counters:
-        of_set = drawn.setdefault(each.counter_set, {})
-        for name, amount in amounts(each.counters).items():
-            of_set[name] = of_set.get(name, 0) + sign * amount
 
 
 def _nano(share: Consumed) -> dict[str, int]:

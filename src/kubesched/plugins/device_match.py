@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.api.resource import Device, DeviceTaint, DeviceToleration
-from kubesched.cluster.arrays import BoolArray
+from kubesched.cluster.arrays import BoolArray, IndexArray, grown
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.incremental import View
 from kubesched.errors import KubeschedError, require
@@ -20,6 +20,10 @@ from kubesched.errors import KubeschedError, require
 #: What is known of a device: not asked yet, not selected, selected, selected but for its taints,
 #: or an expression failed.
 UNKNOWN, NO, YES, TAINTED, FAILED = range(5)
+States = npt.NDArray[np.uint8]
+
+#: Up to so many devices that changed are asked about one by one: that is for less then.
+ASKED_ALONE: Final = 64
 
 #: Tolerates every taint.
 ANY_TAINT: Final = DeviceToleration(operator="Exists")
@@ -49,8 +53,8 @@ class SaidOfAll(NamedTuple):
 EvaluateAll = Callable[[str], SaidOfAll]
 
 
-class Selector(NamedTuple):
-    """An expression and where it stands."""
+class LocatedSelector(NamedTuple):
+    """A CEL expression, with the class or request and the index that it stands at."""
 
     #: name of the class; "" if the claim itself has it
     class_name: str
@@ -76,7 +80,7 @@ class DeviceMatch(View):
         self,
         table: DeviceTable,
         *,
-        selectors: Sequence[Selector],
+        selectors: Sequence[LocatedSelector],
         tolerations: Sequence[DeviceToleration],
         compile_selector: Compile,
         evaluate_all: EvaluateAll | None = None,
@@ -89,18 +93,19 @@ class DeviceMatch(View):
         self._compile = compile_selector
         self._evaluate_all = evaluate_all
         #: row → what is known
-        self._states = bytearray()
+        self._states: States = np.zeros(0, dtype=np.uint8)
 
     def rebuild(self) -> None:
         """Ask about all devices at once, or forget them."""
-        self._states = bytearray(self._table.size)
-        if self._evaluate_all is not None:
-            self._states[:] = self._ask_about_all(self._evaluate_all).tobytes()
+        if self._evaluate_all is None:
+            self._states = np.zeros(self._table.size, dtype=np.uint8)
+        else:
+            self._states = self._ask_about_all(self._evaluate_all)
 
-    def _ask_about_all(self, evaluate_all: EvaluateAll) -> npt.NDArray[np.uint8]:
+    def _ask_about_all(self, evaluate_all: EvaluateAll) -> States:
         """Return the state of each device; of those that are left to be asked by themselves, none.
 
-        These are devices with taints, and those that cannot be asked about, which is an error.
+        These are devices that cannot be asked about, which is an error.
         """
         states = np.full(self._table.size, YES, dtype=np.uint8)
         for each in self._selectors:
@@ -112,21 +117,35 @@ class DeviceMatch(View):
             states[is_open & ~said.matches] = NO
             states[is_open & said.failed] = FAILED
             states[~said.has_device] = UNKNOWN
-        has_taints = [row for row, taints in enumerate(self._table.taints) if taints]
-        free = [row for row, device in enumerate(self._table.devices) if device is None]
-        states[has_taints + free] = UNKNOWN
+        taints, tainted = self._table.taints, self._table.tainted
+        rejected = {each: self._is_tainted(each) for each in {taints[row] for row in tainted}}
+        for row in tainted:
+            if states[row] == YES and rejected[taints[row]]:
+                states[row] = TAINTED
+        states[list(self._table.free_rows)] = UNKNOWN
         return states
 
     def update(self, rows: list[int]) -> bool:
-        """Forget some devices."""
-        self._states.extend(bytes(self._table.size - len(self._states)))
-        for row in rows:
-            self._states[row] = UNKNOWN
+        """Forget some devices; ask about all again if there are many."""
+        if len(rows) > ASKED_ALONE and self._evaluate_all is not None:
+            return False
+        if len(self._states) < self._table.size:
+            self._states = grown(self._states, (self._table.size,))
+        self._states[rows] = UNKNOWN
         return True
 
     def at(self, row: int) -> int:
         """Return what is known of a device; the view must be refreshed."""
-        return self._states[row] or self._find(row)
+        return self._states.item(row) or self._find(row)
+
+    def states(self, rows: IndexArray) -> States:
+        """Return what is known of some devices; the view must be refreshed."""
+        found = self._states[rows]
+        if not found.all():
+            for row in rows[found == UNKNOWN].tolist():
+                self._find(row)
+            found = self._states[rows]
+        return found
 
     def _find(self, row: int) -> int:
         state = self._states[row] = self._evaluate(row)
@@ -150,6 +169,21 @@ class DeviceMatch(View):
             and not any(tolerates(each, taint) for each in self._tolerations)
             for taint in taints
         )
+
+    def rejecting(self, row: int) -> LocatedSelector | None:
+        """Return the first selector that does not select a device; None if it has no answer."""
+        device, driver = self._table.device_at(row), self._table.keys[row][0]
+        try:
+            for each in self._selectors:
+                if not self._compile(each.expression).matches(device, driver):
+                    return each
+        except KubeschedError:
+            pass
+        return None
+
+    def untolerated(self, row: int) -> DeviceTaint | None:
+        """Return the first taint of a device that is not tolerated."""
+        return next((each for each in self._table.taints[row] if self._is_tainted([each])), None)
 
     def failure(self, row: int) -> Failure:
         """Return why an expression has no answer for a device of which that is known."""
@@ -177,7 +211,7 @@ class DeviceMatch(View):
         """Ask again about all devices of which something is known."""
         self.refresh()
         require(len(self._states) == self._table.size, "one state a device")
-        for row, known in enumerate(self._states):
+        for row, known in enumerate(self._states.tolist()):
             if known != UNKNOWN:
                 require(self._table.devices[row] is not None, f"row {row} has a device")
                 require(self._evaluate(row) == known, f"what is known of device {row}")

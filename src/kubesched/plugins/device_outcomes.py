@@ -1,16 +1,17 @@
 """Whether claims can be served, for everything that nodes see: found once, and remembered.
 
-    claims that ask for a number of devices and no more:  enough of those that match are free?
-    all others:                                           is there a solution? ──> Search
+    what a node sees ──> its device signature ──> searched before? ──> the same outcome
+                                                  └── no: Search
 
-What was found holds until a device is taken, given back, or published anew, and then only for the
-nodes that see its pool. Which devices a claim gets is decided for the node that wins.
+An outcome holds for a node until a device is taken, given back, or published anew in a pool that it
+sees. Outcomes are also remembered by signature, as *places* among the devices that a node sees, so
+that nodes that are alike are searched once. Which devices a claim gets is decided for the node that
+wins.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +23,61 @@ from kubesched.cluster.incremental import View
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.visible_devices import NodeDevices, VisibleDevices
 from kubesched.errors import require
-from kubesched.plugins.device_ledger import DeviceState
-from kubesched.plugins.device_match import FAILED, NO, YES
-from kubesched.plugins.device_requests import AllocationError, RequestCompiler, Wanted
-from kubesched.plugins.device_search import Search, SearchTimeoutError, Solution
+from kubesched.plugins.device_ledger import Consumed, DeviceState
+from kubesched.plugins.device_requests import (
+    AllocationError,
+    RequestCompiler,
+    Wanted,
+    WantedRequest,
+)
+from kubesched.plugins.device_rules import SearchRules
+from kubesched.plugins.device_search import Pick, Search, SearchPausedError, Solution
+from kubesched.plugins.node_signatures import DeviceSignature, NodeSignatures
+from kubesched.plugins.search_budget import SearchBudget
 
-#: What was found: nothing yet; a solution; none; none, but a driver contradicts itself; an error.
-UNKNOWN, FITS, LACKS, INVALID, FAILS = range(5)
-#: So many kinds of claims are remembered.
+#: What was found: nothing yet; a solution; none; none, but a driver contradicts itself; an error;
+#: nothing in the time there is.
+UNKNOWN, FITS, LACKS, INVALID, FAILS, LATE = range(6)
+#: So many kinds of claims are remembered, and so many signatures of nodes for each.
 REMEMBERED: Final = 256
+REMEMBERED_SIGNATURES: Final = 4096
+#: Nodes that see more devices have signatures that are too large to remember many of them.
+MAX_SIGNED: Final = 1024
+
+#: Messages of the others name devices or nodes.
+_SHARED: Final = frozenset({FITS, LACKS, INVALID})
 
 Codes = npt.NDArray[np.uint8]
+
+
+class PlacedPick(NamedTuple):
+    """A device that was chosen for a request, by its place among those that a node sees."""
+
+    request: WantedRequest
+    place: int
+    share: Consumed | None
+
+
+class SearchOutcome(NamedTuple):
+    """What a search found."""
+
+    code: int
+    score: int = 0
+    #: claim → its devices
+    places: tuple[tuple[PlacedPick, ...], ...] = ()
+    #: claim → for each request, the number of the alternative that was chosen
+    chosen: tuple[tuple[int, ...], ...] = ()
+
+    def on(self, visible: NodeDevices) -> Solution:
+        """Return the devices on a node."""
+        rows = visible.rows
+        picks = tuple(
+            [
+                tuple([Pick(request, rows[place], share) for request, place, share in claim])
+                for claim in self.places
+            ]
+        )
+        return Solution(picks, self.chosen)
 
 
 class Outcomes(View):
@@ -50,25 +95,38 @@ class Outcomes(View):
         #: number → the score of the solution
         self.scores: Int64Array
         self.errors: dict[int, AllocationError]
-        self._solutions: dict[int, Solution]
+        #: number → what a search found, where one came to an end
+        self._found: dict[int, SearchOutcome]
+        #: the same by signature, for all nodes that will ever have it
+        self._by_signature: Recent[DeviceSignature, SearchOutcome]
+        self._signatures: NodeSignatures
+        #: searches that are to go on, and numbers with a search that took too long
+        self._paused: dict[int, Search]
+        self._late: set[int]
         #: numbers in use of which nothing is known
         self._unknown: set[int]
 
     def rebuild(self) -> None:
         """Forget everything."""
         size = len(self._visible.by_number)
+        self._signatures = NodeSignatures(self.wanted, self._visible, self._state)
+        self._by_signature = Recent(REMEMBERED_SIGNATURES)
         self.codes = np.zeros(size, dtype=np.uint8)
         self.scores = np.zeros(size, dtype=np.int64)
-        self.errors, self._solutions = {}, {}
+        self.errors, self._found = {}, {}
+        self._paused, self._late = {}, set()
         in_use = enumerate(self._visible.by_number)
         self._unknown = {number for number, each in in_use if each is not None}
 
     def update(self, numbers: list[int], pools: list[PoolKey]) -> bool:
         """Forget what was found where devices are not as they were."""
         size = len(self._visible.by_number)
+        if len(self.codes) > size:
+            return False  # all nodes were looked at anew, and there are fewer numbers now
         if len(self.codes) < size:
             self.codes, self.scores = grown(self.codes, (size,)), grown(self.scores, (size,))
         for number in numbers:
+            self._signatures.forget(number)
             self._forget(number)
         for key in pools:
             for number in self._visible.with_pool(key):
@@ -79,91 +137,116 @@ class Outcomes(View):
         if number < len(self.codes):
             self.codes[number] = UNKNOWN
             self.errors.pop(number, None)
-            self._solutions.pop(number, None)
+            self._found.pop(number, None)
+            self._paused.pop(number, None)
+            self._late.discard(number)
             if self._visible.by_number[number] is not None:
                 self._unknown.add(number)
             else:
                 self._unknown.discard(number)
 
-    def find(self, numbers: Int32Array | None, is_late: Callable[[], bool]) -> None:
-        """Find out about numbers of which nothing is known, until time is up; None is all of them.
+    def find(self, numbers: Int32Array | None, budget: SearchBudget) -> bool:
+        """Find out about numbers of which nothing is known; None is all of them.
 
-        The view must be refreshed.
+        Returns False if the time of the attempt is up before that, in which case the next one goes
+        on from there. A search that has taken too long by itself ends everything, here as in
+        kube-scheduler. The view must be refreshed.
         """
-        unknown = self._unknown
-        if unknown and numbers is not None:
-            unknown = unknown & set(numbers.tolist())
-        if not unknown:
-            return
+        wanted, late = self._unknown, self._late
+        if numbers is not None and (wanted or late):
+            asked = set(numbers.tolist())
+            wanted, late = wanted & asked, late & asked
+        if late or not wanted:
+            return True
         self.wanted.refresh()
-        for number in sorted(unknown):
-            try:
-                self.codes[number] = self._outcome(number, is_late)
-            except SearchTimeoutError:
-                return
-            self._unknown.discard(number)
+        for number, signature in self._signed(sorted(wanted)):
+            found = None if signature is None else self._by_signature.get(signature)
+            if found is None:
+                if budget.is_paused:
+                    return False
+                found = self._search(number, budget)
+                if found.code == UNKNOWN:
+                    return False
+                if signature is not None and found.code in _SHARED:
+                    self._by_signature[signature] = found
+            self._note(number, found)
+            if found.code == LATE:
+                self._late.add(number)
+                break
+        if not self._unknown:
+            # A set that once held thousands of numbers takes as long to look through as then.
+            self._unknown = set()
+        return True
 
-    def _outcome(self, number: int, is_late: Callable[[], bool]) -> int:
+    def _signed(self, numbers: list[int]) -> list[tuple[int, DeviceSignature | None]]:
+        """Return the numbers with their signatures, None for those that see too many devices."""
+        at = self._visible.at
+        small = [number for number in numbers if len(at(number).relevant) <= MAX_SIGNED]
+        found = dict(zip(small, self._signatures.of(small), strict=True))
+        return [(number, found.get(number)) for number in numbers]
+
+    def _note(self, number: int, found: SearchOutcome) -> None:
+        self.codes[number], self.scores[number] = found.code, found.score
+        self._unknown.discard(number)
+        if found.code in _SHARED:
+            self._found[number] = found
+
+    def _search(self, number: int, budget: SearchBudget) -> SearchOutcome:
         visible = self._visible.at(number)
-        fits = self._has_enough(visible)
-        if fits is None:
-            try:
-                found = Search(self.wanted, visible, self._state, is_late=is_late).run()
-            except AllocationError as impossible:
-                self.errors[number] = impossible
-                return FAILS
-            fits = found is not None
-            if found is not None:
-                self._solutions[number] = found
-                self.scores[number] = found.score(self.wanted)
-        if fits:
-            return FITS
-        return INVALID if visible.has_invalid_pool else LACKS
-
-    def _has_enough(self, visible: NodeDevices) -> bool | None:
-        """Tell whether enough devices are free, if that is all there is to it; None if not."""
-        counts = self.wanted.counts
-        if counts is None or not self._state.rules.binding_conditions:
-            return None
-        table, uses = self._state.table, self._state.uses
-        left = dict(counts)
-        for row in visible.rows:
-            is_counted = False
-            for match in counts:
-                state = match.at(row)
-                if state == NO:
-                    continue
-                if state == FAILED or is_counted or not table.plain[row]:
-                    # Which request gets it, or whether it is looked at, is a matter of order.
-                    return None
-                is_counted = True
-                is_free = state == YES and row not in visible.unreachable
-                if is_free and uses.of(table.keys[row]) is None:
-                    left[match] -= 1
-        return all(each <= 0 for each in left.values())
+        search = self._paused.pop(number, None) or Search(self.wanted, visible, self._state)
+        try:
+            found = budget.run(search)
+        except AllocationError as impossible:
+            self.errors[number] = impossible
+            return SearchOutcome(FAILS)
+        except SearchPausedError:
+            if budget.is_spent(search):
+                return SearchOutcome(LATE)
+            self._paused[number] = search
+            return SearchOutcome(UNKNOWN)
+        if found is None:
+            return SearchOutcome(INVALID if visible.has_invalid_pool else LACKS)
+        place_of = {row: place for place, row in enumerate(visible.rows)}
+        places = tuple(
+            tuple(PlacedPick(pick.request, place_of[pick.row], pick.share) for pick in claim)
+            for claim in found.picks
+        )
+        return SearchOutcome(FITS, found.score(self.wanted), places, found.chosen)
 
     def solution(self, number: int) -> Solution | None:
         """Return the devices for nodes on which the claims can be served; the view is current."""
-        found = self._solutions.get(number)
-        if found is None and self.codes[number] == FITS:
-            self.wanted.refresh()
-            visible = self._visible.at(number)
-            found = Search(self.wanted, visible, self._state, is_late=lambda: False).run()
-        return found
+        found = self._found.get(number)
+        if found is None or found.code != FITS:
+            return None
+        return found.on(self._visible.at(number))
 
     def validate(self) -> None:
         """Find out again about everything that is known."""
         self._visible.refresh()
         self.refresh()
-        anew = Outcomes(self.wanted, self._visible, self._state)
-        anew.refresh()
         in_use = {number for number, each in enumerate(self._visible.by_number) if each is not None}
         known = np.flatnonzero(self.codes).astype(np.int32)
         require(in_use - set(known.tolist()) == self._unknown, "of the others nothing is known")
-        anew.find(known, lambda: False)
+        late = np.flatnonzero(self.codes == LATE).tolist()
+        require(set(late) == self._late, "numbers with a search that took too long")
+        require(self._paused.keys() <= self._unknown, "nothing is known while a search goes on")
+        self.wanted.refresh()
         for number in known.tolist():
-            require(self.codes[number] == anew.codes[number], f"outcome for {number}")
-            require(self.scores[number] == anew.scores[number], f"score of {number}")
+            if self.codes[number] != LATE:
+                self._validate(number)
+
+    def _validate(self, number: int) -> None:
+        """Search this node again, without the outcome of nodes with the same signature."""
+        search = Search(self.wanted, self._visible.at(number), self._state)
+        try:
+            found = search.run()
+        except AllocationError as impossible:
+            require(str(self.errors[number]) == str(impossible), f"error of {number}")
+            return
+        require((self.codes[number] == FITS) == (found is not None), f"outcome for {number}")
+        require(self.solution(number) == found, f"devices for {number}")
+        score = 0 if found is None else found.score(self.wanted)
+        require(self.scores[number] == score, f"score of {number}")
 
 
 class OutcomeCache:
@@ -179,12 +262,17 @@ class OutcomeCache:
     ) -> None:
         self._classes = devices.classes
         self.visible = visible
-        self._state = state
+        self.state = state
         self._compiler = compiler
         #: what claims ask for → what was found
         self._known: Recent[tuple[bytes, ...], Outcomes] = Recent(REMEMBERED)
         #: classes as they were then
         self._position = self._classes.changes.position
+
+    @property
+    def rules(self) -> SearchRules:
+        """What feature gates say."""
+        return self.state.rules
 
     def of(self, asked: tuple[bytes, ...]) -> Outcomes:
         """Return what is known about claims that ask for something, up to date."""
@@ -194,7 +282,7 @@ class OutcomeCache:
         found = self._known.get(asked)
         if found is None:
             wanted = self._compiler.compile(asked)
-            found = self._known[asked] = Outcomes(wanted, self.visible, self._state)
+            found = self._known[asked] = Outcomes(wanted, self.visible, self.state)
         self.visible.refresh()
         found.refresh()
         return found

@@ -10,10 +10,12 @@ from collections.abc import Mapping, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
 from kubesched.api.core import QuantityText
 from kubesched.api.meta import ApiStruct
 from kubesched.api.resource import (
+    Device,
     DeviceClass,
     DeviceConstraint,
     DeviceRequest,
@@ -23,13 +25,24 @@ from kubesched.api.resource import (
     ExactDeviceRequest,
     ResourceClaim,
 )
+from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.devices import Devices
 from kubesched.errors import KubeschedError
+from kubesched.plugins.derived_attributes import DerivedAttributes
 from kubesched.plugins.device_columns import columns_of
-from kubesched.plugins.device_match import ANY_TAINT, Compile, DeviceMatch, Selector
+from kubesched.plugins.device_match import (
+    ANY_TAINT,
+    Compile,
+    CompiledSelector,
+    DeviceMatch,
+    LocatedSelector,
+)
+from kubesched.plugins.device_rules import SearchRules
 
 #: A claim gets so many devices at most.
 MAX_RESULTS: Final = 32
+#: How expressions ask whether a device can be shared.
+_SHARING: Final = "allowMultipleAllocations"
 
 
 class AllocationError(KubeschedError):
@@ -74,6 +87,7 @@ class WantedRequest:
         "capacity",
         "class_name",
         "count",
+        "derived",
         "device_class",
         "is_admin",
         "is_all",
@@ -98,6 +112,8 @@ class WantedRequest:
         self.is_admin = False
         self.capacity: Mapping[str, QuantityText] = {}
         self.tolerations: tuple[DeviceToleration, ...] = ()
+        #: full name → attribute that is derived from others
+        self.derived: Mapping[str, DerivedAttributes] = {}
         #: what is wrong with it, behind the name of the claim; "" if nothing is
         self.problem = ""
 
@@ -122,6 +138,10 @@ class WantedClaim(NamedTuple):
     constraints: tuple[DeviceConstraint, ...]
 
 
+def _attribute_of(constraint: DeviceConstraint) -> str:
+    return constraint.match_attribute or constraint.distinct_attribute or ""
+
+
 class Wanted:
     """What the claims of a pod ask for together."""
 
@@ -130,25 +150,21 @@ class Wanted:
         everything = [each for claim in claims for group in claim.requests for each in group]
         #: which devices may serve requests, each once
         self.matches = tuple(dict.fromkeys(each.match for each in everything))
-        #: for each of them, how many devices are asked for, if it is a question of numbers only
-        self.counts: dict[DeviceMatch, int] | None = self._counts()
+        #: full names of attributes that constraints compare, each once
+        self.compared = tuple(
+            dict.fromkeys(_attribute_of(each) for claim in claims for each in claim.constraints)
+        )
+        #: attributes that requests derive and constraints compare, each once
+        self.derived = tuple(
+            dict.fromkeys(
+                each.derived[name]
+                for name in self.compared
+                for each in everything
+                if name in each.derived
+            )
+        )
         #: whether nodes are scored by the alternatives that they have
         self.has_alternatives = any(any(claim.has_alternatives) for claim in claims)
-
-    def _counts(self) -> dict[DeviceMatch, int] | None:
-        counts: dict[DeviceMatch, int] = {}
-        for claim in self.claims:
-            total = 0
-            if claim.constraints or any(claim.has_alternatives):
-                return None
-            for (each,) in claim.requests:
-                if each.problem or each.is_all or each.is_admin or each.capacity:
-                    return None
-                counts[each.match] = counts.get(each.match, 0) + each.count
-                total += each.count
-            if total > MAX_RESULTS:
-                return None
-        return counts
 
     def refresh(self) -> None:
         """Bring what is known of devices up to date."""
@@ -156,49 +172,64 @@ class Wanted:
             match.refresh()
 
 
+class _RequestParts(NamedTuple):
+    """What requests that are compiled together share."""
+
+    #: selectors and tolerations → which devices they allow
+    matches: dict[bytes, DeviceMatch]
+    #: expression → the attribute it derives
+    derived: dict[str, DerivedAttributes]
+
+    def derived_by(self, expression: str, table: DeviceTable) -> DerivedAttributes:
+        """Return the attribute that an expression derives."""
+        found = self.derived.get(expression)
+        if found is None:
+            found = self.derived[expression] = DerivedAttributes(table, expression)
+        return found
+
+
 class RequestCompiler:
     """Compiles what claims ask for, given the classes that there are."""
 
     def __init__(
-        self, devices: Devices, compile_selector: Compile, *, taints: bool, consumable: bool
+        self, devices: Devices, compile_selector: Compile, *, taints: bool, rules: SearchRules
     ) -> None:
         self._devices = devices
         self._compile = compile_selector
         self._columns = columns_of(devices.table)
-        #: whether taints count, and whether capacity may be asked for
+        #: whether taints count
         self._taints = taints
-        self._consumable = consumable
+        self._rules = rules
 
     def compile(self, asked: tuple[bytes, ...]) -> Wanted:
         """Compile what several claims ask for."""
-        matches: dict[bytes, DeviceMatch] = {}
-        return Wanted(tuple(self._claim(_decode(each), matches) for each in asked))
+        parts = _RequestParts({}, {})
+        return Wanted(tuple(self._claim(_decode(each), parts) for each in asked))
 
-    def _claim(self, asked: AskedFor, matches: dict[bytes, DeviceMatch]) -> WantedClaim:
+    def _claim(self, asked: AskedFor, parts: _RequestParts) -> WantedClaim:
         groups, has_alternatives = [], []
         for request in asked.requests:
             name = request.name
             has_alternatives.append(bool(request.first_available))
             if request.first_available:
                 made = [
-                    self._request(each, matches, name, each.name)
-                    for each in request.first_available
+                    self._request(each, parts, name, each.name) for each in request.first_available
                 ]
                 groups.append(tuple(made))
             else:
                 exactly = request.exactly or ExactDeviceRequest()
-                groups.append((self._request(exactly, matches, name),))
+                groups.append((self._request(exactly, parts, name),))
         return WantedClaim(tuple(groups), tuple(has_alternatives), asked.constraints)
 
     def _request(
         self,
         spec: ExactDeviceRequest | DeviceSubRequest,
-        matches: dict[bytes, DeviceMatch],
+        parts: _RequestParts,
         name: str,
         alternative: str = "",
     ) -> WantedRequest:
         device_class = self._devices.classes.get(spec.device_class_name)
-        made = WantedRequest(self._match(device_class, spec, matches), name, alternative)
+        made = WantedRequest(self._match(device_class, spec, parts), name, alternative)
         made.class_name = spec.device_class_name
         made.device_class = device_class
         # What an API server fills in, for objects that come from files.
@@ -207,6 +238,10 @@ class RequestCompiler:
         made.is_admin = isinstance(spec, ExactDeviceRequest) and bool(spec.admin_access)
         made.capacity = spec.capacity.requests if spec.capacity is not None else {}
         made.tolerations = spec.tolerations
+        made.derived = {
+            each.name: parts.derived_by(each.expression, self._devices.table)
+            for each in spec.derived_attributes
+        }
         made.problem = self._problem(made, spec)
         return made
 
@@ -217,10 +252,12 @@ class RequestCompiler:
         name = spec.device_class_name
         problems = {
             "has capacity requests, but the DRAConsumableCapacity feature is disabled": (
-                spec.capacity is not None and not self._consumable
+                spec.capacity is not None
+                and not self._rules.consumable
+                and not self._rules.is_stable
             ),
-            "cannot handle request with derived attributes, the feature is disabled": bool(
-                spec.derived_attributes
+            "cannot handle request with derived attributes, the feature is disabled": (
+                bool(spec.derived_attributes) and not self._rules.derived_attributes
             ),
             "CEL expression empty (unsupported selector type?)": bool(unknown),
             "missing device class name (unsupported request type?)": not name,
@@ -242,7 +279,7 @@ class RequestCompiler:
         self,
         device_class: DeviceClass | None,
         spec: ExactDeviceRequest | DeviceSubRequest,
-        matches: dict[bytes, DeviceMatch],
+        parts: _RequestParts,
     ) -> DeviceMatch:
         of_class = () if device_class is None else device_class.spec.selectors
         selectors = (
@@ -251,21 +288,37 @@ class RequestCompiler:
         )
         tolerations = spec.tolerations if self._taints else (ANY_TAINT,)
         key = _encode((selectors, tolerations))
-        match = matches.get(key)
+        match = parts.matches.get(key)
         if match is None:
-            match = matches[key] = DeviceMatch(
+            # The stable allocator does not tell expressions that a device can be shared.
+            is_blind = self._rules.is_stable and any(_SHARING in each[2] for each in selectors)
+            match = parts.matches[key] = DeviceMatch(
                 self._devices.table,
                 selectors=selectors,
                 tolerations=tolerations,
-                compile_selector=self._compile,
-                evaluate_all=self._columns.evaluate,
+                compile_selector=self._compile_blindly if is_blind else self._compile,
+                evaluate_all=None if is_blind else self._columns.evaluate,
             )
         return match
 
+    def _compile_blindly(self, expression: str) -> CompiledSelector:
+        return _Blind(self._compile(expression))
 
-def _selectors(selectors: Sequence[DeviceSelector], class_name: str) -> list[Selector]:
+
+class _Blind:
+    """A selector to which every device looks as if it could not be shared."""
+
+    def __init__(self, selector: CompiledSelector) -> None:
+        self._selector = selector
+
+    def matches(self, device: Device, driver: str) -> bool:
+        """Tell whether a device is selected; raises KubeschedError if that cannot be told."""
+        return self._selector.matches(replace(device, allow_multiple_allocations=None), driver)
+
+
+def _selectors(selectors: Sequence[DeviceSelector], class_name: str) -> list[LocatedSelector]:
     return [
-        Selector(class_name, index, each.cel.expression)
+        LocatedSelector(class_name, index, each.cel.expression)
         for index, each in enumerate(selectors)
         if each.cel is not None
     ]

@@ -23,14 +23,14 @@ from kubesched.errors import KubeschedError
 from kubesched.plugins.device_ledger import Consumed, DeviceState, Ledger, Undo
 from kubesched.plugins.device_requests import MAX_RESULTS, AllocationError, Wanted, WantedRequest
 
-#: How many steps are taken between two looks at the clock.
-STEPS_PER_LOOK: Final = 128
+#: How many devices are looked at between two looks at the clock.
+DEVICES_PER_LOOK: Final = 512
 #: A request has so many alternatives at most; the first counts as much in the score.
 MAX_ALTERNATIVES: Final = 8
 
 
-class SearchTimeoutError(KubeschedError):
-    """A search that took too long."""
+class SearchPausedError(KubeschedError):
+    """A search that was stopped, and can go on."""
 
 
 class Pick(NamedTuple):
@@ -112,7 +112,8 @@ class _Slot:
         self.taken: list[Undo] = []
 
 
-_Step = _Position | _Outcome
+#: A slot stands for looking for its device.
+_Step = _Position | _Outcome | _Slot
 
 
 class Search:
@@ -123,14 +124,17 @@ class Search:
         wanted: Wanted,
         visible: NodeDevices,
         state: DeviceState,
-        *,
-        is_late: Callable[[], bool],
     ) -> None:
         self._wanted = wanted
         self._visible = visible
         self._ledger = Ledger(wanted, visible, state)
-        self._is_late = is_late
-        self._steps = 0
+        self._rules = state.rules
+        #: what is to be done next; None before the beginning
+        self._step: _Step | None = None
+        #: how many devices were looked at since the last look at the clock
+        self._looked_at = 0
+        #: how long the search took so far, for its caller to note
+        self.spent_s = 0.0
         #: for requests that ask for all devices, which ones these are
         self._all: dict[WantedRequest, list[int]] = {}
         self._picks: list[list[Pick]] = [[] for _ in wanted.claims]
@@ -138,17 +142,25 @@ class Search:
         self._chosen = [[0] * len(claim.requests) for claim in wanted.claims]
         self._stack: list[_Claim | _Choice | _Slot] = []
 
-    def run(self) -> Solution | None:
+    def run(self, is_over: Callable[[], bool] = lambda: False) -> Solution | None:
         """Return the first solution, None if there is none.
 
-        Raises AllocationError if a claim cannot be served on any node, SearchTimeoutError if time
-        is up.
+        Raises AllocationError if a claim cannot be served on any node, and SearchPausedError as
+        soon as `is_over`: called again, the search goes on from there.
         """
-        self._prepare()
-        step: _Step = _Position(0, 0)
+        step = self._step
+        if step is None:
+            self._prepare()
+            step = _Position(0, 0)
         while step is not _Outcome.FOUND:
+            if self._looked_at >= DEVICES_PER_LOOK:
+                self._looked_at, self._step = 0, step
+                if is_over():
+                    raise SearchPausedError
             if isinstance(step, _Position):
                 step = self._advance(step)
+            elif isinstance(step, _Slot):
+                step = self._try_next(step)
             elif self._stack:
                 step = self._step_back(step)
             else:
@@ -171,7 +183,8 @@ class Search:
                     )
                 least += fewest
             for index, each in enumerate(claim.constraints):
-                if each.match_attribute is None and each.distinct_attribute is None:
+                is_known = each.distinct_attribute is not None and not self._rules.is_stable
+                if each.match_attribute is None and not is_known:
                     raise AllocationError(
                         f", constraint #{index}: empty constraint (unsupported constraint type?)",
                         claim=number,
@@ -212,9 +225,7 @@ class Search:
         """Do what is to be done next."""
         if at.wanted is None:
             return self._begin(at)
-        self._steps += 1
-        if self._steps % STEPS_PER_LOOK == 0 and self._is_late():
-            raise SearchTimeoutError
+        self._looked_at += 1
         wanted = at.wanted
         number = len(self._all[wanted]) if wanted.is_all else wanted.count
         if at.device == number:
@@ -246,18 +257,24 @@ class Search:
         return _Position(at.claim, at.request, wanted)
 
     def _try_next(self, slot: _Slot) -> _Step:
-        """Take the next device that will do."""
-        if self._take_next(slot):
+        """Take the next device that will do; return the slot itself if it is time for a look."""
+        is_taken = self._take_next(slot)
+        if is_taken is None:
+            return slot
+        if is_taken:
             at = slot.at
             return _Position(at.claim, at.request, slot.wanted, at.device + 1, slot.next)
         self._stack.pop()
         return _Outcome.FAILED
 
-    def _take_next(self, slot: _Slot) -> bool:
+    def _take_next(self, slot: _Slot) -> bool | None:
         if slot.wanted.is_all:
             return self._take(slot, self._all[slot.wanted][slot.at.device])
         rows, ledger, claim, wanted = self._visible.rows, self._ledger, slot.at.claim, slot.wanted
         while slot.next < len(rows):
+            if self._looked_at >= DEVICES_PER_LOOK:
+                return None
+            self._looked_at += 1
             row = rows[slot.next]
             slot.next += 1
             if (

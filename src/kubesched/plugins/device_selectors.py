@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Final
 
 from kubesched import cel
-from kubesched.api.resource import Device, DeviceAttribute
+from kubesched.api.resource import Device, DeviceAttribute, DeviceCapacity
 from kubesched.cel.library import quantities, semvers
 from kubesched.cel.library.quantities import Quantity
 from kubesched.cel.values import Err, Value
@@ -15,14 +15,16 @@ from kubesched.errors import CelError, CelRuntimeError
 #: So many compiled expressions, and devices in the form that they are asked about, are remembered.
 _COMPILED: Final = 1024
 _CONVERTED: Final = 65_536
+#: So many versions and lists are remembered to make sense, or not.
+_VALUES: Final = 4096
 
 
-class DeviceSelector:
+class CelDeviceSelector:
     """A compiled expression."""
 
     __slots__ = ("_selector",)
 
-    def __init__(self, selector: cel.Selector) -> None:
+    def __init__(self, selector: cel.CelSelector) -> None:
         self._selector = selector
 
     def matches(self, device: Device, driver: str) -> bool:
@@ -31,14 +33,14 @@ class DeviceSelector:
 
 
 @lru_cache(maxsize=_COMPILED)
-def _compiled(expression: str) -> DeviceSelector | CelError:
+def _compiled(expression: str) -> CelDeviceSelector | CelError:
     try:
-        return DeviceSelector(cel.compile_selector(expression))
+        return CelDeviceSelector(cel.compile_selector(expression))
     except CelError as malformed:
         return malformed
 
 
-def compile_selector(expression: str) -> DeviceSelector:
+def compile_selector(expression: str) -> CelDeviceSelector:
     """Compile an expression; raises CelError if it makes no sense."""
     compiled = _compiled(expression)
     if isinstance(compiled, CelError):
@@ -51,9 +53,9 @@ class _Converted:
 
     def __init__(self) -> None:
         #: id → (device, driver, the same in CEL's terms); the device is kept, so is its id
-        self._known: dict[int, tuple[Device, str, cel.Device]] = {}
+        self._known: dict[int, tuple[Device, str, cel.CelDevice]] = {}
 
-    def __call__(self, device: Device, driver: str) -> cel.Device:
+    def __call__(self, device: Device, driver: str) -> cel.CelDevice:
         known = self._known.get(id(device))
         if known is not None and known[1] == driver:
             return known[2]
@@ -67,7 +69,22 @@ class _Converted:
 converted: Final = _Converted()
 
 
-def _convert(device: Device, driver: str) -> cel.Device:
+@lru_cache(maxsize=_VALUES)
+def has_value(attribute: DeviceAttribute) -> bool:
+    """Tell whether an attribute has a value, and one of its type."""
+    try:
+        _value("", attribute)
+    except CelRuntimeError:
+        return False
+    return True
+
+
+def is_amount(capacity: DeviceCapacity) -> bool:
+    """Tell whether a capacity is a quantity."""
+    return not isinstance(quantities.parse(str(capacity.value)), Err)
+
+
+def _convert(device: Device, driver: str) -> cel.CelDevice:
     attributes = {name: _value(name, each) for name, each in device.attributes.items()}
     capacity: dict[str, Quantity] = {}
     for name, each in device.capacity.items():
@@ -76,7 +93,7 @@ def _convert(device: Device, driver: str) -> cel.Device:
             raise CelRuntimeError(f"capacity {name}: {amount.message}")
         capacity[name] = amount
     is_shareable = bool(device.allow_multiple_allocations)
-    return cel.Device(driver, attributes, capacity, allow_multiple_allocations=is_shareable)
+    return cel.CelDevice(driver, attributes, capacity, allow_multiple_allocations=is_shareable)
 
 
 def _value(name: str, attribute: DeviceAttribute) -> Value:

@@ -1,6 +1,6 @@
-"""Which nodes a pod could use as far as its own wishes and the nodes' taints go.
+"""The rows that a pod's node selector, affinity and tolerations allow, as cached columns.
 
-Asked in every cycle, by signature, and true for long: kept as cached columns.
+Every cycle needs them, by signature, and they change only with nodes.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesched.cluster.vocabulary import Lookup
 
 
 class Eligibility:
-    """Cached answers for the signatures in use."""
+    """Cached columns for the signatures in use."""
 
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
         self._table = table
@@ -44,10 +44,10 @@ class Eligibility:
         return column.current()
 
     def tolerated(self, signature: PodSignature) -> BoolArray:
-        """Return which rows have no forbidding taint that the pod does not tolerate."""
+        """Return the rows whose NoSchedule and NoExecute taints the pod tolerates."""
         column = self._tolerated.get(signature)
         if column is None:
-            # Not the signature itself: what the column holds on to lives as long as the signature.
+            # Not the signature itself: the column must not keep the signature alive.
             tolerations, comparisons = signature.spec.tolerations, self._comparisons
 
             def all_tolerated(taints: tuple[Taint, ...]) -> bool:

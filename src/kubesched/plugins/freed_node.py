@@ -1,15 +1,14 @@
-"""A node with more room than before, because a pod left it or is no longer nominated to it.
+"""A node with more free resources, because a pod left it or is no longer nominated to it.
 
-Trying a waiting pod again is worth it only if the attempt would do something else than the last
-one: bind the pod to this node, or preempt pods for it. Nominated pods reserve their share of the
-room, as they do in the scheduling cycle.
+A retry is worth it only if its result would differ from the last attempt: the pod is bound to this
+node, or preempts. Resources reserved by nominated pods do not count as free, as in the scheduling
+cycle.
 
-Preemption on *this* node is decided by its room. On any other node it failed for another reason
-than room, or still fails: only filters that look beyond a single node may now decide otherwise, so
-pods that such filters concern are tried again, as kube-scheduler does with all pods.
+Whether preemption on *this* node helps depends on its resources. On any other node the result can
+only change by filters that depend on pods of other nodes, so pods that such filters concern are
+retried, as kube-scheduler does with all pods.
 
-A pod that is nominated somewhere waits for its victims, which is the business of
-`scheduler/nominations.py`.
+A nominated pod waits for its victims: see `scheduler/nominations.py`.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ from kubesched.cluster.pod_volumes import NO_VOLUMES
 
 #: Returns the resources of a signature that must fit, with amounts.
 Checked = Callable[[PodSignature], Sequence[tuple[str, int]]]
-#: Tells whether filters decide about a pod by looking at one node at a time.
+#: Tells whether only row-local filters apply to a pod.
 IsRowLocal = Callable[[PodInfo], bool]
 
 
 class FreedNode:
-    """What one node has to offer now; pods that ask for the same share the answer."""
+    """The free resources of one node; results are cached for pods with the same requests."""
 
     def __init__(
         self, cluster: Cluster, row: int, *, checked: Checked, is_row_local: IsRowLocal
@@ -41,12 +40,12 @@ class FreedNode:
         self._row = row
         self._checked = checked
         self._is_row_local = is_row_local
-        #: the state of the cluster that the answers are true for
+        #: the version of the cluster that the cached results are valid for
         self._version: tuple[int, ...] = ()
         self._answers: dict[Hashable, bool] = {}
 
     def helps(self, pod: PodInfo) -> bool:
-        """Tell whether trying a waiting pod again would bind it, or preempt others for it."""
+        """Tell whether a retry would bind a parked pod, or preempt for it."""
         if self._version != self._cluster.version:
             self._version, self._answers = self._cluster.version, {}
         if self._cluster.nominator.node_of(pod.uid) is not None:
@@ -74,7 +73,7 @@ class FreedNode:
         return self._cluster.has_pods_below(pod.priority) and not self._is_row_local(pod)
 
     def _fits(self, pod: PodInfo, without: Sequence[PodInfo]) -> bool:
-        """Compare a pod with the room beside nominated pods, if some pods were not there."""
+        """Tell whether a pod fits beside nominated pods, with the requests of some pods removed."""
         table, row = self._table, self._row
         reserved, reserving = self._cluster.nominated_rows.reserved_on(self._rows, pod)
         pod_count = int(table.pod_count[row]) + int(reserving[0]) - len(without)

@@ -20,7 +20,6 @@ from kubesched.cluster.pod_groups import (
     GroupKey,
     GroupKind,
     GroupMembers,
-    group_of,
     key_of_group,
 )
 from kubesched.cluster.pod_info import PodInfo
@@ -78,7 +77,7 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
         return registrations
 
     def _after_pod(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        other = None if change.new is None else group_of(change.new)
+        other = None if change.new is None else self._group_of(change.new)
         return other is not None and self._are_related(pod, other)
 
     def _after_group(self, pod: PodInfo, change: Change[PodGroup | CompositePodGroup]) -> bool:
@@ -94,17 +93,22 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
         return after.min_count < before.min_count
 
     def _are_related(self, pod: PodInfo, other: GroupKey) -> bool:
-        own = group_of(pod.pod)
+        own = self._group_of(pod.pod)
         if own is None or not self._forest.composite:
             return own == other
         root = self._forest.root_of(own)
         return root is not None and root == self._forest.root_of(other)
 
+    def _group_of(self, pod: Pod) -> GroupKey | None:
+        """Return the PodGroup that a pod names; those of scheduler-plugins are Coscheduling's."""
+        key = self._forest.groups.of(pod)
+        return None if key is None or key.kind is GroupKind.COSCHEDULED else key
+
     # --- PreEnqueue -------------------------------------------------------------------------
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Keep the pod out as long as its gang, or the tree above it, has too few pods."""
-        key = group_of(pod.pod)
+        key = self._group_of(pod.pod)
         if key is None:
             return SUCCESS
         if self._forest.composite:
@@ -158,6 +162,8 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
         progress: Progress,
     ) -> Status:
         """Compare what was placed, and what may be placed yet, with what the group needs."""
+        if group.key.kind is GroupKind.COSCHEDULED:
+            return SUCCESS
         remaining, scheduled = progress
         needed = group.group.min_count
         if remaining + scheduled < needed:
@@ -177,7 +183,7 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
 
     def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> tuple[Status, float]:  # noqa: ARG002
         """Let the pod wait until enough of its group have a node; then let all of them go."""
-        key = group_of(pod.pod)
+        key = self._group_of(pod.pod)
         if key is None:
             return SUCCESS, 0.0
         problem = self._broken_chain(key) if self._forest.composite else ""

@@ -8,7 +8,7 @@ first. Those that cannot come back are the victims.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from msgspec import Struct
 
@@ -69,12 +69,24 @@ class GroupVictimSearch:
             for other in self._cluster.table.pods[row].values()
         )
 
-    def search(self, group: GroupInfo, trial: GroupTrial) -> GroupVictims | Status:
-        """Find victims, or say why there are none that help."""
+    def search(
+        self,
+        group: GroupInfo,
+        trial: GroupTrial,
+        may_evict: Callable[[PodInfo], bool] = lambda _pod: True,
+    ) -> GroupVictims | Status:
+        """Find victims, or say why there are none that help.
+
+        Units with a pod that the caller `may_evict` not are left where they are.
+        """
         table = self._cluster.table
         rows = table.order.rows().tolist()
         everywhere = (pod for row in rows for pod in table.pods[row].values())
-        lower = [each for each in self._units.of(everywhere) if each.priority < group.priority]
+        lower = [
+            each
+            for each in self._units.of(everywhere)
+            if each.priority < group.priority and all(map(may_evict, each.pods))
+        ]
         if not lower:
             return NO_VICTIMS
         with self._cluster.transaction() as tx:
@@ -97,8 +109,11 @@ class GroupVictimSearch:
         lost: list[VictimUnit] = []
         violations = 0
         for unit, overdrawing in by_harm(self._cluster, units):
+            rows = places.rows_of(unit)
+            if not trial.concerns(assigned, rows):
+                continue
             places.reprieve(unit)
-            if not trial.still_fits(assigned, places.rows_of(unit)):
+            if not trial.still_fits(assigned, rows):
                 places.evict(unit)
                 lost.append(unit)
                 violations += overdrawing

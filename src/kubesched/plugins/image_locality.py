@@ -33,7 +33,7 @@ class ImageLocality(RowScore):
     proven_range = True
 
     def epoch(self, signature: PodSignature, table: NodeTable) -> Hashable:
-        """How widely an image is spread over how many nodes matters to all nodes that have it."""
+        """The number of nodes, and of those with each image, which affects all of them."""
         spread = [state and state.spread for state in map(table.images.find, signature.images)]
         return len(table), *spread
 
@@ -46,7 +46,7 @@ class ImageLocality(RowScore):
         return MAX_NODE_SCORE * (total - MIN_BYTES) // (most - MIN_BYTES)
 
     def _bytes_present(self, signature: PodSignature, nodes: NodeRows, most: int) -> Int64Array:
-        """Return what each row has of the pod's images; no image counts for more than `most`."""
+        """Return the bytes of the pod's images on each row; an image counts at most `most`."""
         present = np.zeros(nodes.table.size, dtype=np.int64)
         for image, times in Counter(signature.images).items():
             state = nodes.table.images.find(image)

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from kubesched.framework.registry import Registry
+from kubesched.plugins.coscheduling import Coscheduling
 from kubesched.plugins.default_binder import DefaultBinder
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.deferred_pod_scheduling import DeferredPodScheduling
 from kubesched.plugins.dynamic_resources import DynamicResources
 from kubesched.plugins.gang_scheduling import GangScheduling
+from kubesched.plugins.group_reservation import GroupReservation
 from kubesched.plugins.image_locality import ImageLocality
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_affinity import NodeAffinityPlugin
 from kubesched.plugins.node_declared_features import NodeDeclaredFeatures
 from kubesched.plugins.node_name import NodeName
 from kubesched.plugins.node_ports import NodePorts
@@ -35,7 +37,7 @@ IN_TREE = Registry(
         NodeName,
         NodeUnschedulable,
         TaintToleration,
-        NodeAffinity,
+        NodeAffinityPlugin,
         NodePorts,
         DeferredPodScheduling,
         NodeResourcesFit,
@@ -54,5 +56,8 @@ IN_TREE = Registry(
         GangScheduling,
         TopologyPlacementGenerator,
         PodGroupPodsCount,
+        # Not kube-scheduler's: in use where a profile names them.
+        Coscheduling,
+        GroupReservation,
     ]
 )

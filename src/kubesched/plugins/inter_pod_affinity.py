@@ -1,19 +1,20 @@
-"""InterPodAffinity: near to some pods, away from others.
+"""InterPodAffinity: affinity and anti-affinity between pods, by topology domain.
 
-Three rules filter, in this order: the pod's own affinity (some pod that matches *all* terms in each
-term's domain), its own anti-affinity, and the anti-affinity of pods that are there already. The
-first pod of a group that wants to be near itself is let in anywhere.
+Three rules filter, in this order: the pod's own affinity (a pod that matches *all* terms in each
+term's domain), its own anti-affinity, and the anti-affinity of existing pods. The first pod of a
+set with affinity to itself may be placed anywhere.
 
-The raw score of a node sums, over all terms about pods in the node's domains, the weights of the
-pod's own preferences, of the preferences of others about it, and a fixed weight for the required
-affinity of others to it.
+The raw score of a node sums, over all terms that select pods in the node's domains, the weights of
+the pod's own preferences, of other pods' preferences that select it, and a fixed weight for other
+pods' required affinity that selects it.
 
-When to try again is told by `inter_pod_affinity_hints`.
+`inter_pod_affinity_hints` has the queueing hints, `inter_pod_affinity_details` the pods that
+explanations name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.args import InterPodAffinityArgs
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
@@ -40,6 +42,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdict import Verdict, first_of, reject
+from kubesched.plugins.inter_pod_affinity_details import AffinityDetails, AffinityReasons
 from kubesched.plugins.inter_pod_affinity_hints import AffinityHints
 from kubesched.plugins.pod_relations import Neighbours, PodRelations, Relations
 from kubesched.queue.hints import Registrations
@@ -47,10 +50,13 @@ from kubesched.queue.hints import Registrations
 NOT_NEAR = unresolvable("node(s) didn't match pod affinity rules")
 NOT_AWAY = unschedulable("node(s) didn't match pod anti-affinity rules")
 KEPT_AWAY = unschedulable("node(s) didn't satisfy existing pods anti-affinity rules")
+_REASONS = AffinityReasons(
+    near=NOT_NEAR.message, away=NOT_AWAY.message, kept_away=KEPT_AWAY.message
+)
 
 
 class Weights(NamedTuple):
-    """What the domains of a label are worth."""
+    """Weights by the domains of a label."""
 
     domains: Domains
     #: of each domain
@@ -65,6 +71,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
     """Compares pods with pods, by domain."""
 
     name = "InterPodAffinity"
+    repeats_skip = True
     proven_range = True
     skips_resizes = True
 
@@ -75,11 +82,11 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
 
     @classmethod
     def create(cls, context: PluginContext) -> InterPodAffinity:
-        """Make the plugin."""
+        """Create the plugin."""
         return cls(context.profile.args(cls.name, InterPodAffinityArgs), context.cluster)
 
     def events_to_register(self) -> Registrations:
-        """Pods that come, go or change labels; nodes that come or change labels."""
+        """Added, deleted or relabelled pods; added or relabelled nodes."""
         return self._hints.registrations()
 
     # --- filter -----------------------------------------------------------------------------
@@ -99,13 +106,19 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         return first_of(*_rules(self._relations.in_attempt(state, pod), nodes))
 
     def rules(self, pod: PodInfo, nodes: NodeRows) -> list[Verdict]:
-        """Return what each rule says by itself, for explanations."""
+        """Return the result of each rule, for explanations."""
         return _rules(self._relations.of(pod), nodes)
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterable[Detail]:
+        """Name the pods behind each of the rules."""
+        if pod.terms.error:
+            return ()
+        return AffinityDetails(pod, self._relations.in_attempt(state, pod), nodes, _REASONS)
 
     # --- score ------------------------------------------------------------------------------
 
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:  # noqa: ARG002
-        """Sum up all weights by domain; skip pods that no term concerns."""
+        """Sum all weights by domain; skip pods that no term concerns."""
         if pod.terms.error:
             return error(f"failed to parse pod: {pod.terms.error}")
         if self._ignore_others and not pod.terms.preferred:
@@ -126,7 +139,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         pod: PodInfo,  # noqa: ARG002
         nodes: NodeRows,
     ) -> Int64Array | DomainScores:
-        """Sum up what PreScore found out."""
+        """Return the sums of PreScore."""
         found: list[Weights] = state.read(self.name)
         if len(found) == 1:
             [(domains, weights)] = found
@@ -135,7 +148,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
         return scores
 
     def normalize(self, scores: Int64Array) -> Int64Array | None:
-        """Stretch the scores over the whole range."""
+        """Scale the scores to the whole range."""
         least, most = int(np.minimum.reduce(scores)), int(np.maximum.reduce(scores))
         if most == least:
             return None
@@ -146,7 +159,7 @@ class InterPodAffinity(PreFilter, Filter, PreScore, Score, Normalize):
 
 
 def _rules(relations: Relations, nodes: NodeRows) -> list[Verdict]:
-    """Return what each of the three rules says by itself, in their order."""
+    """Return the result of each of the three rules, in their order."""
     verdicts = []
     if relations.company:
         verdicts.append(reject(_lack_company(relations)[nodes.rows], NOT_NEAR))
@@ -158,16 +171,16 @@ def _rules(relations: Relations, nodes: NodeRows) -> list[Verdict]:
 
 
 def _lack_company(relations: Relations) -> BoolArray:
-    """Return which rows lack, in some term's domain, a pod that all terms are about."""
+    """Return which rows lack, in some term's domain, a pod that matches all terms."""
     near = [each.near() for each in relations.company]
     if relations.is_own_company and not any(map(np.count_nonzero, near)):
-        # The first of a group that wants to be near itself; it needs the labels all the same.
+        # The first pod of a set with affinity to itself; its node still needs the labels.
         near = [each.domains.ids > 0 for each in relations.company]
     return ~(near[0] if len(near) == 1 else np.logical_and.reduce(near))
 
 
 def _near_any(neighbours: Sequence[Neighbours], nodes: NodeRows) -> BoolArray:
-    """Return which rows have any of some pods near; it does not follow the pods any more."""
+    """Return which rows have any of some pods in their domain, as a copy."""
     if len(neighbours) == 1:
         return neighbours[0].near()[nodes.rows].copy()
     return np.logical_or.reduce([each.near()[nodes.rows] for each in neighbours])

@@ -1,13 +1,12 @@
-"""When it is worth trying a pod again that InterPodAffinity turned away.
+"""Queueing hints of InterPodAffinity.
 
-A pod that appears may be the one to be near to; a pod that goes, or changes its labels, may be the
-one to be away from. Which of a pod's terms are about the changed pod is found out once for each
-term, and not once for each of the waiting pods that have it.
+An added pod may satisfy affinity; a deleted or relabelled pod may end a violation of anti-affinity.
+Whether a term selects the changed pod is evaluated once per term, not once per parked pod.
 
-As in kube-scheduler, a pod to be near to must be the one that *all* affinity terms are about, while
-one anti-affinity term suffices to keep a pod away. Unlike there, namespace selectors are looked up:
-kube-scheduler's hints compare them with no labels at all, and miss the pods of namespaces that only
-a selector names.
+As in kube-scheduler, a pod satisfies affinity only if *all* terms select it, while one
+anti-affinity term suffices for a violation. Unlike there, namespace selectors are resolved:
+kube-scheduler's hints compare them with no labels, and miss pods in namespaces that only a selector
+names.
 """
 
 from __future__ import annotations
@@ -30,17 +29,17 @@ from kubesched.queue.hints import Change, Registration
 NamespacesOf = Callable[[AffinityTerm], frozenset[str] | None]
 
 
-class PodChange:
-    """A change of another pod, and what terms have to do with it, as far as somebody asked."""
+class AffinityPodChange:
+    """A change of another pod, and which terms select it; results are cached by term."""
 
     def __init__(self, change: Change[Pod], namespaces_of: NamespacesOf) -> None:
         versions = [each for each in (change.old, change.new) if each is not None]
         self.had_place = all(map(has_place, versions))
         self._old, self._new = change.old, change.new
         self._namespaces_of = namespaces_of
-        #: term → whether it was about the pod, and is
+        #: term → whether it selected the pod before, and after
         self._answers: dict[AffinityTerm, tuple[bool, bool]] = {}
-        #: the terms of a pod that is gone, and whether its anti-affinity was about a label set
+        #: the terms of a deleted pod, and whether its anti-affinity selected a label set
         self._terms_gone = NO_TERMS
         self._kept_away: dict[LabelSet, bool] = {}
         if change.old is not None and change.new is None:
@@ -48,7 +47,7 @@ class PodChange:
             self._terms_gone = compile_terms(change.old.spec.affinity, meta.namespace)
 
     def came_near(self, terms: Sequence[AffinityTerm]) -> bool:
-        """Tell whether there are terms and all are about the pod now, as they were not before."""
+        """Tell whether there are terms, and all of them select the pod only now."""
         answers = [self._answer(term) for term in terms]
         return (
             bool(answers)
@@ -57,12 +56,12 @@ class PodChange:
         )
 
     def went_away(self, terms: Iterable[AffinityTerm]) -> bool:
-        """Tell whether one of some terms was about the pod, and none is now."""
+        """Tell whether one of some terms selected the pod, and none does now."""
         answers = [self._answer(term) for term in terms]
         return any(before for before, _ in answers) and not any(now for _, now in answers)
 
     def kept_away(self, labels: LabelSet) -> bool:
-        """Tell whether the pod is gone and its anti-affinity was about pods with these labels."""
+        """Tell whether the pod was deleted and its anti-affinity selected these labels."""
         terms = self._terms_gone.required_anti
         if not terms:
             return bool(self._terms_gone.error)
@@ -96,11 +95,11 @@ class PodChange:
 
 
 class TopologyKeys(Struct, frozen=True):
-    """Where a pod's required terms look for other pods."""
+    """The topology keys of a pod's required terms."""
 
     near: tuple[str, ...]
     away: tuple[str, ...]
-    #: whether the terms cannot be read
+    #: whether the terms are malformed
     malformed: bool
 
 
@@ -108,27 +107,27 @@ class AffinityHints:
     """The hints of InterPodAffinity."""
 
     def __init__(self, namespaces_of: NamespacesOf) -> None:
-        def prepare(change: Change[Pod]) -> PodChange:
-            return PodChange(change, namespaces_of)
+        def prepare(change: Change[Pod]) -> AffinityPodChange:
+            return AffinityPodChange(change, namespaces_of)
 
         self._prepared = Prepared(prepare)
         self._keys: WeakKeyDictionary[PodSignature, TopologyKeys] = WeakKeyDictionary()
 
     def registrations(self) -> list[Registration]:
-        """Return what InterPodAffinity wants to hear of."""
+        """Return the registrations."""
         pods = ClusterEvent(
             Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         )
         nodes = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return [
             Registration(pods, hint=self.after_pod_change),
-            # Others may keep away from other labels.
+            # Anti-affinity of other pods may not select the new labels.
             Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_LABEL)),
             Registration(nodes, signature_hint=self.after_node_change),
         ]
 
     def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether a pod to be near to appeared, or one to be away from went."""
+        """Tell whether the change may satisfy affinity, or end a violation of anti-affinity."""
         other, terms = self._prepared(change), pod.terms
         if not other.had_place:
             return False
@@ -141,7 +140,7 @@ class AffinityHints:
         )
 
     def after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
-        """Ask whether a node came into a domain, or left one, that the pod's own terms look at."""
+        """Tell whether a node entered or left a domain of the pod's own terms."""
         if change.new is None:
             return False
         keys = self._keys_of(signature)
@@ -149,7 +148,7 @@ class AffinityHints:
             return True
         now = change.new.metadata.labels or {}
         if change.old is None:
-            # A node in no domain, too, is away from all pods.
+            # A node in no domain violates no anti-affinity.
             return bool(keys.away) or any(key in now for key in keys.near)
         before = change.old.metadata.labels or {}
         return any(key in now and _moved(key, before, now) for key in keys.near) or any(
@@ -159,7 +158,7 @@ class AffinityHints:
     def _keys_of(self, signature: PodSignature) -> TopologyKeys:
         keys = self._keys.get(signature)
         if keys is None:
-            # The namespace makes a difference to whom a term is about, none to where it looks.
+            # The topology keys of terms do not depend on the namespace.
             terms = compile_terms(signature.spec.affinity, "")
             keys = self._keys[signature] = TopologyKeys(
                 near=tuple({term.topology_key: None for term in terms.required}),

@@ -11,13 +11,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from kubesched.api import labels, names
-from kubesched.api.core import Node, NodeSelector, NodeSelectorTerm, PreferredSchedulingTerm
-from kubesched.api.core import NodeAffinity as NodeAffinitySpec
+from kubesched.api.core import (
+    Node,
+    NodeAffinity,
+    NodeSelector,
+    NodeSelectorTerm,
+    PreferredSchedulingTerm,
+)
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_selector import SelectorMatch, TermMatch
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import NodeAffinityArgs
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NODE,
     NOTHING_AGAINST,
@@ -33,6 +41,7 @@ from kubesched.framework.plugin import (
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable
 from kubesched.framework.verdict import Verdict, first_of, reject
+from kubesched.plugins.node_affinity_details import mismatches
 from kubesched.plugins.normalize import scale_to_best
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration, Registrations
@@ -47,7 +56,7 @@ class PreferredTerms:
 
     def __init__(self, terms: Iterable[PreferredSchedulingTerm]) -> None:
         self._terms: list[tuple[int, TermMatch]] = []
-        #: what is malformed, in Kubernetes' words
+        #: errors of malformed terms, with Kubernetes' messages
         self.errors: list[str] = []
         for index, each in enumerate(terms):
             if each.weight == 0 or _is_empty(each.preference):
@@ -65,7 +74,7 @@ class PreferredTerms:
 
 
 class ObjectMatch:
-    """Labels and terms like a `SelectorMatch`, for node objects, which may be in no table."""
+    """Like a `SelectorMatch`, for node objects that need not be in the table."""
 
     def __init__(
         self, match_labels: Mapping[str, str] | None, selector: NodeSelector | None
@@ -79,7 +88,7 @@ class ObjectMatch:
         return self._has_labels(node) and self._meets_a_term(node)
 
     def may_match(self, node: Node) -> bool:
-        """Tell whether the node matches, or would if it were up to a term that is malformed."""
+        """Tell whether the node matches, counting malformed terms as matching."""
         return self._has_labels(node) and (self._malformed or self._meets_a_term(node))
 
     def _has_labels(self, node: Node) -> bool:
@@ -93,8 +102,8 @@ class ObjectMatch:
         return any(term.matches(node_labels, fields) for term in self._terms)
 
 
-class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, Normalize):
-    """Matches nodes against what the pod, or the profile for all its pods, asks of them."""
+class NodeAffinityPlugin(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, Normalize):
+    """Matches nodes with the affinity of the pod, and the added affinity of the profile."""
 
     name = "NodeAffinity"
     reads = NODE
@@ -102,9 +111,10 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
     skips_resizes = True
 
     def __init__(self, args: NodeAffinityArgs) -> None:
-        added = args.added_affinity or NodeAffinitySpec()
+        added = args.added_affinity or NodeAffinity()
         required = added.required_during_scheduling_ignored_during_execution
         preferred = added.preferred_during_scheduling_ignored_during_execution
+        self._added_required = required
         self._added = SelectorMatch(None, required) if required is not None else None
         self._added_to_object = ObjectMatch(None, required)
         self._added_preferred = PreferredTerms(preferred) if preferred else None
@@ -112,17 +122,17 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
         self._required: WeakKeyDictionary[PodSignature, ObjectMatch] = WeakKeyDictionary()
 
     @classmethod
-    def create(cls, context: PluginContext) -> NodeAffinity:
-        """Make the plugin."""
+    def create(cls, context: PluginContext) -> NodeAffinityPlugin:
+        """Create the plugin."""
         return cls(context.profile.args(cls.name, NodeAffinityArgs))
 
     def events_to_register(self) -> Registrations:
-        """A node that comes or changes its labels."""
+        """An added or relabelled node."""
         changed = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL)
         return [Registration(changed, signature_hint=self._after_node_change)]
 
     def pre_filter(self, signature: PodSignature) -> PreFilterResult:
-        """Skip pods that ask nothing; find the nodes of pods that name them."""
+        """Skip pods without node affinity; restrict pods that name their nodes."""
         affinity = _node_affinity(signature)
         required = affinity.required_during_scheduling_ignored_during_execution
         if required is None and self._added is None and signature.spec.node_selector is None:
@@ -138,14 +148,28 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
         return PreFilterResult(node_names=named) if named else PreFilterResult(CONFLICT)
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
-        """Turn nodes away that do not match."""
+        """Reject nodes that do not match."""
         own = reject(~signature.node_selector(nodes), NO_MATCH)
         if self._added is None:
             return own
         return first_of(reject(~self._added(nodes), NO_MATCH_ENFORCED), own)
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterable[Detail]:  # noqa: ARG002
+        """Name the requirements that nodes do not meet, and what they have instead."""
+        found: list[Detail] = []
+        if self._added is not None:
+            passing = self._added(nodes)
+            rejected = NodeRows(nodes.table, nodes.row_numbers()[~passing])
+            text = NO_MATCH_ENFORCED.message
+            found += mismatches(None, self._added_required, rejected, text)
+            nodes = NodeRows(nodes.table, nodes.row_numbers()[passing])
+        signature = pod.signature
+        required = _node_affinity(signature).required_during_scheduling_ignored_during_execution
+        selector = signature.spec.node_selector
+        return [*found, *mismatches(selector, required, nodes, NO_MATCH.message)]
+
     def pre_score(self, signature: PodSignature) -> Status:
-        """Skip pods that prefer nothing."""
+        """Skip pods without preferences."""
         preferred = _node_affinity(signature).preferred_during_scheduling_ignored_during_execution
         if preferred is None:
             return SUCCESS if self._added_preferred is not None else SKIP
@@ -155,7 +179,7 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
         return SUCCESS
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
-        """Sum up the weights of matching terms."""
+        """Sum the weights of matching terms."""
         scores = self._terms(signature)(nodes)
         if self._added_preferred is not None:
             scores += self._added_preferred(nodes)
@@ -167,10 +191,10 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
         return scale_to_best(scores)
 
     def _after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
-        """Ask whether a node matches now that was not there or did not match the pod's own terms.
+        """Tell whether a node that did not exist, or not match the pod's own terms, matches now.
 
-        A node that comes to match what the profile adds does not help by that alone, as in
-        kube-scheduler.
+        As in kube-scheduler, a change that only concerns the profile's added affinity does not
+        help.
         """
         if change.new is None or not self._added_to_object(change.new):
             return False
@@ -196,9 +220,9 @@ class NodeAffinity(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, N
         return terms
 
 
-def _node_affinity(signature: PodSignature) -> NodeAffinitySpec:
+def _node_affinity(signature: PodSignature) -> NodeAffinity:
     affinity = signature.spec.affinity
-    return (affinity and affinity.node_affinity) or NodeAffinitySpec()
+    return (affinity and affinity.node_affinity) or NodeAffinity()
 
 
 def _is_empty(term: NodeSelectorTerm) -> bool:
@@ -206,7 +230,7 @@ def _is_empty(term: NodeSelectorTerm) -> bool:
 
 
 def _named_nodes(term: NodeSelectorTerm) -> frozenset[str] | None:
-    """Return the only nodes that a term can match by their name; None if it names none."""
+    """Return the only nodes that a term can match, by their names; None if it names none."""
     named: frozenset[str] | None = None
     for each in term.match_fields:
         if each.key == names.FIELD_NODE_NAME and each.operator == labels.IN:

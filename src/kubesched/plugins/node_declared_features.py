@@ -1,7 +1,8 @@
-"""NodeDeclaredFeatures: a pod that needs a kubelet feature goes where it is declared."""
+"""NodeDeclaredFeatures: a pod that needs a kubelet feature needs a node that declares it."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -12,6 +13,8 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.vocabulary import Lookup
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NODE,
     NOTHING_AGAINST,
@@ -48,11 +51,11 @@ class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeDeclaredFeatures:
-        """Make the plugin."""
+        """Create the plugin."""
         return cls(context.cluster.table, enabled=context.gates.enabled("NodeDeclaredFeatures"))
 
     def events_to_register(self) -> Registrations:
-        """A node that comes or declares something else, or a change of our own needs."""
+        """An added node, other declared features, or an update of the pod's own needs."""
         if not self._enabled:
             return []
         return [
@@ -64,12 +67,12 @@ class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
         ]
 
     def pre_filter(self, signature: PodSignature) -> PreFilterResult:
-        """Skip pods that need nothing special."""
+        """Skip pods that need no feature."""
         needed = self._enabled and required_features(signature.spec)
         return NOTHING_AGAINST if needed else NOTHING_TO_FILTER
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
-        """Turn nodes away that lack a feature."""
+        """Reject nodes that lack a feature."""
         lookup = self._lacking.get(signature)
         if lookup is None:
             needed = required_features(signature.spec)
@@ -77,6 +80,21 @@ class NodeDeclaredFeatures(SignaturePreFilter, RowFilter):
                 self._table.feature_sets, lambda declared: not needed <= declared, np.bool_
             )
         return reject(nodes.by_features(lookup), UNSATISFIED)
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
+        """Name the features that nodes do not declare."""
+        needed = required_features(pod.signature.spec)
+        rows_lacking: dict[frozenset[str], list[int]] = {}
+        for row in nodes.row_numbers().tolist():
+            declared = self._table.feature_sets.values[self._table.feature_ids[row]]
+            rows_lacking.setdefault(needed - declared, []).append(row)
+        for lacking, rows in rows_lacking.items():
+            names = sorted(lacking)
+            yield Detail(
+                f"the node does not declare {', '.join(names)}",
+                {"features": names},
+                rows=tuple(rows),
+            )
 
 
 def required_features(spec: PodSpec) -> frozenset[str]:
@@ -98,14 +116,14 @@ def required_features(spec: PodSpec) -> frozenset[str]:
 
 
 def _after_node_change(signature: PodSignature, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
-    """Ask whether a node came, or declares something else: which features are not compared."""
+    """Tell whether a node was added, or declares other features; which ones is not compared."""
     if change.old is None or change.new is None:
         return change.new is not None
     return change.old.status.declared_features != change.new.status.declared_features
 
 
 def _after_own_update(pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG001 (it is the one that changed)
-    """Ask whether the pod itself needs something else now."""
+    """Tell whether the pod itself needs other features now."""
     if change.old is None or change.new is None:
         return False
     return required_features(change.old.spec) != required_features(change.new.spec)

@@ -1,11 +1,16 @@
-"""NodeName: a pod that names its node goes there or nowhere."""
+"""NodeName: a pod with ``spec.nodeName`` fits on that node only."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 import numpy as np
 
 from kubesched.cluster.node_rows import NodeRows
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NODE,
     NOTHING_AGAINST,
@@ -28,16 +33,16 @@ class NodeName(SignaturePreFilter, RowFilter):
     reads = NODE
 
     def events_to_register(self) -> Registrations:
-        """The node may come."""
+        """An added node."""
         return [Registration(ClusterEvent(Resource.NODE, Action.ADD))]
 
     def pre_filter(self, signature: PodSignature) -> PreFilterResult:
-        """Look at no other node, so that none of them is a candidate for preemption."""
+        """Restrict the pod to its node, so that no other is a candidate for preemption."""
         named = signature.node_name
         return PreFilterResult(node_names=frozenset((named,))) if named else NOTHING_AGAINST
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
-        """Turn every other node away."""
+        """Reject every other node."""
         wanted = signature.node_name
         if not wanted:
             return ALL_PASS
@@ -45,3 +50,9 @@ class NodeName(SignaturePreFilter, RowFilter):
         if row is None:
             return reject(np.ones(len(nodes), dtype=np.bool_), OTHER_NAME)
         return reject(nodes.row_numbers() != row, OTHER_NAME)
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
+        """Name the pod's node."""
+        wanted = pod.signature.node_name
+        there = "" if nodes.table.row_of(wanted) is not None else ", which does not exist"
+        yield Detail(f"spec.nodeName is {wanted}{there}", {"nodeName": wanted})

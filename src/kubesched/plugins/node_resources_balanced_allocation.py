@@ -26,7 +26,7 @@ from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.plugins.device_counts import CountedDevices
 from kubesched.plugins.device_selectors import compile_selector
-from kubesched.plugins.resource_scoring import Wanted, balance, usages, wanted_resources
+from kubesched.plugins.resource_scoring import ScoredResource, balance, usages, wanted_resources
 from kubesched.plugins.row_scoring import HALF, balance_change_row, balance_row
 
 
@@ -71,15 +71,15 @@ class NodeResourcesBalancedAllocation(SignaturePreScore, RowScore):
         score += HALF
         return score
 
-    def _wanted(self, signature: PodSignature, table: NodeTable) -> list[Wanted]:
+    def _wanted(self, signature: PodSignature, table: NodeTable) -> list[ScoredResource]:
         return wanted_resources(self._resources, signature.requests.amounts, table)
 
-    def _balance_without(self, wanted: Sequence[Wanted], nodes: NodeRows) -> Int64Array:
+    def _balance_without(self, wanted: Sequence[ScoredResource], nodes: NodeRows) -> Int64Array:
         """Return how even rows are without the pod."""
         numbers = tuple(each.number for each in wanted)
 
         def evaluate(rows: NodeRows) -> Int64Array:
-            nothing = [Wanted(number, 0, 1) for number in numbers]
+            nothing = [ScoredResource(number, 0, 1) for number in numbers]
             return balance(usages(nothing, rows, non_zero=False), len(rows))
 
         if not nodes.are_real:
@@ -114,10 +114,10 @@ class BalancedAllocationByDevices(NodeResourcesBalancedAllocation):
         """Leave it to arrays."""
         return
 
-    def _wanted(self, signature: PodSignature, table: NodeTable) -> list[Wanted]:
+    def _wanted(self, signature: PodSignature, table: NodeTable) -> list[ScoredResource]:
         requests = signature.requests.amounts
         return wanted_resources(self._resources, requests, table, self._devices.of)
 
-    def _balance_without(self, wanted: Sequence[Wanted], nodes: NodeRows) -> Int64Array:
+    def _balance_without(self, wanted: Sequence[ScoredResource], nodes: NodeRows) -> Int64Array:
         nothing = [each._replace(request=0, weight=1) for each in wanted]
         return balance(usages(nothing, nodes, non_zero=False), len(nodes))

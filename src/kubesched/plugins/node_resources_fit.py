@@ -1,28 +1,32 @@
-"""NodeResourcesFit: a pod's requests must fit into what its node has left.
+"""NodeResourcesFit: a pod's requests must fit into the free resources of its node.
 
-All that is lacking is reported, as one answer a node. It is unresolvable if some request exceeds
-what the node could offer even when empty. Nodes are scored by one of three strategies, see
-`resource_scoring`. When to try again is told by `node_resources_fit_hints`.
+All insufficient resources of a node are reported in one status. It is unresolvable if a request
+exceeds the node's allocatable. Nodes are scored by one of three strategies, see `resource_scoring`.
+`node_resources_fit_hints` has the queueing hints.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from itertools import groupby
 
 import numpy as np
 
 from kubesched.api import names
+from kubesched.api.amounts import compared, quantity
 from kubesched.api.requests import is_extended_resource
-from kubesched.cluster.arrays import BoolArray, Int64Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.extended_resources import may_be_devices
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
-from kubesched.cluster.pod_info import RequestRules
+from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.config.args import LEAST_ALLOCATED, NodeResourcesFitArgs
 from kubesched.config.validation_args import check_node_resources_fit_args
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.group import Assignments, GroupInfo
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
@@ -41,6 +45,7 @@ from kubesched.plugins.device_selectors import compile_selector
 from kubesched.plugins.freed_node import IsRowLocal
 from kubesched.plugins.node_resources_fit_hints import FitHints
 from kubesched.plugins.resource_scoring import (
+    Amounts,
     Usage,
     most_allocated,
     strategy_scorer,
@@ -56,7 +61,7 @@ INT64_BITS = 63
 
 
 class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore, PlacementScore):
-    """Compares requests with what is free."""
+    """Compares requests with free resources."""
 
     name = "NodeResourcesFit"
     # Capacities near 2^63 wrap around when they are scored; that is an error, as in kube-scheduler.
@@ -87,7 +92,7 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeResourcesFit:
-        """Make the plugin."""
+        """Create the plugin."""
         args = context.profile.args(cls.name, NodeResourcesFitArgs)
         check_node_resources_fit_args(args)
         scored = args.scoring_strategy.resources
@@ -103,7 +108,7 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         )
 
     def events_to_register(self) -> Registrations:
-        """A pod that goes or shrinks, a node that comes or grows."""
+        """A deleted or scaled-down pod, an added or larger node."""
         return self._hints.registrations()
 
     def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (every pod takes a place)
@@ -111,7 +116,7 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         return NOTHING_AGAINST
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
-        """Turn nodes away that lack something, naming all that is lacking."""
+        """Reject nodes with insufficient resources, naming all of them."""
         full = nodes.pod_count >= nodes.allowed_pods
         lacking: list[tuple[str, BoolArray]] = (
             [(TOO_MANY_PODS, full)] if np.count_nonzero(full) else []
@@ -135,12 +140,12 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
                 too_large = short & (amount > allocatable)
             lacking.append((f"Insufficient {name}", short))
             impossible = too_large if impossible is None else impossible | too_large
-        return _combine(lacking, impossible)
+        return insufficient(lacking, impossible)
 
     def row_filter(
         self, signature: PodSignature, table: NodeTable
     ) -> Callable[[int], Status | None]:
-        """Compare one row with what must fit."""
+        """Compare one row with the requests."""
         checked = self._checked_requests(signature)
 
         def refuse(row: int) -> Status | None:
@@ -162,10 +167,33 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
 
         return refuse
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
+        """Compare requests with free and allocatable amounts; nodes with the most free first."""
+        table, rows = nodes.table, nodes.row_numbers()
+        full = nodes.pod_count >= nodes.allowed_pods
+        for allowed, here in _by_value(rows[full], nodes.allowed_pods[full]):
+            yield Detail(
+                f"{allowed} pods is the node's limit",
+                {"resource": names.PODS, "allocatable": allowed, "free": 0},
+                TOO_MANY_PODS,
+                here,
+            )
+        for name, amount in self._checked_requests(pod.signature):
+            number = table.resources.find(name)
+            if number is None:
+                offered = free = np.zeros(len(nodes), dtype=np.int64)
+            else:
+                offered = nodes.allocatable(number)
+                free = offered - nodes.requested(number)
+            short = _wanted(pod.signature, amount) > free
+            if name in table.device_resources:
+                short &= offered > 0
+            yield from _shortages(name, amount, rows[short], free[short], offered[short])
+
     def row_scorer(
         self, signature: PodSignature, table: NodeTable
     ) -> Callable[[int], int | None] | None:
-        """Score one row, if by the strategy that nearly everybody uses."""
+        """Score one row, with the default strategy only."""
         if self._strategy != LEAST_ALLOCATED:
             return None
         return least_allocated_row(self._resources, signature.scoring_requests, table)
@@ -184,16 +212,31 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
 
         All nodes of the placement count as one, on which all pods of the group are.
         """
-        requests: Counter[str] = Counter()
-        for each in placed.assigned:
-            requests.update(each.pod.signature.scoring_requests)
-        nodes = NodeRows.where(self._table, placed.placement.rows)
-        wanted = wanted_resources(self._resources, dict(requests), self._table)
-        used = [_in_all(each) for each in usages(wanted, nodes, non_zero=True)]
-        return int(weighted_mean(used, 1, most_allocated)[0]), SUCCESS
+        return self._shares(_requests_of(placed.pods()), [placed])[0], SUCCESS
+
+    def score_placements(
+        self,
+        group: GroupInfo,  # noqa: ARG002
+        placed: Sequence[Assignments],
+    ) -> tuple[Sequence[int], Status]:
+        """Score placements on which the same pods are at once, usually all of them."""
+        scores: list[int] = []
+        for pods, some in groupby(placed, Assignments.pods):
+            scores += self._shares(_requests_of(pods), [*some])
+        return scores, SUCCESS
+
+    def _shares(self, requests: dict[str, int], placed: Sequence[Assignments]) -> list[int]:
+        """Return the used share of each placement's resources, with some requests in it."""
+        rows = [each.placement.in_order(self._table.order) for each in placed]
+        nodes = NodeRows(self._table, np.concatenate(rows))
+        wanted = wanted_resources(self._resources, requests, self._table)
+        sizes = np.array([len(each) for each in rows])
+        used = [_in_all(each, sizes) for each in usages(wanted, nodes, non_zero=True)]
+        shares: list[int] = weighted_mean(used, len(rows), most_allocated).tolist()
+        return shares
 
     def _checked_requests(self, signature: PodSignature) -> list[tuple[str, int]]:
-        """Return what must fit: cpu, memory, ephemeral storage first, as in all messages."""
+        """Return the checked requests: cpu, memory, ephemeral storage first, as in messages."""
         amounts = signature.requests.amounts
         first = [name for name in BASIC_RESOURCES if amounts.get(name, 0) > 0]
         others = [
@@ -210,12 +253,12 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
 
 
 def _wanted(signature: PodSignature, amount: int) -> int:
-    """Return how much more a pod takes: one that waits for a resize is counted with it already."""
+    """Return the additional requests of a pod; a deferred resize counts on its node already."""
     return 0 if signature.is_resize else amount
 
 
 class NodeResourcesFitByDevices(NodeResourcesFit):
-    """The same, if scores may have to count devices: they change as devices are allocated."""
+    """NodeResourcesFit whose scores count devices: they change as devices are allocated."""
 
     def __init__(
         self,
@@ -237,7 +280,7 @@ class NodeResourcesFitByDevices(NodeResourcesFit):
         )
 
     def row_scorer(self, signature: PodSignature, table: NodeTable) -> None:  # noqa: ARG002
-        """Leave it to arrays."""
+        """Return None: arrays score devices."""
         return
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
@@ -250,11 +293,55 @@ class NodeResourcesFitByDevices(NodeResourcesFit):
 BASIC_RESOURCES = (names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE)
 
 
-def _in_all(used: Usage) -> Usage:
-    """Return one resource of all rows together; rows that offer none of it do not count."""
-    there = used.allocatable != 0
-    allocatable = np.array([used.allocatable.sum()], dtype=np.int64)
-    requested = np.array([used.requested[there].sum()], dtype=np.int64)
+def _shortages(
+    name: str, amount: int, rows: IndexArray, free: Int64Array, offered: Int64Array
+) -> Iterator[Detail]:
+    """Return how much rows have of a resource, those with the most first."""
+    alike: dict[tuple[int, int], list[int]] = {}
+    for row, *key in zip(rows.tolist(), free.tolist(), offered.tolist(), strict=True):
+        alike.setdefault((key[0], key[1]), []).append(row)
+    for (left, whole), here in sorted(alike.items(), key=lambda item: (-item[0][0], -item[0][1])):
+        asked, shown, of = compared(name, amount, max(left, 0), whole)
+        overcommitted = f", {compared(name, -left)[0]} overcommitted" if left < 0 else ""
+        text = f"{asked} requested, {shown} of {of} free{overcommitted}"
+        if not whole:
+            text = f"{asked} requested, the node has none"
+        values = {
+            "resource": name,
+            "requested": quantity(name, amount),
+            "free": quantity(name, left),
+            "allocatable": quantity(name, whole),
+        }
+        yield Detail(text, values, f"Insufficient {name}", tuple(here))
+
+
+def _by_value(rows: IndexArray, values: Int64Array) -> Iterator[tuple[int, tuple[int, ...]]]:
+    for value in np.unique(values).tolist():
+        yield value, tuple(rows[values == value].tolist())
+
+
+def _requests_of(pods: Sequence[PodInfo]) -> dict[str, int]:
+    """Return what pods request together, as scores count it."""
+    requests: Counter[str] = Counter()
+    for signature, count in Counter(pod.signature for pod in pods).items():
+        for name, amount in signature.scoring_requests.items():
+            requests[name] += amount * count
+    return dict(requests)
+
+
+def _in_all(used: Usage, sizes: Int64Array) -> Usage:
+    """Return one resource summed over rows, of which the first so many belong together, and so on.
+
+    Rows that offer none of it do not count.
+    """
+    ends = np.cumsum(sizes)
+
+    def summed(amounts: Amounts) -> Int64Array:
+        sums = np.concatenate([[0], np.cumsum(amounts, dtype=np.int64)])
+        return sums[ends] - sums[ends - sizes]
+
+    allocatable = summed(used.allocatable)
+    requested = summed(np.where(used.allocatable != 0, used.requested, 0))
     return Usage(
         allocatable,
         np.maximum(allocatable, 1),
@@ -265,15 +352,15 @@ def _in_all(used: Usage) -> Usage:
     )
 
 
-def _combine(lacking: Sequence[tuple[str, BoolArray]], impossible: BoolArray | None) -> Verdict:
-    """Make one answer a row out of several lacks: flag k of a row's key stands for lack k."""
+def insufficient(lacking: Sequence[tuple[str, BoolArray]], impossible: BoolArray | None) -> Verdict:
+    """Return one status per row: bit k of a row's key stands for insufficient resource k."""
     if not lacking or not len(lacking[0][1]):
         return ALL_PASS
     flags = [short for _, short in lacking]
     if len(flags) == 1:
         return _lack_of_one(lacking[0], impossible)
     flags.append(np.zeros_like(flags[0]) if impossible is None else impossible)
-    # Sorting whole columns is slow, but no pod with a name asks for that many resources.
+    # Sorting whole columns is slow, but pods do not request that many resources.
     keys = _as_bits(flags) if len(flags) < INT64_BITS else np.array(flags).T
     distinct, answers = np.unique(keys, axis=0, return_inverse=True)
     passes = int(not np.any(distinct[0]))

@@ -1,9 +1,8 @@
-"""When it is worth trying a pod again that did not fit: something it requests was given back.
+"""Queueing hints of NodeResourcesFit: resources that a parked pod requests were freed.
 
-Where a node or a pod changed, before is compared with after, once for each change, and then only
-what a pod requests is looked up. Where a pod went, `freed_node` looks at the node that it left:
-hundreds of pods may wait for room, and waking all of them for each pod that goes would be in vain
-for nearly all.
+For an updated node or pod, the difference is computed once per change, and then compared with the
+requests of each parked pod. For a deleted pod, `freed_node` evaluates the node that it left:
+hundreds of pods may be parked, and nearly all of them would be woken in vain.
 """
 
 from __future__ import annotations
@@ -28,14 +27,14 @@ from kubesched.queue.hints import Change, Registration
 
 
 class NodeOffer(Struct, frozen=True):
-    """What a node that came or changed has to offer."""
+    """The allocatable of an added or updated node, before and after."""
 
     now: Mapping[str, int]
-    #: None if the node was not there
+    #: None if the node was added
     before: Mapping[str, int] | None
 
     def takes_empty(self, requests: Mapping[str, int]) -> bool:
-        """Tell whether requests fit on the node when no pod is on it.
+        """Tell whether requests fit on the empty node.
 
         Resources that the profile ignores count here nevertheless, as in kube-scheduler.
         """
@@ -44,7 +43,7 @@ class NodeOffer(Struct, frozen=True):
         )
 
     def has_more(self, requests: Mapping[str, int]) -> bool:
-        """Tell whether there is more of something requested than before, or of room for pods."""
+        """Tell whether there is more of a requested resource than before, or more pods allowed."""
         return self._has_more_of(names.PODS) or any(
             amount and self._has_more_of(name) for name, amount in requests.items()
         )
@@ -66,7 +65,7 @@ class FitHints:
         resizes: bool = False,
     ) -> None:
         self._rules = rules
-        #: whether pods on nodes may wait for room to be resized
+        #: whether pods with deferred resizes may be parked
         self._resizes = resizes
         self._cluster = cluster
         self._checked = checked
@@ -76,7 +75,7 @@ class FitHints:
         self._shrunk = Prepared(self._shrunk_in)
 
     def registrations(self) -> list[Registration]:
-        """Return what NodeResourcesFit wants to hear of."""
+        """Return the registrations."""
         grown = ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_ALLOCATABLE)
         return [
             Registration(
@@ -96,17 +95,20 @@ class FitHints:
         ]
 
     def _of_resizes(self) -> Iterator[Registration]:
-        """Return what else matters to pods that wait for room on their own node."""
+        """Return the registrations for pods with deferred resizes."""
         for resource in (Resource.ASSIGNED_POD, Resource.TARGET_POD):
             grown = ClusterEvent(resource, Action.UPDATE_POD_SCALE_UP)
             yield Registration(grown, hint=self.after_scale_up)
 
     def after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether the node of the pod that is gone has room now, or lets the pod preempt."""
+        """Tell whether the pod fits on the node of the deleted pod now, or can preempt there."""
         if pod.signature.is_resize:
             return _is_beside(pod, change.old)
         freed = self._freed(change)
-        return freed is not None and freed.helps(pod)
+        if freed is None:
+            return False
+        # Members of a group do not reserve resources against each other: each may go elsewhere.
+        return self._cluster.groups.of(pod.pod) is not None or freed.helps(pod)
 
     def _freed_by(self, change: Change[Pod]) -> FreedNode | None:
         """Return the node that a pod was on, or was nominated to; None if there is none."""
@@ -120,8 +122,8 @@ class FitHints:
         return FreedNode(self._cluster, row, checked=self._checked, is_row_local=self._is_row_local)
 
     def after_scale_down(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether a pod on a node takes less of something that the waiting one requests."""
-        # A nomination does not count here: what a pod takes is counted once it is on a node.
+        """Tell whether a pod on a node requests less of a resource that the parked one requests."""
+        # A nomination does not count here: requests are released only by pods on nodes.
         if change.new is None or not change.new.spec.node_name:
             return False
         if pod.signature.is_resize and not _is_beside(pod, change.new):
@@ -130,11 +132,11 @@ class FitHints:
         return shrunk is None or any(map(pod.signature.requests.amounts.get, shrunk))
 
     def after_scale_up(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether a pod on the same node, be it the waiting one, takes up room to be freed."""
+        """Tell whether a pod on the same node, possibly the parked one, requests more."""
         return pod.signature.is_resize and _is_beside(pod, change.new)
 
     def after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
-        """Ask whether a node could take the pod, and has more for it than before."""
+        """Tell whether the pod fits on the empty node, and the node has more for it than before."""
         node = change.newest
         if signature.is_resize and node is not None and node.metadata.name != signature.node_name:
             return False
@@ -142,7 +144,7 @@ class FitHints:
         if offer is None:
             return True
         devices = self._cluster.table.device_resources
-        # What the node does not offer by itself, it may have as devices.
+        # Resources that are not in the node's allocatable may be devices.
         delegated = {
             name
             for name, amount in requests.items()
@@ -152,7 +154,7 @@ class FitHints:
         return offer.takes_empty(own) and (bool(delegated) or offer.has_more(own))
 
     def _shrunk_in(self, change: Change[Pod]) -> frozenset[str] | None:
-        """Return the resources of which a pod takes less than before; None if nobody can tell."""
+        """Return the resources of which a pod requests less than before; None if unknown."""
         if change.old is None or change.new is None:
             return None
         try:
@@ -176,7 +178,7 @@ def _is_beside(pod: PodInfo, other: Pod | None) -> bool:
 
 
 def after_class_change(signature: PodSignature, change: Change[DeviceClass]) -> bool:
-    """Ask whether a class came to stand for a resource that the pod requests."""
+    """Tell whether a class came to stand for a resource that the pod requests."""
     old, new = change.old, change.new
     if new is None:
         return False
@@ -188,7 +190,7 @@ def after_class_change(signature: PodSignature, change: Change[DeviceClass]) -> 
 
 
 def _offer_of(change: Change[Node]) -> NodeOffer | None:
-    """Return what a node offers and offered; None if nobody can tell."""
+    """Return the allocatable of a node before and after; None if it cannot be read."""
     if change.new is None:
         return None
     try:

@@ -1,12 +1,16 @@
-"""NodeUnschedulable: keeps pods off cordoned nodes, unless they tolerate the cordon's taint."""
+"""NodeUnschedulable: rejects cordoned nodes, unless the pod tolerates the cordon's taint."""
 
 from __future__ import annotations
+
+from collections.abc import Iterator
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import UNSCHEDULABLE_TAINT, PodSignature, any_tolerates
 from kubesched.config.features import FeatureGates
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NODE,
     NOTHING_AGAINST,
@@ -24,7 +28,7 @@ UNSCHEDULABLE = unresolvable("node(s) were unschedulable")
 
 
 class NodeUnschedulable(SignaturePreFilter, RowFilter):
-    """Keeps pods off cordoned nodes."""
+    """Rejects cordoned nodes."""
 
     name = "NodeUnschedulable"
     reads = NODE
@@ -35,11 +39,11 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeUnschedulable:
-        """Make the plugin."""
+        """Create the plugin."""
         return cls(context.gates)
 
     def events_to_register(self) -> Registrations:
-        """A node that comes or is uncordoned, or a toleration of our own."""
+        """An added or uncordoned node, or a new toleration of the pod."""
         return [
             Registration(
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
@@ -51,7 +55,7 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
             ),
         ]
 
-    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (any pod may be kept off)
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (applies to every pod)
         """Filter every pod."""
         return NOTHING_AGAINST
 
@@ -61,15 +65,19 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
             return ALL_PASS
         return reject(nodes.unschedulable, UNSCHEDULABLE)
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
+        """Tell what it means, and how it ends."""
+        yield Detail("cordoned, until kubectl uncordon", {"unschedulable": True})
+
     def _after_toleration(self, pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG002 (as above)
-        """Ask whether the pod tolerates cordons now: it did not, or nobody had turned it away."""
+        """Tell whether the pod tolerates cordons now; it did not when it was rejected."""
         return change.new is not None and any_tolerates(
             change.new.spec.tolerations, UNSCHEDULABLE_TAINT, comparisons=self._comparisons
         )
 
 
 def _after_node_change(signature: PodSignature, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
-    """Ask whether a node came uncordoned, or was uncordoned."""
+    """Tell whether an uncordoned node was added, or a node was uncordoned."""
     if change.new is None or change.new.spec.unschedulable:
         return False
     return change.old is None or change.old.spec.unschedulable

@@ -1,16 +1,16 @@
-"""NodeVolumeLimits: how many volumes of a CSI driver a node can have.
+"""NodeVolumeLimits: the limit of attached volumes per CSI driver and node.
 
     volumes of the node's pods, or attached to it  +  those of the pod that are new  <=  limit
 
-A volume that several pods use counts once. Claims without a volume count as a volume that will be
-made by the driver of their class. A driver whose CSIDriver says ``preventPodSchedulingIfMissing``
-must be installed on the node.
+A volume that several pods use counts once. An unbound claim counts as a volume that the driver of
+its class will provision. A driver whose CSIDriver has ``preventPodSchedulingIfMissing`` must be
+installed on the node.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 
 from msgspec import Struct
 
@@ -27,6 +27,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import ClaimMount, compile_volumes
 from kubesched.errors import ObjectError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
     NOTHING_TO_FILTER,
@@ -52,7 +53,7 @@ TOO_MANY = unschedulable("node(s) exceed max volume count")
 
 
 class NewVolumes(Struct, frozen=True):
-    """The pod's volumes as nodes with a CSINode see them, and those without; or why not."""
+    """The pod's volumes on nodes with a CSINode, and on nodes without; or an error."""
 
     with_csi_node: frozenset[VolumeId] | Status
     without: frozenset[VolumeId] | Status
@@ -62,25 +63,26 @@ class NodeVolumeLimits(PreFilter, Filter):
     """Counts CSI volumes."""
 
     name = "NodeVolumeLimits"
+    repeats_skip = True
     only_with_volumes = True
     skips_resizes = True
 
     def __init__(self, cluster: Cluster, *, need_drivers: bool = False) -> None:
         self._table = cluster.table
         self._storage = cluster.storage
-        #: whether drivers may ask for nodes without them to be left out
+        #: whether drivers may require to be installed
         self._need_drivers = need_drivers
         self.attached = AttachedVolumes(cluster)
         self._frees_room: Prepared[Pod, bool] = Prepared(_frees_room)
 
     @classmethod
     def create(cls, context: PluginContext) -> NodeVolumeLimits:
-        """Make the plugin."""
+        """Create the plugin."""
         need_drivers = context.gates.enabled("VolumeLimitScaling")
         return cls(context.cluster, need_drivers=need_drivers)
 
     def events_to_register(self) -> Registrations:
-        """Limits that come or grow, pods and attachments that go, claims that come."""
+        """New or higher limits, deleted pods and attachments, added claims."""
         return [
             Registration(ClusterEvent(Resource.CSI_NODE, Action.ADD)),
             Registration(ClusterEvent(Resource.CSI_NODE, Action.UPDATE), hint=_after_limits),
@@ -98,7 +100,7 @@ class NodeVolumeLimits(PreFilter, Filter):
     # --- filter -----------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
-        """Skip pods without volumes that could be of a CSI driver."""
+        """Skip pods without volumes that a CSI driver may handle."""
         if not pod.volumes.attachable:
             return NOTHING_TO_FILTER
         self.attached.refresh()
@@ -118,7 +120,7 @@ class NodeVolumeLimits(PreFilter, Filter):
         return frozenset(found)
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
-        """Turn nodes away that the pod would bring too many volumes to."""
+        """Reject nodes whose limits the pod's volumes exceed."""
         new = state.get(self.name)
         if not isinstance(new, NewVolumes):
             return ALL_PASS
@@ -130,7 +132,7 @@ class NodeVolumeLimits(PreFilter, Filter):
         return verdicts[0] if len(verdicts) == 1 else first_of(*verdicts)
 
     def _impossible(self, new: NewVolumes, nodes: NodeRows) -> list[Verdict]:
-        """Turn nodes away whatever volumes they have: for a claim, or for lack of a driver."""
+        """Reject nodes because of an invalid claim, or because a driver is missing."""
         verdicts = []
         for volumes, with_csi_node in ((new.with_csi_node, True), (new.without, False)):
             if isinstance(volumes, Status):
@@ -166,8 +168,29 @@ class NodeVolumeLimits(PreFilter, Filter):
             for driver, count in Counter(each.driver for each in new - volumes.ids).items()
         )
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
+        """Return how many volumes of a driver nodes have, and may have."""
+        new = state.get(self.name)
+        if not isinstance(new, NewVolumes) or isinstance(new.with_csi_node, Status):
+            return
+        rows_with: dict[tuple[str, int, int, int], list[int]] = {}
+        for row in nodes.row_numbers().tolist():
+            volumes, limits = self.attached.at(row), limits_of(self._csi_node(row))
+            added = Counter(each.driver for each in new.with_csi_node - volumes.ids)
+            for driver, count in added.items():
+                used, limit = volumes.counts[driver], limits.get(driver)
+                if limit is not None and used + count > limit:
+                    rows_with.setdefault((driver, used, limit, count), []).append(row)
+        for (driver, used, limit, count), rows in rows_with.items():
+            yield Detail(
+                f"{driver}: {used} of at most {limit} volumes in use, {count} more needed",
+                {"driver": driver, "used": used, "limit": limit, "needed": count},
+                TOO_MANY.message,
+                tuple(rows),
+            )
+
     def _unreadable(self, nodes: NodeRows) -> list[Verdict]:
-        """Report rows whose volumes cannot be told, where that matters."""
+        """Report rows whose volumes cannot be determined, where that matters."""
         attached = self.attached
         return [
             reject(nodes.among({row}), error(attached.rows[row].error))
@@ -192,12 +215,12 @@ class NodeVolumeLimits(PreFilter, Filter):
     # --- hints ------------------------------------------------------------------------------
 
     def _after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG002
-        """Ask whether the pod that is gone may have had volumes of a CSI driver."""
+        """Tell whether the deleted pod may have had volumes of a CSI driver."""
         return self._frees_room(change)
 
 
 def _elements(rows: Collection[int], nodes: NodeRows) -> list[int]:
-    """Return where in `nodes` some rows are."""
+    """Return the positions of some rows in `nodes`."""
     if isinstance(nodes.rows, slice):
         first, end = nodes.rows.start, nodes.rows.stop
         return sorted(row - first for row in rows if first <= row < end)
@@ -214,13 +237,13 @@ def _frees_room(change: Change[Pod]) -> bool:
 
 
 def _after_limits(pod: PodInfo, change: Change[CSINode]) -> bool:  # noqa: ARG001
-    """Ask whether a limit grew; no limit counts as 0 here, as it does in kube-scheduler."""
+    """Tell whether a limit was raised; no limit counts as 0, as in kube-scheduler."""
     before, after = limits_of(change.old), limits_of(change.new)
     return any(limit > before.get(driver, 0) for driver, limit in after.items())
 
 
 def _after_claim(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
-    """Ask whether the claim that came is the pod's, be it one that was made for it."""
+    """Tell whether the added claim is the pod's, possibly one created for it."""
     claim = change.new
     return claim is not None and pod.volumes.uses_claim(
         claim.metadata.namespace, claim.metadata.name, or_ephemeral=True
@@ -228,7 +251,7 @@ def _after_claim(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
 
 
 def _after_detachment(pod: PodInfo, change: Change[VolumeAttachment]) -> bool:
-    """Ask whether a volume was detached that may have been of a driver of the pod's."""
+    """Tell whether a volume was detached that may be of one of the pod's drivers."""
     detached = change.old
     if detached is None:
         return False

@@ -1,4 +1,4 @@
-"""The normalisation that several plugins share: the best node gets 100."""
+"""Normalization that several plugins share: the best node gets 100."""
 
 from __future__ import annotations
 

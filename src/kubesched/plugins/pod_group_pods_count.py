@@ -33,6 +33,13 @@ class PodGroupPodsCount(PlacementScore):
         """Count the pods with a node."""
         return len(self._forest.placed(group.key)) + len(placed.assigned), SUCCESS
 
+    def score_placements(
+        self, group: GroupInfo, placed: Sequence[Assignments]
+    ) -> tuple[Sequence[int], Status]:
+        """Count the pods with a node; those that had one before once for all placements."""
+        before = len(self._forest.placed(group.key))
+        return [before + len(each.assigned) for each in placed], SUCCESS
+
     def normalize_placements(
         self,
         state: CycleState,  # noqa: ARG002

@@ -1,11 +1,11 @@
-"""Which counts of pods matter to a pod: found once for all with the same terms and labels.
+"""The counters that concern a pod, cached for all pods with the same terms and labels.
 
     its own terms ──────selection──> PodCounter ──┐
                                                   ├── by the domains of a label: Neighbours
     terms of others about it ──────> TermCounter ─┘
 
-The counts follow every pod by themselves. Which of them matter changes only when a term appears
-that nobody had, when the last pod goes that carried one, or when a namespace gets other labels.
+The counts are maintained incrementally. Which counters concern a pod changes only when a term gets
+its first carrier or loses its last one, or when the labels of a namespace change.
 """
 
 from __future__ import annotations
@@ -29,30 +29,30 @@ from kubesched.cluster.row_counter import RowCounter
 from kubesched.cluster.term_counters import TermCounter
 from kubesched.framework.cycle_state import CycleState
 
-#: So many different terms of pods with the same labels are remembered.
+#: Entries cached for different terms of pods with the same labels.
 MOST_TERMS: Final = 16
 
 
 class Neighbours(NamedTuple):
-    """Pods that are counted by the domains of a label."""
+    """A counter of pods, and the domains of a label."""
 
     counter: RowCounter
     domains: Domains
 
     def near(self) -> BoolArray:
-        """Return which rows of the table have one of them in their domain; not to be changed."""
+        """Return which rows have one of the pods in their domain; read-only."""
         return self.counter.hit(self.domains)
 
 
 class Attraction(NamedTuple):
-    """Pods that attract or repel, all by the domains of the same label."""
+    """Counters of preferred terms, all by the domains of the same label."""
 
     domains: Domains
     #: with the weight of each
     counters: tuple[tuple[RowCounter, int], ...]
 
     def by_domain(self) -> Int64Array | None:
-        """Return the weight of each domain, 0 of domain 0; None if no domain has such pods."""
+        """Return the weight of each domain, 0 for domain 0; None if all are 0."""
         total: Int64Array | None = None
         for counter, weight in self.counters:
             counts = counter.by_domain(self.domains)
@@ -64,7 +64,7 @@ class Attraction(NamedTuple):
 
 
 class Relations(Struct, frozen=True):
-    """What a pod's terms, and the terms of others about it, come to."""
+    """The counters of a pod's terms, and of other pods' terms that select it."""
 
     #: pods that match all of its required terms, by the label of each term
     company: tuple[Neighbours, ...]
@@ -72,9 +72,9 @@ class Relations(Struct, frozen=True):
     is_own_company: bool
     #: pods of its required anti-affinity
     avoided: tuple[Neighbours, ...]
-    #: pods whose required anti-affinity is about it
+    #: pods whose required anti-affinity selects it
     avoiding: tuple[Neighbours, ...]
-    #: who attracts or repels it
+    #: preferred terms, and other pods' terms that select it
     attractions: tuple[Attraction, ...]
 
 
@@ -84,10 +84,10 @@ class _Found(NamedTuple):
 
 
 class PodRelations:
-    """The relations of all kinds of pods."""
+    """The relations of all pods, by terms and labels."""
 
     def __init__(self, table: NodeTable, *, hard_weight: int) -> None:
-        """`hard_weight` is that of others' required affinity to a pod."""
+        """`hard_weight` is the weight of other pods' required affinity that selects a pod."""
         self._table = table
         self._hard_weight = hard_weight
         self._known: LabelMemo[PodTerms, Relations] = LabelMemo(
@@ -99,11 +99,11 @@ class PodRelations:
         )
 
     def of(self, pod: PodInfo) -> Relations:
-        """Return the relations of a pod, as they are now."""
+        """Return the current relations of a pod."""
         return self._known.of(pod.labels, pod.terms)
 
     def in_attempt(self, state: CycleState, pod: PodInfo) -> Relations:
-        """Return the same, looked up once in an attempt unless a term comes or goes meanwhile."""
+        """Return the same, cached in the attempt until the set of terms changes."""
         stamp, found = self._stamp(), state.get(PodRelations)
         if not isinstance(found, _Found) or found.stamp != stamp:
             found = _Found(stamp, self.of(pod))
@@ -154,7 +154,7 @@ class PodRelations:
         )
 
     def _counter(self, terms: tuple[AffinityTerm, ...]) -> PodCounter:
-        """Return the counter of existing pods that all of a pod's own terms are about."""
+        """Return the counter of existing pods that all of a pod's own terms select."""
         return self._table.pod_counter(self._selections.of(terms))
 
     def _selection_of_all(self, terms: Sequence[AffinityTerm]) -> Selection:

@@ -1,16 +1,17 @@
-"""PodTopologySpread: spreads pods of a kind over zones, nodes, or whatever a label tells apart.
+"""PodTopologySpread: spreads matching pods over the domains of a label, such as zones or hosts.
 
 A *domain* is the set of nodes with the same value of the constraint's label. For a hard constraint,
-with the counts of the domains that the pod could use:
+with the counts of the domains that are eligible for the pod:
 
-    count of the node's domain + 1 if the pod is of the kind - smallest count  <=  maxSkew
+    count of the node's domain + 1 if the pod itself matches - smallest count  <=  maxSkew
 
 For soft constraints, fewer pods in the node's domain are better; a constraint with many domains
-weighs more, as a difference of one pod means more there:
+weighs more, because one pod makes more of a difference there:
 
     raw = Σ count · ln(domains + 2) + maxSkew - 1,  score = 100 · (max + min - raw) / max
 
-When to try again is told by `pod_topology_spread_hints`.
+`pod_topology_spread_hints` has the queueing hints, `pod_topology_spread_details` the counts that
+explanations give.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ from kubesched.cluster.recent import Recent
 from kubesched.config.args import SYSTEM_CONSTRAINTS, SYSTEM_DEFAULTING, PodTopologySpreadArgs
 from kubesched.errors import SelectorError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.plugin import (
     MAX_NODE_SCORE,
@@ -53,11 +55,12 @@ from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvable, unschedulable
 from kubesched.framework.verdict import Verdict, first_of, reject
 from kubesched.plugins.eligibility import Eligibility
+from kubesched.plugins.pod_topology_spread_details import uneven_domains, unlabelled
 from kubesched.plugins.pod_topology_spread_hints import SpreadHints
 from kubesched.plugins.spread_constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
-    Constraint,
+    SpreadConstraint,
     compile_constraints,
 )
 from kubesched.queue.hints import Registrations
@@ -67,47 +70,48 @@ NO_DOMAIN = unresolvable(
     "node(s) didn't match pod topology spread constraints (missing required label)"
 )
 
-#: The constraints of so many owners of pods with the same labels are remembered.
+#: Owners whose constraints are cached, for pods with the same labels.
 MOST_OWNERS: Final = 16
 
 
 class PodConstraints(Struct, frozen=True):
-    """What is asked of a pod's placement."""
+    """The compiled constraints of a pod."""
 
-    hard: tuple[Constraint, ...]
-    soft: tuple[Constraint, ...]
-    #: whether nodes that lack one of the labels are left out altogether
+    hard: tuple[SpreadConstraint, ...]
+    soft: tuple[SpreadConstraint, ...]
+    #: whether nodes that lack one of the labels are not eligible
     need_all_labels: bool
 
 
 class HardDomains(Struct, frozen=True):
-    """The domains of a hard constraint, and how full they are."""
+    """The domains of a hard constraint, and their counts."""
 
-    constraint: Constraint
+    constraint: SpreadConstraint
     #: of all nodes
     everywhere: Domains
-    #: of those that the pod could use
+    #: of the eligible nodes
     usable: Domains
-    #: pods that count, by domain
+    #: matching pods, by domain
     counts: Int64Array
 
     def smallest(self, counts: Int64Array) -> int:
-        """Return the count that others are compared with, if domains had these counts."""
+        """Return the smallest count, given these counts of domains."""
         usable = self.usable
         if not usable.number or usable.number < self.constraint.min_domains:
             return 0
         return int(counts[usable.there].min())
 
     def too_full(self) -> BoolArray:
-        """Return which domains the pod would make too full."""
+        """Return the domains in which the pod would exceed maxSkew."""
         constraint, counts = self.constraint, self.counts
         return counts + constraint.counts_itself - self.smallest(counts) > constraint.max_skew
 
 
 class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
-    """Counts pods of a kind by domain."""
+    """Counts matching pods by domain."""
 
     name = "PodTopologySpread"
+    repeats_skip = True
     proven_range = True
     skips_resizes = True
 
@@ -125,13 +129,13 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         self._cluster = cluster
         self._table = cluster.table
         self._eligibility = Eligibility(cluster.table, comparisons=comparisons)
-        #: as long as there are pods with this signature and these labels
+        #: cached while there are pods with this signature and these labels
         self._constraints: WeakKeyDictionary[
             PodSignature, WeakKeyDictionary[LabelSet, PodConstraints]
         ]
         self._constraints = WeakKeyDictionary()
         self._domains: Recent[Hashable, Domains] = Recent(limit=256)
-        #: Pods of one owner with the same labels are of the same kind until a service changes.
+        #: pods of one owner with the same labels have the same defaults until a service changes
         self._default_for: LabelMemo[tuple[OwnerReference, ...], PodConstraints] = LabelMemo(
             self._compile_defaults, cluster.workloads.changes, limit=MOST_OWNERS
         )
@@ -145,7 +149,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 
     @classmethod
     def create(cls, context: PluginContext) -> PodTopologySpread:
-        """Make the plugin."""
+        """Create the plugin."""
         gates = context.gates
         return cls(
             context.profile.args(cls.name, PodTopologySpreadArgs),
@@ -155,7 +159,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         )
 
     def events_to_register(self) -> Registrations:
-        """Pods that come, go or change labels; nodes that come, go or change labels or taints."""
+        """Added, deleted or relabelled pods; added, deleted, relabelled or tainted nodes."""
         return self._hints.registrations()
 
     # --- hard constraints -------------------------------------------------------------------
@@ -170,7 +174,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         return NOTHING_AGAINST if constraints.hard else NOTHING_TO_FILTER
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
-        """Turn nodes away that would make a domain too full, or that are in none."""
+        """Reject nodes whose domain would exceed maxSkew, or that lack the label."""
         verdicts = []
         for domains in self.hard_domains(state, pod):
             of_nodes = domains.everywhere.ids[nodes.rows]
@@ -180,6 +184,12 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             if np.count_nonzero(too_full):
                 verdicts.append(reject(too_full.take(of_nodes), TOO_UNEVEN))
         return first_of(*verdicts)
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:
+        """Return the counts of domains that would exceed maxSkew."""
+        for domains in self.hard_domains(state, pod):
+            yield from uneven_domains(domains, nodes, TOO_UNEVEN.message)
+            yield from unlabelled(domains, nodes, NO_DOMAIN.message)
 
     def hard_domains(self, state: CycleState, pod: PodInfo) -> Iterator[HardDomains]:
         """Return the domains of each hard constraint of a pod."""
@@ -207,7 +217,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def _scores_of_domains(
         self, pod: PodInfo, constraints: PodConstraints, nodes: NodeRows
     ) -> DomainScores:
-        """Score the domains of a single constraint."""
+        """Return the scores of the domains of a single constraint."""
         (constraint,) = constraints.soft
         of_nodes = self._ids(constraint, nodes)
         keys = _keys(constraints.soft) if constraints.need_all_labels else ()
@@ -224,7 +234,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     def _scores_of_nodes(
         self, pod: PodInfo, constraints: PodConstraints, nodes: NodeRows
     ) -> DomainScores:
-        """Score each node by all of its domains."""
+        """Return the score of each node by all of its domains."""
         ignored = nodes.none()
         if constraints.need_all_labels:
             for constraint in constraints.soft:
@@ -245,12 +255,12 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         return DomainScores(np.where(ignored, 0, _rounded(total)), None, ~ignored)
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> DomainScores:  # noqa: ARG002
-        """Return what PreScore found out."""
+        """Return the scores of PreScore."""
         found: DomainScores = state.read(self.name)
         return found
 
     def normalize(self, scores: Int64Array) -> Int64Array:
-        """Turn scores around, so that the lowest is the best, and into the range."""
+        """Reverse the scores, so that the lowest is the best, and scale them."""
         most, least = scores.max(initial=0), scores.min() if len(scores) else 0
         if most == 0:
             return np.full(len(scores), MAX_NODE_SCORE, dtype=np.int64)
@@ -259,7 +269,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
     # --- both -------------------------------------------------------------------------------
 
     def _constraints_in(self, state: CycleState, pod: PodInfo) -> PodConstraints:
-        """Return a pod's constraints, which are looked up once in an attempt."""
+        """Return a pod's constraints, cached in the attempt."""
         found = state.get(PodConstraints)
         if not isinstance(found, PodConstraints):
             found = self._constraints_of(pod)
@@ -315,12 +325,12 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         )
         return PodConstraints(hard, soft, need_all_labels=not self._system_defaults)
 
-    def _ids(self, constraint: Constraint, nodes: NodeRows) -> IndexArray:
+    def _ids(self, constraint: SpreadConstraint, nodes: NodeRows) -> IndexArray:
         """Return the domain of each row, 0 for none."""
         return self._table.domains(constraint.topology_key).ids[nodes.rows]
 
     def _domains_for(
-        self, signature: PodSignature, constraint: Constraint, keys: tuple[str, ...]
+        self, signature: PodSignature, constraint: SpreadConstraint, keys: tuple[str, ...]
     ) -> Domains:
         """Return the domains of rows that count: those that have labels with these keys, and that
         the pod could use, as far as it is asked to care.
@@ -341,7 +351,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
         return domains
 
     def _eligible(
-        self, signature: PodSignature, constraint: Constraint, keys: tuple[str, ...]
+        self, signature: PodSignature, constraint: SpreadConstraint, keys: tuple[str, ...]
     ) -> BoolArray:
         table = self._table
         eligible = table.valid[: table.size].copy()
@@ -354,14 +364,14 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
             eligible &= self._eligibility.tolerated(signature)
         return eligible
 
-    def _counts(self, constraint: Constraint) -> Int32Array:
-        """Return the number of counted pods on each row."""
+    def _counts(self, constraint: SpreadConstraint) -> Int32Array:
+        """Return the number of matching pods on each row."""
         if constraint.selection is None:
             return np.zeros(self._table.size, dtype=np.int32)
         return self._table.pod_counter(constraint.selection).counts(self._table.size)
 
-    def _domain_counts(self, constraint: Constraint, domains: Domains) -> Int64Array:
-        """Return the number of counted pods in each domain."""
+    def _domain_counts(self, constraint: SpreadConstraint, domains: Domains) -> Int64Array:
+        """Return the number of matching pods in each domain."""
         if constraint.selection is None:
             return np.zeros(domains.size, dtype=np.int64)
         return self._table.pod_counter(constraint.selection).by_domain(domains)
@@ -370,7 +380,7 @@ class PodTopologySpread(PreFilter, Filter, PreScore, Score, Normalize):
 NO_CONSTRAINTS = PodConstraints((), (), need_all_labels=False)
 
 
-def _keys(constraints: Sequence[Constraint]) -> tuple[str, ...]:
+def _keys(constraints: Sequence[SpreadConstraint]) -> tuple[str, ...]:
     return tuple(each.topology_key for each in constraints)
 
 

@@ -1,11 +1,10 @@
-"""When it is worth trying a pod again that hard topology spread constraints turned away.
+"""Queueing hints of PodTopologySpread, for hard constraints.
 
-Counts change when a pod of the kind comes, goes or changes its labels; domains change when nodes
-do. Whether the pod fits then is for the filter to find out.
+Counts change when a matching pod is added, deleted or relabelled; domains change with nodes. The
+filter then decides whether the pod fits.
 
-What a hint needs to know of a pod's own constraints is the same for all pods of its signature,
-except where ``matchLabelKeys`` makes the pod's labels a part of its constraints. Default
-constraints are about the services and the owner of each pod.
+A pod's own constraints are part of its signature, except where ``matchLabelKeys`` adds the pod's
+labels to them. Default constraints depend on the services and the owner of each pod.
 """
 
 from __future__ import annotations
@@ -20,35 +19,35 @@ from kubesched.errors import SelectorError
 from kubesched.plugins.changes import Prepared, has_place
 from kubesched.plugins.spread_constraints import (
     DO_NOT_SCHEDULE,
-    Constraint,
+    SpreadConstraint,
     compile_constraints,
 )
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
 
 #: Compiled hard constraints; None if they are malformed.
-Constraints = tuple[Constraint, ...] | None
+Constraints = tuple[SpreadConstraint, ...] | None
 
 
-class PodChange:
-    """A change of a pod, and whether it makes a difference to constraints."""
+class SpreadPodChange:
+    """A change of a pod, and whether it affects constraints."""
 
     def __init__(self, change: Change[Pod]) -> None:
         self._old, self._new = change.old, change.new
         versions = [each for each in (change.old, change.new) if each is not None]
-        #: the pods to which it may make a difference; None if it has no place on a node
+        #: the pods that it may affect; None if it is neither on a node nor nominated
         self.namespace = (
             versions[-1].metadata.namespace if versions and all(map(has_place, versions)) else None
         )
-        #: answers for pods of which no more than the signature matters
+        #: cached results for pods whose constraints depend only on the signature
         self.by_signature: dict[PodSignature, bool] = {}
 
     def counts_for(self, constraints: Constraints) -> bool:
-        """Tell whether the pod counts and came or went, or began or ceased to count."""
+        """Tell whether the pod matches and was added or deleted, or its match changed."""
         return constraints is None or any(map(self._matters_to, constraints))
 
     def is_itself_helped(self, constraints: Constraints) -> bool:
-        """Tell the same for the pod's own constraints: taints that it tolerates may matter, too."""
+        """Tell the same for the pod's own constraints, where its tolerations may matter, too."""
         if self.counts_for(constraints):
             return True
         if self._old is None or self._new is None:
@@ -56,7 +55,7 @@ class PodChange:
         tolerates_others = self._old.spec.tolerations != self._new.spec.tolerations
         return tolerates_others and any(each.honor_taints for each in constraints or ())
 
-    def _matters_to(self, constraint: Constraint) -> bool:
+    def _matters_to(self, constraint: SpreadConstraint) -> bool:
         counted = self._old is not None and _selects(constraint, self._old)
         counts = self._new is not None and _selects(constraint, self._new)
         return counted != counts
@@ -67,23 +66,23 @@ class SpreadHints:
 
     def __init__(
         self,
-        hard_constraints_of: Callable[[PodInfo], tuple[Constraint, ...]],
+        hard_constraints_of: Callable[[PodInfo], tuple[SpreadConstraint, ...]],
         *,
         match_label_keys: bool,
         hard_defaults: bool,
     ) -> None:
-        #: raises SelectorError if they are malformed
+        #: compiles a pod's hard constraints; raises SelectorError if they are malformed
         self._of_pod = hard_constraints_of
         self._match_label_keys = match_label_keys
         self._hard_defaults = hard_defaults
-        #: in a tuple, as what is malformed is known to be None
+        #: in a tuple, because None stands for malformed constraints
         self._by_signature: WeakKeyDictionary[PodSignature, tuple[Constraints]] = (
             WeakKeyDictionary()
         )
-        self._prepared = Prepared(PodChange)
+        self._prepared = Prepared(SpreadPodChange)
 
     def registrations(self) -> list[Registration]:
-        """Return what PodTopologySpread wants to hear of."""
+        """Return the registrations."""
         others = ClusterEvent(
             Resource.ASSIGNED_POD, Action.ADD | Action.UPDATE_POD_LABEL | Action.DELETE
         )
@@ -104,7 +103,7 @@ class SpreadHints:
         ]
 
     def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether a pod that counts came, went, or counts differently now."""
+        """Tell whether a matching pod was added or deleted, or its match changed."""
         other = self._prepared(change)
         if other.namespace != pod.labels.namespace:
             return False
@@ -116,17 +115,17 @@ class SpreadHints:
         return known
 
     def after_own_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether the pod counts differently now, or tolerates taints that matter."""
-        return PodChange(change).is_itself_helped(self._constraints_of(pod))
+        """Tell whether the pod's own match changed, or its tolerations."""
+        return SpreadPodChange(change).is_itself_helped(self._constraints_of(pod))
 
     def after_node_change(self, pod: PodInfo, change: Change[Node]) -> bool:
-        """Ask whether a node in the domains of all constraints came, went, or changed."""
+        """Tell whether a node in domains of all constraints was added, deleted or updated."""
         return _after_node_change(self._constraints_of(pod), change)
 
     def after_node_change_for_signature(
         self, signature: PodSignature, change: Change[Node]
     ) -> bool:
-        """Ask the same where no constraint depends on more of a pod than its signature."""
+        """Tell the same for pods whose constraints depend only on the signature."""
         return _after_node_change(self._constraints_of_signature(signature), change)
 
     def _constraints_of(self, pod: PodInfo) -> Constraints:
@@ -144,7 +143,7 @@ class SpreadHints:
         return self._match_label_keys and any(each.match_label_keys for each in own)
 
     def _constraints_of_signature(self, signature: PodSignature) -> Constraints:
-        """Return a signature's own constraints, without what the labels of a pod add to them."""
+        """Return a signature's constraints, without those that a pod's labels add."""
         if not signature.spec.topology_spread_constraints:
             return ()
         known = self._by_signature.get(signature)
@@ -182,19 +181,19 @@ def _after_node_change(constraints: Constraints, change: Change[Node]) -> bool:
     )
 
 
-def _selects(constraint: Constraint, pod: Pod) -> bool:
-    """Tell whether a pod is of the kind that a constraint is about."""
+def _selects(constraint: SpreadConstraint, pod: Pod) -> bool:
+    """Tell whether a pod matches the selector of a constraint."""
     if constraint.selection is None:
-        # A selector without requirements matches all pods or none, the waiting one as any other.
+        # A selector without requirements matches all pods or none.
         return constraint.counts_itself
     return constraint.selection.selector.matches(pod.metadata.labels or {})
 
 
-def _in_domains(node: Node, constraints: Iterable[Constraint]) -> bool:
+def _in_domains(node: Node, constraints: Iterable[SpreadConstraint]) -> bool:
     """Tell whether a node is in a domain of every constraint."""
     labels = node.metadata.labels or {}
     return all(each.topology_key in labels for each in constraints)
 
 
-def _domain(node: Node, constraint: Constraint) -> str | None:
+def _domain(node: Node, constraint: SpreadConstraint) -> str | None:
     return (node.metadata.labels or {}).get(constraint.topology_key)

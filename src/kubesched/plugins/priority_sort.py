@@ -1,4 +1,4 @@
-"""PrioritySort: the most important pod first, and among equals the one that waited longest."""
+"""PrioritySort: orders pods by priority, then by the time they were queued."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ class PrioritySort(QueueSort):
     name = "PrioritySort"
 
     def sort_key(self, pod: QueuedEntity) -> tuple[float, ...]:
-        """Return the place of a pod or a group."""
+        """Return the sort key of a pod or a group."""
         return (-pod.priority, pod.queued_at)

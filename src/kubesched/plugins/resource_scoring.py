@@ -1,8 +1,8 @@
-"""How nodes are scored by their resources: the arithmetic, as functions on arrays.
+"""Scores of nodes by their resources: the arithmetic on arrays.
 
 All of it is int64 arithmetic as in Go: capacities near 2^63 wrap around when they are multiplied,
-and division is towards zero. Floats do the same in a fraction of the time as long as all amounts
-are exact in them, which those of real nodes are: `cluster/float_resource.py` has them ready.
+and division truncates. Floats give the same results in a fraction of the time as long as all
+amounts are exact, which those of real nodes are: `cluster/float_resource.py` caches them.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from kubesched.api.requests import is_scalar_resource
-from kubesched.cluster.arrays import BoolArray, Float64Array, Int64Array, Rows
-from kubesched.cluster.float_resource import SMALL, FloatResource
+from kubesched.cluster.arrays import BoolArray, Float64Array, Int64Array
+from kubesched.cluster.float_resource import SMALL
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.resources import CPU, MEMORY
@@ -36,19 +36,19 @@ EXACT: Final = 1 << 53
 Amounts: TypeAlias = npt.NDArray[Any]
 
 
-class Wanted(NamedTuple):
-    """A resource that counts for a pod."""
+class ScoredResource(NamedTuple):
+    """A resource that is scored for a pod."""
 
     #: -1 if no node offers it
     number: int
     request: int
     weight: int
-    #: what nodes have instead that do not offer it, None for nothing
+    #: counts devices on nodes that do not offer it, None if there are none
     devices: DeviceCounts | None = None
 
 
 class Usage(NamedTuple):
-    """One resource in each row, and what the pod would add."""
+    """One resource in each row, and the pod's request."""
 
     allocatable: Amounts
     #: the same, at least one
@@ -60,21 +60,10 @@ class Usage(NamedTuple):
     weight: int
 
     @classmethod
-    def in_floats(cls, floats: FloatResource, rows: Rows, wanted: Wanted) -> Usage:
-        """Return it as it is kept for all rows."""
-        _, request, weight, _ = wanted
-        return cls(
-            floats.allocatable[rows],
-            floats.divisor[rows],
-            floats.requested[rows],
-            floats.is_everywhere,
-            request,
-            weight,
-        )
-
-    @classmethod
-    def in_integers(cls, allocatable: Int64Array, requested: Int64Array, wanted: Wanted) -> Usage:
-        """Return it for amounts of any size."""
+    def in_integers(
+        cls, allocatable: Int64Array, requested: Int64Array, wanted: ScoredResource
+    ) -> Usage:
+        """Return it in integers, for amounts of any size."""
         _, request, weight, _ = wanted
         return cls(
             allocatable,
@@ -86,7 +75,7 @@ class Usage(NamedTuple):
         )
 
 
-#: (what would be taken with the pod, usage) → score of each row; may change the former
+#: (requested with the pod, usage) → score of each row; may modify the former
 ResourceScorer = Callable[[Amounts, Usage], Amounts]
 
 
@@ -95,10 +84,10 @@ def wanted_resources(
     requests: dict[str, int],
     table: NodeTable,
     find_devices: FindDevices = lambda _: None,
-) -> list[Wanted]:
-    """Return the resources that count for a pod.
+) -> list[ScoredResource]:
+    """Return the resources that are scored for a pod.
 
-    One that no node offers counts for no node, an extended one only for pods that request it.
+    A resource that no node offers is not scored, an extended one only for pods that request it.
     """
     found = []
     for each in resources:
@@ -108,26 +97,52 @@ def wanted_resources(
             continue
         devices = find_devices(each.name)
         if number is not None or devices is not None:
-            found.append(Wanted(-1 if number is None else number, request, each.weight, devices))
+            found.append(
+                ScoredResource(-1 if number is None else number, request, each.weight, devices)
+            )
     return found
 
 
-def usages(wanted: Sequence[Wanted], nodes: NodeRows, *, non_zero: bool) -> list[Usage]:
-    """Look resources up in some rows; rows without one have 0 of it.
+def usages(wanted: Sequence[ScoredResource], nodes: NodeRows, *, non_zero: bool) -> list[Usage]:
+    """Return the usage of resources in some rows; rows without one have 0 of it.
 
     With `non_zero`, cpu and memory of the nodes' pods include the default for pods that request
     none.
     """
+    return (
+        nodes.are_real and _usages_in_floats(wanted, nodes, non_zero=non_zero)
+    ) or _usages_in_integers(wanted, nodes, non_zero=non_zero)
+
+
+def _usages_in_floats(
+    wanted: Sequence[ScoredResource], nodes: NodeRows, *, non_zero: bool
+) -> list[Usage] | None:
+    """Return the usage in the table's cached floats; None if they are not exact."""
+    table, rows, found = nodes.table, nodes.rows, []
+    for number, request, weight, devices in wanted:
+        if devices is not None:
+            return None
+        floats = table.float_resource(number)
+        if not floats.is_small or request >= SMALL:
+            return None
+        requested = floats.non_zero_requested if non_zero else floats.requested
+        found.append(
+            Usage(
+                floats.allocatable[rows],
+                floats.divisor[rows],
+                requested[rows],
+                floats.is_everywhere,
+                request,
+                weight,
+            )
+        )
+    return found
+
+
+def _usages_in_integers(
+    wanted: Sequence[ScoredResource], nodes: NodeRows, *, non_zero: bool
+) -> list[Usage]:
     with_default = (CPU, MEMORY) if non_zero else ()
-    if nodes.are_real and not any(each.devices for each in wanted):
-        table, rows = nodes.table, nodes.rows
-        floats = [
-            table.float_resource(each.number, non_zero=each.number in with_default)
-            for each in wanted
-        ]
-        if all(map(_fits_floats, floats, wanted)):
-            pairs = zip(floats, wanted, strict=True)
-            return [Usage.in_floats(resource, rows, each) for resource, each in pairs]
     found = []
     for each in wanted:
         if each.devices is not None:
@@ -138,7 +153,7 @@ def usages(wanted: Sequence[Wanted], nodes: NodeRows, *, non_zero: bool) -> list
     return found
 
 
-def _usage_of_devices(devices: DeviceCounts, nodes: NodeRows, wanted: Wanted) -> Usage:
+def _usage_of_devices(devices: DeviceCounts, nodes: NodeRows, wanted: ScoredResource) -> Usage:
     """Count devices on nodes that do not offer the resource by itself."""
     there, taken = devices.at(nodes.rows)
     if wanted.number < 0:
@@ -148,10 +163,6 @@ def _usage_of_devices(devices: DeviceCounts, nodes: NodeRows, wanted: Wanted) ->
     return Usage.in_integers(
         np.where(by_devices, there, allocatable), np.where(by_devices, taken, requested), wanted
     )
-
-
-def _fits_floats(floats: FloatResource, wanted: Wanted) -> bool:
-    return floats.is_small and wanted.request < SMALL
 
 
 def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int], Int64Array]:
@@ -166,7 +177,7 @@ def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int
 
 
 def least_allocated(requested: Amounts, used: Usage) -> Amounts:
-    """Score the share of the capacity that stays free."""
+    """Score the free share of the capacity."""
     free = np.subtract(used.allocatable, requested, out=requested)
     np.maximum(free, 0, out=free)
     free *= MAX_NODE_SCORE
@@ -174,7 +185,7 @@ def least_allocated(requested: Amounts, used: Usage) -> Amounts:
 
 
 def most_allocated(requested: Amounts, used: Usage) -> Amounts:
-    """Score the share of the capacity that is used."""
+    """Score the requested share of the capacity."""
     share = np.minimum(requested, used.allocatable, out=requested)
     share *= MAX_NODE_SCORE
     return _quotient(share, used.divisor)
@@ -190,7 +201,7 @@ def broken_linear(shape: Sequence[UtilizationShapePoint]) -> Int64Array:
 def _by_utilization(curve: Int64Array) -> ResourceScorer:
     def score(requested: Amounts, used: Usage) -> Amounts:
         utilization = _quotient(requested * 100, used.divisor)
-        # What wraps around to less than nothing is as good as nothing.
+        # An overflow to a negative number counts as 0.
         percent = np.where(requested > used.allocatable, 100, np.maximum(utilization, 0))
         scores: Int64Array = curve[percent.astype(np.intp)]
         return scores
@@ -199,7 +210,7 @@ def _by_utilization(curve: Int64Array) -> ResourceScorer:
 
 
 def _quotient(dividend: Amounts, divisor: Amounts | int) -> Amounts:
-    """Divide by something positive, towards zero; may change the dividend.
+    """Divide by a positive number, truncating; may modify the dividend.
 
     Where amounts are exact in floats, so is the result: a quotient that is no integer is farther
     from the next one than it may be rounded.
@@ -257,26 +268,26 @@ def _mean_of_positive(used: Sequence[Usage], rows: int, scorer: ResourceScorer) 
 
 
 def balance(used: Sequence[Usage], rows: int) -> Int64Array:
-    """Score how evenly the resources of each row would be used: 100 if all to the same share.
+    """Score the balance of each row's resources: 100 if all have the same requested share.
 
     The deviation of two shares is half their difference, of more their standard deviation. Sums
     are taken in the order of the resources: the result is cut to an integer, every bit counts.
     """
-    shares = [_Share(each) for each in used]
+    shares = [_ResourceShare(each) for each in used]
     deviation = _deviation_of_two(*shares) if len(shares) == 2 else _deviation(shares, rows)
     np.subtract(1, deviation, out=deviation)
     deviation *= MAX_NODE_SCORE
     return deviation.astype(np.int64)
 
 
-class _Share:
-    """Which share of a resource would be taken in each row; none where there is nothing."""
+class _ResourceShare:
+    """The requested share of a resource in each row; none where the capacity is 0."""
 
     __slots__ = ("there", "values")
 
     def __init__(self, used: Usage) -> None:
         self.values: Float64Array = (used.requested + used.request) / used.divisor
-        #: where there is any of it, None: everywhere
+        #: rows with any capacity, None: all
         self.there: BoolArray | None = None
         np.minimum(self.values, 1.0, out=self.values)
         if not used.is_everywhere:
@@ -284,8 +295,8 @@ class _Share:
             self.values *= self.there
 
 
-def _deviation_of_two(one: _Share, other: _Share) -> Float64Array:
-    """The usual case, cpu and memory, with as few steps as possible."""
+def _deviation_of_two(one: _ResourceShare, other: _ResourceShare) -> Float64Array:
+    """Return the deviation of two shares, usually cpu and memory, with few array operations."""
     deviation = one.values - other.values
     np.abs(deviation, out=deviation)
     deviation *= 0.5
@@ -295,7 +306,7 @@ def _deviation_of_two(one: _Share, other: _Share) -> Float64Array:
     return deviation
 
 
-def _deviation(shares: Sequence[_Share], rows: int) -> Float64Array:
+def _deviation(shares: Sequence[_ResourceShare], rows: int) -> Float64Array:
     count = np.zeros(rows, dtype=np.int64)
     total, highest, lowest = np.zeros(rows), np.zeros(rows), np.ones(rows)
     everywhere = np.ones(rows, dtype=np.bool_)

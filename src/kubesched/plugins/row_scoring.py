@@ -1,8 +1,8 @@
-"""The arithmetic of `resource_scoring` for one row, in plain numbers.
+"""The arithmetic of `resource_scoring` for one row, on plain numbers.
 
 After a placement one row is scored again. An array of one element costs as much as an array of a
-thousand, so the two scores that a placement changes have a second form here. Where amounts are so
-large that Go's integers would wrap around, or floats round, they leave it to the first one.
+thousand, so the two scores that a placement changes have a scalar form. Where amounts are so large
+that Go's integers would overflow, or floats round, it defers to the arrays.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from kubesched.plugins.resource_scoring import EXACT
 
 HALF: Final = MAX_NODE_SCORE // 2
 
-#: Scores a row; None if that takes the other form.
+#: Scores a row; None if the amounts need the array form.
 RowScorer = Callable[[int], int | None]
 
 
 def _counted(
     resources: Sequence[ResourceSpec], requests: dict[str, int]
 ) -> list[tuple[str, int, int]]:
-    """Return name, request and weight of the resources that count for a pod."""
+    """Return name, request and weight of the scored resources."""
     found = [(each.name, requests.get(each.name, 0), each.weight) for each in resources]
     return [each for each in found if each[1] != 0 or not is_scalar_resource(each[0])]
 
@@ -34,7 +34,7 @@ def _counted(
 def least_allocated_row(
     resources: Sequence[ResourceSpec], requests: dict[str, int], table: NodeTable
 ) -> RowScorer:
-    """Return a function that scores how much of a row stays free."""
+    """Return a function that scores the free share of a row."""
     counted = _counted(resources, requests)
 
     def score(row: int) -> int | None:
@@ -83,7 +83,7 @@ def balance_change_row(
 
 
 def balance_row(numbers: Sequence[int], table: NodeTable) -> RowScorer | None:
-    """Return a function that scores how even a row is; None unless of two resources."""
+    """Return a function that scores the balance of a row; None unless of two resources."""
     if len(numbers) != 2:
         return None
     first, second = numbers

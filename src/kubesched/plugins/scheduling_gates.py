@@ -1,4 +1,4 @@
-"""SchedulingGates: leaves pods alone until whoever gated them lifts the gates."""
+"""SchedulingGates: gates pods until their scheduling gates are removed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kubesched.queue.hints import Registration, Registrations
 
 
 class SchedulingGates(PreEnqueue):
-    """Keeps gated pods out of the queue."""
+    """Keeps gated pods out of the active queue."""
 
     name = "SchedulingGates"
 
@@ -20,7 +20,7 @@ class SchedulingGates(PreEnqueue):
         return [Registration(ungated)]
 
     def pre_enqueue(self, pod: PodInfo) -> Status:
-        """Refuse pods that have a gate."""
+        """Reject pods that have a gate."""
         gates = pod.pod.spec.scheduling_gates
         if not gates:
             return SUCCESS

@@ -16,12 +16,12 @@ SCHEDULE_ANYWAY = "ScheduleAnyway"
 HONOR = "Honor"
 
 
-class Constraint(Struct, frozen=True):
-    """How evenly pods of a kind must, or should, be spread over the values of a node label."""
+class SpreadConstraint(Struct, frozen=True):
+    """A compiled constraint: selector, topology key, maxSkew and policies."""
 
     max_skew: int
     topology_key: str
-    #: whether the pod itself is of that kind
+    #: whether the selector matches the pod itself
     counts_itself: bool
     min_domains: int
     honor_affinity: bool
@@ -31,7 +31,7 @@ class Constraint(Struct, frozen=True):
 
     @property
     def honors(self) -> tuple[bool, bool]:
-        """Whether only nodes count that the pod's affinity, and its tolerations, let it use."""
+        """Whether eligibility depends on the pod's node affinity, and on its tolerations."""
         return self.honor_affinity, self.honor_taints
 
 
@@ -43,8 +43,8 @@ def compile_constraints(
     pod_labels: Mapping[str, str],
     match_label_keys: bool,
     selector: Selector | None = None,
-) -> tuple[Constraint, ...]:
-    """Compile the constraints of one kind; `selector` replaces their own, which defaults lack.
+) -> tuple[SpreadConstraint, ...]:
+    """Compile hard or soft constraints; `selector` replaces their own, which defaults lack.
 
     Raises SelectorError if a selector is malformed.
     """
@@ -56,7 +56,7 @@ def compile_constraints(
         # A selector without requirements counts no pods, yet does match the pod itself.
         counting = bool(own.requirements)
         result.append(
-            Constraint(
+            SpreadConstraint(
                 max_skew=each.max_skew,
                 topology_key=each.topology_key,
                 counts_itself=own.matches(pod_labels),

@@ -1,12 +1,12 @@
-"""TaintToleration: keeps pods off nodes whose taints they do not tolerate.
+"""TaintToleration: rejects nodes with taints that the pod does not tolerate.
 
-Taints with the effect PreferNoSchedule do not forbid, they cost: the raw score of a node is the
+Taints with the effect PreferNoSchedule lower the score instead: the raw score of a node is the
 number of such taints that the pod does not tolerate, and fewer is better.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -16,8 +16,11 @@ from kubesched.api.core import Node, Taint, Toleration
 from kubesched.cluster.arrays import Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature, any_tolerates
 from kubesched.cluster.vocabulary import Lookup
+from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NODE,
     NOTHING_AGAINST,
@@ -52,7 +55,7 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
     def __init__(self, table: NodeTable, *, comparisons: bool) -> None:
         self._table = table
         self._comparisons = comparisons
-        #: signature → whether a set of taints forbids, and how many of them are only disliked
+        #: signature → whether a set of taints rejects it, and how many are PreferNoSchedule
         self._forbidden: WeakKeyDictionary[PodSignature, Lookup[TaintSet, np.bool_]] = (
             WeakKeyDictionary()
         )
@@ -62,12 +65,12 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
 
     @classmethod
     def create(cls, context: PluginContext) -> TaintToleration:
-        """Make the plugin."""
+        """Create the plugin."""
         comparisons = context.gates.enabled("TaintTolerationComparisonOperators")
         return cls(context.cluster.table, comparisons=comparisons)
 
     def events_to_register(self) -> Registrations:
-        """A node that comes or changes its taints, or a toleration of our own."""
+        """An added node or other taints, or a new toleration of the pod."""
         return [
             Registration(
                 ClusterEvent(Resource.NODE, Action.ADD | Action.UPDATE_NODE_TAINT),
@@ -76,12 +79,12 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
             Registration(ClusterEvent(Resource.TARGET_POD, Action.UPDATE_POD_TOLERATION)),
         ]
 
-    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (any pod may be kept off)
+    def pre_filter(self, signature: PodSignature) -> PreFilterResult:  # noqa: ARG002 (applies to every pod)
         """Filter every pod."""
         return NOTHING_AGAINST
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
-        """Turn nodes away that have a forbidding taint which the pod does not tolerate."""
+        """Reject nodes with a NoSchedule or NoExecute taint that the pod does not tolerate."""
         lookup = self._forbidden.get(signature)
         if lookup is None:
             # The function lives as long as the signature, and so must not refer to it.
@@ -95,12 +98,27 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
             )
         return reject(nodes.by_taints(lookup), UNTOLERATED)
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
+        """Name the taints that the pod does not tolerate; those of most nodes first."""
+        rows_with: dict[Taint, list[int]] = {}
+        sets = self._table.taint_sets.values
+        for row in nodes.row_numbers().tolist():
+            for taint in self.untolerated(pod.signature, sets[self._table.taint_ids[row]]):
+                rows_with.setdefault(taint, []).append(row)
+        for taint, rows in sorted(rows_with.items(), key=lambda item: -len(item[1])):
+            values = {"key": taint.key, "value": taint.value, "effect": taint.effect}
+            yield Detail(f"taint {taint}", values, rows=tuple(rows))
+
+    def untolerated(self, signature: PodSignature, taints: TaintSet) -> TaintSet:
+        """Return the taints that reject pods of a signature."""
+        return _forbidding(taints, signature.spec.tolerations, comparisons=self._comparisons)
+
     def pre_score(self, signature: PodSignature) -> Status:  # noqa: ARG002 (taints count for every pod)
         """Score every pod."""
         return SUCCESS
 
     def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
-        """Count the disliked taints that the pod does not tolerate."""
+        """Count the PreferNoSchedule taints that the pod does not tolerate."""
         lookup = self._disliked.get(signature)
         if lookup is None:
             applicable = [
@@ -125,7 +143,7 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
         return scale_to_worst(scores)
 
     def _after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
-        """Ask whether a node that was not there, or was forbidden, is allowed now."""
+        """Tell whether the taints of an added or updated node are tolerated, as they were not."""
         if change.new is None or self._is_forbidden(signature, change.new):
             return False
         return change.old is None or self._is_forbidden(signature, change.old)
@@ -137,9 +155,17 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
 def forbids(
     taints: Iterable[Taint], tolerations: tuple[Toleration, ...], *, comparisons: bool
 ) -> bool:
-    """Tell whether one of some taints keeps pods away that have these tolerations."""
-    return any(
-        taint.effect in (names.NO_SCHEDULE, names.NO_EXECUTE)
-        and not any_tolerates(tolerations, taint, comparisons=comparisons)
+    """Tell whether one of some taints rejects pods with these tolerations."""
+    return bool(_forbidding(taints, tolerations, comparisons=comparisons))
+
+
+def _forbidding(
+    taints: Iterable[Taint], tolerations: tuple[Toleration, ...], *, comparisons: bool
+) -> TaintSet:
+    """Return the taints that reject pods with these tolerations."""
+    return tuple(
+        taint
         for taint in taints
+        if taint.effect in (names.NO_SCHEDULE, names.NO_EXECUTE)
+        and not any_tolerates(tolerations, taint, comparisons=comparisons)
     )

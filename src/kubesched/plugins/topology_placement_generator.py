@@ -10,8 +10,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.group_forest import GroupForest
+from kubesched.cluster.incremental import Memo
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.group import GroupInfo, Placement
@@ -28,6 +30,10 @@ class TopologyPlacementGenerator(PlacementGenerate):
     def __init__(self, cluster: Cluster, forest: GroupForest) -> None:
         self._cluster = cluster
         self._forest = forest
+        #: label → a placement for each of its domains on all nodes
+        self._everywhere: Memo[str, list[Placement]] = Memo(
+            self._on_all_nodes, cluster.table.node_changes
+        )
 
     @classmethod
     def create(cls, context: PluginContext) -> TopologyPlacementGenerator:
@@ -73,8 +79,17 @@ class TopologyPlacementGenerator(PlacementGenerate):
         return domain, ""
 
     def _domains(self, label: str, within: Placement) -> list[Placement]:
+        if within.count == len(self._cluster.table):
+            return self._everywhere.of(label)
+        return self._within(label, within.rows)
+
+    def _on_all_nodes(self, label: str) -> list[Placement]:
+        table = self._cluster.table
+        return self._within(label, table.valid[: table.size])
+
+    def _within(self, label: str, rows: BoolArray) -> list[Placement]:
         column = self._cluster.table.label_column(label)
-        ids = np.where(within.rows, column.ids[: len(within.rows)], 0)
+        ids = np.where(rows, column.ids[: len(rows)], 0)
         found = [int(each) for each in np.unique(ids) if each]
         named = sorted((column.vocabulary.values[each] or "", each) for each in found)
         return [Placement(name, ids == each) for name, each in named]

@@ -1,7 +1,6 @@
-"""What evicting pods would do on each node: one verdict a row, with its cost as columns.
+"""Preemption verdicts: for each row a candidate with its cost, or why preemption does not help.
 
-A verdict is a candidate, or the reason why evicting pods there does not help. Which of hundreds of
-candidates is the cheapest is then a question to a few arrays.
+Costs are columns, so the cheapest of hundreds of candidates is found with a few array operations.
 """
 
 from __future__ import annotations
@@ -20,34 +19,34 @@ from kubesched.cluster.incremental import LazyRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.status import Status
 
-#: Later than any time that a pod may have started at.
+#: Later than every start time of a pod.
 NOT_STARTED = "~"
 NEVER_STARTED = 2**62
-#: How many numbers say what a candidate costs.
+#: Number of cost criteria.
 COSTS = 5
 
 
 def importance(pod: PodInfo) -> tuple[int, str]:
-    """Order pods by priority, then by how long they have been running."""
+    """Return the sort key of pods: priority, then running time."""
     return -pod.priority, pod.pod.status.start_time or NOT_STARTED
 
 
 class Candidate(Struct, frozen=True, eq=True):
-    """A node that a pod would fit on without its victims."""
+    """A node on which a pod would fit without the victims."""
 
     row: int
     #: the most important first
     victims: tuple[PodInfo, ...]
-    #: how many of them overdraw a disruption budget
+    #: number of victims that violate a disruption budget
     violations: int
     #: how many groups they belong to, or pods of groups that go one by one
     disrupted_groups: int = 0
 
     @property
     def cost(self) -> tuple[int, ...]:
-        """What evicting the victims costs, the gravest first.
+        """The cost of evicting the victims, by descending weight of the criterion.
 
-        In the end, a pod that has been running for long is dearer than one that has just started.
+        The last criterion prefers victims that started recently.
         """
         victims, highest = self.victims, self.victims[0].priority
         return (
@@ -75,33 +74,36 @@ Verdict: TypeAlias = Candidate | Status
 
 
 class Verdicts(LazyRows):
-    """The verdicts on the rows of a table, for pods of one signature and priority."""
+    """The cached verdicts of all rows, for pods that are alike."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, *, by_row: bool) -> None:
+        """`by_row`: a verdict depends on its row alone; otherwise any change may change it."""
         table, self._budgets = cluster.table, cluster.budgets
+        self._cluster = None if by_row else cluster
         super().__init__(table, table.row_changes, table.version_changes, cluster.nominator.changes)
-        #: finds verdicts; set by each search
+        #: computes verdicts; set by each search
         self.look_at: Callable[[IndexArray], Iterable[tuple[int, Verdict]]]
         #: [criterion, row], where the verdict is a candidate
         self._costs: Int64Array
         self._is_candidate: BoolArray
 
-    def stamp(self) -> int:
-        """Return the state of the disruption budgets."""
-        return self._budgets.changes.position
+    def stamp(self) -> tuple[int, ...]:
+        """Return the state of the disruption budgets, and of all that filters may read."""
+        everything = () if self._cluster is None else self._cluster.version
+        return self._budgets.changes.position, *everything
 
     def empty(self, size: int) -> npt.NDArray[Any]:
-        """Return verdicts on so many rows."""
+        """Return unknown verdicts for so many rows."""
         return np.full(size, None, dtype=np.object_)
 
     def rebuild(self) -> None:
-        """Forget all verdicts."""
+        """Invalidate all verdicts."""
         super().rebuild()
         self._costs = np.zeros((COSTS, self._table.size), dtype=np.int64)
         self._is_candidate = np.zeros(self._table.size, dtype=np.bool_)
 
     def update(self, *changes: list[Any]) -> bool:
-        """Forget some verdicts."""
+        """Invalidate some verdicts."""
         super().update(*changes)
         if len(self._is_candidate) < self._table.size:
             self._costs = grown(self._costs, (COSTS, self._table.size))
@@ -121,11 +123,11 @@ class Verdicts(LazyRows):
         return rows[self._is_candidate[rows]]
 
     def any_harmless(self, rows: IndexArray) -> bool:
-        """Tell whether a candidate among `rows` overdraws no budget."""
+        """Tell whether a candidate among `rows` violates no budget."""
         return bool(np.count_nonzero(self._costs[0].take(rows)) < len(rows))
 
     def cheapest(self, rows: IndexArray) -> IndexArray:
-        """Return the best of some candidates, more than one if nothing tells them apart."""
+        """Return the cheapest of some candidates, all of them if several have equal cost."""
         for costs in self._costs:
             if len(rows) == 1:
                 break
@@ -145,7 +147,7 @@ class Verdicts(LazyRows):
 
 
 class Found:
-    """What a search came to; to be looked at before anything changes."""
+    """The result of a search; valid until the cluster changes."""
 
     def __init__(self, verdicts: Verdicts, looked_at: IndexArray) -> None:
         self._verdicts = verdicts
@@ -158,16 +160,16 @@ class Found:
 
     @property
     def candidates(self) -> list[Candidate]:
-        """All candidates, in the order in which they were looked at."""
+        """All candidates, in the order of the search."""
         return self._verdicts.candidates(self._rows)
 
     @property
     def refusals(self) -> dict[int, Status]:
-        """Row → why evicting pods there does not help."""
+        """Row → why preemption does not help there."""
         return self._verdicts.refusals(self._looked_at)
 
     def best_rows(self) -> IndexArray:
-        """Return the best candidates, which there must be; several if nothing tells them apart."""
+        """Return the cheapest candidates, of which there must be one; several of equal cost."""
         return self._verdicts.cheapest(self._rows)
 
     def candidate(self, row: int) -> Candidate:
@@ -177,6 +179,6 @@ class Found:
 
 
 def choose(candidates: list[Candidate]) -> list[Candidate]:
-    """Return the best of several candidates, more than one if nothing tells them apart."""
+    """Return the cheapest of several candidates, all of them if several have equal cost."""
     least = min(each.cost for each in candidates)
     return [each for each in candidates if each.cost == least]

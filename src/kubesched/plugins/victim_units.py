@@ -1,4 +1,4 @@
-"""Victims that go together: a pod, or all pods of a group that may only be disrupted as a whole.
+"""Units of preemption: a pod, or all pods of a group that may only be disrupted as a whole.
 
 Of groups with ``disruptionMode: all`` the highest above a pod counts, with its pods on all nodes.
 The priority of a member as a victim is that of its root, not its own.
@@ -15,7 +15,7 @@ from kubesched.cluster.pod_groups import GroupKind
 from kubesched.cluster.pod_info import PodInfo
 
 NOT_STARTED = "~"
-#: Of units of the same priority, which one is worth more.
+#: The importance of kinds among units of the same priority.
 POD_RANK = 1
 RANKS = {GroupKind.POD_GROUP: 2, GroupKind.COMPOSITE: 3}
 
@@ -29,13 +29,13 @@ class VictimUnit(Struct, frozen=True, eq=False):
 
     @property
     def importance(self) -> tuple[int, int, int, str]:
-        """Smaller for what is more important: by priority, kind, size, and how long it has run."""
+        """Sort key, smaller for more important units: priority, kind, size, running time."""
         started = min(pod.pod.status.start_time or NOT_STARTED for pod in self.pods)
         return -self.priority, -self.rank, -len(self.pods), started
 
     @property
     def is_group(self) -> bool:
-        """Whether a group is disrupted by it, as a whole or by one of its pods."""
+        """Whether its eviction disrupts a group, as a whole or by one of its pods."""
         return self.rank > POD_RANK
 
 
@@ -51,7 +51,7 @@ class VictimUnits:
         return self._forest.groups.any_placed
 
     def of(self, pods: Iterable[PodInfo]) -> list[VictimUnit]:
-        """Return the units of some pods, each once; a unit may have more pods than these."""
+        """Return the units of some pods, each once; a unit may have further pods."""
         units: list[VictimUnit] = []
         seen: set[object] = set()
         for pod in pods:

@@ -1,18 +1,18 @@
-"""Whom to evict from which node so that a pod fits there.
+"""The search for victims: the pods to evict from a node so that a pod fits there.
 
-On each node, all pods of lower priority are taken away; if the pod then fits, they come back one by
-one, the most important first, as long as it still fits. Those that cannot come back are the
-victims. Pods whose eviction would overdraw a disruption budget come back before the others.
+On each node, all pods of lower priority are removed; if the pod then fits, they are reprieved one
+by one, the most important first, as long as it still fits. The others are the victims. Pods whose
+eviction would violate a disruption budget are reprieved before the others.
 
-Where only row-local filters have a say, all nodes are looked at together: everything is taken away
-from all of them in one subtraction, and the k-th pod comes back to all of them in one addition.
-Where pods on other nodes matter too, each node has a transaction of its own; so it has where there
-are pods of groups, which may have to go together with pods on other nodes (`victim_units`).
+Where only row-local filters apply, all nodes are evaluated together: the pods are removed in one
+subtraction, and the k-th pod of each node is reprieved in one addition. Where pods on other nodes
+matter, each node is evaluated in its own transaction; so are nodes with pods of groups, which may
+have to be evicted together with pods on other nodes (`victim_units`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Protocol
 
@@ -22,7 +22,7 @@ from kubesched.cluster.arrays import IndexArray, Int32Array, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import SupposedRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.pod_signature import PodSignature
+from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.cluster.preemptable import PreemptableRequests
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.transaction import Transaction
@@ -41,12 +41,12 @@ class VictimSearch:
     """Searches for victims."""
 
     def __init__(self, cluster: Cluster, units: VictimUnits | None = None) -> None:
-        """`units` are given where pods of groups may have to go together."""
+        """`units` are given where pods of groups may have to be evicted together."""
         self._cluster = cluster
         self._units = units
         self._preemptable_below: Recent[int, PreemptableRequests] = Recent(limit=16)
-        #: of pods of one signature and priority
-        self._verdicts: Recent[tuple[PodSignature, int], Verdicts] = Recent(limit=16)
+        #: of pods that are alike
+        self._verdicts: Recent[Hashable, Verdicts] = Recent(limit=16)
 
     def search(
         self,
@@ -57,16 +57,15 @@ class VictimSearch:
         *,
         enough: int,
     ) -> Found:
-        """Look at `rows` in order, until there are enough candidates, one of them harmless."""
+        """Evaluate `rows` in order, until there are enough candidates, one without violations."""
         search = _Search(self._cluster, evaluator, state, pod, self._preemptable(pod.priority))
         if self._units is not None and self._units.any_grouped:
             search.units = self._units
         is_local = evaluator.is_row_local(state) and not pod.signature.host_ports
-        # Where pods on other nodes matter, a verdict is good for this attempt only.
-        verdicts = self._verdicts_for(pod) if is_local else Verdicts(self._cluster)
+        verdicts = self._verdicts_for(pod, by_row=is_local)
         verdicts.look_at = partial(search.look_at, together=is_local)
         verdicts.refresh()
-        # What is reserved for this very pod is taken to all others, and free to itself.
+        # Resources reserved by the pod's own nomination are free for it.
         own_row = self._row_reserved_for(pod)
         verdicts.known[own_row] = False
         looked_at = candidates = rows[:0]
@@ -76,7 +75,7 @@ class VictimSearch:
             candidates = verdicts.candidates_among(looked_at)
             if len(candidates) >= enough and verdicts.any_harmless(candidates):
                 break
-        # What was found where there are pods of groups depends on other nodes.
+        # Verdicts of rows with pods of groups depend on other nodes.
         verdicts.known[[*own_row, *search.grouped_rows]] = False
         return Found(verdicts, looked_at)
 
@@ -88,12 +87,21 @@ class VictimSearch:
         requests.refresh()
         return requests
 
-    def _verdicts_for(self, pod: PodInfo) -> Verdicts:
-        """Return what was found for pods like this one: pods elsewhere make no difference."""
-        key = pod.signature.row_signature, pod.priority
+    def _verdicts_for(self, pod: PodInfo, *, by_row: bool) -> Verdicts:
+        """Return the cached verdicts for pods like this one.
+
+        Where pods on other nodes matter, more must be the same of pods that are alike, and
+        verdicts are valid until anything changes: many pods may wait that no room helps.
+        """
+        if not by_row and (pod.volumes is not NO_VOLUMES or pod.pod.spec.resource_claims):
+            return Verdicts(self._cluster, by_row=False)
+        key: Hashable = pod.signature.row_signature, pod.priority
+        if not by_row:
+            owners = pod.pod.metadata.owner_references
+            key = pod.signature, pod.labels, pod.terms, owners, pod.priority
         verdicts = self._verdicts.get(key)
         if verdicts is None:
-            verdicts = self._verdicts[key] = Verdicts(self._cluster)
+            verdicts = self._verdicts[key] = Verdicts(self._cluster, by_row=by_row)
         return verdicts
 
     def _row_reserved_for(self, pod: PodInfo) -> list[int]:
@@ -126,11 +134,11 @@ class _Search:
         self._lower = lower
         #: set if there are pods of groups on nodes
         self.units: VictimUnits | None = None
-        #: the rows with such pods that were looked at
+        #: the evaluated rows with such pods
         self.grouped_rows: list[int] = []
 
     def look_at(self, rows: IndexArray, *, together: bool) -> Iterator[tuple[int, Verdict]]:
-        """Find out about rows; together only where pods on other rows make no difference."""
+        """Evaluate rows; together only where pods on other rows do not matter."""
         if self.units is not None:
             grouped = [row for row in rows.tolist() if self._has_members(row)]
             self.grouped_rows += grouped
@@ -152,7 +160,7 @@ class _Search:
                 try:
                     found = list(self._try(rows[element : element + 1], trial))
                 except AttemptError as failed:
-                    # Other nodes may do all the same.
+                    # Other nodes may still be candidates.
                     found = [(row, failed.status)]
             yield from found
 
@@ -163,7 +171,7 @@ class _Search:
         return number
 
     def _try(self, rows: IndexArray, trial: Trial) -> Iterator[tuple[int, Verdict]]:
-        """Remove all pods of lower priority; where the pod fits, let them come back in turn."""
+        """Remove all pods of lower priority; where the pod fits, reprieve them in turn."""
         preemptable = [self._lower_pods(row) for row in rows.tolist()]
         rejections = trial.evict(preemptable)
         for row, number in zip(rows.tolist(), rejections.tolist(), strict=True):
@@ -188,7 +196,7 @@ class _Search:
         return any(each.pod.spec.scheduling_group is not None for each in pods)
 
     def _try_units(self, row: int, units: VictimUnits, tx: Transaction) -> Verdict:
-        """Remove all units of lower priority; if the pod fits, let them come back in turn."""
+        """Remove all units of lower priority; if the pod fits, reprieve them in turn."""
         lower = [
             each
             for each in units.of(self._table.pods[row].values())
@@ -224,7 +232,7 @@ class _Search:
 
     def _verdict(self, row: int, lost: list[PodInfo], overdrawing: list[PodInfo]) -> Verdict:
         if not lost:
-            # It fits as things are, although the filters had said that it does not.
+            # It fits without evictions, although the filters had rejected the node.
             name = self._table.name_at(row)
             return error(f'expected at least one victim pod on node "{name}"')
         uids = {each.uid for each in overdrawing}
@@ -236,16 +244,16 @@ class _Search:
 
 
 class UnitPlaces:
-    """Takes units away, and puts them back where they were."""
+    """Evicts units in a transaction, and reprieves them on their nodes."""
 
     def __init__(self, cluster: Cluster, tx: Transaction) -> None:
         self._cluster = cluster
         self._tx = tx
-        #: uid → node that a pod was on
+        #: uid → the pod's node
         self._nodes: dict[str, str] = {}
 
     def evict(self, unit: VictimUnit) -> None:
-        """Take all pods of a unit off their nodes; those whose node is gone are on none."""
+        """Remove all pods of a unit from their nodes, if they are on one."""
         for pod in unit.pods:
             node_name = self._cluster.node_of(pod.uid)
             if node_name is not None and self._cluster.table.row_of(node_name) is not None:
@@ -253,7 +261,7 @@ class UnitPlaces:
                 self._tx.evict(pod)
 
     def reprieve(self, unit: VictimUnit) -> None:
-        """Put them back."""
+        """Put the pods of a unit back on their nodes."""
         for pod in unit.pods:
             node_name = self._nodes.get(pod.uid)
             if node_name is not None:
@@ -267,9 +275,9 @@ class UnitPlaces:
 
 
 def by_harm(cluster: Cluster, units: Sequence[VictimUnit]) -> list[tuple[VictimUnit, int]]:
-    """Return units in the order in which they may come back, with how many pods overdraw budgets.
+    """Return units in the order of reprieve, each with its number of PDB violations.
 
-    Those that overdraw one come first, the most important of them and of the others first.
+    Units that violate a budget come first, each part by descending importance.
     """
     ordered = sorted(units, key=lambda unit: unit.importance)
     violations = cluster.budgets.violations(unit.pods for unit in ordered)
@@ -281,17 +289,17 @@ def by_harm(cluster: Cluster, units: Sequence[VictimUnit]) -> list[tuple[VictimU
 
 
 class Trial(Protocol):
-    """Rows as they would be without some pods; an *element* is the number of a row among them."""
+    """Hypothetical rows without some pods; an *element* is the index of a row among them."""
 
     def evict(self, pods: Sequence[Sequence[PodInfo]]) -> Int32Array:
         """Remove pods from each row; return the number of each row's rejection then, 0 for none."""
 
     def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
-        """Let a pod come back to each of some rows; return those where it has to stay out."""
+        """Reprieve a pod on each of some rows; return the rows where it stays a victim."""
 
 
 class SumsTrial:
-    """Many rows at once, where only row-local filters have a say: what counts is sums."""
+    """Many rows at once, by sums of requests, where only row-local filters apply."""
 
     def __init__(
         self,
@@ -304,8 +312,7 @@ class SumsTrial:
         self._table = table = cluster.table
         self._plan = plan
         self._rows = rows
-        # What is reserved for nominated pods must be left to them; a pod that fits beside them
-        # fits without them, too.
+        # The requests of nominated pods count; a pod that fits beside them fits without them, too.
         requested, pod_count = cluster.nominated_rows.reserved_on(rows, pod)
         #: without the pods of lower priority
         self._requested = requested + table.requested[:, rows] - lower.requested[:, rows]
@@ -316,7 +323,7 @@ class SumsTrial:
         return self._rejections(np.arange(len(self._rows)), self._requested, self._pod_count)
 
     def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
-        """Add what each pod requests to its row."""
+        """Add the requests of each pod to its row."""
         elements = np.fromiter(pods, dtype=np.intp, count=len(pods))
         requested, pod_count = self._requested[:, elements], self._pod_count[elements] + 1
         for place, pod in enumerate(pods.values()):
@@ -337,7 +344,7 @@ class SumsTrial:
 
 
 class TransactionTrial:
-    """One row by itself, where pods on other rows matter, too: everything is really changed."""
+    """One row, in a transaction, where pods on other rows matter."""
 
     def __init__(self, tx: Transaction, node_name: str, rejection: Callable[[], int]) -> None:
         self._tx = tx
@@ -351,7 +358,7 @@ class TransactionTrial:
         return np.array([self._rejection()], dtype=np.int32)
 
     def reprieve(self, pods: Mapping[int, PodInfo]) -> Iterable[int]:
-        """Let the pod come back, and take it out again if it has to stay out."""
+        """Put the pod back, and remove it again if it has to stay a victim."""
         for pod in pods.values():
             self._tx.reprieve(pod, self._node_name)
             if self._rejection():

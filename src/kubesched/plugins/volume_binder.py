@@ -1,10 +1,10 @@
-"""From a decision about volumes to volumes that are bound.
+"""Assumes, writes and awaits the bindings of volumes.
 
     decide ──> assume ──> write to the API server ──> wait for the volume controller ──> bound
                   └──────────────┴─ failed ──> restore what was assumed and not written
 
-Assumed volumes and claims look to later pods as if all had been written already. What was written
-is not taken back: the next attempt finds it and goes on from there.
+Later pods see assumed volumes and claims as if they had been written already. Written decisions are
+not reverted: the next attempt finds them and continues from there.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ PREDICATE, ASSUME, BIND = "predicate", "assume", "bind"
 
 
 class Reservation:
-    """The volumes of a pod on its node, and what is assumed about them on its behalf."""
+    """The volumes of a pod on its node, and the assumed copies of them."""
 
     def __init__(self) -> None:
-        #: as they are to be, and later as they were written
+        #: as decided, and later as written
         self.volumes = NodeVolumes([], [])
-        #: copies that hide objects until they are written; those of other pods are not ours
+        #: assumed copies that hide objects until they are written
         self.assumed_volumes: list[PersistentVolume] = []
         self.assumed_claims: list[PersistentVolumeClaim] = []
 
@@ -63,13 +63,13 @@ class VolumeBinder:
         self._claims = cluster.storage.claims
         self._writer = writer
         self._timeout_s = timeout_s
-        #: told the stage whenever one fails
+        #: called with the stage that failed
         self._on_failure = on_failure
 
     # --- in the scheduling cycle ------------------------------------------------------------------
 
     def assume(self, volumes: NodeVolumes, node_name: str) -> Reservation:
-        """Count volumes as bound and nodes as selected.
+        """Assume that volumes are bound and nodes selected.
 
         Raises ObjectError, and assumes nothing, if one of them has changed meanwhile.
         """
@@ -107,7 +107,7 @@ class VolumeBinder:
         self._claims.assume(claim)
 
     def revert(self, reservation: Reservation) -> None:
-        """Show volumes and claims as they are again, where our copy is still what shows."""
+        """Discard the assumed copies that are still in use."""
         for volume in reservation.assumed_volumes:
             if self._volumes.get(volume.metadata.name) is volume:
                 self._volumes.restore(volume.metadata.name)
@@ -119,9 +119,9 @@ class VolumeBinder:
     # --- in the binding cycle ---------------------------------------------------------------------
 
     async def bind(self, pod: PodInfo, node_name: str, reservation: Reservation) -> None:
-        """Write what was assumed, and wait until all claims are bound.
+        """Write the assumed changes, and wait until all claims are bound.
 
-        Raises ObjectError or ClientError in Kubernetes' words if that fails or takes too long.
+        Raises ObjectError or ClientError, with Kubernetes' messages, on failure or timeout.
         """
         try:
             await self._write(reservation)
@@ -131,7 +131,7 @@ class VolumeBinder:
             raise
 
     async def _write(self, reservation: Reservation) -> None:
-        """Write what is new; from then on it shows until the watch brings it, whatever fails."""
+        """Write changes; what was written stays assumed until the watch confirms it."""
         volumes = reservation.volumes
         for index, (volume, claim) in enumerate(volumes.bindings):
             if _is_among(reservation.assumed_volumes, volume):
@@ -157,9 +157,9 @@ class VolumeBinder:
             raise ObjectError("binding volumes: context deadline exceeded")
 
     def all_bound(self, pod: PodInfo, node_name: str, written: NodeVolumes) -> bool:
-        """Tell whether all claims are bound; raises ObjectError once that cannot happen any more.
+        """Tell whether all claims are bound; raises ObjectError if they cannot be any more.
 
-        This looks at what the API server has: assumptions that show may be of a later attempt.
+        This reads the observed objects: assumed copies may be of a later attempt.
         """
         row = self._cluster.table.row_of(node_name)
         if row is None:
@@ -198,7 +198,7 @@ class VolumeBinder:
         if not claim.metadata.annotations:
             raise ObjectError(f'selectedNode annotation reset for PVC "{name}"')
         if claim.metadata.annotations.get(ANNOTATION_SELECTED_NODE, "") != node.metadata.name:
-            # A provisioner that cannot make the volume removes the annotation.
+            # A provisioner that fails removes the annotation.
             raise ObjectError(f'provisioning failed for PVC "{name}"')
         if claim.spec.volume_name:
             volume = self._volumes.observed(claim.spec.volume_name)
@@ -216,7 +216,7 @@ class VolumeBinder:
         return found
 
     def _check_reachable(self, volume: PersistentVolume, node: Node) -> None:
-        """Raise ObjectError if a volume cannot be reached from a node, whose labels may change."""
+        """Raise ObjectError if a volume's affinity does not match the node's current labels."""
         name, node_name = volume.metadata.name, node.metadata.name
         plugin = csi_migration.plugin_of(volume)
         if plugin is not None and csi_migration.is_counted(plugin, has_csi_node=True):
@@ -240,11 +240,11 @@ class VolumeBinder:
 
 
 class _TranslationError(ObjectError):
-    """A volume that no CSI driver can take over."""
+    """A volume that cannot be translated to a CSI driver."""
 
 
 def with_selected_node(claim: PersistentVolumeClaim, node_name: str) -> PersistentVolumeClaim:
-    """Return a claim with the node that its volume is to be made for."""
+    """Return a claim with the selected node of its volume."""
     annotations = {**(claim.metadata.annotations or {}), ANNOTATION_SELECTED_NODE: node_name}
     return replace(claim, metadata=replace(claim.metadata, annotations=annotations))
 
@@ -261,6 +261,6 @@ def _is_older(
     seen: PersistentVolume | PersistentVolumeClaim,
     written: PersistentVolume | PersistentVolumeClaim,
 ) -> bool:
-    """Tell whether the watch has yet to bring what we wrote."""
+    """Tell whether the watch has not shown our write yet."""
     mine, theirs = written.metadata.resource_version, seen.metadata.resource_version
     return mine.isdecimal() and theirs.isdecimal() and int(theirs) < int(mine)

@@ -1,14 +1,14 @@
-"""VolumeBinding: a pod goes where its volumes can be, and its volumes are bound before it is.
+"""VolumeBinding: filters nodes by the pod's volumes, and binds the volumes before the pod.
 
 PreFilter   the claims: usable? bound? ──> PodClaims
-Filter      all nodes: reachable, matched, or to be made? ──> Placement
+Filter      all nodes: reachable, matched, or provisionable? ──> VolumePlacement
 Reserve     the chosen node's volumes are assumed ──> Reservation
 PreBind     they are written, and waited for
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import numpy as np
@@ -21,6 +21,7 @@ from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.config.args import VolumeBindingArgs
 from kubesched.errors import ClientError, ObjectError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
     NOTHING_TO_FILTER,
@@ -37,30 +38,31 @@ from kubesched.framework.status import SKIP, SUCCESS, Status, error, unresolvabl
 from kubesched.framework.verdict import Verdict
 from kubesched.plugins.volume_binder import PREDICATE, Reservation, VolumeBinder
 from kubesched.plugins.volume_claims import PodClaims, is_fully_bound, sort_claims, usable_claims
+from kubesched.plugins.volume_details import VolumeDetails, unusable_claims
 from kubesched.plugins.volume_hints import registrations
-from kubesched.plugins.volume_placement import Placement, Placer
+from kubesched.plugins.volume_placement import Placer, VolumePlacement
 from kubesched.plugins.volume_scoring import ClassScorer, class_scorer, node_score
 from kubesched.queue.hints import Registrations
 
 UNBOUND_IMMEDIATE: Final = unresolvable("pod has unbound immediate PersistentVolumeClaims")
-#: What a plugin says whose PreFilter did not run.
+#: The status of a plugin whose PreFilter did not run.
 NO_STATE: Final = error("not found")
 
 
 class _Attempt:
-    """What one attempt at a pod found out, from one extension point to the next."""
+    """The data of one attempt, from one extension point to the next."""
 
     __slots__ = ("claims", "placement", "reservation")
 
     def __init__(self, claims: PodClaims) -> None:
         self.claims = claims
-        #: None until somebody asks about nodes
-        self.placement: Placement | None = None
-        #: None if there is nothing to be bound
+        #: None until Filter runs
+        self.placement: VolumePlacement | None = None
+        #: None if there is nothing to bind
         self.reservation: Reservation | None = None
 
 
-#: For pods without claims: it never comes to a placement or a reservation.
+#: The attempt of pods without claims: without placement and reservation.
 _NO_CLAIMS: Final = _Attempt(PodClaims())
 
 
@@ -68,6 +70,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
     """Binds the claims of pods to volumes that their nodes can reach."""
 
     name = "VolumeBinding"
+    repeats_skip = True
     only_with_volumes = True
     parallel = True
     proven_range = True
@@ -88,12 +91,12 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
         self._binder = binder
         #: None unless storage capacity is scored
         self._scorer = scorer
-        #: told the stage whenever one fails
+        #: called with the stage that failed
         self._on_failure = on_failure
 
     @classmethod
     def create(cls, context: PluginContext) -> VolumeBinding:
-        """Make the plugin."""
+        """Create the plugin."""
         args = context.profile.args(cls.name, VolumeBindingArgs)
         scores = context.gates.enabled("StorageCapacityScoring")
         return cls(
@@ -113,13 +116,13 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
         )
 
     def events_to_register(self) -> Registrations:
-        """Whatever may bring a volume to a claim, or a node to a volume."""
+        """Changes of volumes, claims, classes, CSI objects and nodes."""
         return registrations(self._storage)
 
     # --- finding nodes --------------------------------------------------------------------------
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
-        """Skip pods without claims; turn pods away whose claims are not ready for them."""
+        """Skip pods without claims; reject pods whose claims are not ready."""
         if not pod.volumes:
             state.write(self.name, _NO_CLAIMS)
             return NOTHING_TO_FILTER
@@ -140,14 +143,14 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
         return NOTHING_AGAINST
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
-        """Turn nodes away on which the pod cannot have its volumes."""
+        """Reject nodes on which the pod cannot have its volumes."""
         attempt = _attempt(state)
         if attempt is None:
             return Verdict(np.ones(len(nodes), dtype=np.uint8), (NO_STATE,))
         return self._placement(attempt).verdict(nodes)
 
-    def _placement(self, attempt: _Attempt) -> Placement:
-        """Look at all rows at once, and again only if rows have changed their meaning."""
+    def _placement(self, attempt: _Attempt) -> VolumePlacement:
+        """Evaluate all rows once, and again only if rows were reused since."""
         placement = attempt.placement
         if placement is None or placement.position != self._table.node_changes.position:
             placement = attempt.placement = self._placer.place(attempt.claims)
@@ -155,14 +158,21 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
                 self._on_failure(PREDICATE)
         return placement
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterable[Detail]:
+        """Name the claims, volumes and classes that nodes are rejected for."""
+        attempt = _attempt(state)
+        if attempt is None:
+            return unusable_claims(pod, self._storage)
+        return VolumeDetails(attempt.claims, self._placement(attempt), self._storage, nodes)
+
     def pre_score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Status:  # noqa: ARG002
-        """Skip, unless storage capacity is scored: then every pod is, be it without volumes."""
+        """Skip, unless storage capacity is scored: then every pod is, even without volumes."""
         if self._scorer is None:
             return SKIP
         return SUCCESS if pod.volumes is NO_VOLUMES or _attempt(state) is not None else NO_STATE
 
     def score(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Int64Array | None:
-        """Score each node by how much of its storage the volumes to be bound would use."""
+        """Score each node by the utilization of its storage with the volumes to bind."""
         if self._scorer is None or pod.volumes is NO_VOLUMES:
             return None
         attempt = _attempt(state)
@@ -179,7 +189,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
     # --- one node -------------------------------------------------------------------------------
 
     def reserve(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Assume that the pod's claims are bound as decided for its node."""
+        """Assume the bindings of the pod's claims on its node."""
         attempt = _attempt(state)
         if attempt is None:
             return NO_STATE
@@ -187,7 +197,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
             return SUCCESS
         placement, row = self._placement(attempt), self._table.row_of(node_name)
         if row is None or not placement.fits(row):
-            # Both hold unless the cluster changed after the decision was made.
+            # Neither is the case unless the cluster changed after the decision.
             return error(f'no pod volume found for node "{node_name}"')
         try:
             attempt.reservation = self._binder.assume(placement.at(row), node_name)
@@ -200,7 +210,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
         return all(claim is not None and is_fully_bound(claim) for claim in found)
 
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:  # noqa: ARG002
-        """Take back what was assumed and not written."""
+        """Discard assumed changes that were not written."""
         attempt = _attempt(state)
         if attempt is not None and attempt.reservation is not None:
             self._binder.revert(attempt.reservation)
@@ -213,7 +223,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
         return SKIP if attempt.reservation is None else SUCCESS
 
     async def pre_bind(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
-        """Write what was assumed, and wait for the volume controller and for provisioners."""
+        """Write the assumed changes, and wait for the volume controller and provisioners."""
         attempt = _attempt(state)
         if attempt is None:
             return NO_STATE

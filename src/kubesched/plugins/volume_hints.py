@@ -1,4 +1,4 @@
-"""What may help a pod that waits for its volumes, and how to tell."""
+"""Queueing hints of VolumeBinding."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kubesched.queue.hints import Change, Registration
 
 
 def after_class_change(pod: PodInfo, change: Change[StorageClass]) -> bool:  # noqa: ARG001
-    """A new class may be the one; of a known one, only the topologies can change for the better."""
+    """Tell whether a class was added, or its allowed topologies changed."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True
@@ -32,7 +32,7 @@ def after_class_change(pod: PodInfo, change: Change[StorageClass]) -> bool:  # n
 
 
 def after_claim_change(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
-    """A claim of the pod's own came or changed."""
+    """Tell whether a claim of the pod was added or updated."""
     claim = change.newest
     if claim is None:
         return True
@@ -41,13 +41,13 @@ def after_claim_change(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> b
 
 
 def after_csi_node_change(pod: PodInfo, change: Change[CSINode]) -> bool:  # noqa: ARG001
-    """A node has migrated other drivers than before."""
+    """Tell whether the migrated plugins of a node changed."""
     old, new = change.old, change.new
     return old is None or new is None or _migrated(old) != _migrated(new)
 
 
 def after_driver_change(pod: PodInfo, change: Change[CSIDriver]) -> bool:
-    """A driver that the pod uses without a claim no longer wants its space to be heeded."""
+    """Tell whether a driver of the pod's inline volumes stopped reporting storage capacity."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True
@@ -58,7 +58,7 @@ def after_driver_change(pod: PodInfo, change: Change[CSIDriver]) -> bool:
 
 
 def after_capacity_change(pod: PodInfo, change: Change[CSIStorageCapacity]) -> bool:  # noqa: ARG001
-    """There is room for larger volumes than before."""
+    """Tell whether a capacity allows larger volumes than before."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True
@@ -78,13 +78,13 @@ _CHANGED: Final = Action.ADD | Action.UPDATE
 
 
 def registrations(storage: Storage) -> Sequence[Registration]:
-    """Return what may help, with hints that look at claims as they are by then."""
+    """Return the registrations; hints read the current claims."""
 
     def after_volume_change(pod: PodInfo, change: Change[PersistentVolume]) -> bool:  # noqa: ARG001
-        """A volume helps a pod that may choose one, not one whose claims others have yet to bind.
+        """Tell whether the pod can choose a volume: its claims do not wait for the controller.
 
-        That pod would be rejected before any volume is looked at, and in the same words; its
-        claims tell when they are bound. kube-scheduler tries it after each change of any volume.
+        Otherwise PreFilter would reject it again, with the same message, before any volume is
+        evaluated; events of its claims wake it. kube-scheduler retries it after each volume event.
         """
         try:
             return not sort_claims(usable_claims(pod, storage), storage).immediate
@@ -95,7 +95,7 @@ def registrations(storage: Storage) -> Sequence[Registration]:
         _on(Resource.STORAGE_CLASS, _CHANGED, after_class_change),
         _on(Resource.PERSISTENT_VOLUME_CLAIM, _CHANGED, after_claim_change),
         _on(Resource.PERSISTENT_VOLUME, _CHANGED, after_volume_change),
-        # Labels decide which volumes a node can reach, and where volumes may be made.
+        # Node labels determine reachable volumes, and where volumes can be provisioned.
         _on(Resource.NODE, Action.ADD | Action.UPDATE_NODE_LABEL),
         _on(Resource.CSI_NODE, _CHANGED, after_csi_node_change),
         _on(Resource.CSI_DRIVER, Action.UPDATE, after_driver_change),

@@ -1,12 +1,12 @@
-"""Volumes that claims could take, kept in order as volumes come, go and are taken.
+"""An index of volumes that claims can bind to, incrementally maintained.
 
-    journal of volumes ──> class ──> kept for a claim, by claim
-                               └───> free, by what they are: the smallest first ──> their rows
+    log of volumes ──> class ──> reserved for a claim, by claim
+                           └───> free, by mode and access modes: the smallest first ──> their rows
 
-Of the volumes of a class, thousands may be free, and one is taken at a time. Which of them a claim
-could take is then a matter of finding the right lists and cutting them at the claim's size. In the
-most frequent case, many volumes that one host each can reach and one claim that takes one of them,
-their rows are kept in the same order, and choosing one on each row is a single operation.
+A class may have thousands of free volumes, and one is bound at a time. The volumes for a claim are
+then the ends of a few sorted lists, from the claim's size on. In the most frequent case, many
+volumes that one host each can reach and a single claim, their rows are cached in the same order,
+and choosing one on each row is a single array operation.
 """
 
 from __future__ import annotations
@@ -27,9 +27,9 @@ from kubesched.plugins.volume_matching import (
     AVAILABLE,
     FILESYSTEM,
     NO_VOLUME,
-    Candidate,
     Candidates,
-    Choice,
+    CandidateVolume,
+    VolumeChoice,
     capacity_nano,
     is_bound_to,
     requested_nano,
@@ -40,27 +40,27 @@ from kubesched.plugins.volume_topology import RowPairs, Topologies, TopologyRows
 
 #: Volume mode, attributes class, access modes.
 Kind = tuple[str, str, tuple[str, ...]]
-#: So many (volume, row) pairs are kept for each volume, and for each row: where one volume can be
-#: reached from many rows, the first few of them will do for all rows, and the rest need no pairs.
+#: (Volume, row) pairs that are cached per volume, and per row: where a volume can be reached from
+#: many rows, the first few volumes suffice for all rows, and the others need no pairs.
 MAX_PAIRS = 4
 
 
 class _Ordered:
-    """Free volumes in order of size; equally large ones by name: any would do, but always the same.
+    """Free volumes by size, then by name, so that the choice is reproducible.
 
-    Their rows are kept from when somebody first asks for them.
+    Their rows are cached on first use.
     """
 
     def __init__(self) -> None:
         self.keys: list[tuple[int, str]] = []
-        self.candidates: list[Candidate] = []
+        self.candidates: list[CandidateVolume] = []
         self._pairs: RowPairs | None = None
         self._places: TopologyRows | None = None
-        #: candidates for others to keep; None until somebody asks
-        self._shown: tuple[Candidate, ...] | None = None
+        #: the candidates as a tuple that callers may retain; None until requested
+        self._shown: tuple[CandidateVolume, ...] | None = None
 
-    def add(self, candidate: Candidate) -> None:
-        """Let a volume in."""
+    def add(self, candidate: CandidateVolume) -> None:
+        """Add a volume."""
         key = _place(candidate)
         place = bisect_left(self.keys, key)
         self.keys.insert(place, key)
@@ -69,8 +69,8 @@ class _Ordered:
         if self._pairs is not None:
             self._pairs.insert(place, candidate.topology)
 
-    def remove(self, candidate: Candidate) -> None:
-        """Take a volume out."""
+    def remove(self, candidate: CandidateVolume) -> None:
+        """Remove a volume."""
         place = bisect_left(self.keys, _place(candidate))
         del self.keys[place], self.candidates[place]
         self._shown = None
@@ -78,13 +78,13 @@ class _Ordered:
             self._pairs.remove(place)
 
     def first_of_size(self, size_nano: int) -> int:
-        """Return the place of the first volume that is large enough."""
+        """Return the position of the first volume that is large enough."""
         return bisect_left(self.keys, (size_nano, ""))
 
     def smallest(
         self, claim: PersistentVolumeClaim, places: TopologyRows, table_size: int
-    ) -> Choice | None:
-        """Choose the first volume that is large enough on each row; None if that takes too much."""
+    ) -> VolumeChoice | None:
+        """Choose the smallest sufficient volume on each row; None if there are too many pairs."""
         if self._pairs is None or self._places is not places:
             self._places = places
             self._pairs = RowPairs(places, (each.topology for each in self.candidates))
@@ -96,7 +96,7 @@ class _Ordered:
         volumes, rows = self._pairs.pairs(self.first_of_size(requested_nano(claim)))
         # Written back to front, so that of several volumes for a row the first one stays.
         numbers[rows[::-1]] = volumes[::-1]
-        return Choice(claim, self._shown, numbers)
+        return VolumeChoice(claim, self._shown, numbers)
 
 
 class _ClassVolumes:
@@ -104,12 +104,12 @@ class _ClassVolumes:
 
     def __init__(self) -> None:
         #: claim → volume → candidate
-        self.kept: dict[ClaimKey, dict[str, Candidate]] = {}
-        #: those that are available and nobody's
+        self.kept: dict[ClaimKey, dict[str, CandidateVolume]] = {}
+        #: available volumes without a claim
         self.free: dict[Kind, _Ordered] = {}
 
-    def add(self, candidate: Candidate) -> None:
-        """Note a volume."""
+    def add(self, candidate: CandidateVolume) -> None:
+        """Add a volume."""
         volume = candidate.volume
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
@@ -117,8 +117,8 @@ class _ClassVolumes:
         elif _is_free(volume):
             self.free.setdefault(_kind(volume), _Ordered()).add(candidate)
 
-    def remove(self, candidate: Candidate) -> None:
-        """Forget a volume, in the version in which it was noted."""
+    def remove(self, candidate: CandidateVolume) -> None:
+        """Remove a volume, in the version in which it was added."""
         volume = candidate.volume
         name, reference = volume.metadata.name, volume.spec.claim_ref
         if reference is not None:
@@ -133,7 +133,7 @@ class _ClassVolumes:
                 del self.free[kind]
 
     def lists_for(self, claim: PersistentVolumeClaim) -> list[_Ordered]:
-        """Return free volumes that are what a claim asks for, if they are large enough."""
+        """Return the lists of free volumes that match a claim, of any size."""
         wanted = claim.spec
         modes = set(wanted.access_modes)
         attributes_class = wanted.volume_attributes_class_name or ""
@@ -144,8 +144,8 @@ class _ClassVolumes:
             if kind[:2] == (volume_mode, attributes_class) and modes.issubset(kind[2])
         ]
 
-    def free_for(self, claim: PersistentVolumeClaim) -> Iterator[Candidate]:
-        """Return free volumes that are what a claim asks for and large enough, in order."""
+    def free_for(self, claim: PersistentVolumeClaim) -> Iterator[CandidateVolume]:
+        """Return free volumes that match a claim and are large enough, in order."""
         size_nano = requested_nano(claim)
         fitting = [
             ordered.candidates[ordered.first_of_size(size_nano) :]
@@ -164,11 +164,11 @@ class VolumeIndex(View):
         self._attributes_classes = attributes_classes
         self._topologies = Topologies()
         self._classes: dict[str, _ClassVolumes] = {}
-        #: volume → how it was noted
-        self._noted: dict[str, Candidate] = {}
+        #: volume → the version in the index
+        self._noted: dict[str, CandidateVolume] = {}
 
     def candidates(self, claim: PersistentVolumeClaim) -> Candidates:
-        """Return what a claim could take; raises ObjectError if the claim makes no sense."""
+        """Return the volumes that a claim can bind to; raises ObjectError if it is invalid."""
         meta, wanted = claim.metadata, claim.spec
         if wanted.volume_attributes_class_name and not self._attributes_classes:
             raise ObjectError(
@@ -186,7 +186,7 @@ class VolumeIndex(View):
         found = self._classes.get(claim.storage_class)
         if found is None:
             return Candidates()
-        # Several may be kept for one claim; which of them counts must not be a matter of chance.
+        # Several may be reserved for one claim; sort them, so that the choice is reproducible.
         kept = sorted(found.kept.get((meta.namespace, meta.name), {}).items())
         free = found.free_for(claim)
         if isinstance(selector, labels.Selector):
@@ -203,11 +203,11 @@ class VolumeIndex(View):
 
     def smallest(
         self, claim: PersistentVolumeClaim, places: TopologyRows, *, table_size: int
-    ) -> Choice | None:
-        """Choose the smallest volume on each row for a claim that has nothing particular about it.
+    ) -> VolumeChoice | None:
+        """Choose the smallest volume on each row for a claim without selector or reservation.
 
-        None if it has, or if too many rows can reach too many volumes: then `candidates` are to be
-        looked at one by one.
+        None for other claims, or if there are too many (volume, row) pairs: then the caller
+        evaluates `candidates`.
         """
         meta, wanted = claim.metadata, claim.spec
         self.refresh()
@@ -223,12 +223,12 @@ class VolumeIndex(View):
         return lists[0].smallest(claim, places, table_size) if len(lists) == 1 else None
 
     def rebuild(self) -> None:
-        """Sort in all volumes."""
+        """Index all volumes."""
         self._classes, self._noted = {}, {}
         self.update([each.metadata.name for each in self._volumes])
 
     def update(self, names: list[str]) -> bool:
-        """Sort in some volumes."""
+        """Index some volumes again."""
         for name in names:
             self._look_at(name)
         return True
@@ -241,7 +241,7 @@ class VolumeIndex(View):
         if volume is not None:
             selector = required_nodes(volume)
             topology = None if selector is None else self._topologies.of(selector)
-            candidate = self._noted[name] = Candidate(volume, capacity_nano(volume), topology)
+            candidate = self._noted[name] = CandidateVolume(volume, capacity_nano(volume), topology)
             self._classes.setdefault(volume.storage_class, _ClassVolumes()).add(candidate)
 
     @property
@@ -256,7 +256,7 @@ class VolumeIndex(View):
     derived = ("_noted", "listed")
 
 
-def _place(candidate: Candidate) -> tuple[int, str]:
+def _place(candidate: CandidateVolume) -> tuple[int, str]:
     return candidate.size_nano, candidate.volume.metadata.name
 
 

@@ -1,10 +1,10 @@
-"""Which existing volume a claim takes: the smallest that will do, on every node at once.
+"""Matches claims with existing volumes: the smallest sufficient one, on all nodes at once.
 
-    Candidates, what does not depend on the node ── rows that can reach them ──> Choice
+    Candidates, independent of the node ── rows that can reach them ──> VolumeChoice
 
-A volume that is kept for the claim (its ``claimRef`` names the claim) is taken wherever it can be
-reached, and where it cannot, the claim takes none. Otherwise the smallest volume wins that can be
-reached from the node and that no other claim of the pod has taken there.
+A volume that is reserved for the claim (its ``claimRef`` names the claim) is chosen where it can be
+reached, and elsewhere the claim gets none. Otherwise the smallest volume is chosen that can be
+reached from the node and that no other claim of the pod has chosen there.
 """
 
 from __future__ import annotations
@@ -31,17 +31,17 @@ STORAGE = "storage"
 FILESYSTEM = "Filesystem"
 AVAILABLE = "Available"
 
-#: More than any amount that can be counted: nobody has it, and who asks for it gets nothing.
+#: More than every valid amount: no volume has it.
 BEYOND_COUNTING_NANO = 10 ** (quantity.MAX_INTEGER_DIGITS + 10)
 
-#: In a choice: not decided, or decided that there is none.
+#: In a choice: not decided, or no volume.
 NO_VOLUME = -1
 REFUSED = -2
 
-#: (Volume, row) pairs that are looked at in one go: a few times the number of rows.
+#: (Volume, row) pairs per batch, as a multiple of the number of rows.
 PAIRS_PER_ROW = 4
 
-#: Where a volume can be reached from, as rows.
+#: Returns the rows that a volume can be reached from.
 RowsOf = Callable[[Topology | None], IndexArray]
 
 
@@ -49,7 +49,7 @@ RowsOf = Callable[[Topology | None], IndexArray]
 
 
 def requested_nano(claim: PersistentVolumeClaim) -> int:
-    """Return how much space a claim asks for, in billionths of a byte; 0 if it does not say."""
+    """Return the requested storage of a claim, in billionths of a byte; 0 if there is none."""
     resources = claim.spec.resources
     return _storage_nano(None if resources is None else resources.requests)
 
@@ -70,7 +70,7 @@ def _storage_nano(amounts: ResourceList | None) -> int:
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume is kept for a claim."""
+    """Tell whether a volume is reserved for a claim."""
     reference, meta = volume.spec.claim_ref, claim.metadata
     return (
         reference is not None
@@ -83,7 +83,7 @@ def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
 def bound_to_claim(
     volume: PersistentVolume, claim: PersistentVolumeClaim
 ) -> tuple[PersistentVolume, bool]:
-    """Return the volume as it is once it is bound to a claim, and whether that changes it."""
+    """Return the volume bound to a claim, and whether that changes it."""
     meta, annotations = claim.metadata, volume.metadata.annotations or {}
     bound, changed = volume, False
     reference = volume.spec.claim_ref
@@ -101,7 +101,7 @@ def bound_to_claim(
             resource_version=meta.resource_version,
         )
         bound, changed = replace(bound, spec=replace(bound.spec, claim_ref=wanted)), True
-    # Who kept the volume for the claim, we or its author, decides what becomes of it afterwards.
+    # The annotation tells whether a controller or the user has reserved the volume.
     if not is_bound_to(volume, claim) and ANNOTATION_BOUND_BY_CONTROLLER not in annotations:
         annotated = {**annotations, ANNOTATION_BOUND_BY_CONTROLLER: "yes"}
         bound, changed = (
@@ -112,12 +112,12 @@ def bound_to_claim(
 
 
 def suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume that is kept for a claim is what the claim asks for."""
+    """Tell whether a volume that is reserved for a claim satisfies it."""
     wanted, offered = claim.spec, volume.spec
     return (
         capacity_nano(volume) >= requested_nano(claim)
         and (wanted.volume_mode or FILESYSTEM) == (offered.volume_mode or FILESYSTEM)
-        # Without the feature gate the claim has none, and volumes that have one are left alone.
+        # Without the feature gate the claim has none, and volumes that have one do not match.
         and (wanted.volume_attributes_class_name or "")
         == (offered.volume_attributes_class_name or "")
         and volume.metadata.deletion_timestamp is None
@@ -133,8 +133,8 @@ def required_nodes(volume: PersistentVolume) -> NodeSelector | None:
 # --- one claim, several volumes -----------------------------------------------------------------
 
 
-class Candidate(Struct, frozen=True):
-    """A volume that a claim could take."""
+class CandidateVolume(Struct, frozen=True):
+    """A volume that a claim can bind to."""
 
     volume: PersistentVolume
     size_nano: int
@@ -143,27 +143,27 @@ class Candidate(Struct, frozen=True):
 
 
 class Candidates(Struct, frozen=True):
-    """Volumes that a claim could take if they can be reached."""
+    """Volumes that a claim can bind to where they can be reached."""
 
-    #: kept for this claim, by name; the first one counts
-    prebound: tuple[Candidate, ...] = ()
+    #: reserved for this claim, by name; the first one counts
+    prebound: tuple[CandidateVolume, ...] = ()
     #: the smallest first
-    free: tuple[Candidate, ...] = ()
+    free: tuple[CandidateVolume, ...] = ()
 
 
 # --- one claim, all rows ------------------------------------------------------------------------
 
 
-class Choice(Struct, frozen=True):
-    """The volume that a claim takes on each row."""
+class VolumeChoice(Struct, frozen=True):
+    """The volume that is chosen for a claim on each row."""
 
     claim: PersistentVolumeClaim
-    candidates: tuple[Candidate, ...]
+    candidates: tuple[CandidateVolume, ...]
     #: row → index into `candidates`, or less than 0 for none
     numbers: Int32Array
 
     def at(self, row: int) -> PersistentVolume | None:
-        """Return the volume that the claim takes on a row."""
+        """Return the volume on a row."""
         number = int(self.numbers[row])
         return self.candidates[number].volume if number >= 0 else None
 
@@ -174,9 +174,9 @@ def choose(
     rows_of: RowsOf,
     *,
     size: int,
-    taken: Sequence[Choice] = (),
-) -> Choice:
-    """Choose a volume on each of `size` rows; `taken` is what other claims of the pod chose."""
+    taken: Sequence[VolumeChoice] = (),
+) -> VolumeChoice:
+    """Choose a volume on each of `size` rows; `taken` are the choices of the pod's other claims."""
     everything = (*found.prebound, *found.free)
     numbers: Int32Array = np.full(size, NO_VOLUME, dtype=np.int32)
     others = [_renumbered(other, everything) for other in taken]
@@ -194,7 +194,7 @@ def choose(
             break
         _take_smallest(numbers, pairs, others)
         undecided = int(np.count_nonzero(numbers == NO_VOLUME))
-    return Choice(claim, everything, numbers)
+    return VolumeChoice(claim, everything, numbers)
 
 
 def _take_smallest(
@@ -209,9 +209,9 @@ def _take_smallest(
 
 
 def _batches(
-    candidates: Sequence[Candidate], rows_of: RowsOf, *, first: int, limit: int
+    candidates: Sequence[CandidateVolume], rows_of: RowsOf, *, first: int, limit: int
 ) -> Iterator[tuple[IndexArray, Int32Array]]:
-    """Return pairs of rows and volume numbers, in the order of the volumes, some at a time."""
+    """Yield pairs of rows and volume numbers, in the order of the volumes, in batches."""
     batch: list[IndexArray] = []
     numbers: list[int] = []
     pairs = 0
@@ -232,8 +232,8 @@ def _paired(batch: Sequence[IndexArray], numbers: Sequence[int]) -> tuple[IndexA
     return np.concatenate(batch), np.repeat(np.array(numbers, dtype=np.int32), counts)
 
 
-def _renumbered(other: Choice, candidates: Sequence[Candidate]) -> Int32Array:
-    """Return another claim's choice in terms of our list; volumes that are not in it are none."""
+def _renumbered(other: VolumeChoice, candidates: Sequence[CandidateVolume]) -> Int32Array:
+    """Return another claim's choice with the indexes of our list; -1 for volumes not in it."""
     place = {each.volume.metadata.name: number for number, each in enumerate(candidates)}
     table = [place.get(each.volume.metadata.name, NO_VOLUME) for each in other.candidates]
     # The last two places are what negative numbers point to.

@@ -1,11 +1,11 @@
-"""On which nodes a pod can have its volumes, and which volumes these would be: all rows at once.
+"""The rows on which a pod's volumes can be used, bound or provisioned, and the chosen volumes.
 
     bound claims ── node affinity of their volumes ──────────────┐
-    unbound claims ── existing volumes, the smallest first ──────┼──> Placement: reasons a row,
-                 └── where none is left: can one be made? ───────┘      volumes a row
+    unbound claims ── existing volumes, the smallest first ──────┼──> VolumePlacement: reasons and
+                 └── where none is left: provisionable? ─────────┘      volumes of each row
 
-Reasons are bits, since several may hold for one row. What goes wrong on a row, as opposed to what
-does not fit, is kept apart: it ends the attempt if no other plugin has turned the row away before.
+Reasons are bits, since several may hold for one row. Errors on a row are separate: they end the
+attempt if no plugin before has rejected the row.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from kubesched.framework.verdict import ALL_PASS, Verdict
 from kubesched.plugins import csi_migration
 from kubesched.plugins.volume_claims import PodClaims
 from kubesched.plugins.volume_index import VolumeIndex
-from kubesched.plugins.volume_matching import Choice, choose, requested_nano, required_nodes
+from kubesched.plugins.volume_matching import VolumeChoice, choose, requested_nano, required_nodes
 from kubesched.plugins.volume_provisioning import NO_SPACE, Provisioner, Provisioning
 from kubesched.plugins.volume_topology import Topologies, TopologyRows
 
@@ -57,31 +57,31 @@ Bits = npt.NDArray[np.uint8]
 
 
 class NodeVolumes(Struct):
-    """The volumes that a pod is to have on one node."""
+    """The volumes of a pod on one node."""
 
     #: existing volumes with their claims
     bindings: list[tuple[PersistentVolume, PersistentVolumeClaim]]
-    #: claims that volumes are to be made for, with the space to make them from
+    #: claims to provision volumes for, with the storage capacity used
     provisions: list[tuple[PersistentVolumeClaim, CSIStorageCapacity | None]]
 
 
-class Placement:
-    """What became of each row."""
+class VolumePlacement:
+    """The result for each row."""
 
     def __init__(self, position: int, size: int) -> None:
-        #: in the log of node changes, as of which rows mean what they mean here
+        #: position in the log of node changes that the rows are valid for
         self.position = position
         self.reasons: Bits = np.zeros(size, dtype=np.uint8)
-        #: row → 1 + index into `errors`, 0 where nothing went wrong
+        #: row → 1 + index into `errors`, 0 without an error
         self.failed: Bits = np.zeros(size, dtype=np.uint8)
         self.errors: list[str] = []
         #: in the order in which claims were matched
-        self.choices: list[Choice] = []
-        #: claims with the rows that a volume would have to be made on, in order
+        self.choices: list[VolumeChoice] = []
+        #: claims with the rows on which a volume would be provisioned, in order
         self.provisions: list[tuple[Provisioning, BoolArray]] = []
 
     def fail(self, rows: BoolArray, text: str) -> None:
-        """Note what went wrong on some rows."""
+        """Record an error on some rows."""
         if not rows.any():
             return
         if text not in self.errors:
@@ -89,7 +89,7 @@ class Placement:
         self.failed[rows & (self.failed == 0)] = self.errors.index(text) + 1
 
     def verdict(self, nodes: NodeRows) -> Verdict:
-        """Return what to say about rows."""
+        """Return the verdict on rows."""
         reasons = self.reasons[nodes.rows]
         counts = np.bincount(reasons, minlength=len(_STATUSES))
         found = np.flatnonzero(counts[1:]) + 1
@@ -106,11 +106,11 @@ class Placement:
         return Verdict(answers, tuple(statuses))
 
     def fits(self, row: int) -> bool:
-        """Tell whether the pod can have its volumes on a row."""
+        """Tell whether the pod's volumes can be used on a row."""
         return not self.reasons[row] and not self.failed[row]
 
     def at(self, row: int) -> NodeVolumes:
-        """Return the volumes that the pod would have on a row that fits."""
+        """Return the pod's volumes on a feasible row."""
         bindings = []
         for choice in self.choices:
             volume = choice.at(row)
@@ -124,7 +124,7 @@ class Placement:
         return NodeVolumes(bindings, provisions)
 
     def patterns(self, rows: IndexArray) -> tuple[IndexArray, IndexArray]:
-        """Return rows that stand for all that have the same volumes, and which stands for which."""
+        """Return one row for each distinct set of volumes, and the set of each row."""
         columns = [choice.numbers[rows] for choice in self.choices]
         for each, needed in self.provisions:
             space = each.space.numbers[rows] if each.space is not None else NO_SPACE
@@ -138,7 +138,7 @@ class Placement:
 
 
 class Placer:
-    """Finds out where a pod can have its volumes."""
+    """Evaluates the rows on which a pod's volumes can be used."""
 
     def __init__(self, cluster: Cluster, *, attributes_classes: bool = True) -> None:
         self._table = cluster.table
@@ -147,23 +147,25 @@ class Placer:
         self._topologies = Topologies()
         self._places = TopologyRows(cluster.table)
         self._provisioner = Provisioner(cluster.storage, cluster.table, self._places)
-        #: in-tree plugin → rows on which a CSI driver has taken over from it
+        #: in-tree plugin → rows on which it is migrated to a CSI driver
         self._migrated: Memo[str, BoolArray] = Memo(
             self._rows_migrated_from, cluster.storage.csi_nodes.changes, cluster.table.node_changes
         )
 
-    def place(self, claims: PodClaims) -> Placement:
-        """Look at all rows."""
-        placement = Placement(self._table.node_changes.position, self._table.size)
+    def place(self, claims: PodClaims) -> VolumePlacement:
+        """Evaluate all rows."""
+        placement = VolumePlacement(self._table.node_changes.position, self._table.size)
         self._place_bound(placement, claims.bound)
         if claims.delayed:
             self._place_unbound(placement, claims.delayed)
         return placement
 
-    # --- volumes that are there -----------------------------------------------------------------
+    # --- bound claims ---------------------------------------------------------------------------
 
-    def _place_bound(self, placement: Placement, claims: Sequence[PersistentVolumeClaim]) -> None:
-        #: rows on which all claims so far are fine; None means all
+    def _place_bound(
+        self, placement: VolumePlacement, claims: Sequence[PersistentVolumeClaim]
+    ) -> None:
+        #: rows that pass all claims so far; None means all
         fine: BoolArray | None = None
         for claim in claims:
             volume = self._storage.volumes.get(claim.spec.volume_name)
@@ -178,7 +180,7 @@ class Placer:
                 fine = here
 
     def _reachable(
-        self, placement: Placement, volume: PersistentVolume, fine: BoolArray | None
+        self, placement: VolumePlacement, volume: PersistentVolume, fine: BoolArray | None
     ) -> BoolArray | None:
         """Return the rows from which a volume can be reached, None for all."""
         reachable = self._matching(required_nodes(volume))
@@ -214,15 +216,17 @@ class Placer:
                 rows[row] = csi_migration.is_migrated_on(plugin, csi_node)
         return rows
 
-    # --- volumes to be found or made --------------------------------------------------------------
+    # --- unbound claims ---------------------------------------------------------------------------
 
-    def _place_unbound(self, placement: Placement, claims: Sequence[PersistentVolumeClaim]) -> None:
+    def _place_unbound(
+        self, placement: VolumePlacement, claims: Sequence[PersistentVolumeClaim]
+    ) -> None:
         everywhere = np.ones(self._table.size, dtype=np.bool_)
         selected = [claim for claim in claims if selected_node(claim) is not None]
         rows = self._rows_selected(selected)
         if rows is not None:
             placement.reasons[~rows] |= BIND_CONFLICT
-        #: rows on which all is well so far
+        #: rows that pass so far
         fine = everywhere if rows is None else rows
         needs = [(claim, everywhere) for claim in selected]
         to_match = [claim for claim in claims if selected_node(claim) is None]
@@ -238,7 +242,7 @@ class Placer:
             fine = self._provision(placement, claim, needed=needed, fine=fine)
 
     def _rows_selected(self, claims: Sequence[PersistentVolumeClaim]) -> BoolArray | None:
-        """Return the rows that all claims agree on for which a node was selected; None is all."""
+        """Return the rows of the selected nodes of claims, if there are any; None means all."""
         selected = {selected_node(claim) for claim in claims}
         if not selected:
             return None
@@ -248,12 +252,12 @@ class Placer:
             rows[row] = True
         return rows
 
-    def _match(self, claims: Sequence[PersistentVolumeClaim]) -> list[Choice]:
+    def _match(self, claims: Sequence[PersistentVolumeClaim]) -> list[VolumeChoice]:
         """Choose existing volumes for claims, the smallest claim first."""
-        choices: list[Choice] = []
+        choices: list[VolumeChoice] = []
         rows_of, size = self._places.rows, self._table.size
         for claim in sorted(claims, key=requested_nano):
-            # What is the smallest is the first claim's; later ones must look at what is left.
+            # The shortcut is for the first claim; later ones must exclude its choices.
             choice = None if choices else self._index.smallest(claim, self._places, table_size=size)
             if choice is None:
                 found = self._index.candidates(claim)
@@ -263,13 +267,13 @@ class Placer:
 
     def _provision(
         self,
-        placement: Placement,
+        placement: VolumePlacement,
         claim: PersistentVolumeClaim,
         *,
         needed: BoolArray,
         fine: BoolArray,
     ) -> BoolArray:
-        """See where a volume can be made for a claim that needs one; return rows still fine."""
+        """Provision a volume for a claim on rows that need one; return the rows that still pass."""
         here = needed & fine
         if not here.any():
             return fine
@@ -291,5 +295,5 @@ class Placer:
 
 
 def selected_node(claim: PersistentVolumeClaim) -> str | None:
-    """Return the node that a volume is to be made for, None if none was selected yet."""
+    """Return the selected node of a claim, None if there is none."""
     return (claim.metadata.annotations or {}).get(ANNOTATION_SELECTED_NODE)

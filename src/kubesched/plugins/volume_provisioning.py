@@ -1,9 +1,8 @@
-"""Where a new volume can be made for a claim: allowed topologies, and space that is left.
+"""The rows on which a volume can be provisioned: allowed topologies, and storage capacity.
 
-Space counts only for CSI drivers that say so; then some CSIStorageCapacity of the class must be for
-the node and be large enough. A driver may report one for each node, and reports another amount
-whenever a volume was made; so what they say is kept as arrays of (capacity, row) pairs, and only
-what changed is looked at again.
+Capacity is checked only for CSI drivers that request it; then some CSIStorageCapacity of the class
+must select the node and be large enough. A driver may publish one per node, and updates it whenever
+a volume is provisioned; so capacities are arrays of (capacity, row) pairs, updated incrementally.
 """
 
 from __future__ import annotations
@@ -42,15 +41,15 @@ from kubesched.plugins.volume_topology import (
 CapacityKey = tuple[str, str]
 
 NO_PROVISIONER: Final = "kubernetes.io/no-provisioner"
-#: For a class, in a place of `Space.numbers`: no capacity is large enough.
+#: In `Space.numbers`: no capacity of the class is large enough.
 NO_SPACE: Final = -1
 
 
 class Space(Struct, frozen=True):
-    """The capacity that a claim would use on each row."""
+    """The CSIStorageCapacity that a claim would use on each row."""
 
     capacities: tuple[CSIStorageCapacity, ...]
-    #: row → index into `capacities`, NO_SPACE where there is none
+    #: row → index into `capacities`, or NO_SPACE
     numbers: Int32Array
 
     def at(self, row: int) -> CSIStorageCapacity | None:
@@ -60,31 +59,31 @@ class Space(Struct, frozen=True):
 
 
 class Provisioning(Struct, frozen=True):
-    """Where a volume can be made for a claim."""
+    """The rows on which a volume can be provisioned for a claim."""
 
     claim: PersistentVolumeClaim
-    #: rows that the class allows; None means all, a class without provisioner allows none
+    #: rows that the class allows; None means all; none for a class without provisioner
     allowed: BoolArray | None
-    #: None if space does not matter
+    #: None if capacity is not checked
     space: Space | None = None
 
 
 class _ClassSpace:
-    """All capacities of a class, and the rows that each is for."""
+    """All capacities of a class, and the rows that each selects."""
 
     def __init__(self, places: TopologyRows) -> None:
-        #: in order; of several capacities for a row any would do, but always the same
+        #: sorted, so that the choice among several capacities of a row is reproducible
         self._keys: list[CapacityKey] = []
         self._capacities: list[CSIStorageCapacity] = []
         #: largest volume that each allows, -1 if unknown
         self._limits: list[int] = []
         self._pairs = RowPairs(places)
-        #: capacities for others to keep, and limits to calculate with; None until somebody asks
+        #: capacities as a tuple that callers may retain, and limits as an array; computed on demand
         self._shown: tuple[CSIStorageCapacity, ...] | None = None
         self._limit_column: Int64Array | None = None
 
     def put(self, key: CapacityKey, capacity: CSIStorageCapacity, topology: Topology) -> None:
-        """Note a capacity that is new here."""
+        """Add a capacity."""
         place = bisect_left(self._keys, key)
         self._keys.insert(place, key)
         self._capacities.insert(place, capacity)
@@ -93,7 +92,7 @@ class _ClassSpace:
         self._shown = self._limit_column = None
 
     def replace(self, key: CapacityKey, capacity: CSIStorageCapacity) -> bool:
-        """Note the new version of a capacity; False if it is for other rows than before."""
+        """Update a capacity; False if it selects other rows than before."""
         place = bisect_left(self._keys, key)
         if capacity.node_topology != self._capacities[place].node_topology:
             return False
@@ -105,7 +104,7 @@ class _ClassSpace:
         return True
 
     def remove(self, key: CapacityKey) -> None:
-        """Forget a capacity."""
+        """Remove a capacity."""
         place = bisect_left(self._keys, key)
         del self._keys[place], self._capacities[place], self._limits[place]
         self._pairs.remove(place)
@@ -130,7 +129,7 @@ class _ClassSpace:
 
 
 class Spaces(View):
-    """What is left of the classes that were asked for, as capacities come, change and go."""
+    """The capacities of the classes in use, incrementally maintained."""
 
     derived = ("listed", "_noted")
 
@@ -142,11 +141,11 @@ class Spaces(View):
         #: names of classes
         self._asked: set[str] = set()
         self._classes: dict[str, _ClassSpace] = {}
-        #: capacity → the class under which it is noted
+        #: capacity → the class that it is stored under
         self._noted: dict[CapacityKey, str] = {}
 
     def of_class(self, class_name: str) -> _ClassSpace:
-        """Return what is left of a class."""
+        """Return the capacities of a class."""
         if class_name not in self._asked:
             self._asked.add(class_name)
             self.forget()
@@ -159,14 +158,14 @@ class Spaces(View):
         return {name: space.listed() for name, space in self._classes.items()}
 
     def rebuild(self) -> None:
-        """Look up all classes that were asked for."""
+        """Look up all classes in use."""
         self._noted = {}
         self._classes = {name: _ClassSpace(self._places) for name in self._asked}
         for name in self._asked:
             self.update([self._capacities.key_of(each) for each in self._capacities.of_class(name)])
 
     def update(self, keys: list[CapacityKey]) -> bool:
-        """Note what changed of the classes that were asked for."""
+        """Update changed capacities of the classes in use."""
         for key in keys:
             self._look_at(key)
         return True
@@ -188,7 +187,7 @@ class Spaces(View):
 
 
 class Provisioner:
-    """Answers where volumes can be made."""
+    """Evaluates where volumes can be provisioned."""
 
     def __init__(self, storage: Storage, table: NodeTable, places: TopologyRows) -> None:
         self._storage = storage
@@ -197,7 +196,7 @@ class Provisioner:
         self._spaces = Spaces(storage.capacities, places)
 
     def where(self, claim: PersistentVolumeClaim) -> Provisioning:
-        """Tell where a volume can be made for a claim; raises ObjectError if it has no class."""
+        """Return where a volume can be provisioned; ObjectError if the claim has no class."""
         class_name = claim.storage_class
         meta = claim.metadata
         if not class_name:
@@ -233,7 +232,7 @@ class Provisioner:
 
 
 def volume_limit(capacity: CSIStorageCapacity) -> int | None:
-    """Return the size of the largest volume that can be made, in bytes; None if unknown."""
+    """Return the size of the largest volume of a capacity, in bytes; None if unknown."""
     text = capacity.maximum_volume_size
     if text is None:
         text = capacity.capacity
@@ -246,7 +245,7 @@ def _limit(capacity: CSIStorageCapacity) -> int:
 
 
 def bytes_of(text: QuantityText) -> int:
-    """Return an amount of storage; what is beyond counting counts as the most that there is."""
+    """Return an amount of storage in bytes; amounts out of range count as the maximum."""
     try:
         return quantity.value(text)
     except QuantityError:

@@ -1,13 +1,13 @@
-"""VolumeRestrictions: disks that pods of one node cannot share, claims that only one pod may use.
+"""VolumeRestrictions: inline disks that pods of one node cannot share, and ReadWriteOncePod claims.
 
-A disk used without a claim is taken on nodes where another pod has it, unless both only read. A
-claim with the access mode ReadWriteOncePod is taken everywhere as soon as one pod uses it; evicting
-that pod would free it, so the other nodes are turned away in a way that lets preemption try.
+An inline disk conflicts on nodes where another pod uses it, unless both mount it read-only. A claim
+with the access mode ReadWriteOncePod that a pod uses rejects all nodes; evicting that pod would
+resolve it, so the status is one that preemption may help.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from msgspec import Struct
@@ -19,6 +19,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_volumes import PodVolumes, any_conflict, compile_volumes
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
     NOTHING_TO_FILTER,
@@ -41,19 +42,20 @@ CLAIM_TAKEN = unschedulable(
 
 
 class ExclusiveClaims(Struct, frozen=True):
-    """The pod's claims that only one pod may use."""
+    """The pod's ReadWriteOncePod claims."""
 
     names: frozenset[str]
     #: how many of them are in use
     in_use: int
-    #: row → how often its pods name claims of these names, as things were at the beginning
+    #: row → number of uses of claims of these names by its pods, when PreFilter ran
     uses: Mapping[int, int]
 
 
 class VolumeRestrictions(PreFilter, Filter):
-    """Keeps pods from what other pods have for themselves."""
+    """Rejects nodes with conflicting disks, and pods whose exclusive claims are in use."""
 
     name = "VolumeRestrictions"
+    repeats_skip = True
     only_with_volumes = True
     skips_resizes = True
 
@@ -64,11 +66,11 @@ class VolumeRestrictions(PreFilter, Filter):
 
     @classmethod
     def create(cls, context: PluginContext) -> VolumeRestrictions:
-        """Make the plugin."""
+        """Create the plugin."""
         return cls(context.cluster)
 
     def events_to_register(self) -> Registrations:
-        """A pod that goes and had what is wanted, a claim or a node that comes."""
+        """A deleted pod with the disk or the claim, an added claim or node."""
         return [
             Registration(
                 ClusterEvent(Resource.ASSIGNED_POD, Action.DELETE), hint=self._after_deletion
@@ -80,7 +82,7 @@ class VolumeRestrictions(PreFilter, Filter):
         ]
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
-        """Skip pods that share nothing; turn away those whose claims are not there."""
+        """Skip pods without such volumes; reject those whose claims do not exist."""
         if not pod.volumes:
             return NOTHING_TO_FILTER
         exclusive = set()
@@ -106,7 +108,7 @@ class VolumeRestrictions(PreFilter, Filter):
         return ExclusiveClaims(names, in_use, self._uses(names))
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
-        """Turn nodes away where a disk is taken, and all nodes if a claim is."""
+        """Reject nodes with a conflicting disk, and all nodes if a claim is in use."""
         taken = ALL_PASS
         if pod.volumes.disks:
             rows = self._table.volume_uses.rows_in_conflict(pod.volumes.disks)
@@ -119,13 +121,31 @@ class VolumeRestrictions(PreFilter, Filter):
 
     def _claim_taken(self, exclusive: ExclusiveClaims, nodes: NodeRows) -> Verdict:
         in_use = np.full(self._table.size, exclusive.in_use, dtype=np.int64)
-        # Each pod that has come or gone since PreFilter, in a transaction, changes the count, even
-        # if the claim that it names is another namespace's. That is how kube-scheduler counts.
+        # Each pod added or removed since PreFilter, in a transaction, changes the count, even if
+        # its claim is in another namespace. kube-scheduler counts the same way.
         for row, count in self._uses(exclusive.names).items():
             in_use[row] += count
         for row, count in exclusive.uses.items():
             in_use[row] -= count
         return reject(in_use[nodes.rows] > 0, CLAIM_TAKEN)
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:
+        """Name the pods that have the disk, or use the claim."""
+        for row in nodes.row_numbers().tolist() if pod.volumes.disks else ():
+            for other in self._table.pods[row].values():
+                for disk in pod.volumes.disks:
+                    if any_conflict((disk,), other.volumes.disks):
+                        kind, *keys = disk.keys[0]
+                        text = f"{kind} {' '.join(keys)} is used by {other.full_name}"
+                        values = {"disk": list(disk.keys[0]), "pod": other.full_name}
+                        yield Detail(text, values, DISK_TAKEN.message, (row,))
+        exclusive = state.get(self.name)
+        for name in sorted(exclusive.names) if isinstance(exclusive, ExclusiveClaims) else ():
+            key = pod.labels.namespace, name
+            for row in sorted(self._table.volume_uses.rows_using(key)):
+                for other in self._table.pods[row].values():
+                    if other.volumes.uses_claim(*key, or_ephemeral=True):
+                        yield _in_use("/".join(key), other, self._table.name_at(row))
 
     def _uses(self, names: Iterable[str]) -> dict[int, int]:
         """Return how many pods of each row use claims of some names."""
@@ -138,7 +158,7 @@ class VolumeRestrictions(PreFilter, Filter):
     # --- hints ------------------------------------------------------------------------------
 
     def _after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Ask whether the pod that is gone had a disk, or a claim, that the pod wants."""
+        """Tell whether the deleted pod had a disk, or a claim, that the pod uses."""
         gone = change.old
         if gone is None or gone.metadata.namespace != pod.labels.namespace:
             return False
@@ -149,8 +169,14 @@ class VolumeRestrictions(PreFilter, Filter):
         return any(mount.name in claims for mount in volumes.named_claims)
 
 
+def _in_use(claim: str, by: PodInfo, node: str) -> Detail:
+    text = f"claim {claim} (ReadWriteOncePod) is used by {by.full_name} on {node}"
+    values = {"claim": claim, "pod": by.full_name, "node": node}
+    return Detail(text, values, CLAIM_TAKEN.message)
+
+
 def after_claim(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
-    """Ask whether a pod names the claim that came or changed."""
+    """Tell whether a pod uses the added or updated claim."""
     claim = change.new
     return claim is not None and pod.volumes.uses_claim(
         claim.metadata.namespace, claim.metadata.name

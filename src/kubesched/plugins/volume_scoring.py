@@ -1,8 +1,8 @@
-"""How well a pod's volumes use the storage that they are put on: gate StorageCapacityScoring.
+"""Scores the utilization of storage by a pod's volumes: gate StorageCapacityScoring.
 
-For each class, requested · 100 / capacity goes through the curve of the arguments; the score of a
-node is the mean over the classes, rounded half up. Existing volumes count if there are
-any, and only otherwise space that volumes are to be made from.
+For each class, requested · 100 / capacity is mapped by the shape of the arguments; the score of a
+node is the mean over the classes, rounded half up. Existing volumes count if there are any,
+otherwise the storage capacity that volumes are provisioned from.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ ClassScorer = Callable[[int, int], int]
 
 
 def class_scorer(shape: Sequence[UtilizationShapePoint]) -> ClassScorer:
-    """Return the score of one class as a function of what is requested of what there is."""
+    """Return the score of one class as a function of the requested share of the capacity."""
     by_percent: list[int] = broken_linear(shape).tolist()
 
     def score(requested: int, capacity: int) -> int:
@@ -45,7 +45,7 @@ def node_score(
     for claim, space in () if bindings else provisions:
         if space is not None:
             requested, _ = classes.get(claim.storage_class, (0, 0))
-            # Several volumes of a class are made from the same space.
+            # Several volumes of a class are provisioned from the same capacity.
             there = bytes_of(space.capacity) if space.capacity is not None else 0
             classes[claim.storage_class] = (requested + _requested(claim), there)
     if not classes:

@@ -1,11 +1,11 @@
-"""From which nodes storage can be reached: conditions on labels, over all rows at once.
+"""The rows that can reach storage: conditions on labels, for all rows at once.
 
     PV node affinity · allowedTopologies · CSIStorageCapacity.nodeTopology ──> Topology ──> rows
 
-All three are the same thing: alternatives, each a conjunction of conditions on node labels. Volumes
-are many and the places they are tied to are few, or just one host each; so equal conditions are
-compiled once, and a condition that names few values is a comparison of ids and not a table of all
-the values that the label has. Rows stay as they are until a label changes that is asked about.
+All three are alternatives, each a conjunction of conditions on node labels. There are many volumes
+and few topologies, or one host per volume; so equal conditions are compiled once, and a condition
+with few values is a comparison of ids instead of a table of all values of the label. Rows are
+cached until one of the labels changes.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from kubesched.cluster.node_table import LabelColumn, NodeTable
 from kubesched.cluster.recent import Recent
 from kubesched.errors import SelectorError, require
 
-#: So many values are compared one by one.
+#: Up to so many values are compared one by one.
 FEW_VALUES = 4
-#: So many topologies are remembered.
+#: Number of cached topologies.
 REMEMBERED = 65_536
-#: After so many changes at once, pairs are put together anew.
+#: After so many changes, pairs are rebuilt instead of moved.
 FEW_CHANGES = 32
 
 
 class ValueMatch:
-    """A label that must have one of a few values."""
+    """Matches a label with one of a few values."""
 
     def __init__(self, key: str, values: tuple[str, ...]) -> None:
         self.key = key
         self.values = values
 
     def __call__(self, nodes: NodeRows) -> BoolArray:
-        """Tell which of the rows have one of them."""
+        """Return which of the rows have one of the values."""
         column = nodes.table.label_column(self.key)
         ids = column.ids[nodes.rows]
         result = nodes.none()
@@ -62,16 +62,16 @@ class Topology:
     def __init__(self, terms: Iterable[Sequence[Requirement]]) -> None:
         given = list(terms)
         self._terms = [[_matcher(requirement) for requirement in term] for term in given]
-        #: labels that are asked about
+        #: the labels of its conditions
         self.keys = frozenset(requirement.key for term in given for requirement in term)
-        #: the only condition, if there is just one, and it is one of few values
+        #: the only condition, if there is one, with few values
         self.only: ValueMatch | None = None
         if len(self._terms) == 1 and len(self._terms[0]) == 1:
             single = self._terms[0][0]
             self.only = single if isinstance(single, ValueMatch) else None
 
     def __call__(self, nodes: NodeRows) -> BoolArray:
-        """Tell which of the rows match."""
+        """Return which of the rows match."""
         if self.only is not None:
             return self.only(nodes)
         result = nodes.none()
@@ -96,7 +96,7 @@ _NUMBER_OF_ROWS: Final[frozenset[str | None]] = frozenset({None})
 def of_node_selector(selector: NodeSelector) -> Topology:
     """Compile a volume's node affinity.
 
-    Volumes are matched against labels only: a condition on a node's name counts as fulfilled. A
+    Only labels are matched: a condition on a node's name counts as true. A
     malformed term matches nothing.
     """
     terms = labels.node_selector_terms(selector)
@@ -131,7 +131,7 @@ def of_label_selector(selector: LabelSelector | None) -> Topology:
 
 
 class Topologies:
-    """Compiled conditions, those of them that are equal just once."""
+    """Compiled topologies, interned."""
 
     def __init__(self) -> None:
         self._compiled: Recent[NodeSelector, Topology] = Recent(REMEMBERED)
@@ -159,17 +159,17 @@ class _RowsByValue:
     """The rows that have each value of a label."""
 
     def __init__(self, column: LabelColumn, size: int, stamp: int) -> None:
-        #: another one for each version of the labels
+        #: the version of the labels
         self.stamp = stamp
         self._vocabulary = column.vocabulary
         self._ids: Int32Array = column.ids[:size].copy()
-        #: rows in the order of their values; None until somebody asks
+        #: rows sorted by value; computed on demand
         self._rows: IndexArray | None = None
         #: value → where its rows start
         self._starts: list[int] = []
 
     def holds_for(self, column: LabelColumn, size: int) -> bool:
-        """Tell whether the labels are still as they were."""
+        """Tell whether the labels are unchanged."""
         return column.vocabulary is self._vocabulary and np.array_equal(
             column.ids[:size], self._ids
         )
@@ -182,30 +182,30 @@ class _RowsByValue:
             numbers = np.arange(len(self._vocabulary) + 1)
             self._starts = np.searchsorted(self._ids[ordered], numbers).tolist()
         number = self._vocabulary.find(value)
-        # Values that came later are on no row, or the ids would differ.
+        # Later values are on no row, or the ids would differ.
         if number is None or number + 1 >= len(self._starts):
             return ordered[:0]
         return ordered[self._starts[number] : self._starts[number + 1]]
 
 
 class TopologyRows(View):
-    """Rows by topology, for many topologies of few rows each; remembered while labels stay."""
+    """Rows by topology, for many topologies of few rows each; cached until labels change."""
 
     derived = ("size",)
 
     def __init__(self, table: NodeTable) -> None:
         super().__init__(table.node_changes)
         self._table = table
-        #: all labels that answers so far depend on
+        #: all labels that the cached rows depend on
         self._by_label: dict[str, _RowsByValue] = {}
         self._stamps = count(1)
-        #: answers so far
+        #: cached rows
         self._rows: dict[Topology | None, IndexArray] = {}
-        #: the number of rows as of which all that holds
+        #: the number of rows that the cache is valid for
         self.size = 0
 
     def rows(self, topology: Topology | None) -> IndexArray:
-        """Return the rows that match, not to be changed; None matches all."""
+        """Return the rows that match, read-only; None matches all."""
         self.refresh()
         found = self._rows.get(topology)
         if found is None:
@@ -215,7 +215,7 @@ class TopologyRows(View):
         return found
 
     def version_of(self, key: str | None) -> int:
-        """Return a number that changes when a label does on some row; None: when rows come."""
+        """Return a number that changes with a label of any row; None: with the number of rows."""
         self.refresh()
         return self.size if key is None else self._index(key).stamp
 
@@ -238,7 +238,7 @@ class TopologyRows(View):
         return index
 
     def rebuild(self) -> None:
-        """Forget what changed: most changes of nodes are none of labels, and leave all as it is."""
+        """Invalidate rows whose labels changed; most changes of nodes leave labels alone."""
         size = self._table.size
         outdated = [
             key
@@ -252,7 +252,7 @@ class TopologyRows(View):
         self.size = size
 
     def validate(self) -> None:
-        """Find all answers anew."""
+        """Compute all cached rows again, and compare."""
         self.refresh()
         everywhere = NodeRows.all_of(self._table)
         for topology, rows in self._rows.items():
@@ -261,26 +261,26 @@ class TopologyRows(View):
 
 
 class RowPairs:
-    """Topologies in an order of their own, and the rows of each, as (place, row) pairs.
+    """A sequence of topologies, and their rows as (position, row) pairs.
 
-    A topology that comes or goes moves the pairs behind it, and that is all it does; a label that
-    changes has the rows found again of those topologies that ask about it.
+    An inserted or removed topology only moves the pairs behind it; a changed label invalidates the
+    rows of the topologies that read it.
     """
 
     def __init__(self, places: TopologyRows, topologies: Iterable[Topology | None] = ()) -> None:
         self._places = places
         self._topologies: list[Topology | None] = []
-        #: place → rows
+        #: position → rows
         self._found: list[IndexArray] = []
-        #: what these depend on, with the stamp as of which they hold
+        #: the labels that these depend on, with the version that they are valid for
         self._stamps: dict[str | None, int] = {}
         #: number of pairs
         self._total = 0
-        #: rows of all places one after the other, and where those of each place end; None if so
-        #: much changed that putting them together anew is cheaper
+        #: concatenated rows of all positions, and the end of each; None if so much changed that a
+        #: rebuild is cheaper
         self._rows: IndexArray | None = None
         self._ends: Int64Array = np.zeros(0, dtype=np.int64)
-        #: number of changes since somebody asked
+        #: number of changes since the last read
         self._changes = 0
         for place, topology in enumerate(topologies):
             self.insert(place, topology)
@@ -289,7 +289,7 @@ class RowPairs:
         return len(self._topologies)
 
     def insert(self, place: int, topology: Topology | None) -> None:
-        """Let a topology in; all from `place` on move up."""
+        """Insert a topology; all from `place` on move up."""
         self._catch_up()
         rows = self._places.rows(topology)
         for key in _depends_on(topology):
@@ -304,7 +304,7 @@ class RowPairs:
             self._ends = np.concatenate([self._ends[:place], [start + len(rows)], moved])
 
     def remove(self, place: int) -> None:
-        """Take the topology at a place out; all behind it move down."""
+        """Remove the topology at a position; all behind it move down."""
         del self._topologies[place]
         rows = self._found.pop(place)
         self._total -= len(rows)
@@ -320,12 +320,12 @@ class RowPairs:
         return self._rows is not None
 
     def count(self) -> int:
-        """Return how many pairs there are."""
+        """Return the number of pairs."""
         self._catch_up()
         return self._total
 
     def pairs(self, first: int = 0) -> tuple[IndexArray, IndexArray]:
-        """Return all pairs from the place `first` on, in order: the places, and the rows."""
+        """Return all pairs from the position `first` on, in order: positions and rows."""
         self._catch_up()
         self._changes = 0
         if self._rows is None:
@@ -349,5 +349,5 @@ class RowPairs:
 
 
 def _depends_on(topology: Topology | None) -> frozenset[str | None]:
-    """Return what the rows of a topology depend on, as `TopologyRows.version_of` knows it."""
+    """Return the argument of `TopologyRows.version_of` for each dependency of a topology."""
     return (topology and topology.keys) or _NUMBER_OF_ROWS

@@ -1,10 +1,11 @@
 """VolumeZone: a volume with a zone or region label can be used in that zone or region only.
 
-Nodes without any zone or region label pass: they are in a cluster that knows no zones.
+Nodes without any zone or region label pass: their cluster has no zones.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Final
 
 import numpy as np
@@ -24,6 +25,7 @@ from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.recent import Recent
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
     NOTHING_AGAINST,
     NOTHING_TO_FILTER,
@@ -40,7 +42,7 @@ from kubesched.queue.hints import Change, Registration, Registrations
 
 OTHER_ZONE = unresolvable("node(s) had no available volume zone")
 
-#: Labels of volumes and nodes → the label that nodes have if they lack that one.
+#: Label of volumes and nodes → the alternative label of nodes that lack it.
 TOPOLOGY_LABELS: Final = {
     names.LABEL_ZONE_BETA: names.LABEL_ZONE,
     names.LABEL_REGION_BETA: names.LABEL_REGION,
@@ -52,13 +54,13 @@ ZONE_SEPARATOR: Final = "__"
 
 
 class ZoneCondition(Struct, frozen=True):
-    """A label that nodes must have, and the values that it may have."""
+    """A label that nodes must have, and its allowed values."""
 
     key: str
     values: frozenset[str]
 
 
-#: What the volumes of a pod ask of nodes.
+#: The conditions of a pod's volumes.
 Conditions = tuple[ZoneCondition, ...]
 
 
@@ -66,6 +68,7 @@ class VolumeZone(PreFilter, Filter):
     """Compares the zones of volumes with those of nodes."""
 
     name = "VolumeZone"
+    repeats_skip = True
     only_with_volumes = True
     skips_resizes = True
 
@@ -77,11 +80,11 @@ class VolumeZone(PreFilter, Filter):
 
     @classmethod
     def create(cls, context: PluginContext) -> VolumeZone:
-        """Make the plugin."""
+        """Create the plugin."""
         return cls(context.cluster)
 
     def events_to_register(self) -> Registrations:
-        """Claims, volumes and classes that come, claims that are bound, nodes and their labels."""
+        """Added claims, volumes and classes, bound claims, nodes and their labels."""
         come_or_change = Action.ADD | Action.UPDATE
         return [
             Registration(ClusterEvent(Resource.STORAGE_CLASS, Action.ADD), hint=_after_class),
@@ -95,7 +98,7 @@ class VolumeZone(PreFilter, Filter):
         ]
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
-        """Find the zones of the pod's volumes; skip pods whose volumes can be used anywhere."""
+        """Collect the zones of the pod's volumes; skip pods whose volumes have none."""
         if not pod.volumes.attachable:
             return NOTHING_TO_FILTER
         conditions: list[ZoneCondition] = []
@@ -121,7 +124,7 @@ class VolumeZone(PreFilter, Filter):
         return zone_conditions(volume)
 
     def _unbound(self, claim: PersistentVolumeClaim) -> Conditions | Status:
-        """Let claims pass whose volume will be made where the pod goes."""
+        """Pass claims whose volume is provisioned for the pod's node."""
         class_name = claim.storage_class
         if not class_name:
             return unresolvable("PersistentVolumeClaim had no pv name and storageClass name")
@@ -135,7 +138,7 @@ class VolumeZone(PreFilter, Filter):
         return unresolvable("PersistentVolume had no name")
 
     def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:  # noqa: ARG002
-        """Turn nodes away that are in another zone than a volume."""
+        """Reject nodes that are in another zone than a volume."""
         conditions = state.get(self.name)
         if not isinstance(conditions, tuple):
             return ALL_PASS
@@ -144,8 +147,31 @@ class VolumeZone(PreFilter, Filter):
             column = self._rejected[conditions] = self._column(conditions)
         return reject(column.current()[nodes.rows], OTHER_ZONE)
 
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterator[Detail]:  # noqa: ARG002
+        """Name the volume, and the zones that it is in."""
+        for mount in pod.volumes.named_claims:
+            found = self._conditions_of(*mount.key)
+            claim = self._storage.claims.observed(*mount.key)
+            if isinstance(found, Status) or claim is None:
+                continue
+            name, volume = f"{mount.namespace}/{mount.name}", claim.spec.volume_name
+            for condition in found:
+                rows = nodes.row_numbers()[elsewhere((condition,), nodes)]
+                zones = ", ".join(sorted(condition.values))
+                if len(rows):
+                    yield Detail(
+                        f"PersistentVolume {volume} of claim {name} is in {condition.key} {zones}",
+                        {
+                            "claim": name,
+                            "volume": volume,
+                            "key": condition.key,
+                            "values": sorted(condition.values),
+                        },
+                        rows=tuple(rows.tolist()),
+                    )
+
     def _column(self, conditions: Conditions) -> Column[np.bool_]:
-        # Labels come from the node object alone, so what is said of a row holds until that changes.
+        # Labels are part of the node object, so a row's value is valid until that changes.
         return Column(
             self._table,
             self._table.node_changes,
@@ -154,7 +180,7 @@ class VolumeZone(PreFilter, Filter):
 
 
 def zone_conditions(volume: PersistentVolume) -> Conditions:
-    """Return what the labels of a volume ask of nodes; a malformed label asks nothing."""
+    """Return the conditions of a volume's labels; a malformed label has none."""
     labels = volume.metadata.labels or {}
     conditions = []
     for key in TOPOLOGY_LABELS:
@@ -165,7 +191,7 @@ def zone_conditions(volume: PersistentVolume) -> Conditions:
 
 
 def elsewhere(conditions: Conditions, nodes: NodeRows) -> BoolArray:
-    """Return which rows know zones and do not meet all conditions."""
+    """Return the rows that have zone labels and do not meet all conditions."""
     table, rows = nodes.table, nodes.rows
     knows_zones = nodes.none()
     for key in TOPOLOGY_LABELS:
@@ -196,13 +222,13 @@ def _has_value(condition: ZoneCondition, key: str, nodes: NodeRows) -> BoolArray
 
 
 def _after_class(pod: PodInfo, change: Change[StorageClass]) -> bool:  # noqa: ARG001
-    """Ask whether volumes of a class that came are made where pods go."""
+    """Tell whether a class was added whose volumes are provisioned for the pod's node."""
     came = change.new
     return came is not None and came.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _after_volume(pod: PodInfo, change: Change[PersistentVolume]) -> bool:  # noqa: ARG001
-    """Ask whether a volume came, or changed its zone."""
+    """Tell whether a volume was added, or its zone changed."""
     if change.old is None or change.new is None:
         return True
     return zone_conditions(change.old) != zone_conditions(change.new)

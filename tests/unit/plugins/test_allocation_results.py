@@ -17,6 +17,7 @@ from kubesched.api.resource import (
 )
 from kubesched.errors import ObjectError
 from kubesched.plugins.allocation_results import allocation_result
+from kubesched.plugins.device_rules import SearchRules
 from kubesched.plugins.device_search import Pick
 from tests.support.device_objects import (
     alternative,
@@ -49,6 +50,7 @@ def got(asked: ResourceClaim, *objects: Any) -> AllocationResult:
         chosen,
         table=bench.cluster.devices.table,
         node_name="n1",
+        rules=SearchRules(),
     )
 
 
@@ -109,6 +111,7 @@ def test_what_devices_ask_of_nodes_is_joined() -> None:
         [],
         table=with_labels.cluster.devices.table,
         node_name="n1",
+        rules=SearchRules(),
     )
     assert made.node_selector == on(term(SSD, ZONE))
 
@@ -124,6 +127,7 @@ def test_more_than_one_term_cannot_be_written() -> None:
             [],
             table=table,
             node_name="n1",
+            rules=SearchRules(),
         )
 
 

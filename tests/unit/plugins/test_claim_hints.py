@@ -40,7 +40,7 @@ def helps(
     fill(lab.cluster, *(known or (HAS_NONE,)))
     (hint,) = [
         each.hint
-        for each in registrations(lab.cluster.devices.claims)
+        for each in registrations(lab.cluster.devices)
         if each.event.resource == Resource.RESOURCE_CLAIM
     ]
     assert hint is not None
@@ -78,7 +78,7 @@ def test_a_claim_that_was_made_for_the_pod_helps_it() -> None:
     fill(lab.cluster, claim("own", owner="p"))
     (hint,) = [
         each.hint
-        for each in registrations(lab.cluster.devices.claims)
+        for each in registrations(lab.cluster.devices)
         if each.event.resource == Resource.TARGET_POD
     ]
     assert hint is not None
@@ -87,3 +87,29 @@ def test_a_claim_that_was_made_for_the_pod_helps_it() -> None:
     for given, want in (("own", True), ("later", False)):
         now = claiming_from_template(pod("p"), "t", given)
         assert hint(lab.pending(before), Change(event, before, now)) == want
+
+
+# --- which pods are asked at all ------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "want"),
+    [
+        (None, HAS_NONE, ["default/p"]),
+        (HAS_NONE, HAS, ["default/p"]),
+        (HAS_NONE, None, ["default/p"]),
+        (OTHER_FREED, OTHER, []),
+        (HAS, HAS_NONE, None),
+        (OTHER, OTHER_FREED, None),
+        (OTHER, None, None),
+    ],
+)
+def test_only_devices_that_are_given_back_concern_other_pods(
+    old: ResourceClaim | None, new: ResourceClaim | None, want: list[str] | None
+) -> None:
+    lab = Lab(node("n1"))
+    lab.cluster.put_pending(lab.pending(WAITING))
+    (pre_hint,) = [each.pre_hint for each in registrations(lab.cluster.devices) if each.pre_hint]
+    event = ClusterEvent(Resource.RESOURCE_CLAIM, Action.UPDATE)
+    found = pre_hint(Change(event, old, new))
+    assert (None if found is None else list(found)) == want

@@ -11,6 +11,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import PostFilterResult
 from kubesched.framework.status import Code, Status, unresolvable, unschedulable
+from kubesched.plugins.default_preemption import DefaultPreemption
 from tests.support.evaluating import feasible_rows
 from tests.support.objects import node, pod
 from tests.support.scheduling import Lab
@@ -61,6 +62,23 @@ def test_the_pod_is_nominated_and_the_victims_are_evicted() -> None:
         Status(Code.SUCCESS, (said,), "DefaultPreemption"), nominated_node="n1"
     )
     assert lab.evictor.evicted == [("p", "n1", ["b"])]
+
+
+def test_the_search_for_victims_is_timed_by_its_result() -> None:
+    lab = Lab(node("n1", cpu="1"), placed("a"))
+    plugin = lab.framework.plugins.instances["DefaultPreemption"]
+    assert isinstance(plugin, DefaultPreemption)
+    family = plugin._metrics.preemption_evaluation_duration
+
+    def counts() -> list[int]:
+        codes = (Code.SUCCESS, Code.UNSCHEDULABLE)
+        return [family.labels("pod", code.label).cumulative()[-1] for code in codes]
+
+    helped, refused = counts()
+    preempt(lab, pod("p", cpu="1", priority=5))
+    assert counts() == [helped + 1, refused]
+    preempt(lab, pod("q", cpu="2", priority=5))
+    assert counts() == [helped + 1, refused + 1]
 
 
 def test_a_helpful_preemption_is_told_of_at_the_end_of_the_message() -> None:

@@ -18,9 +18,9 @@ from kubesched.api.resource import (
     ResourceClaim,
 )
 from kubesched.plugins.device_constraints import comparable, find_attribute
-from kubesched.plugins.device_ledger import SearchRules
 from kubesched.plugins.device_requests import AllocationError
-from kubesched.plugins.device_search import SearchTimeoutError
+from kubesched.plugins.device_rules import SearchRules
+from kubesched.plugins.device_search import SearchPausedError
 from kubesched.plugins.device_selectors import compile_selector
 from tests.support.device_objects import (
     DRIVER,
@@ -181,7 +181,7 @@ def test_a_search_ends_when_time_is_up() -> None:
     several = claim(
         "c", *(request(f"r{n}", count=4) for n in range(6)), constraints=[different("a")]
     )
-    with pytest.raises(SearchTimeoutError):
+    with pytest.raises(SearchPausedError):
         bench.solve(several, steps=256)
 
 

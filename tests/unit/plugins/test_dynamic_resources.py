@@ -205,6 +205,14 @@ def test_an_allocated_claim_can_be_used_where_its_devices_are() -> None:
     assert lab.feasible(claiming(pod("p"), "c")) == ["n2"]
 
 
+def test_devices_for_which_kubelets_leave_something_out_need_nodes_that_can() -> None:
+    lab = Devices(allocated(claim("c", request()), result("a", skips=["Prepare"])))
+    lab.cluster.put_node(node("n2", features=["Other", "DRAOptionalNodeOperations"]))
+    assert lab.feasible(claiming(pod("p"), "c")) == ["n2"], "with the gate and without"
+    lab.cluster.put_node(node("n2", features=["Other"]))
+    assert "3 resourceclaim not available on the node" in lab.message(claiming(pod("p"), "c"))
+
+
 def test_a_claim_that_another_pod_is_getting_devices_for_has_to_be_waited_for() -> None:
     lab = Devices(claim("c", request()))
     lab.reserve(claiming(pod("first"), "c"), "n1")

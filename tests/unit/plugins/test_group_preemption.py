@@ -16,7 +16,7 @@ from kubesched.framework.group import PodGroupPostFilterResult
 from kubesched.framework.status import Code
 from kubesched.plugins.default_preemption import DefaultPreemption
 from tests.support.group_objects import GROUPS, TOPOLOGY, ZONE, GroupLab, key, member, pod_group
-from tests.support.objects import budget, node, pod
+from tests.support.objects import budget, must, node, pod, pod_term
 
 POLICY = GROUPS.replace(PodGroupPreemptionPolicy=True)
 
@@ -101,6 +101,28 @@ class TestVictimsOfGroups:
         lab.cluster.budgets.put(budget("b", match={"app": "db"}, allowed=0))
         preempt(lab, *gang(1))
         assert victims(lab) == ["old"]
+
+    def test_several_members_on_a_node_need_its_room_together(self) -> None:
+        lab = GroupLab(
+            node("n1", cpu="4"),
+            *(pod(f"low{n}", cpu="1", node="n1") for n in range(4)),
+            pod_group(gang=3, priority=10),
+        )
+        preempt(lab, *gang(3))
+        assert len(victims(lab)) == 3
+
+    def test_pods_on_other_nodes_matter_to_members_that_keep_away_from_them(self) -> None:
+        """The pod that is in the way of a member may be on any node of its zone."""
+        away = must(pod_term(ZONE, app="web"))
+        lab = GroupLab(
+            node("n1", cpu="1", zone="a"),
+            node("n2", cpu="1", zone="a"),
+            pod("web", cpu="500m", node="n2", labels={"app": "web"}),
+            pod("other", cpu="500m", node="n2"),
+            pod_group(gang=1, priority=10),
+        )
+        preempt(lab, member("m0", cpu="1", priority=10, away_from=away, node_selector={ZONE: "a"}))
+        assert victims(lab)[0] == "web"
 
     def test_a_group_with_placements_may_preempt(self) -> None:
         lab = GroupLab(

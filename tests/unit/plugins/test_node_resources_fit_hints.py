@@ -12,6 +12,7 @@ from kubesched.config.args import NodeResourcesFitArgs
 from kubesched.config.features import FeatureGates
 from kubesched.queue.events import Action
 from kubesched.queue.hints import Change
+from tests.support.group_objects import member
 from tests.support.objects import container, node, pod, spread_over
 from tests.support.scheduling import Lab
 
@@ -108,6 +109,14 @@ def test_room_reserved_by_nominated_pods_is_no_room(priority: int, want: bool) -
     waiting = pod("p", cpu="2", priority=5)
     nominated(lab, pod("preemptor", cpu="3", priority=priority), "n")
     assert helps(lab, PLUGIN, waiting, deleted(GONE)) is want
+
+
+def test_members_of_a_group_do_not_reserve_room_against_each_other() -> None:
+    lab = Lab(node("n"))
+    first, second = member("a", cpu="3", priority=5), member("b", cpu="2", priority=5)
+    nominated(lab, first, "n")
+    assert helps(lab, PLUGIN, second, deleted(GONE)), "the first may go elsewhere"
+    assert not helps(lab, PLUGIN, second, deleted(pod("o", cpu="1"))), "it had no place"
 
 
 def test_what_a_pod_reserves_itself_is_room_for_it() -> None:

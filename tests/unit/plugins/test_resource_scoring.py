@@ -18,8 +18,8 @@ from kubesched.config.args import (
 )
 from kubesched.plugins.resource_scoring import (
     EXACT,
+    ScoredResource,
     Usage,
-    Wanted,
     _quotient,
     balance,
     strategy_scorer,
@@ -79,7 +79,7 @@ small = st.one_of(st.integers(0, 100), st.integers(0, SMALL - 1), st.just(SMALL 
 
 def usage(allocatable: list[int], allocated: list[int], request: int, weight: int = 1) -> Usage:
     there, taken = np.array(allocatable, dtype=np.int64), np.array(allocated, dtype=np.int64)
-    return Usage.in_integers(there, taken, Wanted(0, request, weight))
+    return Usage.in_integers(there, taken, ScoredResource(0, request, weight))
 
 
 def as_floats(used: Usage) -> Usage:

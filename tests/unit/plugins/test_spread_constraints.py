@@ -13,7 +13,7 @@ from kubesched.errors import SelectorError
 from kubesched.plugins.spread_constraints import (
     DO_NOT_SCHEDULE,
     SCHEDULE_ANYWAY,
-    Constraint,
+    SpreadConstraint,
     compile_constraints,
 )
 from tests.support.objects import spread_over
@@ -23,7 +23,7 @@ WEB = {"app": "web"}
 
 def compiled(
     *, pod_labels: dict[str, str] | None = None, keys: bool = True, **changes: Any
-) -> Constraint:
+) -> SpreadConstraint:
     (result,) = compile_constraints(
         [replace(spread_over("zone", app="web"), **changes)],
         when_unsatisfiable=DO_NOT_SCHEDULE,

@@ -293,6 +293,39 @@ def test_pods_on_other_nodes_matter_to_pods_that_keep_away_from_them() -> None:
     assert found.refusals["a1"] == refused
 
 
+def test_pods_alike_share_a_search_until_something_changes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Even where other nodes matter: many pods may wait that no eviction helps."""
+    asked: list[str] = []
+    evaluate = Evaluator.number_on
+
+    def counted(self: Evaluator, state: CycleState, info: PodInfo, row: int) -> int:
+        asked.append(info.uid)
+        return evaluate(self, state, info, row)
+
+    monkeypatch.setattr(Evaluator, "number_on", counted)
+    lab = Lab(
+        node("a1", zone="a"), node("b1", zone="b"), placed("web", on="a1", app="web", priority=9)
+    )
+    lab.cluster.put_pod(placed("low", on="a1"))
+    victims, away = VictimSearch(lab.cluster), must(pod_term(names.LABEL_ZONE, app="web"))
+
+    def refused(name: str) -> None:
+        info, state = lab.pending(pod(name, cpu="1", priority=5, away_from=away)), CycleState()
+        evaluator = lab.framework.evaluator
+        feasible_rows(evaluator, state, info)
+        row = np.array([lab.cluster.table.row_of("a1")], dtype=np.intp)
+        assert not victims.search(evaluator, state, info, row, enough=1)
+
+    refused("p")
+    refused("q")
+    assert set(asked) == {"p"}
+    lab.cluster.put_pod(placed("other", on="b1"))
+    refused("r")
+    assert set(asked) == {"p", "r"}
+
+
 @every_way
 def test_spreading_pods_come_back_as_far_as_the_skew_allows() -> None:
     lab = Lab(
@@ -572,7 +605,7 @@ class ManySearches(RuleBasedStateMachine):
 
     def __init__(self) -> None:
         super().__init__()
-        self.lab = Lab(*(node(f"n{number}", cpu="4") for number in range(2)))
+        self.lab = Lab(*(node(f"n{number}", cpu="4", zone="z") for number in range(2)))
         self.kept = VictimSearch(self.lab.cluster)
         self.serial = 0
         self.pods: list[Pod] = []
@@ -621,14 +654,20 @@ class ManySearches(RuleBasedStateMachine):
 
     @rule(name=NAMES, cpu=st.sampled_from(["2", "4"]))
     def change_node(self, name: str, cpu: str) -> None:
-        self.lab.cluster.put_node(node(name, cpu=cpu))
+        self.lab.cluster.put_node(node(name, cpu=cpu, zone="z"))
 
     @rule(
-        cpu=st.sampled_from(["1", "3"]), priority=st.integers(5, 6), enough=st.sampled_from([1, 9])
+        cpu=st.sampled_from(["1", "3"]),
+        priority=st.integers(5, 6),
+        enough=st.sampled_from([1, 9]),
+        away=st.booleans(),
     )
-    def search(self, cpu: str, priority: int, enough: int) -> None:
+    def search(self, cpu: str, priority: int, enough: int, *, away: bool) -> None:
+        """Search for a pod to which other nodes matter, too, if it is to be `away` from pods."""
         waiting = [each for each in self.promised if each.priority == priority]
-        asking = waiting[0].pod if waiting else pod("asking", cpu=cpu, priority=priority)
+        terms = must(pod_term(names.LABEL_ZONE, app="a0")) if away else None
+        alone = pod("asking", cpu=cpu, priority=priority, away_from=terms)
+        asking = waiting[0].pod if waiting else alone
         info, evaluator = self.lab.pending(asking), self.lab.framework.evaluator
         state = CycleState()
         feasible_rows(evaluator, state, info)

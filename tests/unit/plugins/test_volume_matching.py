@@ -24,9 +24,9 @@ from kubesched.cluster.storage import Volumes
 from kubesched.errors import ObjectError
 from kubesched.plugins.volume_index import VolumeIndex
 from kubesched.plugins.volume_matching import (
-    Candidate,
     Candidates,
-    Choice,
+    CandidateVolume,
+    VolumeChoice,
     bound_to_claim,
     capacity_nano,
     choose,
@@ -58,7 +58,7 @@ def candidates(
     return found
 
 
-def names(found: Sequence[Candidate]) -> list[str]:
+def names(found: Sequence[CandidateVolume]) -> list[str]:
     return [each.volume.metadata.name for each in found]
 
 
@@ -265,14 +265,14 @@ class Reach:
         assert topology is not None
         return self._rows[topology]
 
-    def candidate(self, found: PersistentVolume) -> Candidate:
-        return Candidate(found, capacity_nano(found), self._places[found.metadata.name])
+    def candidate(self, found: PersistentVolume) -> CandidateVolume:
+        return CandidateVolume(found, capacity_nano(found), self._places[found.metadata.name])
 
-    def all(self, found: Sequence[PersistentVolume]) -> tuple[Candidate, ...]:
+    def all(self, found: Sequence[PersistentVolume]) -> tuple[CandidateVolume, ...]:
         return tuple(self.candidate(each) for each in found)
 
 
-def chosen(choice: Choice, size: int) -> list[str | None]:
+def chosen(choice: VolumeChoice, size: int) -> list[str | None]:
     found = [choice.at(row) for row in range(size)]
     return [None if each is None else each.metadata.name for each in found]
 
@@ -359,7 +359,7 @@ def test_all_rows_at_once_are_as_each_row_alone(
     volumes = sorted(volumes, key=lambda one: one.metadata.name)
     claims = [claim(f"c{number}", size=size) for number, size in enumerate(sizes)]
     index, places = index_of(volumes), Reach(reach)
-    choices: list[Choice] = []
+    choices: list[VolumeChoice] = []
     for wanted in claims:
         noted = index.candidates(wanted)
         found = Candidates(
