@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Iterable
 
 from kubesched.cluster.pod_info import PodInfo
@@ -12,7 +13,7 @@ from kubesched.embedded.nodes import NodeTemplate
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.plugin import Permit, Reserve
 from kubesched.framework.status import Status, unschedulable
-from kubesched.observer import AttemptResult, SchedulerObserver
+from kubesched.observer import AttemptResult, ObserverPair, SchedulerObserver
 from kubesched.queue.queued_pod import QueuedPod
 from tests.support.embedded_scheduler import scheduler
 from tests.support.waiting import eventually
@@ -42,6 +43,27 @@ class Listener(SchedulerObserver):
 
     def returned(self, pod: PodInfo, status: Status) -> None:
         self.told.append(f"returned {pod.pod.metadata.name}: {status.plugin}")
+
+
+def test_a_pair_notifies_both_of_everything_the_first_one_first() -> None:
+    told: list[tuple[int, str]] = []
+
+    def listener(number: int) -> SchedulerObserver:
+        made = SchedulerObserver()
+        for name in vars(SchedulerObserver):
+            if not name.startswith("_"):
+                note = functools.partial(told.append, (number, name))
+                setattr(made, name, lambda *_, note=note: note())
+        return made
+
+    pair = ObserverPair(listener(1), listener(2))
+    names = [name for name in vars(SchedulerObserver) if not name.startswith("_")]
+    for name in names:
+        getattr(pair, name)(None)
+
+    both = [(number, name) for name in names for number in (1, 2)]
+    both.remove((2, "make_cluster"))
+    assert told == both
 
 
 class Refuses(Permit):

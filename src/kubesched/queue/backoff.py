@@ -1,4 +1,4 @@
-"""How long a pod waits after a failure before it is tried again."""
+"""The backoff of pods and groups after failed attempts."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from msgspec import Struct
 
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 
-#: A pod in its longest backoff rests for this share of it before an idle scheduler tries it early.
+#: A pod in its longest backoff waits for this share of it before an idle scheduler pops it early.
 REST_SHARE: Final = 0.1
 
 
 class Backoff(Struct, frozen=True):
-    """Doubling with each failure in a row, between a first and a longest wait.
+    """Doubles with each consecutive failure, from the initial to the longest backoff.
 
-    Expiry is cut to whole seconds, so that pods which failed in the same second come back together
-    and are then ordered by priority, not by who failed first.
+    Expiry is truncated to whole seconds, so that pods which failed in the same second become active
+    together and are ordered by priority, not by the time of the failure.
     """
 
     initial_s: float = 1.0
     max_s: float = 10.0
 
     def duration_s(self, pod: QueuedEntity) -> float:
-        """Return how long a pod or a group has to wait after its last failure.
+        """Return the backoff of a pod or a group after its last failure.
 
-        The longest wait of a group grows with the square root of its size.
+        The longest backoff of a group grows with the square root of its size.
         """
         failures = pod.consecutive_errors or pod.unschedulable_count
         if failures == 0 or self.max_s == 0:
@@ -36,23 +36,22 @@ class Backoff(Struct, frozen=True):
         return min(self.initial_s * 2 ** min(failures - 1, 62), max_s)
 
     def expires_at(self, pod: QueuedEntity) -> float:
-        """Return when the pod may be tried again."""
+        """Return when the backoff is over, in seconds since the epoch."""
         duration_s = self.duration_s(pod)
         if duration_s == 0.0:
             return 0.0
         return float(math.floor(pod.queued_at + duration_s))
 
     def is_waiting(self, pod: QueuedEntity, now: float) -> bool:
-        """Tell whether the pod still has to wait."""
+        """Tell whether the backoff is not over yet."""
         expires_at = self.expires_at(pod)
         return expires_at != 0.0 and expires_at >= math.floor(now)
 
     def is_resting(self, pod: QueuedEntity, now: float) -> bool:
-        """Tell whether a pod is not to be tried even if the scheduler has nothing else to do.
+        """Tell whether a pod must not be popped early, even if the scheduler is idle.
 
-        Without this a pod would be tried after each of many events that cannot help it, hundreds
-        of times a second. Those that failed a few times only, or wait for their victims to go, are
-        not held up.
+        Otherwise a pod that many events wake in vain would be retried hundreds of times a second.
+        Pods that failed only a few times, and preemptors that wait for their victims, do not rest.
         """
         if (isinstance(pod, QueuedPod) and pod.awaits_victims) or self.duration_s(pod) < self.max_s:
             return False

@@ -1,7 +1,7 @@
-"""Which events an update of an object amounts to.
+"""Derives cluster events from the difference between two versions of a node or a pod.
 
-Kubelets rewrite nodes and pods all the time without changing anything that matters here; such an
-update amounts to no event on a node, and to a general one on a pod.
+Kubelets update nodes and pods all the time without changing anything that scheduling reads. Such an
+update of a node causes no event, one of a pod the general update event.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from kubesched.queue.events import Action, ClusterEvent, Resource
 
 
 def node_events(old: Node, new: Node) -> list[ClusterEvent]:
-    """Return the events that an updated node amounts to."""
+    """Return the events that the update of a node causes."""
     changed = {
         Action.UPDATE_NODE_ALLOCATABLE: _allocatable_changed(old, new),
         Action.UPDATE_NODE_LABEL: (old.metadata.labels or {}) != (new.metadata.labels or {}),
@@ -34,9 +34,9 @@ def node_events(old: Node, new: Node) -> list[ClusterEvent]:
 
 
 def pod_events(old: Pod, new: Pod, *, is_target: bool = False) -> list[ClusterEvent]:
-    """Return the events that an updated pod amounts to, a general update if nothing specific.
+    """Return the events that the update of a pod causes: a general one if none is specific.
 
-    `is_target` is for what it means to the pod itself, as opposed to other pods that wait.
+    `is_target`: for the parked pod itself, as opposed to other parked pods.
     """
     without_node = Resource.TARGET_POD if is_target else Resource.UNSCHEDULED_POD
     resource = Resource.ASSIGNED_POD if new.spec.node_name else without_node

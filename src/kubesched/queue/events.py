@@ -1,4 +1,4 @@
-"""What can happen in a cluster that may help a waiting pod, and who wants to hear of it."""
+"""Cluster events: a resource and an action on it, and how registrations match them."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ class Resource(StrEnum):
     #: stands for the three below
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
-    #: a pod without a node, other than the one that waits
+    #: a pending pod, other than the parked one
     UNSCHEDULED_POD = "UnscheduledPod"
-    #: the waiting pod itself
+    #: the parked pod itself
     TARGET_POD = "TargetPod"
     NODE = "Node"
     PERSISTENT_VOLUME = "PersistentVolume"
@@ -37,7 +37,7 @@ class Resource(StrEnum):
 
 
 class Action(IntFlag):
-    """What happened to an object. The order of the bits is part of the matching rule."""
+    """What changed in an object. The order of the bits is part of the matching rule."""
 
     ADD = 1 << 0
     DELETE = 1 << 1
@@ -59,7 +59,7 @@ class Action(IntFlag):
 
 
 class ClusterEvent(Struct, frozen=True):
-    """Something that happened, or that a plugin wants to hear of."""
+    """An event, or the pattern of events that a plugin registers for."""
 
     #: a `Resource`, or a kind's group and name
     resource: str
@@ -74,11 +74,11 @@ class ClusterEvent(Struct, frozen=True):
 
     @property
     def is_wildcard(self) -> bool:
-        """Whether it concerns every pod, whatever it waits for."""
+        """Whether it wakes every parked pod, without hints."""
         return self.resource == Resource.ANY and self.action == Action.ALL
 
     def matches(self, registered: ClusterEvent) -> bool:
-        """Tell whether a plugin that registered `registered` wants to hear of this."""
+        """Tell whether this event matches a registration."""
         if registered.is_wildcard:
             return True
         same_resource = registered.resource in (self.resource, Resource.ANY) or (
@@ -124,7 +124,7 @@ def custom(label: str) -> ClusterEvent:
     return ClusterEvent(Resource.ANY, Action.ALL, label)
 
 
-# What is not an action on a resource, by the names that kube-scheduler gives it.
+# Events that are not an action on a resource, by kube-scheduler's names.
 UNSCHEDULABLE_TIMEOUT: Final = custom("UnschedulableTimeout")
 FORCE_ACTIVATE: Final = custom("ForceActivate")
 SCHEDULE_ATTEMPT_FAILURE: Final = custom("ScheduleAttemptFailure")

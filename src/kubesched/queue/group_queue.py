@@ -6,6 +6,9 @@
 
 A group that failed backs off and is tried again; it is parked only while a plugin gates one of its
 members. So events matter to gated groups alone, and each of their members is asked about them.
+
+A gang of which some members have a node, and too few, was interrupted amid its binding. When a
+scheduler takes over, such gangs are the first of their priority: their room must not go to others.
 """
 
 from __future__ import annotations
@@ -14,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from kubesched.cluster.group_forest import GroupForest
-from kubesched.cluster.pod_groups import GroupKey, group_of
+from kubesched.cluster.pod_groups import GroupKey
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import require
 from kubesched.queue import events
@@ -27,6 +30,8 @@ from kubesched.queue.waking import Wake
 
 INCOMPLETE = "incomplete"
 PENDING = "pending"
+#: When a group was queued that is to be tried before all others of its priority.
+FIRST = 0.0
 
 
 class GroupSchedulingQueue(SchedulingQueue):
@@ -131,7 +136,7 @@ class GroupSchedulingQueue(SchedulingQueue):
 
     def requeue(self, pod: QueuedPod) -> None:
         """Take back a pod that could not be placed: a member goes to its group."""
-        if _leaf_of(pod.info) is None:
+        if self._leaf_of(pod.info) is None:
             super().requeue(pod)
             return
         self._in_flight.end(pod.info.uid)
@@ -163,6 +168,18 @@ class GroupSchedulingQueue(SchedulingQueue):
         wake = None if end is AttemptEnd.SUCCEEDED else Wake.AFTER_BACKOFF
         self._enqueue(renewed, wake, events.SCHEDULE_ATTEMPT_FAILURE)
 
+    def prefer_interrupted(self) -> None:
+        """Let gangs be the first that have too few members on nodes, of all that are active.
+
+        When the cluster was read, members may have come before those of their gang with a node.
+        """
+        for group in dict.fromkeys(self._queued_in.values()):
+            is_active = self._active.remove(group.key) is not None
+            if self._forest.is_interrupted(group.group):
+                group.queued_at = FIRST
+            if is_active:
+                self._active.push(group)
+
     # --- groups come and go -----------------------------------------------------------------
 
     def group_came(self, key: GroupKey) -> None:
@@ -190,25 +207,29 @@ class GroupSchedulingQueue(SchedulingQueue):
     # --- inside -----------------------------------------------------------------------------
 
     def _replace(self, info: PodInfo) -> bool:
-        if _leaf_of(info) is None:
+        pod, leaf = self._member(info.uid), self._leaf_of(info)
+        if pod is None and leaf is None:
             return super()._replace(info)
-        pod = self._member(info.uid)
-        if pod is not None:
-            pod.info = info
-        return pod is not None
+        if pod is None or self._leaf_of(pod.info) != leaf:
+            # A label names its group now, or another one, or none: it is as if it came anew.
+            self.delete(info.uid)
+            return False
+        pod.info = info
+        return True
 
     def _add(self, info: PodInfo, event: ClusterEvent) -> None:
-        if _leaf_of(info) is None:
+        if self._leaf_of(info) is None:
             super()._add(info, event)
         elif info.uid not in self._in_flight:
             self._add_member(QueuedPod(info, queued_at=self._clock.time()), event)
 
     def _add_member(self, pod: QueuedPod, event: ClusterEvent) -> None:
         """Put a member that is nowhere where it belongs."""
-        uid, leaf, root = pod.info.uid, _leaf_of(pod.info), self._root_of(pod)
+        uid, leaf, root = pod.info.uid, self._leaf_of(pod.info), self._root_of(pod)
         if leaf is not None and root is None:
             self._incomplete.setdefault(leaf, {})[uid] = pod
             self._waits_for[uid] = leaf
+            self._observe_move(pod, INCOMPLETE, event.label)
         elif root is not None and root == self._attempted:
             self._pending[uid] = pod
         elif root is not None:
@@ -256,6 +277,10 @@ class GroupSchedulingQueue(SchedulingQueue):
         else:
             self._park(group, events.UNSCHEDULED_POD_ADD, wake)
 
+    def _leaf_of(self, pod: PodInfo) -> GroupKey | None:
+        """Return the group that a pod waits with; one that waits to be resized waits by itself."""
+        return None if pod.signature.is_resize else self._forest.groups.of(pod.pod)
+
     def _root_of(self, pod: QueuedPod) -> GroupKey | None:
         return self._forest.root_of_pod(pod.info)
 
@@ -288,8 +313,3 @@ class GroupSchedulingQueue(SchedulingQueue):
             require(group.member(uid) is not None, f"{uid} is no member of {group}")
             require(self._find(group.group) is group, f"{group} is not in the queue")
             require(self._root_of(group.pods()[0]) == group.group, f"{group} is no root")
-
-
-def _leaf_of(pod: PodInfo) -> GroupKey | None:
-    """Return the group that a pod waits with; one that waits to be resized waits by itself."""
-    return None if pod.signature.is_resize else group_of(pod.pod)

@@ -1,4 +1,4 @@
-"""A heap of pods, or groups of pods, from which any of them can be removed."""
+"""A heap of pods and groups with removal by key."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ Key = tuple[float, ...]
 class PodHeap:
     """Pods and groups by ascending key, those with equal keys in order of arrival.
 
-    Removal leaves a hole that is skipped when it comes to the top, and the heap is rebuilt when
-    most of it is holes; so removal costs nothing and memory stays in proportion.
+    Removal leaves a hole that is skipped when it reaches the top, and the heap is rebuilt when most
+    of it is holes: removal takes amortized constant time and memory stays proportional.
     """
 
     def __init__(self, key: Callable[[QueuedEntity], Key]) -> None:
         self._key = key
         self._arrivals = count()
-        #: how many pods there are, those of groups included
+        #: number of pods, members of groups included
         self.pod_count = 0
-        #: key → its entry, whose last place is None once it is a hole
+        #: key → its entry, whose last item is None once it is a hole
         self._entries: dict[str, list[Any]] = {}
         self._heap: list[list[Any]] = []
 
@@ -53,7 +53,7 @@ class PodHeap:
         heapq.heappush(self._heap, entry)
 
     def replace(self, pod: QueuedPod, info: PodInfo) -> None:
-        """Give a pod of the heap its new version, and the place that belongs to it."""
+        """Update a pod to its new version, and move it to its position."""
         before = self._key(pod)
         pod.info = info
         if self._key(pod) != before:

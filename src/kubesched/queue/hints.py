@@ -1,9 +1,8 @@
-"""What a plugin wants to hear of, and how it tells whether that helps a pod it turned away.
+"""A plugin's registrations: the events that may help a pod it rejected, with queueing hints.
 
-A *registration* names events and, where looking at the objects pays, a *hint*: a function that is
-shown the pod and the change. A hint that needs to know no more about the pod than its signature
-says so, and is asked once for all pods of the signature. A *pre-hint* is shown the change alone,
-and names the pods that the hint need be asked about.
+A *hint* is a function of the pod and the change that returns whether the change may help. A
+*signature hint* depends on nothing of the pod but its signature, and is called once per signature.
+A *pre-hint* is a function of the change alone, and returns the pods that the hint is called for.
 """
 
 from __future__ import annotations
@@ -36,18 +35,18 @@ class Change(Struct, Generic[T], frozen=True):
 
 
 class Registration(Struct, frozen=True):
-    """Events that may help a pod; with a hint, only those of which it says so.
+    """Events that may help a pod; with a hint, only those for which it returns true.
 
-    At most one of the two hints is given. A hint that raises counts as one that says yes: it is
-    better to try a pod in vain than to forget it.
+    At most one of the two hints is given. A hint that raises counts as true: it is better to retry
+    a pod in vain than to miss it.
     """
 
     event: ClusterEvent
     hint: Callable[[PodInfo, Change[Any]], bool] | None = None
     signature_hint: Callable[[PodSignature, Change[Any]], bool] | None = None
-    #: names the only pods to be asked about, as namespace/name; None stands for all
+    #: returns the only pods that hints are called for, as namespace/name; None stands for all
     pre_hint: Callable[[Change[Any]], Collection[str] | None] | None = None
 
 
-#: What a plugin registers; None means anything, which is right for plugins that cannot say.
+#: A plugin's registrations; None stands for every event, for plugins that cannot tell.
 Registrations = Sequence[Registration] | None

@@ -1,7 +1,7 @@
-"""Pods that wait for an event, findable by the plugins that turned them away.
+"""Pods that wait for an event, indexed by the plugins that rejected them.
 
-An event concerns few of the pods that are parked; looking at all of them for each event would make
-a busy cluster pay for every pod that fits nowhere.
+An event concerns few of the parked pods. Without the index, each event in a busy cluster would cost
+time in proportion to the number of unschedulable pods.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ class ParkedPods:
 
     def __init__(self) -> None:
         self._pods: dict[str, QueuedEntity] = {}
-        #: plugin → keys of what it rejected; the inverse of `_subscribers_of`
+        #: plugin → keys of the pods and groups that it rejected; the inverse of `_subscribers_of`
         self._by_subscriber: dict[Subscriber, dict[str, None]] = {}
         self._subscribers_of: dict[str, tuple[Subscriber, ...]] = {}
-        #: how many pods there are, those of groups included; and how many of them are gated
+        #: number of pods, members of groups included; and how many of them are gated
         self.pod_count = 0
         self.gated_count = 0
 
@@ -53,7 +53,7 @@ class ParkedPods:
         self.gated_count += entity.size if entity.gated_by else 0
 
     def replace(self, pod: QueuedPod, info: PodInfo) -> None:
-        """Give a parked pod its new version."""
+        """Update a parked pod to its new version."""
         pod.info = info
 
     def remove(self, uid: str) -> QueuedEntity | None:
@@ -71,20 +71,20 @@ class ParkedPods:
         return pod
 
     def of(self, subscribers: Iterable[Subscriber]) -> list[QueuedEntity]:
-        """Return the pods that one of some plugins turned away, each once."""
+        """Return the pods that at least one of the plugins rejected or gates, each once."""
         uids: dict[str, None] = {}
         for subscriber in subscribers:
             uids.update(self._by_subscriber.get(subscriber, {}))
         return [self._pods[uid] for uid in uids]
 
     def validate(self) -> None:
-        """Check that the index says what the pods say."""
+        """Check that the index and the counts agree with the pods."""
         for uid, pod in self._pods.items():
-            require(pod.waits_for, f"{pod} is parked although nobody turned it away")
+            require(pod.waits_for, f"{pod} is parked although no plugin rejected it")
             named = {plugin for _, plugin in self._subscribers_of[uid]}
             require(named == pod.waits_for, f"{pod} is indexed by {named}")
         indexed = {uid for uids in self._by_subscriber.values() for uid in uids}
-        require(indexed == self._pods.keys(), "pods in the index are the parked ones")
+        require(indexed == self._pods.keys(), "the index holds exactly the parked pods")
         gated = sum(pod.size for pod in self._pods.values() if pod.gated_by)
         total = sum(pod.size for pod in self._pods.values())
         require(total == self.pod_count, "number of pods")

@@ -11,12 +11,12 @@ from kubesched.queue.queued_pod import POD_GROUP, QueuedEntity, QueuedPod
 
 
 class AttemptEnd(Enum):
-    """How an attempt at a group ended."""
+    """How an attempt to schedule a group ended."""
 
     #: some of its pods are being bound
     SUCCEEDED = auto()
     REJECTED = auto()
-    #: something went wrong
+    #: there was an error
     FAILED = auto()
 
 
@@ -47,11 +47,11 @@ class QueuedGroup(QueuedEntity):
         return renewed
 
     def add(self, pod: QueuedPod) -> None:
-        """Take in a member."""
+        """Add a member."""
         self._members[pod.info.uid] = pod
 
     def remove(self, uid: str) -> None:
-        """Let a member go."""
+        """Remove a member."""
         del self._members[uid]
 
     @property
@@ -71,11 +71,11 @@ class QueuedGroup(QueuedEntity):
 
     @property
     def size(self) -> int:
-        """How many members wait."""
+        """The number of members in the queue."""
         return len(self._members)
 
     def pods(self) -> Sequence[QueuedPod]:
-        """Return the members, in the order in which they are tried."""
+        """Return the members, in the order of the attempt."""
         return sorted(self._members.values(), key=_place)
 
     def member(self, uid: str) -> QueuedPod | None:
@@ -84,18 +84,18 @@ class QueuedGroup(QueuedEntity):
 
     @property
     def gatekeeper(self) -> QueuedPod:
-        """One of the members that a plugin gates, any of them if there is none."""
+        """A member that is gated; any member if none is."""
         members = self._members.values()
         return next((pod for pod in members if pod.gated_by), next(iter(members)))
 
     @property
     def was_rejected(self) -> bool:
-        """No: a group that failed backs off in any case, and no event ends that."""
+        """False: a group that failed always backs off, and no event ends the backoff."""
         return False
 
     @property
     def waits_for(self) -> set[str]:
-        """The plugin that gates it: without one it is not parked."""
+        """The plugin that gates it: a group that is not gated is never parked."""
         return {self.gated_by}
 
 

@@ -1,4 +1,4 @@
-"""What waits in the queue, with the history of the attempts to place it: a pod, as a rule."""
+"""An entry of the queue, with the history of its attempts: a pod, or a group of pods."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import ClassVar
 
 from kubesched.cluster.pod_info import PodInfo
 
-# The kinds of what waits; part of metric labels.
+# The kinds of entries; values of metric labels.
 POD = "pod"
 POD_GROUP = "podgroup"
 
 
 class QueuedEntity(ABC):
-    """What the queue orders and lets wait as one: a pod, or a group of pods."""
+    """An entry that the queue orders and pops as one: a pod, or a group of pods."""
 
     __slots__ = (
         "attempts",
@@ -28,18 +28,18 @@ class QueuedEntity(ABC):
     )
 
     def __init__(self, *, queued_at: float) -> None:
-        #: when it was last put into the queue; seconds since the epoch
+        #: when it was last added to the queue; seconds since the epoch
         self.queued_at = queued_at
-        #: how often it was tried
+        #: number of attempts
         self.attempts = 0
-        #: failures in a row that were rejections, or errors: they decide how long it backs off
+        #: consecutive rejections, and consecutive errors: they determine the backoff
         self.unschedulable_count = 0
         self.consecutive_errors = 0
-        #: when it first became active: waiting at a gate does not count as waiting
+        #: when it first became active: the time that it was gated does not count
         self.initial_attempt_at: float | None = None
-        #: the PreEnqueue plugin that keeps it out, "" if none does
+        #: the PreEnqueue plugin that gates it, "" if none does
         self.gated_by = ""
-        #: whether the last wake-up was the timeout, which means that an event was missed; and when
+        #: whether the timeout woke it last, which means that an event was missed; and when
         self.flushed = False
         self.flushed_at = 0.0
 
@@ -49,12 +49,12 @@ class QueuedEntity(ABC):
     @property
     @abstractmethod
     def key(self) -> str:
-        """What it is known by in the queue."""
+        """Its key in the queue."""
 
     @property
     @abstractmethod
     def priority(self) -> int:
-        """Its place in the queue."""
+        """The priority that QueueSort orders it by."""
 
     @property
     @abstractmethod
@@ -64,21 +64,21 @@ class QueuedEntity(ABC):
     @property
     @abstractmethod
     def size(self) -> int:
-        """How many pods it stands for."""
+        """The number of its pods."""
 
     @abstractmethod
     def pods(self) -> Sequence[QueuedPod]:
-        """Return its pods, in the order in which they are tried."""
+        """Return its pods, in the order of the attempt."""
 
     @property
     @abstractmethod
     def gatekeeper(self) -> QueuedPod:
-        """The pod that the gate is about, if there is one."""
+        """The pod that is gated; any of its pods if none is."""
 
     @property
     @abstractmethod
     def was_rejected(self) -> bool:
-        """Whether plugins rejected it in the last attempt; otherwise something went wrong."""
+        """Whether plugins rejected it in the last attempt; otherwise there was an error."""
 
     @property
     @abstractmethod
@@ -87,7 +87,7 @@ class QueuedEntity(ABC):
 
 
 class QueuedPod(QueuedEntity):
-    """A pod that waits, and what happened to it so far."""
+    """A pending pod, and the history of its attempts."""
 
     kind = POD
 
@@ -104,16 +104,16 @@ class QueuedPod(QueuedEntity):
     def __init__(self, info: PodInfo, *, queued_at: float) -> None:
         super().__init__(queued_at=queued_at)
         self.info = info
-        #: when it was last taken out of the queue, by a clock that never goes back
+        #: when it was last popped, by the monotonic clock
         self.attempt_began = 0.0
-        #: how long it took to decide in the current attempt, None: there is no decision yet
+        #: duration of the decision in the current attempt, None before there is one
         self.algorithm_s: float | None = None
-        #: who turned it away in the last attempt; both empty after an error
+        #: the plugins that rejected it in the last attempt; both empty after an error
         self.unschedulable_plugins: set[str] = set()
         self.pending_plugins: set[str] = set()
-        #: whether they looked at nodes and found none, rather than refuse the one chosen
+        #: whether filters left no node, rather than Reserve or Permit rejecting the chosen one
         self.filtered = False
-        #: whether it has preempted others, and may be placed as soon as they are gone
+        #: whether it is a preemptor whose victims are not gone yet
         self.awaits_victims = False
 
     def __repr__(self) -> str:
@@ -121,7 +121,7 @@ class QueuedPod(QueuedEntity):
 
     @property
     def key(self) -> str:
-        """The uid: a name may be used again, a uid is not."""
+        """The uid: names are reused, uids are not."""
         return self.info.uid
 
     @property
@@ -155,10 +155,10 @@ class QueuedPod(QueuedEntity):
 
     @property
     def was_rejected(self) -> bool:
-        """Whether anybody turned it away in the last attempt; otherwise something went wrong."""
+        """Whether plugins rejected it in the last attempt; otherwise there was an error."""
         return bool(self.unschedulable_plugins or self.pending_plugins)
 
     @property
     def rejectors(self) -> set[str]:
-        """Everybody who turned it away in the last attempt."""
+        """The plugins that rejected it in the last attempt."""
         return self.unschedulable_plugins | self.pending_plugins

@@ -1,24 +1,23 @@
-"""The scheduling queue: every pod that wants a node and has none is in exactly one place.
+"""The scheduling queue: every pending pod is in exactly one of its parts.
 
     add ──> gated ────────────────┐
       └──> active ── pop ──> in flight ── bound ──> gone
              ^  ^                └─ failed ─┬─ error ──> backing off (errors)
-             │  └── after backoff ──────────┼─ an event came meanwhile ──> backing off
+             │  └── after backoff ──────────┼─ an event arrived meanwhile ──> backing off
              └── an event that may help ────┴─> unschedulable
 
 *Active* pods are popped in the order of the QueueSort plugin. When there are none, pods that are
-backing off after a rejection are popped early: waiting helps nobody while the scheduler is idle.
-Those that have come to the longest backoff rest for a tenth of it first, and those that failed with
-an error wait in any case. *Unschedulable* pods are parked until an event happens that one of the
-plugins which turned them away has registered, or until they have been parked for too long. *Gated*
-pods are parked until their PreEnqueue plugin lets them go.
+backing off after a rejection are popped early, because the scheduler would be idle otherwise. Pods
+that have reached the longest backoff wait for a tenth of it first, and pods that failed with an
+error wait for all of it. *Unschedulable* pods are parked until an event arrives that a plugin which
+rejected them has registered for, or until `max_unschedulable_s` is over. *Gated* pods are parked
+until their PreEnqueue plugin admits them.
 
-A pod that becomes feasible is tried again, at the latest, after its backoff (at most the longest
-one, to the next full second) if an event told of it, and after `max_unschedulable_s` and a flush if
-none did.
+A pod that becomes feasible is retried after its backoff at the latest (rounded up to a second) if
+an event reported the change, and after `max_unschedulable_s` and a flush if none did.
 
-The queue does nothing by itself: `flush_backoff` is to be called once a second, `flush_parked`
-twice a minute.
+The queue has no timers: the scheduler calls `flush_backoff` once a second and `flush_parked` twice
+a minute.
 """
 
 from __future__ import annotations
@@ -40,13 +39,15 @@ from kubesched.queue.in_flight import InFlight
 from kubesched.queue.parked import ParkedPods
 from kubesched.queue.queued_pod import POD, QueuedEntity, QueuedPod
 from kubesched.queue.tally import ACTIVE, BACKOFF, GATED, UNSCHEDULABLE, QueueTally
-from kubesched.queue.waking import HintObserver, Listeners, PreHintObserver, Question, Wake
+from kubesched.queue.waking import HintEvaluation, HintObserver, Listeners, PreHintObserver, Wake
 
-#: Tells of a gated pod whether it is kept out as before.
+#: Returns whether a gated pod stays gated.
 IsHeld = Callable[[QueuedPod], bool]
+#: Called when a pod or group enters a part of the queue: with the part and the event's label.
+MoveObserver = Callable[[QueuedEntity, str, str], None]
 
 
-#: Where hints send a pod; a gate may keep it out, and a backoff may be over.
+#: The part of the queue that hints choose; a gate, or a backoff that is over, may override it.
 _SENT_TO: Final[Mapping[Wake | None, str]] = {
     Wake.NO: UNSCHEDULABLE,
     Wake.AFTER_BACKOFF: BACKOFF,
@@ -56,7 +57,7 @@ _SENT_TO: Final[Mapping[Wake | None, str]] = {
 
 
 class SchedulingQueue:
-    """Pods that wait for a node."""
+    """Pending pods, each in one part of the queue."""
 
     def __init__(
         self,
@@ -70,19 +71,25 @@ class SchedulingQueue:
         on_ready: Callable[[], None] = lambda: None,
         observe_hint: HintObserver | None = None,
         observe_pre_hint: PreHintObserver | None = None,
+        heeds_pre_hints: bool = True,
+        observe_move: MoveObserver = lambda _entity, _queue, _event_label: None,
         holding: Callable[[], IsHeld] = lambda: lambda _pod: False,
     ) -> None:
         self._clock = clock
-        #: returns the plugin that keeps a pod out, "" if none does
+        #: returns the PreEnqueue plugin that gates a pod, "" if none does
         self._gate = gate
-        #: returns, for one event, what tells whether a gated pod is kept out as before
+        #: called once per event; the function that it returns tells whether a pod stays gated
         self._holding = holding
         self._observe_hint = observe_hint
-        #: None if pre-hints are not asked
+        self._observe_move = observe_move
+        #: None if pre-hints are disabled
         self._observe_pre_hint = observe_pre_hint
+        self._heeds_pre_hints = heeds_pre_hints
         self._max_unschedulable_s = max_unschedulable_s
         #: called whenever there may be something to pop
         self._on_ready = on_ready
+        #: tells whether another attempt at a pod or group would be in vain; simulations set it
+        self.is_futile: Callable[[QueuedEntity], bool] = lambda _entity: False
         self._parked = ParkedPods()
         self._in_flight = InFlight()
         self.tally = QueueTally()
@@ -100,6 +107,7 @@ class SchedulingQueue:
             timer=timer,
             observe=self._observe_hint,
             observe_pre_hint=self._observe_pre_hint,
+            heeds_pre_hints=self._heeds_pre_hints,
         )
         self._backoff = backoff
         self._active = PodHeap(sort_key)
@@ -113,7 +121,7 @@ class SchedulingQueue:
         registrations: Mapping[str, Mapping[str, Registrations]],
         backoff: Backoff,
     ) -> None:
-        """Go on by other rules; every pod stays where it is."""
+        """Replace order, registrations and backoff; every pod stays in its part of the queue."""
         before = self._active, self._backing_off, self._backing_off_errors
         self._configure(sort_key, registrations, backoff)
         after = self._active, self._backing_off, self._backing_off_errors
@@ -121,7 +129,7 @@ class SchedulingQueue:
             for pod in old:
                 new.push(pod)
 
-    # --- what is where ----------------------------------------------------------------------
+    # --- counts and parts -------------------------------------------------------------------
 
     def __len__(self) -> int:
         return self.active_count + self.backoff_count + self._parked.pod_count
@@ -131,7 +139,7 @@ class SchedulingQueue:
 
     @property
     def active_count(self) -> int:
-        """The number of pods that can be tried now."""
+        """The number of pods that are ready to be popped."""
         return self._active.pod_count
 
     @property
@@ -141,26 +149,26 @@ class SchedulingQueue:
 
     @property
     def gated_count(self) -> int:
-        """The number of pods that a PreEnqueue plugin keeps out."""
+        """The number of pods that a PreEnqueue plugin gates."""
         return self._parked.gated_count
 
     @property
     def unschedulable_count(self) -> int:
-        """The number of pods that were tried in vain and wait for an event."""
+        """The number of pods that were rejected and wait for an event."""
         return self._parked.pod_count - self.gated_count
 
     @property
     def incomplete_count(self) -> int:
-        """The number of pods of groups that are not known: none without groups."""
+        """The number of pods whose groups do not all exist yet: none without groups."""
         return 0
 
     @property
     def pending_count(self) -> int:
-        """The number of pods whose group is being tried: none without groups."""
+        """The number of pods whose group is in flight: none without groups."""
         return 0
 
     def entities(self) -> dict[tuple[str, str], int]:
-        """Return how many pods and groups there are, by part of the queue and kind."""
+        """Return the number of pods and of groups, by part of the queue and kind."""
         return {
             (ACTIVE, POD): self.active_count,
             (BACKOFF, POD): self.backoff_count,
@@ -170,21 +178,21 @@ class SchedulingQueue:
 
     @property
     def in_flight_count(self) -> int:
-        """The number of pods that were popped and are neither bound nor back."""
+        """The number of pods that were popped and are neither bound nor requeued."""
         return len(self._in_flight)
 
     @property
     def in_flight_uids(self) -> Iterable[str]:
-        """The uids of the pods that were popped and are neither bound nor back."""
+        """The uids of the pods in flight."""
         return iter(self._in_flight)
 
     def is_in_flight(self, uid: str) -> bool:
-        """Tell whether a pod was popped and is neither bound nor back."""
+        """Tell whether a pod was popped and is neither bound nor requeued."""
         return uid in self._in_flight
 
     @property
     def in_flight_events(self) -> Mapping[str, int]:
-        """The number of events of each kind that are kept for pods in flight."""
+        """The number of events of each kind that are recorded for pods in flight."""
         return self._in_flight.counts()
 
     def pods(self) -> Iterable[QueuedPod]:
@@ -192,23 +200,23 @@ class SchedulingQueue:
         return [pod for place in self._places() for entity in place for pod in entity.pods()]
 
     def unschedulable_pods(self) -> Iterable[QueuedPod]:
-        """Return the pods that were tried in vain and wait for an event."""
+        """Return the pods that were rejected and wait for an event."""
         return (pod for each in self._parked if not each.gated_by for pod in each.pods())
 
     def unschedulable_pod(self, uid: str) -> QueuedPod | None:
-        """Return a pod if it was tried in vain and waits for an event."""
+        """Return a pod if it was rejected and waits for an event."""
         pod = self._parked.get(uid)
         return pod if isinstance(pod, QueuedPod) and not pod.gated_by else None
 
     def is_gated(self, uid: str) -> bool:
-        """Tell whether a PreEnqueue plugin keeps a pod out, or the group it is part of."""
+        """Tell whether a PreEnqueue plugin gates a pod, or the group that it belongs to."""
         parked = self._parked.get(self._key_of(uid))
         return parked is not None and bool(parked.gated_by)
 
     def parts(self) -> Iterator[tuple[str, QueuedPod]]:
-        """Return each pod with the part of the queue it is in, first those tried in vain.
+        """Return each pod with its part of the queue, unschedulable pods first.
 
-        To be read at once: what comes or goes meanwhile would be in the way.
+        Read it before the queue changes: it iterates over the queue's own structures.
         """
         parked = list(self._parked)
         parts: tuple[tuple[str, Iterable[QueuedEntity]], ...] = (
@@ -221,15 +229,15 @@ class SchedulingQueue:
         for part, entities in parts:
             yield from ((part, pod) for entity in entities for pod in entity.pods())
 
-    # --- pods come and go -------------------------------------------------------------------
+    # --- add, pop, requeue ------------------------------------------------------------------
 
     def add(self, info: PodInfo) -> None:
-        """Add a pod; one that is in the queue already takes over the new version."""
+        """Add a pod, or update it if it is in the queue."""
         if not self._replace(info):
             self._add(info, events.UNSCHEDULED_POD_ADD)
 
     def update(self, old: Pod, new: PodInfo) -> None:
-        """Take over a new version of a pod, which may be what it waited for."""
+        """Update a pod, and wake it if the change may help it."""
         happened = pod_events(old, new.pod, is_target=True)
         changes = [Change(event, old, new.pod) for event in happened]
         if new.uid in self._in_flight:
@@ -242,31 +250,30 @@ class SchedulingQueue:
         for change in changes:
             parked = self._parked.get(self._key_of(new.uid))
             if parked is not None:
-                wake = _strongest(self._listeners.ask_about(change), parked)
+                wake = _strongest(self._listeners.evaluate(change), parked)
                 self._wake(parked, wake, change.event)
 
     def delete(self, uid: str) -> None:
-        """Remove a pod, wherever it is."""
+        """Remove a pod from the part of the queue that it is in."""
         for place in self._places():
             removed = place.remove(uid)
             if isinstance(removed, QueuedPod):
                 self.tally.settled(removed)
 
     def pop(self) -> QueuedPod | None:
-        """Return the pod to try next, or None if there is none; for queues without groups."""
+        """Pop the next pod, or None if there is none; for queues without groups."""
         popped = self.pop_entity()
         require(popped is None or isinstance(popped, QueuedPod), f"{popped} is no pod")
         return popped if isinstance(popped, QueuedPod) else None
 
     def pop_entity(self) -> QueuedEntity | None:
-        """Return what to try next, or None if there is nothing; its pods are then in flight."""
-        entity = self._active.pop()
+        """Pop the next pod or group, or None; its pods are in flight from now on."""
+        entity = self._next()
+        while entity is not None and entity.attempts and self.is_futile(entity):
+            self._skip(entity)
+            entity = self._next()
         if entity is None:
-            entity = self._backing_off.peek()
-            if entity is None or self._backoff.is_resting(entity, self._clock.time()):
-                return None
-            self._backing_off.pop()
-            self.tally.arrived(ACTIVE, events.POP_FROM_BACKOFF.label, entity)
+            return None
         entity.attempts += 1
         for pod in entity.pods():
             if pod is not entity:
@@ -275,15 +282,36 @@ class SchedulingQueue:
             self._in_flight.begin(pod.info.uid)
         return entity
 
+    def _next(self) -> QueuedEntity | None:
+        entity = self._active.pop()
+        if entity is None:
+            entity = self._backing_off.peek()
+            if entity is None or self._backoff.is_resting(entity, self._clock.time()):
+                return None
+            self._backing_off.pop()
+            self._arrived(ACTIVE, events.POP_FROM_BACKOFF, entity)
+        return entity
+
+    def _skip(self, entity: QueuedEntity) -> None:
+        """Queue a pod or group again as if it had been tried in vain."""
+        entity.queued_at, entity.unschedulable_count = (
+            self._clock.time(),
+            entity.unschedulable_count + 1,
+        )
+        if isinstance(entity, QueuedPod):
+            self._park(entity, events.SCHEDULE_ATTEMPT_FAILURE, Wake.NO)
+        else:
+            self._enqueue(entity, Wake.AFTER_BACKOFF, events.SCHEDULE_ATTEMPT_FAILURE)
+
     def done(self, uid: str) -> None:
-        """Note that a popped pod needs no more care: it is bound, or gone."""
+        """End the flight of a pod that is bound or deleted."""
         self._in_flight.end(uid)
 
     def requeue(self, pod: QueuedPod) -> None:
-        """Take back a pod that could not be placed.
+        """Return a pod that could not be placed to the queue.
 
-        `unschedulable_plugins` and `pending_plugins` say who turned it away; nobody means that
-        something went wrong.
+        Its `unschedulable_plugins` and `pending_plugins` are the plugins that rejected it; both are
+        empty after an error.
         """
         uid = pod.info.uid
         missed = list(self._in_flight.events_since(uid))
@@ -291,7 +319,7 @@ class SchedulingQueue:
         if uid in self:
             return
         self._note_failure(pod)
-        wake = self._what_was_missed(missed, pod) if pod.was_rejected else Wake.AFTER_BACKOFF
+        wake = self._missed_wake(missed, pod) if pod.was_rejected else Wake.AFTER_BACKOFF
         if wake is Wake.NO:
             self._park(pod, events.SCHEDULE_ATTEMPT_FAILURE, wake)
         else:
@@ -305,9 +333,9 @@ class SchedulingQueue:
             pod.consecutive_errors = 0
         else:
             pod.consecutive_errors += 1
-        self.tally.turned_away(pod)
+        self.tally.count_rejections(pod)
 
-    # --- pods are woken ---------------------------------------------------------------------
+    # --- wake parked pods -------------------------------------------------------------------
 
     def move(
         self, change: Change[Any], *, only: Callable[[PodInfo], bool] = lambda _: True
@@ -320,22 +348,22 @@ class SchedulingQueue:
         parked = self._parked.of(listeners)
         if not parked:
             return
-        question = self._listeners.ask_pre_hints(change)
+        evaluation = self._listeners.evaluate_pre_hints(change)
         is_held = None if change.event.is_wildcard else self._holding()
         for entity in parked:
-            # Whoever is kept out as before need not be told that something would help.
+            # Hints cannot move a pod that stays gated, so they are not evaluated for it.
             if is_held is not None and entity.gated_by and is_held(entity.gatekeeper):
                 continue
-            if not any(only(pod.info) and question.concerns(pod.info) for pod in entity.pods()):
+            if not any(only(pod.info) and evaluation.concerns(pod.info) for pod in entity.pods()):
                 continue
-            self._wake(entity, _strongest(question, entity), change.event)
+            self._wake(entity, _strongest(evaluation, entity), change.event)
 
-    def hears_of(self, event: ClusterEvent) -> bool:
-        """Tell whether some plugin wants to hear of an event."""
+    def has_listeners(self, event: ClusterEvent) -> bool:
+        """Tell whether any plugin registered for an event."""
         return bool(self._listeners.of(event))
 
     def activate(self, uids: Iterable[str]) -> None:
-        """Make pods active at once, whatever they wait for; a gate still holds."""
+        """Make pods active immediately, without hints or backoff; gated pods stay gated."""
         for uid in uids:
             if uid in self._in_flight:
                 self._in_flight.record(Change(events.FORCE_ACTIVATE), only=uid)
@@ -350,14 +378,14 @@ class SchedulingQueue:
                 self._push_active(entity, events.FORCE_ACTIVATE)
 
     def try_again(self, uid: str, event: ClusterEvent) -> None:
-        """Try a parked pod again after its backoff, without asking hints; a gate still holds."""
+        """Retry a parked pod after its backoff, without hints; a gated pod stays gated."""
         if uid in self._in_flight:
             self._in_flight.record(Change(events.FORCE_ACTIVATE), only=uid)
         elif (parked := self._parked.get(self._key_of(uid))) is not None:
             self._wake(parked, Wake.AFTER_BACKOFF, event)
 
     def waits_for(self, uid: str, event: ClusterEvent) -> bool:
-        """Tell whether a plugin that rejected a parked pod has registered an event."""
+        """Tell whether a plugin that rejected a parked pod registered for an event."""
         parked = self._parked.get(self._key_of(uid))
         if parked is None:
             return False
@@ -369,7 +397,7 @@ class SchedulingQueue:
         )
 
     def flush_backoff(self) -> None:
-        """Let pods go whose backoff is over."""
+        """Make pods active whose backoff is over."""
         now = self._clock.time()
         for heap in (self._backing_off, self._backing_off_errors):
             while (pod := heap.peek()) and not self._backoff.is_waiting(pod, now):
@@ -377,7 +405,7 @@ class SchedulingQueue:
                 self._push_active(pod, events.BACKOFF_COMPLETE)
 
     def flush_parked(self) -> None:
-        """Let pods go that were parked for too long: something was missed."""
+        """Retry pods that were parked for too long: an event may have been missed."""
         now = self._clock.time()
         for pod in self._parked:
             if now - max(pod.queued_at, pod.flushed_at) > self._max_unschedulable_s:
@@ -390,11 +418,11 @@ class SchedulingQueue:
         return self._active, self._backing_off, self._backing_off_errors, self._parked
 
     def _key_of(self, uid: str) -> str:
-        """Return what a pod, or the group that it waits in, is known by in the queue."""
+        """Return the key of a pod, or of the group that it is queued in."""
         return uid
 
     def _replace(self, info: PodInfo) -> bool:
-        """Give a queued pod its new version; False if it is not in the queue."""
+        """Update a queued pod to its new version; False if it is not in the queue."""
         for place in self._places():
             pod = place.get(info.uid)
             if isinstance(pod, QueuedPod):
@@ -406,25 +434,25 @@ class SchedulingQueue:
         if info.uid not in self._in_flight:
             self._enqueue(QueuedPod(info, queued_at=self._clock.time()), None, event)
 
-    def _what_was_missed(self, changes: Iterable[Change[Any]], pod: QueuedPod) -> Wake:
-        """Return what changes that came while a pod was in flight mean for it."""
+    def _missed_wake(self, changes: Iterable[Change[Any]], pod: QueuedPod) -> Wake:
+        """Return what the changes that arrived while a pod was in flight do to it."""
         wake = Wake.NO
         for change in changes:
-            wake = max(wake, self._listeners.ask_about(change).answer(pod))
+            wake = max(wake, self._listeners.evaluate(change).wake(pod))
             if wake is Wake.AT_ONCE or (wake and not pod.pending_plugins):
                 break
         return wake
 
     def _wake(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
-        """Move a parked pod or group to where a change sends it."""
+        """Move a parked pod or group out of the parked ones, if a change may help it."""
         if wake is not Wake.NO:
             self._parked.remove(entity.key)
             self._enqueue(entity, wake, event)
 
     def _enqueue(self, entity: QueuedEntity, wake: Wake | None, event: ClusterEvent) -> None:
-        """Put a pod or a group that is nowhere where it belongs.
+        """Put a pod or a group into its part of the queue.
 
-        Without hints (None), it is tried at once.
+        Without hints (`wake` is None), that is the active one unless it is gated.
         """
         for pod in entity.pods():
             self._ask_gate(pod)
@@ -444,14 +472,14 @@ class SchedulingQueue:
         elif wake is Wake.AFTER_BACKOFF and self._backoff.is_waiting(entity, self._clock.time()):
             heap = self._backing_off if entity.was_rejected else self._backing_off_errors
             heap.push(entity)
-            self.tally.arrived(BACKOFF, event.label, entity, sent_to=BACKOFF)
+            self._arrived(BACKOFF, event, entity, Wake.AFTER_BACKOFF)
             self._on_ready()
         else:
             self._push_active(entity, event, wake)
 
     def _park(self, entity: QueuedEntity, event: ClusterEvent, wake: Wake | None) -> None:
         self._parked.add(entity)
-        self.tally.arrived(UNSCHEDULABLE, event.label, entity, sent_to=_SENT_TO[wake])
+        self._arrived(UNSCHEDULABLE, event, entity, wake)
 
     def _push_active(
         self, entity: QueuedEntity, event: ClusterEvent, wake: Wake | None = None
@@ -461,14 +489,21 @@ class SchedulingQueue:
             if each.initial_attempt_at is None:
                 each.initial_attempt_at = now
         self._active.push(entity)
-        self.tally.arrived(ACTIVE, event.label, entity, sent_to=_SENT_TO[wake])
+        self._arrived(ACTIVE, event, entity, wake)
         self._on_ready()
 
+    def _arrived(
+        self, part: str, event: ClusterEvent, entity: QueuedEntity, wake: Wake | None = None
+    ) -> None:
+        """Count an arrival in a part of the queue, and tell the observer."""
+        self.tally.arrived(part, event.label, entity, sent_to=_SENT_TO[wake])
+        self._observe_move(entity, part, event.label)
+
     def validate(self) -> None:
-        """Check that no pod is in two places, and none both in the queue and in flight."""
+        """Check that no pod is in two parts of the queue, or in the queue and in flight."""
         seen: set[str] = set()
         for pod in self.pods():
-            require(pod.info.uid not in seen, f"{pod} is in two places")
+            require(pod.info.uid not in seen, f"{pod} is in two parts of the queue")
             require(pod.info.uid not in self._in_flight, f"{pod} is in the queue and in flight")
             seen.add(pod.info.uid)
         self._parked.validate()
@@ -476,6 +511,6 @@ class SchedulingQueue:
             heap.validate()
 
 
-def _strongest(question: Question, entity: QueuedEntity) -> Wake:
-    """Return the most that a change means for one of the pods."""
-    return max(map(question.answer, entity.pods()))
+def _strongest(evaluation: HintEvaluation, entity: QueuedEntity) -> Wake:
+    """Return the strongest effect of a change on one of the pods."""
+    return max(map(evaluation.wake, entity.pods()))

@@ -1,4 +1,4 @@
-"""What the queue counts about itself, for metrics: read when somebody asks, not pushed."""
+"""The queue's counters for metrics: a scrape reads them, the queue does not push."""
 
 from __future__ import annotations
 
@@ -13,37 +13,37 @@ GATED = "gated"
 
 
 class QueueTally:
-    """Arrivals in each part of the queue, and pods by the plugin that turned them away."""
+    """Arrivals in each part of the queue, and pending pods by the plugins that rejected them."""
 
     def __init__(self) -> None:
-        #: (part of the queue, label of the event that brought a pod there) → how often
+        #: (part of the queue, label of the event that moved a pod there) → number of pods
         self.incoming: Counter[tuple[str, str]] = Counter()
-        #: the same with the kind of what came, without what went where hints sent it
+        #: the same by pod or group, without arrivals in the part that hints had chosen
         self.incoming_entities: Counter[tuple[str, str, str]] = Counter()
-        #: (plugin, scheduler name) → pods it turned away that were not tried again since
+        #: (plugin, scheduler name) → pods that it rejected and that were not retried since
         self.rejected: Counter[tuple[str, str]] = Counter()
 
     def arrived(
         self, queue: str, event_label: str, entity: QueuedEntity, *, sent_to: str = ""
     ) -> None:
-        """A pod or a group came into a part of the queue.
+        """Count a pod or a group that entered a part of the queue.
 
-        `sent_to` is where hints sent it, if they did.
+        `sent_to` is the part that hints chose, if hints were evaluated.
         """
         self.incoming[queue, event_label] += entity.size
         if queue != sent_to:
             self.incoming_entities[queue, event_label, entity.kind] += 1
 
-    def turned_away(self, pod: QueuedPod) -> None:
-        """A pod comes back after plugins turned it away."""
+    def count_rejections(self, pod: QueuedPod) -> None:
+        """Count a requeued pod for each plugin that rejected it."""
         for plugin in pod.rejectors:
             self.rejected[plugin, pod.info.pod.spec.scheduler_name] += 1
 
     def gated(self, pod: QueuedPod, plugin: str) -> None:
-        """A plugin keeps a pod out that it did not turn away before."""
+        """Count a pod for the plugin that gates it and had not rejected it before."""
         self.rejected[plugin, pod.info.pod.spec.scheduler_name] += 1
 
     def settled(self, pod: QueuedPod) -> None:
-        """A pod is tried again, or gone: what turned it away is history."""
+        """Stop counting the rejections of a pod that is retried or deleted."""
         for plugin in pod.rejectors:
             self.rejected[plugin, pod.info.pod.spec.scheduler_name] -= 1

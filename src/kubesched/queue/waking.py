@@ -1,7 +1,7 @@
-"""Whether something that happened may help pods that wait: the plugins' hints, asked with economy.
+"""Evaluates the plugins' queueing hints: whether a change may help a parked pod.
 
-Thousands of pods may be parked when an event comes. Who listens to an event is remembered, and a
-hint that looks at nothing but the signature is asked once for all pods of the signature.
+Thousands of pods may be parked when an event arrives. So the registrations that match an event are
+cached, and a hint that depends only on the pod's signature is called once per signature.
 """
 
 from __future__ import annotations
@@ -22,26 +22,26 @@ _log = logging.getLogger(__name__)
 #: A plugin of a profile: scheduler name and plugin name.
 Subscriber = tuple[str, str]
 
-#: Told of each hint that was asked: plugin, event, what it said, and seconds it took.
+#: Called after each hint: plugin, event, result, and duration in seconds.
 HintObserver = Callable[[str, str, str, float], None]
-#: Told of each pre-hint that was asked: plugin, and whether it named the pods in question.
+#: Called after each pre-hint: plugin, and whether it returned the pods that are concerned.
 PreHintObserver = Callable[[str, bool], None]
 
 _ANYTHING = (Registration(ClusterEvent(Resource.ANY, Action.ALL)),)
 
 
 class Wake(IntEnum):
-    """What a change means for a pod."""
+    """What a change does to a parked pod."""
 
     NO = 0
-    #: it may help: the pod is tried again when its backoff is over
+    #: it may help: the pod is retried after its backoff
     AFTER_BACKOFF = 1
-    #: it is what the pod was told to wait for
+    #: a plugin that returned Pending waits for it: the pod is retried immediately
     AT_ONCE = 2
 
 
 class Listeners:
-    """What the plugins of all profiles registered."""
+    """The event registrations of the plugins of all profiles."""
 
     def __init__(
         self,
@@ -50,17 +50,20 @@ class Listeners:
         timer: Callable[[], float],
         observe: HintObserver | None = None,
         observe_pre_hint: PreHintObserver | None = None,
+        heeds_pre_hints: bool = True,
     ) -> None:
-        #: scheduler name → plugin → what it wants to hear of
+        #: scheduler name → plugin → its registrations
         self._registrations = registrations
         self._timer = timer
         self._observe = observe
-        #: None if pre-hints are not asked
+        #: None if pre-hints are disabled
         self._observe_pre_hint = observe_pre_hint
+        #: False if pre-hints are evaluated, and hints for all pods then nevertheless
+        self._heeds_pre_hints = heeds_pre_hints
         self._by_event: dict[ClusterEvent, dict[Subscriber, tuple[Registration, ...]]] = {}
 
     def of(self, event: ClusterEvent) -> Mapping[Subscriber, tuple[Registration, ...]]:
-        """Return who wants to hear of an event, with the registrations that say so."""
+        """Return the plugins that registered for an event, with the matching registrations."""
         known = self._by_event.get(event)
         if known is None:
             heard = {
@@ -80,20 +83,24 @@ class Listeners:
             self._by_event[event] = known
         return known
 
-    def ask_about(self, change: Change[Any]) -> Question:
-        """Return a question about a change, to be asked for as many pods as there are."""
-        return Question(change, self.of(change.event), timer=self._timer, observe=self._observe)
+    def evaluate(self, change: Change[Any]) -> HintEvaluation:
+        """Return the evaluation of the hints for a change, to be used for any number of pods."""
+        return HintEvaluation(
+            change, self.of(change.event), timer=self._timer, observe=self._observe
+        )
 
-    def ask_pre_hints(self, change: Change[Any]) -> Question:
-        """Return the same, for pods that plugins name if they can tell from the change alone."""
-        question = self.ask_about(change)
+    def evaluate_pre_hints(self, change: Change[Any]) -> HintEvaluation:
+        """Return the same, restricted to the pods that pre-hints derive from the change alone."""
+        evaluation = self.evaluate(change)
         if self._observe_pre_hint is not None:
-            question.narrow(self._observe_pre_hint)
-        return question
+            evaluation.narrow(self._observe_pre_hint)
+            if not self._heeds_pre_hints:
+                return self.evaluate(change)
+        return evaluation
 
 
-class Question:
-    """Whether one change helps; what is learned for one pod is used for the next."""
+class HintEvaluation:
+    """Evaluates the hints for one change; results are cached per pod signature."""
 
     def __init__(
         self,
@@ -110,11 +117,11 @@ class Question:
         self._by_signature: dict[tuple[int, PodSignature], bool] = {}
         self._is_wildcard = change.event.is_wildcard
         self._event_label = change.event.label
-        #: plugin → the only pods that it is to be asked about, as namespace/name
+        #: plugin → the only pods that its hint is called for, as namespace/name
         self._named: dict[Subscriber, set[str]] = {}
 
     def narrow(self, observe: PreHintObserver) -> None:
-        """Leave it at the pods that pre-hints name, unless one of them names none or fails."""
+        """Restrict hints to the pods that pre-hints return, unless one returns None or fails."""
         if self._is_wildcard or self._change.newest is None:
             return
         named: dict[Subscriber, set[str]] = {}
@@ -124,7 +131,7 @@ class Question:
                     continue
                 try:
                     found = each.pre_hint(self._change)
-                except Exception:  # noqa: BLE001 (better to ask about all pods than to forget one)
+                except Exception:  # noqa: BLE001 (better to evaluate all pods than to miss one)
                     _log.exception(
                         "PreQueueingHintFn failed, falling back to evaluate all pods: plugin=%s",
                         subscriber[1],
@@ -137,11 +144,11 @@ class Question:
         self._named = named
 
     def concerns(self, pod: PodInfo) -> bool:
-        """Tell whether a pod is one that pre-hints named, or they named none."""
+        """Tell whether pre-hints returned the pod, or were not evaluated."""
         return not self._named or any(pod.full_name in each for each in self._named.values())
 
-    def answer(self, pod: QueuedPod) -> Wake:
-        """Say what the change means for a pod."""
+    def wake(self, pod: QueuedPod) -> Wake:
+        """Return what the change does to a pod, by the hints of the plugins that rejected it."""
         if self._is_wildcard or not pod.was_rejected:
             return Wake.AFTER_BACKOFF
         scheduler_name = pod.info.pod.spec.scheduler_name
@@ -157,11 +164,11 @@ class Question:
         if subscriber in self._named and pod.full_name not in self._named[subscriber]:
             return False
         for each in self._listeners.get(subscriber, ()):
-            if self._asked(each, subscriber[1], pod):
+            if self._result(each, subscriber[1], pod):
                 return True
         return False
 
-    def _asked(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
+    def _result(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
         if registration.signature_hint is not None:
             key = id(registration), pod.signature
             known = self._by_signature.get(key)
@@ -179,7 +186,7 @@ class Question:
             else:
                 helps = registration.hint is None or registration.hint(pod, self._change)
             said = "Queue" if helps else "QueueSkip"
-        except Exception:  # noqa: BLE001 (better to try a pod in vain than to forget it)
+        except Exception:  # noqa: BLE001 (better to retry a pod in vain than to miss it)
             _log.exception(
                 "QueueingHintFn returns error: event=%s plugin=%s pod=%s",
                 self._event_label,

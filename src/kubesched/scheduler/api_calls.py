@@ -1,17 +1,25 @@
-"""What the scheduler writes to the API server about pods: bindings and status."""
+"""The scheduler's writes to the API server: bindings, status patches, deletions of victims."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
 
+import msgspec
+
 from kubesched.api import names
 from kubesched.api.core import Pod, PodCondition
 from kubesched.api.meta import ApiStruct, ObjectMeta
-from kubesched.api.scheduling import GroupCondition, PodGroup
+from kubesched.api.scheduling import (
+    CoscheduledGroup,
+    CoscheduledGroupStatus,
+    GroupCondition,
+    PodGroup,
+)
 from kubesched.client import resources
-from kubesched.client.rest import STRATEGIC_MERGE_PATCH, ApiClient
+from kubesched.client.rest import MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from kubesched.clock import Clock
+from kubesched.cluster.pod_groups import POD_GROUP_LABEL
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import (
     ApiError,
@@ -23,9 +31,9 @@ from kubesched.errors import (
 )
 from kubesched.scheduler.timestamps import rfc3339
 
-#: Pause between questions after a binding whose answer was lost.
+#: Pause between reads of a pod after the response to its binding was lost.
 QUESTION_PAUSE_S = 0.5
-#: Pauses between the tries of a binding and of a status patch.
+#: Pauses between retries of a binding and of a status patch.
 RETRY_PAUSES_S = (0.01, 0.05, 0.25)
 
 
@@ -37,7 +45,7 @@ class BindingTarget(ApiStruct, frozen=True):
 
 
 class Binding(ApiStruct, frozen=True):
-    """What is posted to bind a pod."""
+    """The body of a request that binds a pod."""
 
     kind: str
     api_version: str
@@ -53,10 +61,10 @@ class ApiCalls:
         self._clock = clock
 
     async def bind(self, pod: PodInfo, node_name: str) -> None:
-        """Bind a pod to a node; the uid makes sure that it is this pod.
+        """Bind a pod to a node; the uid in the request protects a pod of the same name.
 
-        An API server that fails, or cannot be reached, is asked a few times. If an answer is lost,
-        the binding may have been made: its room must not be given away before that is known.
+        Temporary failures are retried a few times. If a response is lost, the pod may be bound: its
+        resources stay assumed until a read of the pod tells.
         """
         meta = pod.pod.metadata
         binding = Binding(
@@ -71,7 +79,7 @@ class ApiCalls:
             try:
                 await self._client.post(path, binding)
             except ClientError as failed:
-                # An earlier try may be what a later one is in conflict with.
+                # The conflict may be with an earlier request of ours.
                 in_doubt = _answer_is_lost(failed) or (
                     is_repeated and isinstance(failed, ConflictError)
                 )
@@ -85,7 +93,7 @@ class ApiCalls:
                 return
 
     async def _node_of(self, pod: PodInfo) -> str:
-        """Return the node that a pod is bound to; waits until the API server can tell."""
+        """Return the node that a pod is bound to; retries until the API server responds."""
         meta = pod.pod.metadata
         path = resources.PODS.item(meta.name, namespace=meta.namespace)
         while True:
@@ -99,7 +107,7 @@ class ApiCalls:
                 return newest.spec.node_name if newest.metadata.uid == meta.uid else ""
 
     async def nominate(self, pod: Pod, node_name: str) -> None:
-        """Say where a pod is about to go, or with "" that it no longer is."""
+        """Set the nominated node of a pod, or clear it with ""."""
         if pod.status.nominated_node_name != node_name:
             await self._patch_status(pod, {"nominatedNodeName": node_name or None})
 
@@ -111,11 +119,12 @@ class ApiCalls:
         preemptor: str = "pod",
         still_wanted: Callable[[], bool] | None = None,
     ) -> None:
-        """Say in a pod's conditions that it must make room, on behalf of a scheduler.
+        """Set the DisruptionTarget condition of a victim, on behalf of a scheduler.
 
-        `preemptor` is the kind of what takes the room.
+        `preemptor` is the preemptor's kind, for the message.
 
-        `still_wanted` is asked right before the request leaves; WithdrawnError if it says no.
+        `still_wanted` is called right before the request is sent; WithdrawnError if it returns
+        false.
         """
         condition = self._changed_condition(
             pod,
@@ -128,7 +137,7 @@ class ApiCalls:
             await self._patch_status(pod, {"conditions": [condition]}, still_wanted)
 
     async def delete(self, pod: Pod, *, still_wanted: Callable[[], bool] | None = None) -> None:
-        """Delete a pod, with the grace it asks for; the uid makes sure that it is this pod."""
+        """Delete a pod with its own grace period; the uid protects a pod of the same name."""
         meta = pod.metadata
         await self._client.delete(
             resources.PODS.item(meta.name, namespace=meta.namespace),
@@ -165,10 +174,33 @@ class ApiCalls:
         }
         await self._patch(path, meta.uid, {"conditions": [written]}, None)
 
+    async def report_group_status(
+        self, group: CoscheduledGroup, status: CoscheduledGroupStatus
+    ) -> None:
+        """Write the status of a group of scheduler-plugins."""
+        meta = group.metadata
+        path = resources.COSCHEDULED_GROUPS.item(
+            meta.name, namespace=meta.namespace, subresource="status"
+        )
+        body = {"metadata": {"uid": meta.uid}, "status": msgspec.to_builtins(status)}
+        await self._client.patch(path, body, content_type=MERGE_PATCH)
+
+    async def pods_of_group(self, group: CoscheduledGroup) -> list[Pod]:
+        """Return all pods of a group of scheduler-plugins, those that are over as well."""
+        meta = group.metadata
+        found: list[Pod] = []
+        async for page in self._client.list_pages(
+            resources.PODS.collection(namespace=meta.namespace),
+            Pod,
+            label_selector=f"{POD_GROUP_LABEL}={meta.name}",
+        ):
+            found = [*([] if page.first else found), *page.items]
+        return found
+
     def _changed_condition(
         self, pod: Pod, kind: str, *, status: str, reason: str, message: str
     ) -> dict[str, object] | None:
-        """Return a condition to write; None if the pod has it already."""
+        """Return the condition to write; None if the pod has it already."""
         known = next((each for each in pod.status.conditions if each.type == kind), None)
         wanted = PodCondition(
             type=kind,
@@ -228,7 +260,7 @@ class ApiCalls:
 
 
 def _is_temporary(failed: ClientError) -> bool:
-    """Tell whether the API server, and not the request, is what failed."""
+    """Tell whether a retry may help: the API server failed, not the request."""
     if isinstance(failed, ApiError):
         return failed.code in (500, 503)
     return isinstance(failed, ConnectionFailedError)

@@ -1,7 +1,7 @@
-"""Counting and timing attempts: how they end, and how long a pod takes from its first to its last.
+"""Metrics of attempts: their results and durations, and the time from a pod's first to its last.
 
-An attempt lasts from the moment a pod is taken out of the queue until it is bound, or until it goes
-back. What counts as waiting begins when the pod first became active: time at a gate is not ours.
+An attempt lasts from the pop until the pod is bound or requeued. The time to schedule a pod begins
+when it first becomes active: the time that it is gated does not count.
 """
 
 from __future__ import annotations
@@ -21,25 +21,25 @@ from kubesched.queue.queued_pod import QueuedPod
 
 
 class Attempts:
-    """Records what becomes of attempts."""
+    """Records the results of attempts."""
 
     def __init__(self, metrics: Metrics, clock: Clock) -> None:
         self._metrics = metrics
         self._clock = clock
         self._by_result: dict[tuple[str, str], tuple[Counter, Histogram]] = {}
-        #: profile, number of attempts → where it is noted that a pod was bound after so many
+        #: profile, number of attempts → the metrics of a pod that is bound after so many
         self._bound: dict[tuple[str, int], tuple[Counter, Bundle]] = {}
 
     def begin(self, pod: QueuedPod) -> None:
-        """A pod was taken out of the queue."""
+        """Record that a pod was popped."""
         pod.attempt_began, pod.algorithm_s = self._clock.monotonic(), None
 
     def decided(self, pod: QueuedPod) -> None:
-        """There is a decision, or there is none to be had; it is noted when the attempt ends."""
+        """Measure the duration of the decision; it is recorded when the attempt ends."""
         pod.algorithm_s = self._clock.monotonic() - pod.attempt_began
 
     def bound(self, profile: str, pod: QueuedPod) -> None:
-        """The pod is bound."""
+        """Record that the pod was bound."""
         if pod.flushed:
             self._metrics.pod_scheduled_after_flush.inc()
         attempts, first_at, algorithm_s = pod.attempts, pod.initial_attempt_at, pod.algorithm_s
@@ -71,7 +71,7 @@ class Attempts:
         return made
 
     def failed(self, profile: str, pod: QueuedPod, status: Status) -> None:
-        """The pod goes back into the queue."""
+        """Record that the pod is requeued."""
         self._ended(UNSCHEDULABLE if status.rejected else ERROR, profile, pod)
 
     def _ended(self, result: str, profile: str, pod: QueuedPod) -> None:

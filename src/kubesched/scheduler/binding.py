@@ -1,7 +1,7 @@
-"""The binding cycle: what happens between permission to bind and a bound pod. Many at once.
+"""The binding cycle, from Permit to a bound pod; many run concurrently.
 
-    wait for permission ──> pre-bind ──> bind ──> post-bind
-             └──────────────────┴──────────┴─ failed ──> roll back: unreserve · forget
+    WaitOnPermit ──> PreBind ──> Bind ──> PostBind
+         └─────────────┴──────────┴─ failed ──> roll back: unreserve · forget
 
 Each binding cycle is a task of its own, which the scheduling cycle starts.
 """
@@ -37,13 +37,13 @@ _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
 #: Limit in-flight bindings so that decisions do not rest on stale state.
 MAX_IN_FLIGHT = 96
-#: At the limit, scheduling resumes when fewer than this are left, so that the next pods can be
-#: decided in a row. It is more than there are connections to the API server, which thus stay busy.
+#: After the limit was reached, scheduling resumes below this number, so that the next pods are
+#: decided in a batch. There are fewer connections to the API server than this, so they stay busy.
 RESUME_BELOW = 72
 
 
 class PodToBind(Struct, frozen=True):
-    """A pod with the node that was chosen for it, on which it is assumed."""
+    """A pod with the node that it is assumed on."""
 
     framework: Framework
     pod: QueuedPod
@@ -51,7 +51,7 @@ class PodToBind(Struct, frozen=True):
 
 
 class Bindings:
-    """Binds pods that have a node."""
+    """Runs the binding cycles of assumed pods."""
 
     def __init__(
         self,
@@ -77,14 +77,14 @@ class Bindings:
         self._failures = failures
         self._attempts = attempts
         self._on_bound = on_bound
-        #: called whenever fewer bindings are in flight
+        #: called when a binding ends
         self._on_room = on_room
         self._tasks = Tasks()
-        #: uid → task of a pod whose binding has not begun
+        #: uid → task of a pod whose Bind has not started
         self._held: dict[str, asyncio.Task[None]] = {}
-        #: how many of them wait for permission, or for what PreBind plugins do
+        #: how many of them wait on Permit, or in PreBind
         self._at_rest = 0
-        #: the last answer of `has_backpressure`
+        #: the last result of `has_backpressure`
         self._had_backpressure = False
 
     def __len__(self) -> int:
@@ -92,7 +92,7 @@ class Bindings:
 
     @property
     def has_backpressure(self) -> bool:
-        """Whether the next decision has to wait for bindings in flight; those at rest don't count.
+        """Whether the next decision has to wait for bindings, not counting Permit and PreBind.
 
         There is hysteresis: see `MAX_IN_FLIGHT` and `RESUME_BELOW`.
         """
@@ -102,13 +102,13 @@ class Bindings:
         return self._had_backpressure
 
     def start(self, placed: PodToBind, waits_s: Mapping[str, float]) -> None:
-        """Start the binding cycle of a pod, as a task; plugins in `waits_s` make it wait first."""
+        """Start the binding cycle as a task; first wait for the Permit plugins in `waits_s`."""
         self._activate(placed.decision)
         permission = self._ask_to_wait(placed.pod, waits_s) if waits_s else None
         self._held[placed.pod.info.uid] = self._tasks.start(self._bind(placed, permission))
 
     def roll_back(self, placed: PodToBind, status: Status) -> None:
-        """Give back what was reserved for a pod, its assumed place included; try it again later."""
+        """Unreserve, forget the assumed pod, and requeue it."""
         pod, decision = placed.pod, placed.decision
         placed.framework.unreserve(decision.state, pod.info, decision.node_name)
         self._cluster.forget(pod.info.uid)
@@ -116,10 +116,10 @@ class Bindings:
         self._failures.handle(placed.framework, pod, status, nominated_node="")
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait for bindings that are under way; give up what takes longer.
+        """Wait for bindings in flight for a limited time, then cancel them.
 
-        Pods whose binding has not begun are given up at once: what they wait for may take minutes,
-        and the replica that schedules next begins anew with them.
+        Pods whose Bind has not started are cancelled immediately: Permit and PreBind may take
+        minutes, and the next leader schedules them again.
         """
         for task in self._held.values():
             task.cancel()
@@ -129,6 +129,7 @@ class Bindings:
 
     async def _bind(self, placed: PodToBind, permission: asyncio.Future[Status] | None) -> None:
         framework, pod, decision = placed.framework, placed.pod, placed.decision
+        self._observer.binding(pod)
         try:
             status = await self._run(placed, permission)
         except Exception as bug:  # noqa: BLE001 (a plugin's bug costs this pod its attempt)
@@ -148,7 +149,7 @@ class Bindings:
             return
         _log.v(1, "Failed to bind pod", pod=pod.info.full_name)
         self.roll_back(placed, status)
-        # The room that it held for a while is free again: for others, not for itself.
+        # Its resources are free again, which may help other pods, not itself.
         freed = pod.info
         gone = Change(events.ASSIGNED_POD_DELETE, old=freed.object_on(decision.node_name))
         self._queue.move(gone, only=lambda other: other.uid != freed.uid)
@@ -190,9 +191,9 @@ class Bindings:
         *,
         has_pre_bind: bool,
     ) -> Status:
-        """Wait for permission, and for what PreBind plugins do."""
+        """Wait on Permit, then run PreBind."""
         framework, pod = placed.framework, placed.pod
-        # Others may want to know where the pod is about to go: binding may take a while.
+        # Binding may take a while: the nomination tells cluster autoscalers where the pod goes.
         await self._announce(pod, placed.decision.node_name)
         if permission is not None:
             started = framework.now()
@@ -202,7 +203,7 @@ class Bindings:
             self._waiting.remove(pod.info.uid)
             if not status.ok:
                 return as_rejection(status)
-        # From here on, any failure is an error: no event in the cluster would help.
+        # From here on, any failure is an error: no cluster event would help.
         self._queue.done(pod.info.uid)
         if not has_pre_bind:
             return SUCCESS
@@ -222,7 +223,7 @@ class Bindings:
             )
 
     async def _pre_bind_or_turn_back(self, placed: PodToBind) -> Status:
-        """Let PreBind plugins work until they are done, or a more important pod needs the room."""
+        """Run PreBind plugins until they end, or a preemptor of higher priority evicts the pod."""
         uid = placed.pod.info.uid
         groups = placed.framework.pre_bind_groups(placed.decision.state)
         at_work = groups[0]
@@ -282,9 +283,10 @@ class Bindings:
         self._recorders.normal(info.pod, reason="Scheduled", action="Binding", note=note)
         framework.post_bind(decision.state, info, node_name)
         self._activate(decision)
+        self._observer.bound(pod, node_name)
         self._on_bound(pod, node_name)
 
-    # --- waiting for permission -------------------------------------------------------------
+    # --- wait on permit ---------------------------------------------------------------------
 
     def _ask_to_wait(self, pod: QueuedPod, waits_s: Mapping[str, float]) -> asyncio.Future[Status]:
         loop = asyncio.get_running_loop()
@@ -311,5 +313,5 @@ class Bindings:
 
 
 def as_rejection(status: Status) -> Status:
-    """Return what it means for the pod that a plugin rejects its node; an error stays an error."""
+    """Return the status of a pod whose node a plugin rejected; an error stays an error."""
     return refused_by_chosen_node(status) if status.rejected else status

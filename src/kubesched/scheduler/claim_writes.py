@@ -1,7 +1,7 @@
 """What the scheduler writes about claims to devices: what they get, and which pods may use them.
 
     ResourceClaim   finalizer, status.allocation, status.reservedFor
-    Pod             which claim serves its extended resources
+    Pod             which claim serves its extended resources, and what claims take of its node
 
 Only what changes is sent, as a patch that names the version the decision was made from. If
 another client has changed the claim meanwhile, it is read again, and looked at again: most such
@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Collection, Coroutine
 from typing import Any, Final
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
@@ -29,7 +30,8 @@ from kubesched.client import resources
 from kubesched.client.protobuf_meta import PROTOBUF, resource_version, with_finalizers
 from kubesched.client.rest import JSON_PATCH, MERGE_PATCH, STRATEGIC_MERGE_PATCH, ApiClient
 from kubesched.clock import Clock
-from kubesched.cluster.resource_claims import ClaimKey, ResourceClaims
+from kubesched.cluster.pod_info import Claimed
+from kubesched.cluster.resource_claims import ClaimKey, ResourceClaims, is_newer
 from kubesched.errors import (
     ClientError,
     ConflictError,
@@ -46,6 +48,8 @@ _log = logs.get_logger(__name__)
 
 #: Keeps a claim with devices from vanishing before they are given back.
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
+#: What objects are called in logs.
+_KINDS: Final[dict[type, str]] = {ResourceClaim: "resourceclaim", Pod: "pod"}
 #: Pauses between the tries of a write that met a conflict.
 RETRY_PAUSES_S: Final = (0.01, 0.01, 0.01, 0.01)
 
@@ -62,6 +66,8 @@ class ClaimWrites:
         self._clock = clock
         #: writes that no pod waits for
         self.tasks = Tasks()
+        #: uid of a claim → whose turn it is to change it; as long as there is one
+        self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         #: claim → who waits for a change of it
         self._waiting = ClaimWaiting()
         claims.listeners.append(self._waiting.changed)
@@ -75,16 +81,34 @@ class ClaimWrites:
         user: ResourceClaimConsumerReference,
         *,
         has_timestamp: bool,
+        is_shared: bool = False,
     ) -> ResourceClaim:
         """Write an allocation, if there is one, and that a pod may use it; return the claim then.
 
-        Raises ObjectError if the claim is not as it was, or cannot be written.
+        `is_shared` says that the pods of a group share the claim: all but the first find what it
+        wrote. Raises ObjectError if the claim is not as it was, or cannot be written.
         """
 
         async def write(newest: ResourceClaim) -> ResourceClaim:
             return await self._bind(newest, allocation, user, has_timestamp=has_timestamp)
 
-        return await self._on_newest(claim, write)
+        # Of many pods that share a claim, one after the other changes what the last one left:
+        # at once, they would all meet conflicts, until they may try no more.
+        async with self._turns.setdefault(claim.metadata.uid, asyncio.Lock()):
+            newest = self._newest(claim)
+            if is_shared:
+                if any(each.uid == user.uid for each in newest.status.reserved_for):
+                    return newest
+                if newest.status.allocation is not None:
+                    allocation = None
+            written = await self._on_newest(newest, write)
+            self._claims.written(written)
+            return written
+
+    def _newest(self, claim: ResourceClaim) -> ResourceClaim:
+        """Return the newest version that is known of a claim."""
+        known = self._claims.get(claim.metadata.namespace, claim.metadata.name)
+        return claim if known is None or not is_newer(known, claim) else known
 
     async def _on_newest(
         self,
@@ -201,13 +225,17 @@ class ClaimWrites:
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
         """Say in a pod's status which claim serves its extended resources."""
-        meta = pod.metadata
-        path = resources.PODS.item(meta.name, namespace=meta.namespace, subresource="status")
         body = {
-            "metadata": {"uid": meta.uid},
+            "metadata": {"uid": pod.metadata.uid},
             "status": {"extendedResourceClaimStatus": msgspec.to_builtins(status)},
         }
-        await self._client.patch(path, body, content_type=STRATEGIC_MERGE_PATCH)
+        await self._client.patch(_status_path(pod), body, content_type=STRATEGIC_MERGE_PATCH)
+
+    async def claim_resources(self, pod: Pod, claimed: Claimed) -> None:
+        """Say in a pod's status what its claims take of its node's own resources."""
+        status = {"nodeAllocatableResourceClaimStatuses": msgspec.to_builtins(claimed)}
+        body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
+        await self._client.patch(_status_path(pod), body, content_type=STRATEGIC_MERGE_PATCH)
 
     def announce_waiting(self, pod: Pod, node_name: str) -> None:
         """Say in an event that a pod waits until drivers get its devices ready."""
@@ -241,9 +269,18 @@ class ClaimWrites:
         }
         self._start("deallocate", claim, self._client.patch(_path(claim, "status"), body))
 
-    def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take back that a pod may use a claim, even if the claim has changed otherwise."""
-        entry = {"$patch": "delete", "uid": pod.metadata.uid}
+    def unclaim_resources(self, pod: Pod) -> None:
+        """Take back what a pod's status says of its node's own resources."""
+        # An empty list says that it is meant, which a missing field would not.
+        body = {
+            "metadata": {"uid": pod.metadata.uid},
+            "status": {"nodeAllocatableResourceClaimStatuses": []},
+        }
+        self._start("unclaim resources", pod, self._client.patch(_status_path(pod), body))
+
+    def unreserve(self, claim: ResourceClaim, uid: str) -> None:
+        """Take back that an object may use a claim, even if the claim has changed otherwise."""
+        entry = {"$patch": "delete", "uid": uid}
         body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
         self._start(
             "unreserve",
@@ -265,7 +302,7 @@ class ClaimWrites:
             claim = await self._on_newest(claim, unprotect)
         await self._client.delete(_path(claim), {"preconditions": {"uid": claim.metadata.uid}})
 
-    def _start(self, doing: str, claim: ResourceClaim, work: Coroutine[Any, Any, None]) -> None:
+    def _start(self, doing: str, obj: ResourceClaim | Pod, work: Coroutine[Any, Any, None]) -> None:
         async def do() -> None:
             try:
                 await work
@@ -273,7 +310,7 @@ class ClaimWrites:
                 pass  # it is gone already
             except (ObjectError, ClientError) as failed:
                 # The next attempt at the pod finds the claim as it is, and tries again.
-                _log.error(doing, failed, resourceclaim=_shown(claim))
+                _log.error(doing, failed, **{_KINDS[type(obj)]: _shown(obj)})
 
         self.tasks.start(do())
 
@@ -297,5 +334,10 @@ def _version(claim: ResourceClaim) -> dict[str, Any]:
     return {"resourceVersion": claim.metadata.resource_version, "uid": claim.metadata.uid}
 
 
-def _shown(claim: ResourceClaim) -> str:
-    return f"{claim.metadata.namespace}/{claim.metadata.name}"
+def _status_path(pod: Pod) -> str:
+    meta = pod.metadata
+    return resources.PODS.item(meta.name, namespace=meta.namespace, subresource="status")
+
+
+def _shown(obj: ResourceClaim | Pod) -> str:
+    return f"{obj.metadata.namespace}/{obj.metadata.name}"

@@ -24,33 +24,47 @@ from kubesched.scheduler.sampling import NodeSampler, enough_nodes
 
 
 class Decision(Struct):
-    """What became of one attempt at one pod."""
+    """The result of one attempt to schedule a pod."""
 
     status: Status
     state: CycleState
-    #: the node chosen, "" if there is none
+    #: the chosen node, "" if none is feasible
     node_name: str = ""
-    #: why there is none, if nodes were looked at
+    #: why no node is feasible, if filters ran
     diagnosis: Diagnosis | None = None
-    #: node to nominate the pod to, "" to take a nomination back, None to leave it
+    #: node to nominate the pod to, "" to clear its nomination, None to keep it
     nominated_node: str | None = None
     evaluated_nodes: int = 0
     feasible_nodes: int = 0
 
 
 class SchedulingCycle:
-    """Finds nodes for pods."""
+    """Chooses nodes for pods."""
 
     def __init__(self, cluster: Cluster, *, seed: int | None = None) -> None:
         self._cluster = cluster
-        #: remembers where the next search starts
+        #: holds where the next search starts
         self.sampler = NodeSampler(cluster.table)
-        #: chooses among equally good nodes; the same seed gives the same placements
-        self.rng = random.Random(seed)  # noqa: S311 (spreads pods, hides nothing)
+        #: breaks ties; the same seed gives the same placements
+        self.rng = random.Random(seed)  # noqa: S311 (spreads pods, needs no secrecy)
 
-    def schedule(self, framework: Framework, pod: PodInfo) -> Decision:
-        """Choose a node for a pod, or say why there is none."""
+    def draws(self) -> object:
+        """Return what the next decisions depend on beside the cluster, for `draw_again`."""
+        return self.rng.getstate(), self.sampler.start
+
+    def draw_again(self, draws: object) -> None:
+        """Go back to what `draws` returned."""
+        assert isinstance(draws, tuple)  # noqa: S101 - it comes from `draws`
+        state, self.sampler.start = draws
+        self.rng.setstate(state)
+
+    def schedule(self, framework: Framework, pod: PodInfo, *, may_pause: bool = False) -> Decision:
+        """Choose a node for a pod, or return why none is feasible.
+
+        Raises AttemptPausedError, if it may, when a plugin needs long: then call it again.
+        """
         state = CycleState()
+        state.may_pause = may_pause
         try:
             chosen = self._choose(framework, state, pod)
             if isinstance(chosen, Diagnosis):
@@ -62,7 +76,7 @@ class SchedulingCycle:
     def schedule_member(self, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:
         """Choose a node for a member of a group, within the placement that `state` names.
 
-        PostFilter does not run: it is for the group to make room, if it cannot be placed.
+        PostFilter does not run: if the group cannot be placed, it preempts as a whole.
         """
         try:
             chosen = self._choose(framework, state, pod)
@@ -91,11 +105,11 @@ class SchedulingCycle:
     # --- steps ------------------------------------------------------------------------------
 
     def pick(self, scored: Scored) -> int:
-        """Return one of the best rows."""
+        """Return one of the rows with the highest score."""
         return scored.pick(self.rng)
 
     def without_nodes(self, state: CycleState) -> Decision:
-        """Return what to say when there are no nodes at all."""
+        """Return the decision for a cluster without nodes."""
         return Decision(unresolvable(NO_NODES_AVAILABLE), state, nominated_node="")
 
     def sample(
@@ -106,9 +120,9 @@ class SchedulingCycle:
         all_matter: bool = False,
         within: BoolArray | None = None,
     ) -> tuple[FeasibleNodes, int]:
-        """Return as many feasible nodes as are to be scored, and how many were looked at.
+        """Return the feasible nodes to score, and the number of nodes evaluated.
 
-        One is enough if no plugin tells feasible nodes apart, unless the caller says `all_matter`.
+        One is enough if no plugin scores nodes, unless the caller sets `all_matter`.
         `within` are the rows of a placement, if there is one.
         """
         total = len(self._cluster.table) if within is None else int(np.count_nonzero(within))
@@ -135,7 +149,7 @@ class SchedulingCycle:
     def post_filter(
         self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> Decision:
-        """Run PostFilter, which may preempt other pods, for a pod that fits nowhere."""
+        """Run PostFilter, which may preempt other pods, for a pod without a feasible node."""
         nominated: str | None = ""
         if framework.plugins.post_filter:
             result = framework.post_filter(state, pod, diagnosis)

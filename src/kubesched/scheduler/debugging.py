@@ -1,8 +1,7 @@
-"""What the scheduler believes, in the log, and where the API server says otherwise.
+"""Dumps cache and queue to the log, and compares the cache with the API server.
 
-An operator asks for it with a signal when something looks wrong. Between the two readings time
-passes: what is listed as a difference may be just that. Scheduling goes on meanwhile, so that
-asking does not make things worse.
+An operator triggers it with a signal when something looks wrong. The cluster may change between the
+two reads, so a reported difference may be only that. Scheduling goes on meanwhile.
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ _log = logs.get_logger(__name__)
 
 T = TypeVar("T", Node, Pod)
 
-#: Takes a few milliseconds; then everybody else gets a turn.
+#: Formatted without a pause, which takes a few milliseconds; then other tasks run.
 _NODES_A_TURN: Final = 50
 
 
 async def dump_and_compare(engine: Engine, client: ApiClient) -> None:
-    """Write state and queue to the log, and how they differ from what the API server has."""
+    """Log cache and queue, and their differences from the API server."""
     _log.info("Dump of cached NodeInfo", nodes="\n\n".join(await _nodes(engine.cluster)))
     _log.info(
         "Dump of scheduling queue",
@@ -54,7 +53,7 @@ async def _compare(engine: Engine, client: ApiClient) -> None:
         *(pod.info.uid for pod in engine.queue.pods()),
         *in_flight,
     }
-    # Pods that another scheduler is to place are none of ours until they have a node.
+    # Pods of other schedulers are not cached until they have a node.
     ours = {
         pod.metadata.uid
         for pod in pods

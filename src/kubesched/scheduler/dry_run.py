@@ -1,9 +1,10 @@
-"""Deciding as the scheduler would, on any cluster: nothing is bound, and nothing is evicted.
+"""The scheduling cycle on any cluster, without binding and eviction.
 
     Cluster ──> Framework of each profile ──> SchedulingCycle ──> Decision, and its victims
 
 Explain, simulate, replay, shadow, the page, the test workbench and the benchmark of decisions build
-on this. A decision is not carried out: to assume a pod on its node is for the caller.
+on this. The caller assumes the pod on its node, if it wants to. Groups of pods are decided about in
+`group_dry_run`.
 """
 
 from __future__ import annotations
@@ -22,35 +23,36 @@ from kubesched.framework.runtime import Framework
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
+from kubesched.scheduler.group_dry_run import GroupDryRun
 
 
 class DryRunEvictor(NullEvictor):
-    """Evicts nothing; keeps which pods it was to evict."""
+    """Records victims instead of evicting them."""
 
     def __init__(self, preemptors: Callable[[], Container[str]] = tuple) -> None:
         self._preemptors = preemptors
         self._last: tuple[str, tuple[PodInfo, ...]] | None = None
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:  # noqa: ARG002
-        """Keep node and victims."""
+        """Record node and victims."""
         self._last = node_name, tuple(victims)
 
     def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:  # noqa: ARG002
-        """Keep the victims, which are on any nodes."""
+        """Record the victims of a group, which may be on several nodes."""
         self._last = "", tuple(victims)
 
     def preemptors(self) -> Container[str]:
-        """Return the uids of pods whose victims are still to go."""
+        """Return the uids of pods whose victims are not gone yet."""
         return self._preemptors()
 
     def taken(self) -> tuple[str, tuple[PodInfo, ...]] | None:
-        """Return node and victims of the last preemption, and drop them."""
+        """Return node and victims of the last preemption, and forget them."""
         last, self._last = self._last, None
         return last
 
 
 class DryRun:
-    """The profiles of a configuration, on a cluster that the caller fills and changes."""
+    """The profiles of a configuration, on a cluster that the caller populates and changes."""
 
     def __init__(
         self,
@@ -63,22 +65,24 @@ class DryRun:
         preemptors: Callable[[], Container[str]] = tuple,
         metrics: Metrics | None = None,
     ) -> None:
-        """Make one; the same `seed` gives the same placements.
+        """Create the profiles; the same `seed` gives the same placements.
 
-        `preemptors` returns the uids of pods whose victims are still to go. Raises ConfigError if
+        `preemptors` returns the uids of pods whose victims are not gone yet. Raises ConfigError if
         the configuration cannot be used.
         """
         self.cluster = cluster
         self.evictor = DryRunEvictor(preemptors)
         self._gates = gates
         self._metrics = metrics
-        #: by scheduler name; always the same mapping, with the profiles in use
+        #: by scheduler name; the same mapping for good, updated with the profiles in use
         self.frameworks: dict[str, Framework] = {}
+        #: decides about groups of pods, if the feature gate for them is on
+        self.groups = GroupDryRun(self, gates) if gates.enabled("GenericWorkload") else None
         self.restart(seed)
         self.configure(config, registry)
 
     def configure(self, config: SchedulerConfiguration, registry: Registry) -> None:
-        """Decide by a configuration, and with the plugins of a registry, from now on."""
+        """Replace the configuration and the plugin registry."""
         frameworks = {
             profile.scheduler_name: build_framework(
                 profile,
@@ -94,15 +98,15 @@ class DryRun:
         self.frameworks.clear()
         self.frameworks.update(frameworks)
         count = len(config.extenders)
-        #: what is not taken into account, one line each
+        #: the parts of the configuration that are ignored, one line each
         self.notes = [f"{count} extenders of the configuration are not asked"] if count else []
 
     def restart(self, seed: int) -> None:
-        """Settle ties between equally good nodes anew, by a seed."""
+        """Reset the random generator that breaks ties to a seed."""
         self.cycle = SchedulingCycle(self.cluster, seed=seed)
 
     def framework_of(self, scheduler_name: str) -> Framework:
-        """Return a profile; the first one stands in for a scheduler that has none."""
+        """Return the profile of a scheduler name, the first profile if there is none."""
         found = self.frameworks.get(scheduler_name)
         return next(iter(self.frameworks.values())) if found is None else found
 
@@ -113,6 +117,6 @@ class DryRun:
         return decision, self.victims()
 
     def victims(self) -> tuple[PodInfo, ...]:
-        """Return the victims of the last preemption, and drop them."""
+        """Return the victims of the last preemption, and forget them."""
         evicted = self.evictor.taken()
         return () if evicted is None else evicted[1]

@@ -1,7 +1,7 @@
-"""The scheduler without its connections: events come in through handlers, calls go out.
+"""The scheduler without connections: informer events in through handlers, API calls out.
 
-Profiles   what the configuration decides: frameworks, extenders, the rules of the queue
-state      cluster, queue, nominations, pods that wait for permission
+Profiles   everything that depends on the configuration: frameworks, extenders, queue settings
+state      cluster, queue, nominations, pods that wait on Permit
 outgoing   Bindings, Evictions, FailureHandler ──> StatusReports, events
 
 handlers ──> cluster, queue ──> Scheduler ──> Bindings ──> ApiCalls
@@ -21,11 +21,12 @@ from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.group_forest import GroupForest
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import ObjectError
+from kubesched.errors import ConfigError, ObjectError
 from kubesched.framework.registry import Registry
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
-from kubesched.progress import Progress
+from kubesched.plugins.coscheduling import Coscheduling
+from kubesched.progress import LoopProgress
 from kubesched.queue.group_queue import GroupSchedulingQueue
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -38,6 +39,7 @@ from kubesched.scheduler.failure import FailureHandler
 from kubesched.scheduler.group_cycle import GroupCycle
 from kubesched.scheduler.group_reports import GroupReports
 from kubesched.scheduler.group_scheduling import GroupScheduling
+from kubesched.scheduler.group_statuses import GroupStatuses
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.profiles import Profiles
@@ -49,20 +51,20 @@ from kubesched.scheduler.unreadable import UnusableObjects
 
 
 class EngineOptions(Struct, frozen=True):
-    """What the configuration file does not say."""
+    """Options that are not part of the configuration file."""
 
-    #: settles ties between equally good nodes; the same seed gives the same placements
+    #: breaks ties; the same seed gives the same placements
     seed: int | None = None
-    #: how long a pod stays parked if nothing wakes it
+    #: how long a pod stays parked if no event wakes it
     max_unschedulable_s: float = 300.0
-    #: share of the time in which the queue may check itself; 0 switches that off
+    #: share of the time that the queue check may use; 0 disables it
     queue_check_share: float = 0.01
-    #: told of every pod that was bound
+    #: called for every bound pod
     on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None
 
 
 class Engine:
-    """State, queue and everything that works on them."""
+    """The scheduler's state and the components that work on it."""
 
     def __init__(
         self,
@@ -77,13 +79,17 @@ class Engine:
         self.gates = gates
         self.observer = outside.observer
         self.cluster = cluster
+        #: the groups of the cluster as trees
+        self.forest = GroupForest(cluster.groups, composite=gates.enabled("CompositePodGroup"))
         #: objects that were decoded and cannot be used
         self.unusable = UnusableObjects()
         #: pods between placement and binding
         self.waiting, pre_binding = WaitingPods(), PreBindingPods()
-        #: set whenever there may be a pod to schedule, or room for one to be bound
+        #: set when a pod may be ready to be popped, or a binding ended
         ready = asyncio.Event()
-        cycle = SchedulingCycle(cluster, seed=options.seed)
+        #: chooses nodes
+        self.cycle = cycle = SchedulingCycle(cluster, seed=options.seed)
+        cluster.groups.by_spec = gates.enabled("GenericWorkload")
 
         self.evictions = Evictions(outside, cluster, self.waiting, pre_binding)
         self._profiles = Profiles(
@@ -96,7 +102,7 @@ class Engine:
             evictor=self.evictions,
             waiting=self.waiting,
         )
-        #: by scheduler name; always the same mapping, with the profiles in use
+        #: by scheduler name; the same mapping for good, updated with the profiles in use
         self.frameworks = self._profiles.frameworks
 
         self.queue = self._make_queue(outside, options, ready)
@@ -119,8 +125,8 @@ class Engine:
             on_room=ready.set,
         )
 
-        #: whether the scheduling loop still turns
-        self.progress = Progress(outside.clock, self._profiles.turn_limit_s)
+        #: whether the scheduling loop makes progress
+        self.progress = LoopProgress(outside.clock, self._profiles.turn_limit_s)
         self.scheduler = Scheduler(
             outside,
             state,
@@ -133,12 +139,13 @@ class Engine:
             progress=self.progress,
         )
         self.group_reports = GroupReports(outside.api_calls, cluster.groups, outside.clock)
+        self.group_statuses = GroupStatuses(outside.api_calls, cluster.groups, outside.clock)
         if isinstance(self.queue, GroupSchedulingQueue):
             self.scheduler.groups = GroupScheduling(
                 outside,
                 state,
                 queue=self.queue,
-                forest=self._forest(),
+                forest=self.forest,
                 profiles=self._profiles,
                 cycle=GroupCycle(
                     cluster,
@@ -170,8 +177,8 @@ class Engine:
         profiles = self._profiles
         asks_pre_hints = self.gates.enabled("SchedulerPreQueueingHints")
         make: Callable[..., SchedulingQueue] = SchedulingQueue
-        if self.gates.enabled("GenericWorkload"):
-            make = partial(GroupSchedulingQueue, self._forest())
+        if self.cluster.groups.by_spec or self.cluster.groups.by_label:
+            make = partial(GroupSchedulingQueue, self.forest)
         return make(
             clock=outside.clock,
             sort_key=profiles.sort_key,
@@ -184,15 +191,21 @@ class Engine:
             observe_pre_hint=(
                 state_metrics.pre_hint_observer(outside.metrics) if asks_pre_hints else None
             ),
+            # They know nothing of groups of groups.
+            heeds_pre_hints=not self.gates.enabled("CompositePodGroup"),
+            observe_move=outside.observer.moved,
             holding=profiles.holding,
         )
 
-    def _forest(self) -> GroupForest:
-        composite = self.gates.enabled("CompositePodGroup")
-        return GroupForest(self.cluster.groups, composite=composite)
+    @property
+    def plugin_names(self) -> frozenset[str]:
+        """The plugins of all profiles."""
+        return frozenset(
+            name for framework in self.frameworks.values() for name in framework.plugins.instances
+        )
 
     def is_ours(self, pod: Pod) -> bool:
-        """Tell whether one of the profiles is to schedule a pod."""
+        """Tell whether a pod's `schedulerName` is one of the profiles."""
         return pod.spec.scheduler_name in self.frameworks
 
     def _export(self, metrics: Metrics) -> None:
@@ -203,11 +216,12 @@ class Engine:
     # --- configuration ----------------------------------------------------------------------
 
     def reconfigure(self, config: SchedulerConfiguration, pending: Sequence[Pod]) -> None:
-        """Let another configuration take the place of this one, from the next cycle on.
+        """Replace the configuration, from the next cycle on.
 
-        `pending` are all pods that want a node. Raises ConfigError, and changes nothing, if the
+        `pending` are all pending pods. Raises ConfigError, and changes nothing, if the
         configuration cannot be used.
         """
+        self._check_groups(config)
         self._profiles.configure(config)
         self.progress.allow(self._profiles.turn_limit_s)
         self.queue.reconfigure(
@@ -218,16 +232,26 @@ class Engine:
         for pod in pending:
             self._take_over(pod)
         self.observer.configured(config)
-        # The plugin that rejected a pod may not be enabled any more, or have other arguments.
+        # The plugin that rejected a pod may be disabled now, or have other arguments.
         queued = [each.info.uid for each in self.queue.pods()]
         self.queue.activate([*queued, *self.queue.in_flight_uids])
 
+    def _check_groups(self, config: SchedulerConfiguration) -> None:
+        """Refuse what needs another queue and other informers."""
+        name = Coscheduling.name
+        using = {each.scheduler_name for each in config.profiles if name in each.plugins.names()}
+        changed = using ^ self.cluster.groups.by_label
+        if changed:
+            raise ConfigError(
+                f'profile "{min(changed)}": {name} can be switched on or off only by a restart'
+            )
+
     def _take_over(self, pod: Pod) -> None:
-        """Queue a pod that has become ours, and let one go that is not any more."""
+        """Queue a pod that a new profile claims; drop one that no profile claims any more."""
         uid = pod.metadata.uid
         if not self.is_ours(pod):
             self.unusable.forget(pod)
-            self.cluster.groups.remove_pending(pod)
+            self.cluster.remove_pending(pod)
             self.queue.delete(uid)
             self.nominations.withdraw(uid)
         elif uid not in self.queue and not self.cluster.is_assumed(uid):
@@ -237,7 +261,7 @@ class Engine:
                 self.unusable.note(pod, unreadable)
                 self.failures.refuse(pod, unreadable)
                 return
-            self.cluster.groups.put_pending(info)
+            self.cluster.put_pending(info)
             self.queue.add(info)
             if pod.status.nominated_node_name:
                 self.nominations.nominate(info, pod.status.nominated_node_name)

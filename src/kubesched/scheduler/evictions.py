@@ -1,12 +1,12 @@
-"""Evicting victims for preemptors, in the background.
+"""Evicts the victims of preemptors, in the background.
 
-All victims but the last are evicted at once, then the last one alone: while that is pending, the
-preemptor is kept out of the queue, and as soon as the last victim is seen to leave, it may be tried
-again. A victim that is not bound yet is not deleted: its assumed place is taken from it.
+All victims but the last are evicted concurrently, then the last one. Until then the preemptor is
+gated; the deletion event of the last victim makes it active. A victim that is not bound yet is not
+deleted: its binding is cancelled.
 
-Requests may wait for their turn for seconds, and several preemptors may have chosen the same victim
-meanwhile. So a victim is deleted by one of them, on behalf of all, and each request looks again
-right before it leaves whether the victim is still there.
+Requests may be queued for seconds, and several preemptors may choose the same victim meanwhile. So
+one deletion serves all of them, and each request checks right before it is sent whether the victim
+still exists.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from kubesched.framework.group import GroupInfo
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.label_values import ERROR, SUCCESS
 from kubesched.scheduler.outside import Outside
-from kubesched.scheduler.preemptor import Preemptor
+from kubesched.scheduler.preemptor import POD, Preemptor
 from kubesched.scheduler.tasks import Tasks
 
 _log = logs.get_logger(__name__)
@@ -35,7 +35,7 @@ class Deletion(NamedTuple):
 
     victim: PodInfo
     node_name: str
-    #: done when the API server has answered
+    #: done when the API server has responded
     done: asyncio.Future[None]
 
 
@@ -48,22 +48,24 @@ class Eviction:
         self.preemptor = preemptor
         #: victim's uid → its node
         self.nodes = nodes
-        #: the victim that is evicted alone, None while there are others
+        #: the victim that is evicted last, None while there are others
         self.last_victim: PodInfo | None = None
 
 
 class EvictionEnded(NamedTuple):
-    """The requests to evict one preemptor's victims have been answered, or given up."""
+    """The eviction requests of one preemptor were all answered or cancelled."""
 
-    #: uids of the pods that waited for it
+    #: uids of the preemptor's pods
     preemptors: tuple[str, ...]
     succeeded: bool
-    #: whether every victim has been seen to leave its node
+    #: whether the deletion of every victim was observed
     all_left: bool
+    #: whether the pods are those of a group
+    is_group: bool = False
 
 
 class Evictions:
-    """Evictions under way."""
+    """Evictions in progress."""
 
     def __init__(
         self,
@@ -83,20 +85,21 @@ class Evictions:
         self._observer = outside.observer
         #: called at the end of each eviction
         self.on_ended: Callable[[EvictionEnded], None] = lambda _ended: None
-        #: uid of a preemptor, or of a pod of one → its eviction
+        #: uid of a preemptor pod, or of a pod of a preemptor group → its eviction
         self._under_way: dict[str, Eviction] = {}
-        #: victim's uid → its deletion, until the victim is seen to leave
+        #: victim's uid → its deletion, until the deletion is observed
         self._deletions: dict[str, Deletion] = {}
         self._tasks = Tasks()
 
     def evict(self, preemptor: PodInfo, node_name: str, victims: Sequence[PodInfo]) -> None:
-        """Evict pods, in the background; those that are terminating are left alone."""
+        """Evict pods in the background, except those that terminate already."""
         self._observer.evicting(victims)
         self._metrics.preemption_victims.observe(len(victims))
         self._start(Preemptor.of_pod(preemptor, node_name), victims)
 
     def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:
-        """Evict pods from any nodes to make room for a group, in the background."""
+        """Evict the victims of a group in the background, on any nodes."""
+        self._observer.evicting(victims)
         self._start(Preemptor.of_group(group), victims)
 
     def _start(self, preemptor: Preemptor, victims: Sequence[PodInfo]) -> None:
@@ -118,12 +121,12 @@ class Evictions:
         self._tasks.start(self._evict_all(eviction, staying))
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether pods are still being evicted for a pod or a group."""
+        """Tell whether evictions for a pod or a group are in progress."""
         eviction = self._under_way.get(uid)
         return eviction is not None and self._is_unfinished(eviction)
 
     def preemptors(self) -> set[str]:
-        """Return the uids of preemptors that pods are still being evicted for."""
+        """Return the uids of preemptors whose evictions are in progress."""
         return {uid for uid, each in self._under_way.items() if self._is_unfinished(each)}
 
     def _is_unfinished(self, eviction: Eviction) -> bool:
@@ -131,7 +134,7 @@ class Evictions:
         return last is None or self._staying(last, eviction.nodes[last.uid]) is not None
 
     def _staying(self, victim: PodInfo, node_name: str) -> Pod | None:
-        """Return the newest version of a victim that is on the node, and not seen to leave it."""
+        """Return the newest version of a victim that is still on the node."""
         meta = victim.pod.metadata
         newest = self._find_pod(meta.namespace, meta.name)
         if (
@@ -144,7 +147,7 @@ class Evictions:
         return newest
 
     def _forget_what_was_seen(self) -> None:
-        """Drop deletions of victims that have been seen to leave."""
+        """Drop the deletions of victims whose deletion was observed."""
         self._deletions = {
             uid: each
             for uid, each in self._deletions.items()
@@ -152,7 +155,7 @@ class Evictions:
         }
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait for evictions that are under way; give up what takes longer."""
+        """Wait for evictions in progress for a limited time, then cancel them."""
         await self._tasks.drain(timeout_s)
 
     async def _evict_all(self, eviction: Eviction, victims: list[PodInfo]) -> None:
@@ -186,15 +189,16 @@ class Evictions:
 
     def _ended(self, eviction: Eviction, victims: list[PodInfo], *, succeeded: bool) -> None:
         preemptor, nodes = eviction.preemptor, eviction.nodes
-        # It may have preempted again meanwhile: that is not for this eviction to end.
+        # The preemptor may have preempted again: then a newer eviction is in progress.
         for uid in {preemptor.uid, *preemptor.pods}:
             if self._under_way.get(uid) is eviction:
                 del self._under_way[uid]
         all_left = all(self._cluster.node_of(each.uid) != nodes[each.uid] for each in victims)
-        self.on_ended(EvictionEnded(preemptor.pods, succeeded=succeeded, all_left=all_left))
+        is_group = preemptor.kind != POD
+        self.on_ended(EvictionEnded(preemptor.pods, succeeded, all_left, is_group))
 
     async def _evict_together(self, eviction: Eviction, victims: list[PodInfo]) -> None:
-        """Evict pods at once; all of them are through before a failure is raised."""
+        """Evict pods concurrently; a failure is raised after all requests ended."""
         results = await asyncio.gather(
             *(self._evict_one(eviction, victim) for victim in victims), return_exceptions=True
         )
@@ -203,7 +207,7 @@ class Evictions:
                 raise result
 
     async def _clear_nominations(self, eviction: Eviction) -> bool:
-        """Clear nominations of less important pods to the node; False if that failed."""
+        """Clear nominations of pods of lower priority to the node; False if that failed."""
         cleared = True
         for pod in self._cluster.nominator.pods_on(eviction.preemptor.target):
             if pod.priority < eviction.preemptor.priority and pod.pod.status.nominated_node_name:
@@ -215,7 +219,7 @@ class Evictions:
         return cleared
 
     async def _evict_one(self, eviction: Eviction, victim: PodInfo) -> None:
-        """Evict one victim, or wait for another preemptor's eviction that does so."""
+        """Evict one victim, or wait for the deletion that another preemptor started."""
         known = self._deletions.get(victim.uid)
         if known is not None:
             await asyncio.shield(known.done)
@@ -231,7 +235,7 @@ class Evictions:
             del self._deletions[victim.uid]
             if isinstance(failed, ClientError):
                 done.set_exception(failed)
-                done.exception()  # whether another preemptor waits for it or not
+                done.exception()  # even if another preemptor waits for it
             else:
                 done.cancel()
             raise
@@ -259,7 +263,7 @@ class Evictions:
         except ConflictError:
             if still_wanted():
                 raise
-            return  # another pod has its name by now
+            return  # another pod has the name by now
         _log.v(
             2,
             "Preemptor Pod preempted victim Pod",
@@ -280,7 +284,7 @@ class Evictions:
         )
 
     def _turned_back(self, victim: PodInfo) -> bool:
-        """Take its assumed place from a victim that is not bound yet."""
+        """Cancel the binding of a victim that is not bound yet."""
         waiting = self._waiting.get(victim.uid)
         if waiting is not None and waiting.preempt():
             return True

@@ -1,7 +1,7 @@
-"""The scheduling cycle with extenders: HTTP services that have a say in it.
+"""The scheduling cycle with extenders: HTTP services that filter, score, bind and preempt.
 
-Only here does the cycle wait. It goes on with what it had seen before, as kube-scheduler does with
-its snapshot; a node that went away meanwhile is not chosen.
+This is the only cycle that waits. After a response it continues with the state from before the
+request, as kube-scheduler does with its snapshot; a node that was deleted meanwhile is not chosen.
 """
 
 from __future__ import annotations
@@ -18,49 +18,78 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.evaluation import FeasibleNodes
 from kubesched.framework.runtime import Framework
-from kubesched.framework.status import Status, error
+from kubesched.framework.status import Status, error, unschedulable
 from kubesched.plugins.default_preemption import NARROWED, DefaultPreemption
 from kubesched.plugins.verdicts import Candidate, importance
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.extenders import Extenders, Victims
 
-#: What stands for all extenders where plugins are named.
+#: The name of all extenders in the place of a plugin's name.
 EXTENDER = "Extender"
 
 
 class ExtendedCycle:
-    """Finds nodes for pods, asking extenders as well."""
+    """Chooses nodes for pods with plugins and extenders."""
 
     def __init__(self, cycle: SchedulingCycle, cluster: Cluster, extenders: Extenders) -> None:
         self._cycle = cycle
         self._table = cluster.table
         self._extenders = extenders
 
-    async def schedule(self, framework: Framework, pod: PodInfo) -> Decision:
-        """Choose a node for a pod, or say why there is none."""
+    async def schedule(
+        self, framework: Framework, pod: PodInfo, *, may_pause: bool = False
+    ) -> Decision:
+        """Choose a node for a pod, or return why none is feasible.
+
+        Raises AttemptPausedError, if it may, when a plugin needs long: then call it again.
+        """
         state = CycleState()
-        if len(self._table) == 0:
-            return self._cycle.without_nodes(state)
+        state.may_pause = may_pause
         try:
-            return await self._schedule(framework, state, pod)
+            chosen = await self._choose(framework, state, pod)
+            if isinstance(chosen, Diagnosis):
+                return await self._post_filter(framework, state, pod, chosen)
         except AttemptError as failed:
             return Decision(failed.status, state, nominated_node="")
         except ClientError as failed:
             return Decision(error(str(failed)), state, nominated_node="")
+        return chosen
 
-    async def _schedule(self, framework: Framework, state: CycleState, pod: PodInfo) -> Decision:
+    async def schedule_member(
+        self, framework: Framework, state: CycleState, pod: PodInfo
+    ) -> Decision:
+        """Choose a node for a member of a group, within the placement of its state.
+
+        PostFilter does not run: only the group as a whole may preempt.
+        """
+        try:
+            chosen = await self._choose(framework, state, pod)
+        except AttemptError as failed:
+            return Decision(failed.status, state, nominated_node="")
+        except ClientError as failed:
+            return Decision(error(str(failed)), state, nominated_node="")
+        if isinstance(chosen, Diagnosis):
+            return Decision(unschedulable(chosen.message()), state, diagnosis=chosen)
+        return chosen
+
+    async def _choose(
+        self, framework: Framework, state: CycleState, pod: PodInfo
+    ) -> Decision | Diagnosis:
+        if len(self._table) == 0:
+            return self._cycle.without_nodes(state)
         # One feasible node is enough only if no extender filters or scores after the plugins.
         all_matter = self._extenders.has_filters or self._extenders.has_prioritizers
         found = framework.evaluator.filter(state, pod)
         if isinstance(found, Diagnosis):
-            return await self._post_filter(framework, state, pod, found)
-        found, evaluated = self._cycle.sample(framework, found, all_matter=all_matter)
+            return found
+        found, evaluated = self._cycle.sample(
+            framework, found, all_matter=all_matter, within=state.placement
+        )
         names = [self._table.name_at(row) for row in found.rows().tolist()]
         verdict = await self._extenders.filter(pod.pod, names)
         left = self._rows(verdict.feasible)
         if not len(left):
-            diagnosis = self._diagnose(framework, state, pod, verdict.rejected)
-            return await self._post_filter(framework, state, pod, diagnosis)
+            return self._diagnose(framework, state, pod, verdict.rejected)
         if len(left) == 1:
             row = left.item()
         else:
@@ -70,7 +99,7 @@ class ExtendedCycle:
     async def _post_filter(
         self, framework: Framework, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> Decision:
-        """Let extenders narrow down the victims before PostFilter preempts any."""
+        """Have extenders filter the candidates before PostFilter preempts."""
         plugin = framework.plugins.instances.get(DefaultPreemption.name)
         if (
             self._extenders.has_preemptors
@@ -97,7 +126,7 @@ class ExtendedCycle:
             if row is not None:
                 on_row = self._table.pods[row]
                 chosen = [on_row.get(each.metadata.uid) for each in victims.pods]
-                # Who went while the extenders were asked changes the sum: better look again.
+                # The pods on the node changed during the request: evaluate its victims again.
                 there = [each for each in chosen if each is not None]
                 if len(there) == len(chosen):
                     victims_in_order = tuple(sorted(there, key=importance))
@@ -118,7 +147,7 @@ class ExtendedCycle:
         total = total + np.array([extra.get(name, 0) for name in names], dtype=np.int64)
         still_there = np.isin(rows, self._rows(names))
         if not still_there.any():
-            raise AttemptError(error("all nodes in question went away while extenders were asked"))
+            raise AttemptError(error("all feasible nodes were deleted while extenders responded"))
         rows, total = rows[still_there], total[still_there]
         best = rows[total == total.max()]
         return best.item(self._cycle.rng.randrange(len(best)))
@@ -136,5 +165,6 @@ class ExtendedCycle:
             if (row := self._table.row_of(name)) is not None
         }
         diagnosis = framework.evaluator.diagnose(state, pod, refused)
+        diagnosis.placement = state.placement
         diagnosis.unschedulable_plugins.add(EXTENDER)
         return diagnosis

@@ -1,10 +1,10 @@
-"""From an extender's configuration to how it is reached: address, TLS and proxy.
+"""How an extender is reached, from its configuration: address, TLS and proxy.
 
     urlPrefix + verb ──> request target
     urlPrefix, enableHTTPS, tlsConfig, HTTPS_PROXY… ──> ClusterAccess ──> client.transport
 
-The URL's scheme decides whether there is TLS at all. ``enableHTTPS`` without an authority means
-that nobody's certificate is checked; that is how kube-scheduler reads it.
+The URL's scheme decides whether TLS is used. ``enableHTTPS`` without a CA disables the verification
+of certificates, as in kube-scheduler.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from kubesched.clock import Clock
 from kubesched.config.types import Extender, ExtenderTLSConfig
 from kubesched.errors import ConfigError, KubeconfigError
 
-#: What may stand in a path or a query as it is; "%" so that what is escaped stays so.
+#: Characters that are not escaped in a path or a query; "%", because escapes stay as they are.
 _PATH_SAFE = "/%:@!$&'()*+,;=~"
 _QUERY_SAFE = f"{_PATH_SAFE}?"
 
@@ -40,7 +40,7 @@ def extender_access(
     environment: Mapping[str, str],
     clock: Clock | None = None,
 ) -> ClusterAccess:
-    """Say how an extender is reached; a ConfigError names the field that makes it impossible."""
+    """Return how an extender is reached; a ConfigError names the invalid field."""
     if "://" not in config.url_prefix:
         raise ConfigError(
             f"{where}.urlPrefix: {config.url_prefix!r} must be a URL such as http://host:port/path"
@@ -69,19 +69,19 @@ def extender_access(
 
 
 def verb_url(config: Extender, verb: str) -> str:
-    """Address of one of an extender's verbs."""
+    """Return the URL of a verb of an extender."""
     return f"{config.url_prefix.rstrip('/')}/{verb}"
 
 
 def request_target(url: str) -> str:
-    """Path and query of a URL, as they stand in a request line."""
+    """Return path and query of a URL, as in a request line."""
     parts = urlsplit(url)
     path = quote(parts.path, safe=_PATH_SAFE) or "/"
     return f"{path}?{quote(parts.query, safe=_QUERY_SAFE)}" if parts.query else path
 
 
 def without_password(url: str) -> str:
-    """The URL as messages may show it."""
+    """Return the URL for messages, without its password."""
     parts = urlsplit(url)
     if parts.password is None:
         return url
@@ -91,7 +91,7 @@ def without_password(url: str) -> str:
 
 
 def _authorization(url: str) -> tuple[tuple[str, str], ...]:
-    """The header that a user name in a URL stands for."""
+    """Return the Authorization header for the user in a URL."""
     parts = urlsplit(url)
     if parts.username is None:
         return ()
@@ -121,7 +121,7 @@ def _context(config: Extender, tls: ExtenderTLSConfig, *, where: str) -> ssl.SSL
 def _client_certificate(
     tls: ExtenderTLSConfig, context: ssl.SSLContext, *, where: str, clock: Clock | None
 ) -> Credentials:
-    """Load what we show; from files alone, it is loaded again when they change."""
+    """Load the client certificate; if it is from files, it is reloaded when they change."""
     has_certificate = tls.cert_data or tls.cert_file
     has_key = tls.key_data or tls.key_file
     if not (has_certificate and has_key):  # half a pair counts as none, as in client-go

@@ -1,10 +1,10 @@
-"""One extender: its verbs, each a POST within the time and the size that answers are allowed.
+"""The HTTP client of one extender: each verb is a POST with limits of time and response size.
 
-    arguments ──encode──> POST <urlPrefix>/<verb> ──200──> answer, checked against what was asked
-                                   └── anything else ──> ClientError, one line
+    arguments ──encode──> POST <urlPrefix>/<verb> ──200──> response, checked against the request
+                                   └── any other status ──> ClientError, one line
 
-Redirects are answers like any other that is not 200. A request that cannot change anything (all but
-bind) is sent once more if a kept connection turns out to be dead.
+Redirects are failures like every other status than 200. Idempotent requests (all but bind) are
+repeated once if a keep-alive connection turns out to be closed.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ from kubesched.scheduler.extender_access import (
 
 T = TypeVar("T")
 
-#: Largest answer of an extender that is sent node names, and answers with such.
+#: Largest response of an extender that receives and returns node names.
 MAX_ANSWER_BYTES: Final = 64 << 20
-#: Largest answer of one that is sent nodes, and returns those that it likes: 15,000 of 16 KiB each.
+#: Largest response of one that receives and returns whole nodes: 15,000 of 16 KiB each.
 MAX_ANSWER_WITH_NODES_BYTES: Final = 256 << 20
 
 
 class HttpExtender:
-    """Speaks to one extender; belongs to the event loop that it is first used in."""
+    """Client of one extender; bound to the event loop of its first request."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class HttpExtender:
         self.name = without_password(config.url_prefix)
         self.weight = config.weight
         self.ignorable = config.ignorable
-        #: whether it knows nodes by their names
+        #: whether requests have node names instead of nodes (nodeCacheCapable)
         self.node_cache_capable = config.node_cache_capable
         self.filters = bool(config.filter_verb)
         self.prioritizes = bool(config.prioritize_verb)
@@ -72,7 +72,7 @@ class HttpExtender:
         )
         self._credentials = access.credentials
         self._generation = access.credentials.generation
-        #: largest answer that is read
+        #: largest response that is read
         self.max_answer_bytes = max_answer_bytes or (
             MAX_ANSWER_BYTES if config.node_cache_capable else MAX_ANSWER_WITH_NODES_BYTES
         )
@@ -81,11 +81,11 @@ class HttpExtender:
         )
 
     async def aclose(self) -> None:
-        """Close all connections; requests under way fail."""
+        """Close all connections; pending requests fail."""
         await self._transport.aclose()
 
     def is_interested(self, pod: Pod) -> bool:
-        """Whether the pod asks for something that this extender manages; it may manage all pods."""
+        """Whether the pod requests a managed resource, or the extender manages all pods."""
         if not self._managed:
             return True
         spec = pod.spec
@@ -103,7 +103,7 @@ class HttpExtender:
     # --- verbs ------------------------------------------------------------------------------
 
     async def filter(self, arguments: bytes, node_names: Sequence[str]) -> wire.FilterAnswer:
-        """Ask which of the nodes suit; ``nodes`` of the answer are those, in the given order."""
+        """Filter nodes; ``nodes`` of the answer are the feasible ones, in the given order."""
         body = await self._post(self._config.filter_verb, arguments)
         answer = self._read(self._config.filter_verb, wire.read_filter_answer, body)
         if answer.error:
@@ -123,7 +123,7 @@ class HttpExtender:
         return msgspec.structs.replace(answer, nodes=fitting, node_names=fitting)
 
     async def prioritize(self, arguments: bytes) -> list[tuple[str, int]]:
-        """Ask how well nodes suit: nodes with scores, of which kube-scheduler expects 0 to 10."""
+        """Score nodes; kube-scheduler expects scores from 0 to 10."""
         body = await self._post(self._config.prioritize_verb, arguments)
         return self._read(self._config.prioritize_verb, wire.read_priorities, body)
 
@@ -142,7 +142,7 @@ class HttpExtender:
             raise ExtenderError(error)
 
     async def preempt(self, arguments: bytes) -> dict[str, wire.MetaVictims]:
-        """Ask which victims on which nodes the extender agrees with."""
+        """Return the candidates, nodes with victims, that the extender accepts."""
         body = await self._post(self._config.preempt_verb, arguments)
         return self._read(self._config.preempt_verb, wire.read_preemption_answer, body)
 
@@ -165,7 +165,7 @@ class HttpExtender:
         return self._accept(response, verb, without_password(url))
 
     async def _refresh_certificate(self) -> None:
-        """Look at the client certificate's files now and then; only new connections show it."""
+        """Reload the client certificate if its files changed; new connections use it."""
         await self._credentials.authorization_header()
         if self._credentials.generation != self._generation:
             self._generation = self._credentials.generation
@@ -177,7 +177,7 @@ class HttpExtender:
         return response.body
 
     def _explain(self, error: ClientError) -> str:
-        """Say it in terms of an extender's configuration, where there is no kubeconfig."""
+        """Word an error in terms of the extender's configuration instead of a kubeconfig."""
         text = wire.one_line(str(error))
         if text.endswith("in the kubeconfig"):
             text = f"{text.rpartition('; check ')[0]}; check tlsConfig of the extender"

@@ -1,11 +1,11 @@
-"""Whole pods and nodes for extenders, as the API server has them.
+"""A cache of whole pods and nodes for extenders, as the API server serves them.
 
-    pod    ──> GET, kept for the attempts to come ──> JSON
-    names  ──> kept? version as the scheduler knows it? ──> JSON
-                  └── few are not: GET each · many: LIST, page after page
+    pod    ──> GET, cached for later attempts ──> JSON
+    names  ──> cached in the scheduler's version? ──> JSON
+                  └── few are not: GET each · many: LIST in pages
 
-The scheduler itself keeps only the fields that it reads; an extender may read any. What is kept
-here is the API server's own text, so nothing is decoded and written again.
+The scheduler's own structs have only the fields that it reads; an extender may read any. The cache
+holds the API server's JSON, so objects are not decoded and encoded again.
 """
 
 from __future__ import annotations
@@ -28,42 +28,42 @@ _log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
-#: Up to so many nodes are read one by one; for more, a list is cheaper for the API server too.
+#: Up to so many nodes are read one by one; for more, a list is cheaper for the API server, too.
 _FEW_NODES: Final = 20
-#: Requests for single objects that are under way at once.
+#: Concurrent requests for single objects.
 _AT_ONCE: Final = 16
-#: Pods that are kept: those being tried again and again, and those of one preemption.
+#: Size of the cache of pods: those that are retried, and those of one preemption.
 _KEPT_PODS: Final = 256
-#: Nodes of a page.
+#: Nodes per page of a list.
 _PAGE: Final = 500
 
 
 class ObjectSource(Protocol):
-    """Where extenders' requests get their objects from."""
+    """Provides whole objects for requests to extenders."""
 
     async def pod_json(self, pod: Pod) -> bytes:
-        """Give the whole pod."""
+        """Return the whole pod."""
 
     async def nodes_json(self, names: Sequence[str]) -> list[bytes]:
-        """Give whole nodes in the order of their names, without those that are gone."""
+        """Return whole nodes in the given order, without those that were deleted."""
 
 
 class _Kept(Struct, frozen=True, gc=False):
-    """An object's text, and the versions that it will do for."""
+    """An object's JSON, and the versions that it is valid for."""
 
     json: bytes
-    #: the version that was known when it was read, and the one that came
+    #: the scheduler's version when it was read, and the version that was read
     versions: tuple[str, str]
 
 
-class _Identity(Struct, frozen=True, gc=False, rename="camel"):
+class _SentIdentity(Struct, frozen=True, gc=False, rename="camel"):
     name: str = ""
     uid: str = ""
     resource_version: str = ""
 
 
 class _Identified(Struct, frozen=True, gc=False):
-    metadata: _Identity = _Identity()
+    metadata: _SentIdentity = _SentIdentity()
 
 
 _identify = msgspec.json.Decoder(_Identified).decode
@@ -72,24 +72,24 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ApiObjects:
-    """Reads whole objects from the API server, and again only after they changed."""
+    """Reads whole objects from the API server, and caches them until they change."""
 
     def __init__(self, client: ApiClient, node_versions: Callable[[str], str | None]) -> None:
         self._client = client
-        #: resource version of a node as the scheduler knows it, None if it knows none
+        #: returns the scheduler's resource version of a node, None if there is no such node
         self._node_versions = node_versions
         self._nodes: dict[str, _Kept] = {}
-        #: how many nodes to keep before looking for those that are gone
+        #: number of cached nodes at which deleted ones are evicted from the cache
         self._look_for_gone_at = 2 * _PAGE
-        #: by uid, the last used at the end
+        #: by uid, least recently used first
         self._pods: OrderedDict[str, _Kept] = OrderedDict()
 
     # --- pods -------------------------------------------------------------------------------
 
     async def pod_json(self, pod: Pod) -> bytes:
-        """Give the whole pod; NotFoundError if it is gone.
+        """Return the whole pod; NotFoundError if it was deleted.
 
-        If the API server cannot be asked, what the scheduler knows of the pod has to do.
+        If the API server cannot be reached, return the fields that the scheduler has.
         """
         meta = pod.metadata
         kept = self._pods.get(meta.uid)
@@ -126,7 +126,7 @@ class ApiObjects:
     # --- nodes ------------------------------------------------------------------------------
 
     async def nodes_json(self, names: Sequence[str]) -> list[bytes]:
-        """Give whole nodes in the order of their names, without those that are gone."""
+        """Return whole nodes in the given order, without those that were deleted."""
         stale = [name for name in names if not self._is_fresh(name)]
         if len(stale) > _FEW_NODES:
             await self._list_nodes(names)
@@ -154,7 +154,7 @@ class ApiObjects:
         await finish_all(get(name) for name in names)
 
     async def _get_node(self, name: str) -> None:
-        known = self._node_versions(name) or ""  # before asking: it may change meanwhile
+        known = self._node_versions(name) or ""  # before the request: it may change meanwhile
         try:
             response = await self._client.request("GET", NODES.item(name))
         except NotFoundError:
@@ -174,7 +174,7 @@ class ApiObjects:
             for raw in page.items:
                 found = _identity(raw, what="list of nodes")
                 version = found.resource_version
-                # The raw text is a view of the whole page, which must not stay for one node.
+                # The raw text is a view of the whole page: copy it, or one node retains the page.
                 listed[found.name] = _Kept(bytes(raw), (known.get(found.name, version), version))
         self._nodes = listed
 
@@ -185,7 +185,7 @@ class ApiObjects:
 
 
 async def finish_all(tasks: Iterable[Awaitable[T]]) -> list[T]:
-    """Run all at once; leave none running when one fails."""
+    """Run all concurrently; cancel the others when one fails."""
     results = await asyncio.gather(*tasks, return_exceptions=True)
     done: list[T] = []
     for result in results:
@@ -205,7 +205,7 @@ def _what_is_known(pod: Pod, error: ClientError) -> bytes:
     return _encode(pod)
 
 
-def _identity(text: bytes | Raw, *, what: str) -> _Identity:
+def _identity(text: bytes | Raw, *, what: str) -> _SentIdentity:
     try:
         return _identify(text).metadata
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
@@ -213,7 +213,7 @@ def _identity(text: bytes | Raw, *, what: str) -> _Identity:
 
 
 def _as_in_go(text: bytes, *, managed_fields: bool) -> bytes:
-    """Leave out what a Go program does not have: kind and version, and what informers drop."""
+    """Drop fields that kube-scheduler's objects do not have: kind, apiVersion, managedFields."""
     fields = _split(text)
     fields.pop("kind", None)
     fields.pop("apiVersion", None)

@@ -1,13 +1,13 @@
-"""What scheduler and extender write to each other: requests to JSON, answers from JSON. No I/O.
+"""The wire format between scheduler and extender: requests to JSON, responses from JSON. No I/O.
 
     pod, nodes or their names ──ExtenderArgs──────────> bytes ──> FilterAnswer │ host priorities
     pod and node              ──ExtenderBindingArgs───> bytes ──> error text
     nodes and their victims   ──ExtenderPreemptionArgs> bytes ──> victims, by uid
 
-The keys are Go's field names as they stand, capitalised, and an absent list is ``null``; the pods
-and nodes inside are ordinary API objects, put in as the API server wrote them. Answers are read as
-Go reads them: whatever the case of a key, with ``null`` for nothing, unknown keys ignored, and
-whatever follows the first JSON value ignored as well.
+The keys are Go's field names, capitalised, and an absent list is ``null``; the pods and nodes
+inside are ordinary API objects, embedded as the API server wrote them. Responses are decoded as Go
+decodes them: keys of any case, ``null`` for an absent value, unknown keys ignored, and bytes after
+the first JSON value ignored.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from kubesched.errors import ExtenderError
 
 T = TypeVar("T")
 
-#: What an extender says is shown to users, in events too: longer texts are cut.
+#: Longer error texts of extenders are truncated, because events show them to users.
 _LONGEST_TEXT: Final = 4096
 _UNREADABLE: Final = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
 _trailing_characters = re.compile(r"trailing characters \(byte (\d+)\)").search
@@ -35,18 +35,18 @@ Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 
 
 class _Message(Struct, frozen=True, kw_only=True, rename="pascal"):
-    """Base of what is sent; nothing is left out, since Go leaves nothing out here."""
+    """Base of requests; empty fields are encoded, as in Go."""
 
 
 class NodeList(Struct, frozen=True):
-    """A ``v1.NodeList``; its metadata is empty, but there."""
+    """A ``v1.NodeList`` with empty metadata."""
 
     metadata: dict[str, str]
     items: Sequence[Raw] | None
 
 
 class ExtenderArgs(_Message, frozen=True):
-    """Ask which nodes suit a pod, or how well; either nodes or names are set."""
+    """Arguments of filter and prioritize; either nodes or names are set."""
 
     pod: Raw
     nodes: NodeList | None = None
@@ -54,7 +54,7 @@ class ExtenderArgs(_Message, frozen=True):
 
 
 class ExtenderBindingArgs(_Message, frozen=True):
-    """Ask to bind a pod to a node."""
+    """Arguments of bind."""
 
     pod_name: str
     pod_namespace: str
@@ -69,21 +69,21 @@ class MetaPod(_Message, frozen=True):
 
 
 class MetaVictims(_Message, frozen=True):
-    """Pods to be preempted on one node, by their uids."""
+    """The victims on one node, by their uids."""
 
     pods: tuple[MetaPod, ...] = ()
     num_pdb_violations: int = field(default=0, name="NumPDBViolations")
 
 
 class FullVictims(_Message, frozen=True):
-    """Pods to be preempted on one node, as whole objects."""
+    """The victims on one node, as whole objects."""
 
     pods: Sequence[Raw]
     num_pdb_violations: int = field(name="NumPDBViolations")
 
 
 class ExtenderPreemptionArgs(_Message, frozen=True):
-    """Ask which victims an extender agrees with; one of the two maps is set."""
+    """Arguments of preempt; one of the two maps is set."""
 
     pod: Raw
     node_name_to_victims: Mapping[str, FullVictims] | None = None
@@ -96,7 +96,7 @@ _encoder = msgspec.json.Encoder()
 
 
 def encode(arguments: Arguments) -> bytes:
-    """Write the body of a request."""
+    """Encode the body of a request."""
     return _encoder.encode(arguments)
 
 
@@ -109,14 +109,14 @@ def node_list(nodes: Sequence[bytes]) -> NodeList:
 
 
 class FilterAnswer(Struct, frozen=True, kw_only=True):
-    """An extender's verdict on nodes; None: it did not send that list."""
+    """The response of filter; None: it did not send that list."""
 
     node_names: list[str] | None = None
     #: names of the node objects that it sent
     nodes: list[str] | None = None
-    #: nodes that it turned down, with its reasons
+    #: nodes that it rejected, with its reasons
     failed: Mapping[str, str] = {}
-    #: nodes that it turned down and that no preemption would help; beats ``failed``
+    #: nodes that it rejected and that preemption cannot help; takes precedence over ``failed``
     unresolvable: Mapping[str, str] = {}
     error: str = ""
 
@@ -159,7 +159,7 @@ def read_preemption_answer(body: bytes) -> dict[str, MetaVictims]:
 
 
 def one_line(text: str) -> str:
-    """Make somebody else's text fit for a line of ours."""
+    """Return an extender's text as one line, truncated."""
     if len(text) > _LONGEST_TEXT:
         text = f"{text[:_LONGEST_TEXT]}…"
     return " ".join(text.splitlines()) if "\n" in text or "\r" in text else text
@@ -229,7 +229,7 @@ _raw_object_map: msgspec.json.Decoder[dict[str, dict[str, Raw] | None] | None] =
 
 
 class _Fields:
-    """The fields of one object of an answer, found whatever the case of their keys."""
+    """The fields of one object of a response, with case-insensitive keys."""
 
     __slots__ = ("_raw", "_where")
 

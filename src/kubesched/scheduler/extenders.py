@@ -1,12 +1,12 @@
-"""All extenders together: what the cycles ask of them.
+"""All configured extenders, as the scheduling and binding cycles call them.
 
-    filter      one after the other, each about the nodes that the ones before it left
-    prioritize  all at once, scores added up
+    filter      in sequence, each with the nodes that the ones before it left
+    prioritize  concurrently, scores are summed
     bind        the first that binds such pods, instead of the Bind plugins
-    preempt     one after the other, each about the victims that the ones before it left
+    preempt     in sequence, each with the candidates that the ones before it left
 
-Extenders that may fail (``ignorable``) come last; their failures are logged and passed over.
-Failures of the others are raised as ClientError, except when prioritizing, which nobody fails for.
+Ignorable extenders come last; their failures are logged and ignored. Failures of the others are
+raised as ClientError, except in prioritize, where every failure is ignored.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ _SCALE: Final = MAX_NODE_SCORE // MAX_EXTENDER_PRIORITY
 
 
 class ExtenderVerdict(Struct, frozen=True):
-    """Which nodes the extenders left, and why not the others."""
+    """The nodes that the extenders left, and why they rejected the others."""
 
     #: in the order in which they were given
     feasible: list[str]
-    #: of the given nodes those that an extender gave a reason for; it need not give any
+    #: rejected nodes for which an extender gave a reason
     rejected: dict[str, Status]
 
 
 class Victims(Struct, frozen=True):
-    """Pods to be preempted on one node."""
+    """The victims on one node."""
 
     pods: Sequence[Pod]
     num_pdb_violations: int = 0
@@ -58,30 +58,30 @@ PodsOnNode = Callable[[str], Iterable[Pod] | None]
 
 
 class Extenders(Protocol):
-    """What a scheduling cycle asks; failures are raised as ClientError."""
+    """The calls of a scheduling cycle; failures are raised as ClientError."""
 
-    #: whether any extender looks at nodes, narrows down victims, or scores nodes, for any pods
+    #: whether any extender filters, preempts or scores, for any pods
     has_filters: bool
     has_preemptors: bool
     has_prioritizers: bool
 
     async def filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:
-        """Return which nodes suit the pod."""
+        """Return the nodes that are feasible for the pod."""
 
     async def prioritize(self, pod: Pod, node_names: Sequence[str]) -> dict[str, int]:
-        """Return what extenders give to nodes, in the scheduler's scale."""
+        """Return the scores of nodes, in the scheduler's scale."""
 
     async def preempt(
         self, pod: Pod, candidates: Mapping[str, Victims], *, pods_on: PodsOnNode
     ) -> dict[str, Victims]:
-        """Return which of the candidates are left, and at the expense of which pods."""
+        """Return the candidates that are left, with their victims."""
 
 
 class BindingExtenders(Extenders, Protocol):
-    """What scheduling and binding cycles ask."""
+    """The calls of scheduling and binding cycles."""
 
     async def bind(self, pod: Pod, node_name: str) -> bool:
-        """Have the pod bound; False if no extender did, so that it is left to the plugins."""
+        """Have an extender bind the pod; False if none does: then plugins bind it."""
 
 
 class HttpExtenders:
@@ -105,20 +105,20 @@ class HttpExtenders:
         self.has_filters = any(extender.filters for extender in self._extenders)
         self.has_preemptors = any(extender.preempts for extender in self._extenders)
         self.has_prioritizers = any(extender.prioritizes for extender in self._extenders)
-        #: how many wait for answers
+        #: number of callers that wait for a response
         self._waiting = 0
-        #: set when one of them has its answer
+        #: set when one of them got its response
         self._answered = asyncio.Event()
 
     def __len__(self) -> int:
         return len(self._extenders)
 
     async def aclose(self) -> None:
-        """Close all connections; requests under way fail."""
+        """Close all connections; pending requests fail."""
         await asyncio.gather(*(extender.aclose() for extender in self._extenders))
 
     async def wait_until_unused(self) -> None:
-        """Wait until nobody waits for an answer; who asks on with an answer has not done yet."""
+        """Wait until no caller waits for a response, not even for one to a follow-up request."""
         while self._waiting:
             self._answered.clear()
             await self._answered.wait()
@@ -138,7 +138,7 @@ class HttpExtenders:
     # --- scheduling cycle -------------------------------------------------------------------
 
     async def filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:
-        """Ask the extenders which nodes suit the pod."""
+        """Have the extenders filter nodes."""
         with self._in_use():
             return await self._filter(pod, node_names)
 
@@ -163,10 +163,10 @@ class HttpExtenders:
         return ExtenderVerdict(feasible, rejected)
 
     async def prioritize(self, pod: Pod, node_names: Sequence[str]) -> dict[str, int]:
-        """Add up what the extenders give to nodes, in the scheduler's scale.
+        """Sum the scores of the extenders, in the scheduler's scale.
 
-        A node is in the result if any extender scored it, be it with 0; one that takes an interest
-        in the pod but does not score gives 0 to all.
+        A node is in the result if any extender scored it, even with 0; an extender that is
+        interested in the pod but does not score counts as 0 for all.
         """
         interested = self._interested(pod) if node_names else []
         scoring = [extender for extender in interested if extender.prioritizes]
@@ -185,7 +185,7 @@ class HttpExtenders:
     async def _ask_for_scores(
         self, extenders: Sequence[HttpExtender], pod: Pod, node_names: Sequence[str]
     ) -> list[list[tuple[str, int]]]:
-        # One request serves all that take nodes in the same form, and all are asked at once.
+        # The same body serves all extenders that take nodes in the same form, concurrently.
         arguments: dict[bool, bytes | ClientError] = {}
         for extender in extenders:
             if extender.node_cache_capable not in arguments:
@@ -213,11 +213,11 @@ class HttpExtenders:
     # --- binding cycle ----------------------------------------------------------------------
 
     def binder(self, pod: Pod) -> HttpExtender | None:
-        """Find the extender that is to bind the pod."""
+        """Return the extender that binds the pod."""
         return next((extender for extender in self._interested(pod) if extender.binds), None)
 
     async def bind(self, pod: Pod, node_name: str) -> bool:
-        """Have the pod bound; False if no extender did, so that it is left to the plugins."""
+        """Have an extender bind the pod; False if none does: then plugins bind it."""
         for extender in self._interested(pod):
             if not extender.binds:
                 continue
@@ -235,7 +235,7 @@ class HttpExtenders:
     async def preempt(
         self, pod: Pod, candidates: Mapping[str, Victims], *, pods_on: PodsOnNode
     ) -> dict[str, Victims]:
-        """Let the extenders narrow down where, and at whose expense, room is made for the pod."""
+        """Have the extenders filter candidates and victims."""
         victims = dict(candidates)
         for extender in self._interested(pod):
             if not victims:
@@ -258,7 +258,7 @@ class HttpExtenders:
     ) -> dict[str, Victims]:
         answer = await extender.preempt(await self._preemption_arguments(extender, pod, victims))
         narrowed: dict[str, Victims] = {}
-        # Known nodes first and in their order: an extender's answer has none.
+        # Known nodes first, in their order: an extender's response has none.
         known = [node for node in victims if node in answer]
         for node in (*known, *(node for node in answer if node not in victims)):
             found = _found_victims(extender, node, answer[node], pods_on)
@@ -307,7 +307,7 @@ class HttpExtenders:
 def _pass_over(
     extender: HttpExtender, error: ClientError, *, what: str, level: int = logging.INFO
 ) -> None:
-    """Log the failure of an extender that may fail, raise that of another."""
+    """Log the failure of an ignorable extender, raise that of another."""
     if not extender.ignorable:
         raise error
     _log.log(
@@ -320,7 +320,7 @@ def _pass_over(
 
 
 def _statuses(answer: wire.FilterAnswer) -> dict[str, Status]:
-    """Say with the scheduler's statuses what an extender said of nodes; the last word counts."""
+    """Return the statuses of the nodes that an extender rejected; the last one counts."""
     return {
         **{node: unschedulable(message) for node, message in answer.failed.items()},
         **{node: unresolvable(message) for node, message in answer.unresolvable.items()},
@@ -330,7 +330,7 @@ def _statuses(answer: wire.FilterAnswer) -> dict[str, Status]:
 async def _scores(
     extender: HttpExtender, pod: Pod, arguments: bytes | ClientError
 ) -> list[tuple[str, int]]:
-    """Ask for scores; whoever cannot be asked, or does not answer, gives none."""
+    """Return the scores of an extender; none if it fails."""
     try:
         if isinstance(arguments, ClientError):
             raise arguments
@@ -350,7 +350,7 @@ async def _scores(
 def _found_victims(
     extender: HttpExtender, node: str, claimed: wire.MetaVictims, pods_on: PodsOnNode
 ) -> Victims:
-    """Find the pods that an extender named by their uids."""
+    """Return the victims that an extender named by their uids."""
     pods = pods_on(node)
     if pods is None:
         raise ExtenderError(f'nodeinfo not found for node name "{node}"')
@@ -366,5 +366,5 @@ def _found_victims(
 
 
 def _wrapped(number: int) -> int:
-    """Keep a sum in 64 bits as Go does, so that no answer can break the scheduler's arithmetic."""
+    """Wrap a sum to 64 bits as Go does, so that no response can break the arithmetic."""
     return (number + 2**63) % 2**64 - 2**63

@@ -1,4 +1,4 @@
-"""What happens to a pod that could not be placed: it is told, and it is tried again."""
+"""Handles failed attempts: requeues the pod, and reports why it has no node."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _log = logs.get_logger(__name__)
 
 
 class FailureHandler:
-    """Requeues pods, and tells their owners why they have no node."""
+    """Requeues pods, and reports failures as conditions and events."""
 
     def __init__(
         self,
@@ -37,9 +37,9 @@ class FailureHandler:
         self._nominations = state.nominations
         self._reports = reports
         self._attempts = attempts
-        #: as long as another replica schedules, it is for that one to tell
+        #: false while another replica is the leader: that one reports
         self._is_our_turn = False
-        #: uid → pod and what is wrong with it, to be told when it is our turn
+        #: uid → pod and its problem, to be reported when this replica is elected
         self._refused_early: dict[str, tuple[Pod, ObjectError]] = {}
 
     def handle(
@@ -51,7 +51,7 @@ class FailureHandler:
         diagnosis: Diagnosis | None = None,
         nominated_node: str | None,
     ) -> None:
-        """Put the pod back into the queue and report the failure."""
+        """Requeue the pod and report the failure."""
         self._attempts.failed(framework.scheduler_name, pod, status)
         self._note_rejectors(pod, status, diagnosis)
         if not status.rejected:
@@ -60,21 +60,21 @@ class FailureHandler:
             what = "Unable to schedule pod; no fit; waiting"
             if not len(self._cluster.table):
                 what = "Unable to schedule pod; no nodes are registered to the cluster; waiting"
-            elif diagnosis is None and pod.info.pod.spec.scheduling_group is not None:
+            elif diagnosis is None and self._cluster.groups.of(pod.info.pod) is not None:
                 what = "Unable to schedule pod belonging to a pod group; waiting"
             _log.v(2, what, pod=pod.info.full_name, err=status.message)
         if nominated_node is not None:
             pod.awaits_victims = bool(nominated_node)
         newest = self._requeue(pod)
         if newest is None or pod.info.signature.is_resize:
-            return  # a pod that waits for its resize has a node, and is told by the kubelet
+            return  # a pod that waits for its resize has a node, and the kubelet reports on it
         self._nominate(pod, nominated_node)
         note = status.message
         self._recorders.warning(newest, reason="FailedScheduling", action="Scheduling", note=note)
         self._reports.submit(newest, status, nominated_node)
 
     def begin(self) -> None:
-        """Note that it is our turn to schedule: now we are the ones to tell."""
+        """Report from now on: this replica was elected."""
         self._is_our_turn = True
         early, self._refused_early = self._refused_early, {}
         for pod, unreadable in early.values():
@@ -83,7 +83,7 @@ class FailureHandler:
                 self.refuse(pod, unreadable)
 
     def refuse(self, pod: Pod, unreadable: ObjectError) -> None:
-        """Tell the owner of a pod that it cannot be scheduled until it is changed."""
+        """Report that a pod cannot be scheduled until it is changed."""
         if not self._is_our_turn:
             self._refused_early[pod.metadata.uid] = pod, unreadable
             return
@@ -103,7 +103,7 @@ class FailureHandler:
             pod.unschedulable_plugins.add(status.plugin)
 
     def _requeue(self, pod: QueuedPod) -> Pod | None:
-        """Put the newest version of the pod back; None if it is gone, bound or another one."""
+        """Requeue the newest version of the pod; None if it was deleted, bound or replaced."""
         meta, is_resize = pod.info.pod.metadata, pod.info.signature.is_resize
         newest = self._find_pod(meta.namespace, meta.name)
         if newest is None or newest.metadata.uid != meta.uid or not _waits(newest, is_resize):
@@ -126,5 +126,5 @@ class FailureHandler:
 
 
 def _waits(pod: Pod, is_resize: bool) -> bool:
-    """Tell whether a pod still waits for a node, or on its node for a resize."""
+    """Tell whether a pod is still pending, or waits on its node for a resize."""
     return is_resize_deferred(pod) if is_resize else not pod.spec.node_name

@@ -6,7 +6,8 @@ from collections.abc import Container, Iterable
 
 from kubesched.api.core import Pod
 from kubesched.cluster.group_forest import GroupForest
-from kubesched.cluster.pod_groups import GroupKey, group_of
+from kubesched.cluster.pod_groups import GroupKey, GroupKind
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.group import GroupInfo
 from kubesched.queue.queued_group import QueuedGroup
 
@@ -17,12 +18,17 @@ def build_info(
     forest: GroupForest, queued: QueuedGroup, leaving_out: Container[str] = ()
 ) -> GroupInfo | None:
     """Return what plugins may know of a queued group; None if an object of the tree is gone."""
-    pods: dict[GroupKey, list[str]] = {}
-    infos = {pod.info.uid: pod.info for pod in queued.pods()}
-    for info in infos.values():
-        leaf = group_of(info.pod)
-        if leaf is not None and info.uid not in leaving_out:
-            pods.setdefault(leaf, []).append(info.uid)
+    pods = (pod.info for pod in queued.pods())
+    return info_of(forest, queued.group, [pod for pod in pods if pod.uid not in leaving_out])
+
+
+def info_of(forest: GroupForest, root: GroupKey, members: Iterable[PodInfo]) -> GroupInfo | None:
+    """Return what plugins may know of a group with some members, in order; None if it is gone."""
+    pods: dict[GroupKey, list[PodInfo]] = {}
+    for info in members:
+        leaf = forest.groups.of(info.pod)
+        if leaf is not None:
+            pods.setdefault(leaf, []).append(info)
 
     def build(key: GroupKey) -> GroupInfo | None:
         group = forest.get(key)
@@ -30,17 +36,18 @@ def build_info(
         if group is None:
             return None
         known = tuple(child for child in children if child is not None)
-        own = tuple(infos[uid] for uid in pods.get(key, ()))
+        own = tuple(pods.get(key, ()))
         below = tuple(pod for child in known for pod in child.pods)
         return GroupInfo(key, group, own + below, known)
 
-    return build(queued.group)
+    return build(root)
 
 
 def disagreement(root: GroupInfo, placed: Iterable[Pod], *, groups_have_policy: bool) -> str:
     """Return in what a pod of the group differs from the group or the first pod, "" if in nothing.
 
-    `placed` are the pods of the group that have a node. Of the preemption policy counts what the
+    `placed` are the pods of the group that have a node. A group of scheduler-plugins has neither a
+    priority nor a preemption policy to agree with. Of the preemption policy counts what the
     group says if `groups_have_policy`, which the gate PodGroupPreemptionPolicy decides.
     """
     scheduler_name = policy = ""
@@ -55,6 +62,8 @@ def disagreement(root: GroupInfo, placed: Iterable[Pod], *, groups_have_policy: 
                 "all pods in a single pod group should have the same .spec.schedulerName set, "
                 f'got: "{spec.scheduler_name}" and "{scheduler_name}"'
             )
+        if root.key.kind is GroupKind.COSCHEDULED:
+            continue
         if (spec.priority or 0) != root.priority:
             return (
                 "all pods in a single pod group should have the same priority as the pod group's "

@@ -10,6 +10,8 @@ before it, and all of it is undone in the end: what is left is the node of each 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from copy import copy
+from typing import NamedTuple
 
 from kubesched.cluster.arrays import BoolArray
 from kubesched.cluster.cluster import Cluster
@@ -19,9 +21,11 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import refused_by_chosen_node
 from kubesched.framework.group import Assignment, Assignments, GroupInfo, Placement, Progress
 from kubesched.framework.group_runtime import PlacementScores
+from kubesched.framework.group_sweep import Draws, GroupSweep, alike, can_repeat
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status, error, unschedulable
 from kubesched.metrics.recorder import Metrics
+from kubesched.scheduler.alike_group import AlikeGroup, SweptPlacement, alike_group
 from kubesched.scheduler.cycle import Decision, SchedulingCycle
 from kubesched.scheduler.group_results import (
     UNSCHEDULABLE,
@@ -32,6 +36,8 @@ from kubesched.scheduler.group_results import (
     short_text,
 )
 
+#: Chooses a node for a member, within the placement of its state.
+DecideMember = Callable[[Framework, CycleState, PodInfo], Decision]
 #: Tries a group on one placement: (its state, the placement, where results go).
 Attempt = Callable[[CycleState, Placement, Transaction, GroupResults], GroupResult]
 
@@ -55,6 +61,21 @@ class GroupCycle:
         #: whether groups may be part of others, which the gate CompositePodGroup says
         self._with_composites = with_composites
         self._metrics = metrics
+        #: chooses a node for a member
+        self._decide: DecideMember = cycle.schedule_member
+        #: whether members that are alike are placed at once; off in tests that compare
+        self.sweeps = True
+
+    @property
+    def members(self) -> SchedulingCycle:
+        """What decides about members where no extender is asked."""
+        return self._cycle
+
+    def deciding_by(self, decide: DecideMember) -> GroupCycle:
+        """Return the same, with another one to decide about each member."""
+        other = copy(self)
+        other._decide, other.sweeps = decide, False  # noqa: SLF001 (its own class)
+        return other
 
     def run(self, framework: Framework, root: GroupInfo, state: CycleState) -> GroupResults:
         """Find nodes for the members of a tree; changes nothing."""
@@ -62,7 +83,8 @@ class GroupCycle:
         with self._cluster.transaction() as tx:
             withdraw(root, tx)
             everywhere = Placement("", self._cluster.table.valid[: self._cluster.table.size].copy())
-            self._schedule(_Run(framework, results), root, state, everywhere, tx)
+            run = _Run(framework, results, is_tree=root.is_composite)
+            self._schedule(run, root, state, everywhere, tx)
         result = results[root.key]
         if result.status.ok and not result.has_scheduled:
             result.status = unschedulable(UNSCHEDULABLE)
@@ -74,7 +96,7 @@ class GroupCycle:
         def attempt(
             placement_state: CycleState, placement: Placement, part: Transaction, into: GroupResults
         ) -> GroupResult:
-            here = _Run(run.framework, into)
+            here = _Run(run.framework, into, is_tree=run.is_tree)
             if group.is_composite:
                 return self._children(here, group, placement_state, placement, part)
             is_all = placement.count == len(self._cluster.table)
@@ -107,25 +129,55 @@ class GroupCycle:
         if not status.ok:
             return GroupResult(group, status)
         self._count_placements(run, group, placements)
-        fitting: list[tuple[Placement, GroupResults]] = []
+        fitting: list[_Fit] = []
         first: GroupResults | None = None
         tried: list[TriedPlacement] = []
+        alike: AlikeGroup | None = None
         for placement in placements:
-            found: GroupResults = {}
             started = run.framework.now()
-            with tx.part() as part:
-                result = attempt(_within(state), placement, part, found)
-            found[group.key] = result
-            if result.status.code is Code.ERROR:
-                return result
-            first = first or found
-            tried.append(TriedPlacement(placement, result.status.ok))
-            if result.status.ok:
-                fitting.append((placement, found))
-            self._count_evaluation(run, group, started, feasible=result.status.ok)
+            swept = None if alike is None else alike.try_on(placement, _within(state))
+            if alike is not None and swept is not None:
+                fits = swept.fits
+                if fits:
+                    fitting.append(_swept_fit(group, alike, swept))
+            else:
+                found: GroupResults = {}
+                with tx.part() as part:
+                    found[group.key] = attempt(_within(state), placement, part, found)
+                result = found[group.key]
+                if result.status.code is Code.ERROR:
+                    return result
+                first, fits = first or found, result.status.ok
+                if fits:
+                    fitting.append(_fit(group, placement, found))
+                if len(placements) > 1:
+                    alike = self._alike(run, result, alike)
+            tried.append(TriedPlacement(placement, fits))
+            self._count_evaluation(run, group, started, feasible=fits)
         if not fitting:
             return self._none_fits(run, group, first or {}, tried)
         return self._best(run, group, state, fitting=fitting, tried=tried, tx=tx)
+
+    def _alike(
+        self, run: _Run, result: GroupResult, before: AlikeGroup | None
+    ) -> AlikeGroup | None:
+        """Return what tries the group on other placements at less cost; None if nothing does.
+
+        `before` is what did so until the decision path had to be taken.
+        """
+        if before is not None and before.may_place:
+            before.drawn_by_others()
+            return before
+        if not self.sweeps or result.info.is_composite:
+            return None
+        return alike_group(
+            run.framework,
+            result.info,
+            result.members,
+            cycle=self._cycle,
+            table=self._cluster.table,
+            placed_before=self._cluster.groups.members(result.info.key).placed_count,
+        )
 
     def _none_fits(
         self, run: _Run, group: GroupInfo, first: GroupResults, tried: list[TriedPlacement]
@@ -146,22 +198,20 @@ class GroupCycle:
         group: GroupInfo,
         state: CycleState,
         *,
-        fitting: Sequence[tuple[Placement, GroupResults]],
+        fitting: Sequence[_Fit],
         tried: list[TriedPlacement],
         tx: Transaction,
     ) -> GroupResult:
-        placement, found = fitting[0]
+        taken = fitting[0]
         scores: list[PlacementScores] = []
         if len(fitting) > 1:
-            placed = [
-                Assignments(each, _assigned(group, of), of[group.key].state or CycleState())
-                for each, of in fitting
-            ]
+            placed = [each.assignments for each in fitting]
             scores, status = run.framework.groups.score(state, group, placed)
             if not status.ok:
                 return GroupResult(group, status)
-            placement = self.pick_placement(scores)
-            found = next(of for each, of in fitting if each is placement)
+            best = self.pick_placement(scores)
+            taken = next(each for each in fitting if each.assignments.placement is best)
+        placement, found = taken.assignments.placement, taken.results()
         result = found[group.key]
         result.tried, result.scores, result.placement = tried, scores, placement
         if self._with_composites:
@@ -231,24 +281,24 @@ class GroupCycle:
     ) -> GroupResult:
         """Try the members of a PodGroup one after the other, as long as enough may fit."""
         points, part = run.framework.groups, tx.part()
-        scheduled = self._cluster.groups.members(group.key).placed_count
+        before = self._cluster.groups.members(group.key).placed_count
         result = GroupResult(group, unschedulable(UNSCHEDULABLE), members=[], state=state)
-        status = points.feasible(state, group, Progress(len(group.pods), scheduled))
+        status = points.feasible(state, group, Progress(len(group.pods), before))
         if status.code is Code.UNSCHEDULABLE:
             result.status = unschedulable(UNSCHEDULABLE, *status.reasons).by(status.plugin)
             return result
-        for number, pod in enumerate(group.pods, start=1):
-            if status.code in (Code.UNSCHEDULABLE, Code.ERROR):
-                break
-            decision = self._member(run.framework, state, pod, mask, part)
+        while status.code in (Code.SUCCESS, Code.WAIT) and len(result.members) < len(group.pods):
+            pod = group.pods[len(result.members)]
+            decision, more = self._member(run, state, group.pods[len(result.members) :], mask, part)
             result.members.append(MemberResult(pod, decision))
             if decision.status.code is Code.ERROR:
                 text = "failed to schedule other pod from a pod group"
                 result.status = error(f"{text}: {decision.status.message}")
                 return _ended(result, part)
-            scheduled += decision.status.ok
-            progress = Progress(len(group.pods) - number, scheduled)
-            status = points.feasible(state, group, progress)
+            result.members += more
+            tried = len(result.members)
+            scheduled = before + sum(each.decision.status.ok for each in result.members)
+            status = points.feasible(state, group, Progress(len(group.pods) - tried, scheduled))
             result.has_scheduled |= decision.status.ok and status.code is not Code.UNSCHEDULABLE
         if status.code is Code.ERROR:
             text = f"failed to evaluate placement feasibility: {status.message}"
@@ -260,21 +310,61 @@ class GroupCycle:
 
     def _member(
         self,
-        framework: Framework,
+        run: _Run,
         placement_state: CycleState,
-        pod: PodInfo,
+        pods: Sequence[PodInfo],
         mask: BoolArray | None,
         tx: Transaction,
-    ) -> Decision:
-        """Find a node for one member, and place it there."""
-        state = CycleState()
+    ) -> tuple[Decision, list[MemberResult]]:
+        """Find a node for the first of some members, and place it there.
+
+        Those that follow and are like it are placed along with it, as far as they fit.
+        """
+        framework, pod, state = run.framework, pods[0], CycleState()
         state.placement, state.group = mask, placement_state.group
         state.unscored = placement_state.unscored
-        decision = self._cycle.schedule_member(framework, state, pod)
+        decision = self._decide(framework, state, pod)
         if not decision.node_name:
-            return decision
+            return decision, []
+        draws = Draws(self._cycle.rng)
+        more = self._sweep(framework, decision, pods, draws) if self.sweeps else []
         rejection = place_member(framework, Assignment(pod, decision.node_name, state), tx)
-        return decision if rejection is None else Decision(rejection, state, nominated_node="")
+        if rejection is not None:
+            draws.take_back(0)
+            return Decision(rejection, state, nominated_node=""), []
+        if run.is_tree or len(more) + 1 < len(pods):
+            # Members that are tried after these must see them.
+            for each in more:
+                place_member(framework, _assignment(each), tx)
+        return decision, more
+
+    def _sweep(
+        self, framework: Framework, first: Decision, pods: Sequence[PodInfo], draws: Draws
+    ) -> list[MemberResult]:
+        """Find nodes for the members that are like the first of some, all at once."""
+        if not framework.ranks_all_nodes or not can_repeat(pods[0]):
+            return []
+        plan = framework.evaluator.deciding_plan(first.state, pods[0])
+        count = alike(pods[0], pods[1:])
+        if plan is None or not count:
+            return []
+        table, mask = self._cluster.table, first.state.placement
+        rows = table.order.rows()
+        swept = GroupSweep(table, plan, pods[0]).place(
+            rows if mask is None else rows[mask[rows]],
+            count,
+            draws,
+            after=table.row_of(first.node_name),
+        )
+        if swept is None or framework.evaluator.book.errors:
+            draws.take_back(0)
+            return []
+        results, evaluated = [], first.evaluated_nodes
+        for pod, row, feasible in zip(pods[1:], swept.rows, swept.feasible, strict=False):
+            state = first.state.twin()
+            made = self._cycle.chosen(state, row, evaluated=evaluated, feasible=feasible)
+            results.append(MemberResult(pod, made))
+        return results
 
     def _place_again(
         self, run: _Run, assigned: Sequence[Assignment], tx: Transaction
@@ -293,11 +383,30 @@ class GroupCycle:
 class _Run:
     """One run of the cycle: who decides, and where results go."""
 
-    __slots__ = ("framework", "results")
+    __slots__ = ("framework", "is_tree", "results")
 
-    def __init__(self, framework: Framework, results: GroupResults) -> None:
+    def __init__(self, framework: Framework, results: GroupResults, *, is_tree: bool) -> None:
         self.framework = framework
         self.results = results
+        #: whether several groups are tried, each of which must see those before it
+        self.is_tree = is_tree
+
+
+class _Fit(NamedTuple):
+    """A placement that a group fits into."""
+
+    assignments: Assignments
+    #: makes the results of all groups of the tree
+    results: Callable[[], GroupResults]
+
+
+def _fit(group: GroupInfo, placement: Placement, found: GroupResults) -> _Fit:
+    state = found[group.key].state or CycleState()
+    return _Fit(Assignments(placement, _assigned(group, found), state), lambda: found)
+
+
+def _swept_fit(group: GroupInfo, alike: AlikeGroup, swept: SweptPlacement) -> _Fit:
+    return _Fit(alike.assignments(swept), lambda: {group.key: alike.result(swept)})
 
 
 def _within(group_state: CycleState) -> CycleState:
@@ -324,7 +433,7 @@ def withdraw(root: GroupInfo, tx: Transaction) -> None:
 def place_member(framework: Framework, assigned: Assignment, tx: Transaction) -> Status | None:
     """Count a member on its node, and reserve what it needs; return what went wrong."""
     part, (pod, node_name, state) = tx.part(), (assigned.pod, assigned.node_name, assigned.state)
-    part.place(pod, node_name)
+    part.place(state.on_node(pod, node_name), node_name)
     part.on_undo(lambda: framework.unreserve(state, pod, node_name))
     status = framework.reserve(state, pod, node_name)
     if status.ok:
@@ -342,6 +451,10 @@ def _ended(result: GroupResult, part: Transaction) -> GroupResult:
         part.undo()
         result.has_scheduled = False
     return result
+
+
+def _assignment(member: MemberResult) -> Assignment:
+    return Assignment(member.pod, member.decision.node_name, member.decision.state)
 
 
 def _assigned(group: GroupInfo, results: GroupResults) -> list[Assignment]:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-from kubesched.api.scheduling import CompositePodGroup, PodGroup
-from kubesched.cluster.pod_groups import GroupStore, key_of_group
+from kubesched.cluster.object_store import NamespacedStore
+from kubesched.cluster.pod_groups import AnyGroup, key_of_group
 from kubesched.kinds import ObjectKind
 from kubesched.queue.group_queue import GroupSchedulingQueue
 from kubesched.queue.hints import Change
 from kubesched.scheduler.store_handler import UNTIMED, Stopwatch, StoreHandler
 
-G = TypeVar("G", bound=PodGroup | CompositePodGroup)
+G = TypeVar("G", bound=AnyGroup)
 
 
 class GroupHandler(StoreHandler[G]):
@@ -20,7 +20,7 @@ class GroupHandler(StoreHandler[G]):
     def __init__(
         self,
         kind: ObjectKind,
-        store: GroupStore[G],
+        store: NamespacedStore[G],
         queue: GroupSchedulingQueue,
         watch: Stopwatch = UNTIMED,
     ) -> None:

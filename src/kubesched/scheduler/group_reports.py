@@ -60,7 +60,12 @@ class GroupReports:
         return len(self._waiting) + len(self._tasks)
 
     def submit(self, key: GroupKey, uid: str, verdict: GroupVerdict) -> None:
-        """Report how a group stands, some time soon."""
+        """Report how a group stands, some time soon.
+
+        One of scheduler-plugins has no conditions; `GroupStatuses` writes its status.
+        """
+        if key.kind is GroupKind.COSCHEDULED:
+            return
         if self._scheduled.get(key) == uid:
             return
         if verdict.status == TRUE:

@@ -158,6 +158,16 @@ def outcomes(result: GroupResult) -> Iterable[MemberOutcome]:
     return [_outcome(result, each.pod, each.decision) for each in result.members]
 
 
+def all_outcomes(results: GroupResults) -> list[MemberOutcome]:
+    """Return what is to be done about each member of a tree, group by group."""
+    return [
+        each
+        for result in results.values()
+        if not result.info.is_composite
+        for each in outcomes(result)
+    ]
+
+
 def _outcome(result: GroupResult, pod: PodInfo, decision: Decision) -> MemberOutcome:
     group, own = result.status, decision.status
     if not group.ok and not group.rejected:

@@ -9,7 +9,7 @@ All of it is done before anything else is popped, and nothing of it waits.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
+from typing import NamedTuple
 
 from kubesched import logs
 from kubesched.cluster.group_forest import GroupForest
@@ -22,7 +22,9 @@ from kubesched.queue.queued_group import AttemptEnd, QueuedGroup
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.attempts import Attempts
 from kubesched.scheduler.binding import PodToBind
+from kubesched.scheduler.extenders import Extenders
 from kubesched.scheduler.failure import FailureHandler
+from kubesched.scheduler.group_answers import AnsweredMembers, CollectedAnswers, MissingAnswerError
 from kubesched.scheduler.group_checks import build_info, disagreement
 from kubesched.scheduler.group_cycle import GroupCycle
 from kubesched.scheduler.group_reports import GroupReports
@@ -30,6 +32,7 @@ from kubesched.scheduler.group_results import (
     GroupResult,
     GroupResults,
     add_post_filter,
+    all_outcomes,
     complete,
     outcomes,
     verdict,
@@ -41,11 +44,16 @@ from kubesched.scheduler.state import SchedulerState
 
 _log = logs.get_logger(__name__)
 
-#: Extenders are asked over the network, while an attempt at a group must not wait.
-NO_EXTENDERS: Final = (
-    "pod groups cannot be scheduled by a configuration with extenders: remove the extenders, or "
-    "the schedulingGroup of the pods"
-)
+
+class Attempted(NamedTuple):
+    """What an attempt at a group came to."""
+
+    framework: Framework
+    results: GroupResults
+    root: GroupResult
+    #: what became of the group before others were preempted for it
+    ended: Status
+    took_s: float
 
 
 class GroupScheduling:
@@ -68,6 +76,7 @@ class GroupScheduling:
         bind: Callable[[PodToBind], bool],
     ) -> None:
         self._metrics = outside.metrics
+        self._observer = outside.observer
         self._clock = outside.clock
         self._cluster = state.cluster
         self._queue = queue
@@ -86,24 +95,49 @@ class GroupScheduling:
     def schedule(self, group: QueuedGroup) -> None:
         """Try a group."""
         started = self._clock.monotonic()
+        root = self._prepared(group)
+        if root is not None:
+            self._finish(group, self._try(root, self._cycle, started), started)
+
+    async def schedule_asking(self, group: QueuedGroup, extenders: Extenders) -> None:
+        """Try a group as far as answers of extenders are there, ask for more, and try again."""
+        started = self._clock.monotonic()
+        root = self._prepared(group)
+        if root is None:
+            return
+        answers, members = CollectedAnswers(extenders), self._cycle.members
+        decide = AnsweredMembers(members, self._cluster, answers).decide
+        cycle, draws = self._cycle.deciding_by(decide), members.draws()
+        while True:
+            try:
+                tried = self._try(root, cycle, started)
+            except MissingAnswerError as missing:
+                members.draw_again(draws)
+                await answers.collect(missing)
+            else:
+                break
+        self._finish(group, tried, started)
+
+    def _prepared(self, group: QueuedGroup) -> GroupInfo | None:
+        """Return what is to be tried of a group; None if nothing is, which has been told then."""
         root = build_info(self._forest, group)
         if root is None:
             text = f"pod group object not found for pod group {group.group}"
             self._fail_all(group, text, None)
-            return
+            return None
         problem = self._problem(root)
         if problem:
             self._fail_all(group, problem, root)
-            return
+            return None
         skipped = {pod.info.uid for pod in group.pods() if self._skips(pod)}
         for uid in skipped:
             self._queue.done(uid)
         if len(skipped) == group.size:
             self.end(group, AttemptEnd.SUCCEEDED)
-            return
+            return None
         if skipped:
             root = build_info(self._forest, group, leaving_out=skipped) or root
-        self._try(group, root, started)
+        return root
 
     def end(self, group: QueuedGroup, how: AttemptEnd) -> None:
         """Let the members that have no node wait for the next attempt."""
@@ -115,11 +149,10 @@ class GroupScheduling:
         scheduler_name = root.pods[0].pod.spec.scheduler_name
         if not problem and scheduler_name not in self._profiles.frameworks:
             problem = f'profile not found for scheduler name "{scheduler_name}"'
-        if not problem and self._profiles.extended_cycle is not None:
-            problem = NO_EXTENDERS
         return problem
 
-    def _try(self, group: QueuedGroup, root: GroupInfo, started: float) -> None:
+    def _try(self, root: GroupInfo, cycle: GroupCycle, started: float) -> Attempted:
+        """Find nodes for a group, or room; changes nothing but that victims are evicted."""
         _log.v(
             3,
             "Attempting to schedule pod group",
@@ -128,17 +161,26 @@ class GroupScheduling:
         )
         framework = self._profiles.frameworks[root.pods[0].pod.spec.scheduler_name]
         state = CycleState()
-        results = complete(root, self._cycle.run(framework, root, state))
-        ended = results[root.key].status
-        self._metrics.podgroup_scheduling_algorithm_duration.observe(
-            self._clock.monotonic() - started
-        )
+        self._observer.deciding()
+        try:
+            results = complete(root, cycle.run(framework, root, state))
+        except BaseException:
+            self._observer.abandoned()
+            raise
+        ended, took_s = results[root.key].status, self._clock.monotonic() - started
         if ended.code is Code.UNSCHEDULABLE:
-            trial = GroupTrialRun(self._cycle, self._cluster, framework, root)
+            trial = GroupTrialRun(cycle, self._cluster, framework, root)
             add_post_filter(results, framework.groups.post_filter(state, root, trial))
-        self._submit(framework, group, results)
-        self._count(framework, results[root.key], started)
-        self.end(group, _end(ended))
+        return Attempted(framework, results, results[root.key], ended, took_s)
+
+    def _finish(self, group: QueuedGroup, tried: Attempted, started: float) -> None:
+        self._metrics.podgroup_scheduling_algorithm_duration.observe(tried.took_s)
+        told = ((group.member(each.pod.uid), each) for each in all_outcomes(tried.results))
+        members = [(pod, each) for pod, each in told if pod is not None]
+        self._observer.group_decided(tried.framework.scheduler_name, tried.root.info, members)
+        self._submit(tried.framework, group, tried.results)
+        self._count(tried.framework, tried.root, started)
+        self.end(group, _end(tried.ended))
 
     # --- what follows -----------------------------------------------------------------------
 

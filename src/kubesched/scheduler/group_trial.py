@@ -8,6 +8,7 @@ from typing import Final
 from kubesched.cluster.cluster import Cluster
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.group import Assignment, GroupInfo
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status
@@ -28,6 +29,7 @@ class GroupTrialRun:
         self._cluster = cluster
         self._framework = framework
         self._root = root
+        self._placed: _Placed | None = None
 
     def schedule(self) -> tuple[Sequence[Assignment], Status]:
         """Try the group on the cluster as it is now; changes nothing."""
@@ -37,22 +39,51 @@ class GroupTrialRun:
         assigned = [each for result in results.values() for each in result.assigned()]
         return assigned, results[self._root.key].status
 
+    def concerns(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
+        """Tell whether a change of some rows can matter to members on their nodes.
+
+        Where only row-local filters have a say about all of them, other rows cannot.
+        """
+        placed = self._of(assigned)
+        return not placed.all_local or not changed.isdisjoint(placed.by_row)
+
     def still_fits(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
         """Tell whether all members still fit on their nodes, after some rows have changed.
 
         Where only row-local filters have a say about a member, it still fits if its row is as it
         was. If that goes for all of them, the others need not even be placed.
         """
-        evaluator, table = self._framework.evaluator, self._cluster.table
-        are_local = [evaluator.is_row_local(each.state) for each in assigned]
-        all_local = all(are_local)
+        placed = self._of(assigned)
+        if not placed.all_local:
+            return self._fit(placed.in_turn, changed)
+        rows = [row for row in changed if row in placed.by_row]
+        if len(self._cluster.nominator):
+            return self._fit([each for row in rows for each in placed.by_row[row]], changed)
+        return all(self._fit_on(row, placed.by_row[row]) for row in rows)
+
+    def _of(self, assigned: Sequence[Assignment]) -> _Placed:
+        if self._placed is None or self._placed.assigned is not assigned:
+            self._placed = _Placed(assigned, self._framework.evaluator, self._cluster)
+        return self._placed
+
+    def _fit_on(self, row: int, members: Sequence[_Member]) -> bool:
+        """Tell whether members fit on a row together, where only row-local filters matter."""
+        evaluator = self._framework.evaluator
+        with self._cluster.transaction() as tx:
+            for number, (_, each, _) in enumerate(members, start=1):
+                if evaluator.plans.plan(each.pod.signature.row_signature).rejection_of(row):
+                    return False
+                if number < len(members):
+                    place_member(self._framework, each, tx)
+        return True
+
+    def _fit(self, members: Sequence[_Member], changed: frozenset[int]) -> bool:
+        """Tell whether members fit on their nodes, one after the other."""
+        evaluator = self._framework.evaluator
         with self._cluster.transaction() as tx:
             withdraw(self._root, tx)
-            for each, is_local in zip(assigned, are_local, strict=True):
-                row = table.row_of(each.node_name)
+            for row, each, is_local in members:
                 is_same = is_local and row not in changed
-                if is_same and all_local:
-                    continue
                 try:
                     if row is None or (
                         not is_same and evaluator.number_on(each.state, each.pod, row)
@@ -62,3 +93,25 @@ class GroupTrialRun:
                     return False
                 place_member(self._framework, each, tx)
         return True
+
+
+#: A member with the row of its node, and whether only row-local filters have a say about it.
+_Member = tuple[int | None, Assignment, bool]
+
+
+class _Placed:
+    """Members on their nodes, looked up once for many questions."""
+
+    def __init__(
+        self, assigned: Sequence[Assignment], evaluator: Evaluator, cluster: Cluster
+    ) -> None:
+        self.assigned = assigned
+        self.in_turn: list[_Member] = [
+            (cluster.table.row_of(each.node_name), each, evaluator.is_row_local(each.state))
+            for each in assigned
+        ]
+        #: whether all of them depend on their own rows alone
+        self.all_local = all(is_local for _, _, is_local in self.in_turn)
+        self.by_row: dict[int | None, list[_Member]] = {}
+        for each in self.in_turn:
+            self.by_row.setdefault(each[0], []).append(each)

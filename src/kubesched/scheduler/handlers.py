@@ -1,4 +1,4 @@
-"""What informers report, applied: first to the state, then to the queue.
+"""Applies informer events of nodes and pods: first to the state, then to the queue.
 
 The order matters: a pod that an event wakes must see the state that woke it.
 """
@@ -11,7 +11,7 @@ from typing import Any
 
 from kubesched.api.core import Node, Pod
 from kubesched.api.requests import is_resize_deferred
-from kubesched.api.scheduling import CompositePodGroup, PodGroup
+from kubesched.api.scheduling import CompositePodGroup, CoscheduledGroup, PodGroup
 from kubesched.client.informer import Handler
 from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ObjectError
@@ -44,7 +44,7 @@ def state_handlers(
         **{kind.name: StoreHandler(kind, store, queue, watch) for kind, store in stores(cluster)},
     }
     if isinstance(queue, GroupSchedulingQueue):
-        for group in (PodGroup, CompositePodGroup):
+        for group in (PodGroup, CompositePodGroup, CoscheduledGroup):
             kind = KINDS[group.__name__]
             store: Any = kind.store and kind.store(cluster)
             handlers[kind.name] = GroupHandler(kind, store, queue, watch)
@@ -52,7 +52,7 @@ def state_handlers(
 
 
 class NodeHandler:
-    """Applies what happens to nodes."""
+    """Applies node events."""
 
     def __init__(
         self,
@@ -67,12 +67,12 @@ class NodeHandler:
         self._unusable = unusable or UnusableObjects()
 
     def on_add(self, obj: Node, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
-        """A node came."""
+        """A node was added."""
         if self._put(obj):
             self._queue.move(Change(events.NODE_ADD, new=obj))
 
     def on_update(self, old: Node, new: Node) -> None:
-        """A node changed; most updates are heartbeats, which change nothing here."""
+        """A node was updated; most updates are heartbeats, which change nothing here."""
         happened = node_events(old, new)
         if not happened and _same_to_us(old, new):
             return
@@ -81,7 +81,7 @@ class NodeHandler:
                 self._queue.move(Change(event, old, new))
 
     def on_delete(self, obj: Node) -> None:
-        """A node went."""
+        """A node was deleted."""
         self._unusable.forget(obj)
         self._cluster.remove_node(obj.metadata.name)
         self._queue.move(Change(events.NODE_DELETE, old=obj))
@@ -103,7 +103,7 @@ def _same_to_us(old: Node, new: Node) -> bool:
 
 
 class PodHandler:
-    """Applies what happens to pods."""
+    """Applies pod events."""
 
     def __init__(
         self,
@@ -117,20 +117,20 @@ class PodHandler:
         unusable: UnusableObjects | None = None,
         resizes: bool = False,
     ) -> None:
-        #: whether pods are queued that wait on their node for room to be resized
+        #: whether pods with a deferred resize are queued, for preemption
         self._resizes = resizes
         self._cluster = cluster
         self._queue = queue
         self._nominations = nominations
         self._waiting = waiting
-        #: tells whether one of our profiles is to schedule a pod
+        #: tells whether a pod's `schedulerName` is one of our profiles
         self._is_ours = is_ours
-        #: told of pods to be scheduled that cannot be read
+        #: called for pending pods that cannot be read
         self._on_unreadable = on_unreadable
         self._unusable = unusable or UnusableObjects()
 
     def on_add(self, obj: Pod, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
-        """A pod came."""
+        """A pod was added."""
         if obj.spec.node_name:
             self._assigned(obj)
             self._follow_resize(None, obj)
@@ -138,24 +138,24 @@ class PodHandler:
             self._enqueue(obj)
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """A pod changed."""
+        """A pod was updated."""
         if old.spec.node_name:
             self._put(new)
             self._follow_resize(old, new)
             for event in pod_events(old, new):
                 self._queue.move(Change(event, old, new))
         elif new.spec.node_name:
-            self._cluster.groups.remove_pending(new)
+            self._cluster.remove_pending(new)
             self._queue.delete(new.metadata.uid)
             self._assigned(new)
         elif self._is_ours(new):
             self._update_pending(old, new)
 
     def on_delete(self, obj: Pod) -> None:
-        """A pod went."""
+        """A pod was deleted."""
         uid = obj.metadata.uid
         self._unusable.forget(obj)
-        self._cluster.groups.remove_pending(obj)
+        self._cluster.remove_pending(obj)
         self._queue.delete(uid)
         if obj.spec.node_name:
             self._cluster.remove_pod(uid)
@@ -173,7 +173,7 @@ class PodHandler:
             self._queue.move(Change(events.ASSIGNED_POD_ADD, new=pod))
 
     def _follow_resize(self, old: Pod | None, new: Pod) -> None:
-        """Queue a pod on a node while its resize is deferred: others may be preempted for it."""
+        """Queue a pod on a node while its resize is deferred: it may preempt other pods."""
         if not self._resizes or not self._is_ours(new):
             return
         was, is_now = old is not None and is_resize_deferred(old), is_resize_deferred(new)
@@ -184,14 +184,14 @@ class PodHandler:
         try:
             info = self._cluster.compiler.resizing(new)
         except ObjectError:
-            return  # the state is kept as it was, too, and that is noted
+            return  # the previous state stays, too, and that is recorded
         if old is not None and was:
             self._queue.update(old, info)
         else:
             self._queue.add(info)
 
     def _left(self, pod: Pod) -> None:
-        """A pod is gone from its node."""
+        """A pod left its node."""
         self._queue.move(Change(events.ASSIGNED_POD_DELETE, old=pod))
         self._nominations.review(pod.spec.node_name)
 
@@ -213,13 +213,13 @@ class PodHandler:
             self._on_unreadable(pod, unreadable)
             return
         self._unusable.forget(pod)
-        # First of all, as a nomination counts whether the pod is gated or not.
+        # Before the queue: a nomination counts even if the pod is gated.
         if pod.status.nominated_node_name:
             self._nominations.nominate(info, pod.status.nominated_node_name)
-        self._cluster.groups.put_pending(info)
+        self._cluster.put_pending(info)
         self._queue.add(info)
         if isinstance(self._queue, GroupSchedulingQueue):
-            # It may be what its group waits for.
+            # Its group may wait for it.
             self._queue.move(Change(events.UNSCHEDULED_POD_ADD, new=pod))
 
     def _update_pending(self, old: Pod, new: Pod) -> None:
@@ -236,19 +236,19 @@ class PodHandler:
                 self._on_unreadable(new, unreadable)
             return
         self._unusable.forget(new)
-        self._cluster.groups.put_pending(info)
+        self._cluster.put_pending(info)
         self._queue.update(old, info)
         if new.status.nominated_node_name:
             self._nominations.nominate(info, new.status.nominated_node_name)
         elif old.status.nominated_node_name:
             self._nominations.withdraw(uid)
-            # As if it had left the node. Its message is about one that it is not nominated to, so
-            # it is tried even if hints see no use in that.
+            # As if it had left the node. Its status names a node that it is no longer nominated
+            # to, so it is retried even if hints say no.
             if self._queue.waits_for(uid, events.ASSIGNED_POD_DELETE):
                 self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
 
     def _assumed_is_going(self, pod: Pod) -> None:
-        """A pod is deleted between its placement and its binding."""
+        """A pod was deleted between assume and bind."""
         waiting = self._waiting.get(pod.metadata.uid)
         if waiting is not None and waiting.reject("", "removed"):
             return

@@ -1,4 +1,4 @@
-"""Metrics of the scheduler's informers, under the name that kube-scheduler gives to its own."""
+"""Metrics of the scheduler's informers, under kube-scheduler's names."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from kubesched.kinds import ObjectKind
 from kubesched.metrics.recorder import Metrics
 
 _NAME: Final = "kube-scheduler"
-#: More digits than these, and a resource version is no longer exact as a float.
+#: With more digits, a resource version is no longer exact as a float.
 _EXACT_DIGITS: Final = 15
 
 
 def processing_observer(metrics: Metrics, kind: ObjectKind) -> Callable[[float], None]:
-    """Return what an informer is to tell how long it took to process a batch."""
+    """Return the function that an informer calls with the duration of each batch."""
     return metrics.informer_processing_latency.labels(*_labels(kind.path, kind.name)).observe
 
 
 def export_informers(metrics: Metrics, informers: Sequence[Informer[Any]]) -> None:
-    """Show how many objects wait to be processed, and how far each informer has come."""
+    """Export the number of queued objects and the resource version of each informer."""
     metrics.informer_queued_items.set_function(
         lambda: {_labels(each.resource, each.kind): each.queued_count for each in informers}
     )
@@ -38,6 +38,6 @@ def _labels(resource: ResourcePath, kind: str) -> tuple[str, str, str, str]:
 
 
 def _version(text: str) -> int:
-    """Read the end of a resource version as a number; 0 before the first list."""
+    """Parse the last digits of a resource version; 0 before the first list."""
     end = text[-_EXACT_DIGITS:]
     return int(end) if end.isdecimal() else 0

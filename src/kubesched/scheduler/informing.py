@@ -1,4 +1,4 @@
-"""The informers of everything that the scheduler wants to know, each with its handler."""
+"""The informers of all watched kinds, each with its handler."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ T = TypeVar("T", bound=ApiObject)
 
 
 class Informers:
-    """Lists and watches, and lets the engine know."""
+    """Lists and watches all kinds, and passes the events to the engine's handlers."""
 
     def __init__(
         self, client: ApiClient, engine: Engine, metrics: Metrics, timer: Callable[[], float]
@@ -52,11 +52,11 @@ class Informers:
                 optional=kind.optional,
                 on_processed=processing_observer(metrics, kind),
             )
-            for kind in watched(engine.gates)
+            for kind in watched(engine.gates, engine.plugin_names)
         }
         engine.cluster.plugin_objects.informers_started()
         self.pods: Informer[Pod] = informers["Pod"]
-        #: pods last: what they refer to is known before they come
+        #: pods last: the objects that they refer to are listed before them
         self.all = list(informers.values())
         export_informers(metrics, self.all)
         self._unusable = engine.unusable
@@ -66,18 +66,18 @@ class Informers:
 
     @property
     def have_synced(self) -> bool:
-        """Whether everything was listed once."""
+        """Whether every kind was listed once."""
         return all(informer.has_synced for informer in self.all)
 
     def unreadable(self) -> Unreadable:
-        """Return the objects that cannot be read, by kind; all kinds are there."""
+        """Return the objects that cannot be read, by kind; every kind has an entry."""
         return {
             informer.kind: {**self._unusable.of(informer.kind), **informer.unreadable}
             for informer in self.all
         }
 
     async def wait_until_synced(self) -> None:
-        """Return when everything was listed once."""
+        """Return when every kind was listed once."""
         for informer in self.all:
             await informer.synced.wait()
 

@@ -1,15 +1,14 @@
-"""Nominations: places reserved for waiting pods, given, withdrawn, and reviewed in time.
+"""Nominations: nodes reserved for preemptors, and when to retry the pods that they affect.
 
-A pod that preempts others is nominated to their node and waits until they are gone. Every other pod
-of its priority or below leaves that room free, so a nomination that can no longer come true must
-not last:
+A preemptor is nominated to the node of its victims until they are gone. Its requests are reserved
+there against pods of its priority and below, so a nomination must not outlive its use:
 
-    the last of its victims is gone, or the node is ──> the pod is tried again
-    it is tried again ──> bound, or nominated elsewhere, or no longer nominated
-    no longer nominated there ──> pods that left the room free may have it
+    the last of its victims is gone, or the node is ──> the pod is retried
+    it is retried ──> bound, or nominated to another node, or no longer nominated
+    no longer nominated there ──> pods that were rejected beside the nomination are woken
 
-So a nomination outlives its purpose by the nominated pod's backoff at most. Until the last victim
-is gone the pod is not tried on its account: it could neither be bound nor preempt others.
+So a nomination outlives its use by the pod's backoff at most. Until the last victim is gone, the
+nomination does not cause retries: the pod could neither be bound nor preempt again.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from kubesched.scheduler.evictions import EvictionEnded
 
 
 class Nominations:
-    """Changes nominations, and tells the queue what a change means for waiting pods."""
+    """Changes nominations, and wakes the pods in the queue that a change may help."""
 
     def __init__(
         self,
@@ -39,18 +38,18 @@ class Nominations:
     ) -> None:
         self._cluster = cluster
         self._queue = queue
-        #: tells whether victims of a pod have still to be evicted
+        #: tells whether evictions for a pod are in progress
         self._is_preempting = is_preempting
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:
-        """Reserve a place for a pod, instead of any that was reserved for it before."""
+        """Nominate a pod to a node, instead of its previous nomination."""
         before = self._cluster.nominator.node_of(pod.uid)
         self._cluster.nominator.nominate(pod, node_name)
         if before is not None and before != node_name:
             self._freed(pod, before)
 
     def withdraw(self, uid: str, *, placed_on: str = "") -> None:
-        """Reserve no place for a pod any more; it takes the place itself if `placed_on` it."""
+        """Remove the nomination of a pod; `placed_on` is its node if it is being bound."""
         nominator = self._cluster.nominator
         before, pod = nominator.node_of(uid), nominator.pod(uid)
         nominator.clear(uid)
@@ -58,9 +57,9 @@ class Nominations:
             self._freed(pod, before)
 
     def review(self, node_name: str, event: ClusterEvent = events.ASSIGNED_POD_DELETE) -> None:
-        """Try pods again that are nominated to a node, after a pod left it or the node itself went.
+        """Retry pods that are nominated to a node, after a pod left it or it was deleted.
 
-        Those with victims that have still to go from there go on waiting.
+        Pods whose victims are not gone yet keep waiting.
         """
         row = self._cluster.table.row_of(node_name)
         for pod in self._cluster.nominator.pods_on(node_name):
@@ -68,13 +67,14 @@ class Nominations:
                 self._queue.try_again(pod.uid, event)
 
     def after_eviction(self, ended: EvictionEnded) -> None:
-        """Try a preemptor again, unless the departure of a victim is going to do that."""
+        """Retry a preemptor, unless the deletion event of a victim is going to do that."""
         if not ended.succeeded:
             self._queue.activate(ended.preemptors)
             return
         for uid in ended.preemptors:
-            # If it is gated, an event that may help it came meanwhile: it may fit on another node.
-            if ended.all_left or self._queue.is_gated(uid):
+            # If a pod is gated, an event may have helped it meanwhile: it may fit on another node.
+            # A group is always gated then, because it was to be queued again at once.
+            if ended.all_left or (not ended.is_group and self._queue.is_gated(uid)):
                 self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
 
     def _awaits_victims(self, pod: PodInfo, row: int) -> bool:
@@ -84,7 +84,7 @@ class Nominations:
         )
 
     def _freed(self, pod: PodInfo, node_name: str) -> None:
-        """Wake pods that had to leave the room free: those of the same or a lower priority."""
+        """Wake pods that the removed nomination may have kept out: its priority and below."""
         status = replace(pod.pod.status, nominated_node_name=node_name)
         gone = Change(events.ASSIGNED_POD_DELETE, old=replace(pod.pod, status=status))
         self._queue.move(

@@ -1,4 +1,4 @@
-"""Extenders whose answers an observer is told: no later question would get the same ones."""
+"""Notifies the observer of extenders' responses: a replay cannot get them again."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class ObservedExtenders:
-    """Asks the extenders, and tells the observer what they say."""
+    """Calls the extenders, and passes their responses to the observer."""
 
     def __init__(self, extenders: Extenders, observer: SchedulerObserver) -> None:
         self._extenders = extenders
@@ -24,13 +24,13 @@ class ObservedExtenders:
         self.has_prioritizers = extenders.has_prioritizers
 
     async def filter(self, pod: Pod, node_names: Sequence[str]) -> ExtenderVerdict:
-        """Ask the extenders which nodes suit the pod."""
+        """Have the extenders filter nodes."""
         verdict = await self._answer(self._extenders.filter(pod, node_names))
         self._observer.extenders_filtered(verdict.feasible, verdict.rejected)
         return verdict
 
     async def prioritize(self, pod: Pod, node_names: Sequence[str]) -> dict[str, int]:
-        """Ask the extenders to score nodes."""
+        """Have the extenders score nodes."""
         scores = await self._answer(self._extenders.prioritize(pod, node_names))
         self._observer.extenders_scored(scores)
         return scores
@@ -38,7 +38,7 @@ class ObservedExtenders:
     async def preempt(
         self, pod: Pod, candidates: Mapping[str, Victims], *, pods_on: PodsOnNode
     ) -> dict[str, Victims]:
-        """Ask the extenders which pods may be evicted."""
+        """Have the extenders filter candidates for preemption."""
         victims = await self._answer(self._extenders.preempt(pod, candidates, pods_on=pods_on))
         self._observer.extenders_chose_victims(
             {name: (each.pods, each.num_pdb_violations) for name, each in victims.items()}

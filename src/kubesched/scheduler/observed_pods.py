@@ -1,6 +1,6 @@
-"""What informers report about pods that want a node, told to an observer on its way to the queue.
+"""Notifies the observer of pending pods, before their events reach the queue.
 
-Pods on nodes are part of the cluster, which tells of them itself.
+Pods on nodes are part of the cluster, which notifies the observer itself.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from kubesched.observer import SchedulerObserver
 
 
 class ObservedPodHandler:
-    """Tells the observer first, then passes everything on."""
+    """Notifies the observer, then passes the event on."""
 
     def __init__(self, handler: Handler[Pod], observer: SchedulerObserver) -> None:
         self._handler = handler
         self._observer = observer
 
     def on_add(self, obj: Pod, initial: bool) -> None:
-        """A pod came."""
+        """A pod was added."""
         if not obj.spec.node_name:
             self._observer.pending(obj)
         self._handler.on_add(obj, initial)
 
     def on_update(self, old: Pod, new: Pod) -> None:
-        """A pod changed."""
+        """A pod was updated."""
         if not new.spec.node_name:
             self._observer.pending(new)
         self._handler.on_update(old, new)
@@ -32,6 +32,6 @@ class ObservedPodHandler:
             self._observer.gone(new.metadata.uid)
 
     def on_delete(self, obj: Pod) -> None:
-        """A pod went."""
+        """A pod was deleted."""
         self._observer.gone(obj.metadata.uid)
         self._handler.on_delete(obj)

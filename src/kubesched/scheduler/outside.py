@@ -1,4 +1,4 @@
-"""The world outside of an engine: what it knows of it, and how it acts on it."""
+"""The dependencies that an engine gets from its owner: client, informers, clock, observer."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from kubesched.api.core import Pod
 from kubesched.clock import Clock
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.null_writers import NullClaimWriter
+from kubesched.framework.observing import WorkTracer
 from kubesched.framework.registry import ClaimWriter, VolumeWriter
 from kubesched.metrics.recorder import Metrics
 from kubesched.observer import SchedulerObserver
@@ -19,17 +20,19 @@ from kubesched.scheduler.recorders import Recorders
 
 
 class Outside(Struct, frozen=True):
-    """What the engine knows of the world, and how it acts on it."""
+    """What an engine reads from, writes to and reports to."""
 
     api_calls: ApiCalls
     volume_writer: VolumeWriter
     recorders: Recorders
     #: returns the newest version of a pod, by namespace and name
     find_pod: Callable[[str, str], Pod | None]
-    #: makes the extenders that a configuration names, None if it names none
+    #: creates the extenders of a configuration, None if it has none
     make_extenders: Callable[[SchedulerConfiguration], BindingExtenders | None]
     clock: Clock
     metrics: Metrics
-    #: told of everything that the scheduler sees and does; it has to have made the cluster
+    #: notified of everything that the scheduler sees and does; it must have created the cluster
     observer: SchedulerObserver = SchedulerObserver()
     claim_writer: ClaimWriter = NullClaimWriter()
+    #: traces the work of plugins; None if nothing is traced
+    tracer: WorkTracer | None = None

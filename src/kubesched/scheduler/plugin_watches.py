@@ -1,9 +1,9 @@
-"""Trouble with plugins of others, told to the owners of the pods that it was about.
+"""Reports failures of out-of-tree plugins as events on the pods in whose cycles they occur.
 
     a plugin's Watch ──> PluginWatches ──> an event on the pod
 
-A watch does not know whose cycle it is in when a row-local plugin is asked, which never sees a pod.
-So it is told before each decision.
+A row-local plugin never sees the pod, so its watch cannot tell which pod is being scheduled. It is
+set before each decision.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from kubesched.scheduler.recorders import Recorders
 
 
 class PluginWatches:
-    """The watches of all profiles' plugins; those in the tree have none."""
+    """The watches of all profiles' plugins; in-tree plugins have none."""
 
     def __init__(self, recorders: Recorders) -> None:
         self._recorders = recorders
         self._watches: WeakKeyDictionary[Framework, tuple[Watch, ...]] = WeakKeyDictionary()
 
     def of(self, framework: Framework) -> tuple[Watch, ...]:
-        """Return those of a profile."""
+        """Return the watches of a profile's plugins."""
         watches = self._watches.get(framework)
         if watches is None:
             watches = self._watches[framework] = tuple(

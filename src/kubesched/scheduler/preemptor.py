@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from msgspec import Struct
 
 from kubesched.client import resources
@@ -12,12 +14,19 @@ from kubesched.framework.group import GroupInfo
 from kubesched.scheduler.recorders import reference
 
 POD = "pod"
-#: What takes the place of a node's name where victims are on any nodes.
+#: Stands for the node's name where victims may be on several nodes.
 CLUSTER = "cluster"
 
 
+API_VERSIONS: Final = {
+    GroupKind.POD_GROUP: resources.POD_GROUPS.api_version,
+    GroupKind.COMPOSITE: "scheduling.k8s.io/v1alpha3",
+    GroupKind.COSCHEDULED: resources.COSCHEDULED_GROUPS.api_version,
+}
+
+
 class Preemptor(Struct, frozen=True):
-    """What evictions need to know of the pod or the group that they are for."""
+    """What evictions read of the preemptor."""
 
     #: "pod", "podgroup" or "compositepodgroup"
     kind: str
@@ -26,14 +35,14 @@ class Preemptor(Struct, frozen=True):
     scheduler_name: str
     priority: int
     reference: ObjectReference
-    #: the node that it is to get, "cluster" for groups
+    #: the node of the victims, "cluster" for groups
     target: str
-    #: uids of the pods that wait for it
+    #: uids of its pods
     pods: tuple[str, ...]
 
     @classmethod
     def of_pod(cls, pod: PodInfo, node_name: str) -> Preemptor:
-        """Return a pod that is to be on a node."""
+        """Return a pod that preempts on a node."""
         return cls(
             kind=POD,
             uid=pod.uid,
@@ -47,11 +56,11 @@ class Preemptor(Struct, frozen=True):
 
     @classmethod
     def of_group(cls, group: GroupInfo) -> Preemptor:
-        """Return a group."""
+        """Return a group that preempts."""
         meta, is_composite = group.group.metadata, group.key.kind is GroupKind.COMPOSITE
-        version = "scheduling.k8s.io/v1alpha3" if is_composite else resources.POD_GROUPS.api_version
+        version = API_VERSIONS[group.key.kind]
         return cls(
-            kind=group.key.kind,
+            kind=GroupKind.COMPOSITE if is_composite else GroupKind.POD_GROUP,
             uid=meta.uid,
             full_name=group.key.full_name,
             scheduler_name=group.pods[0].pod.spec.scheduler_name,

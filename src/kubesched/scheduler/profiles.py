@@ -1,7 +1,7 @@
-"""What the configuration decides: profiles, extenders, and the rules of the queue.
+"""Everything that depends on the configuration: profiles, extenders, and the queue's settings.
 
-All of it is made by `configure`, so that another configuration can take the place of this one
-between two cycles, while the state stays.
+`configure` creates all of it, so that the configuration can be replaced between two cycles while
+the state stays.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import Profile
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.building import build_framework
-from kubesched.framework.observing import Observer
+from kubesched.framework.observing import Observer, TracedObserver
 from kubesched.framework.registry import Evictor, Registry
 from kubesched.framework.runtime import Framework
 from kubesched.framework.waiting import WaitingPods
@@ -29,7 +29,7 @@ from kubesched.scheduler.extenders import BindingExtenders
 from kubesched.scheduler.observed_extenders import ObservedExtenders
 from kubesched.scheduler.outside import Outside
 
-#: A turn of the loop takes less than a millisecond; after this long, something is wrong.
+#: Longest turn of the loop that counts as progress; a turn takes milliseconds.
 PROGRESS_LIMIT_S = 10.0
 
 
@@ -55,12 +55,12 @@ class Profiles:
         self._cycle = cycle
         self._evictor = evictor
         self._waiting = waiting
-        #: by scheduler name; always the same mapping, with the profiles in use
+        #: by scheduler name; the same mapping for good, updated with the profiles in use
         self.frameworks: dict[str, Framework] = {}
         self.configure(config)
 
     def configure(self, config: SchedulerConfiguration) -> None:
-        """Go by a configuration from now on.
+        """Replace the configuration.
 
         Raises ConfigError, and changes nothing, if it cannot be used.
         """
@@ -72,9 +72,9 @@ class Profiles:
         self.frameworks.clear()
         self.frameworks.update(frameworks)
         self._config = config
-        #: they may bind instead of the profile's plugins; None if there are none
+        #: extenders that bind in place of the profile's plugins; None if there are none
         self.extenders: BindingExtenders | None = extenders
-        #: takes the place of the scheduling cycle if there are extenders to ask
+        #: replaces the scheduling cycle if there are extenders
         self.extended_cycle: ExtendedCycle | None = None
         if extenders is not None:
             observed = ObservedExtenders(extenders, self._outside.observer)
@@ -97,32 +97,42 @@ class Profiles:
             on_volume_stage_failure=lambda stage: failures.labels(stage).inc(),
             percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,
             metrics=metrics,
-            observer=Observer(metrics, profile.scheduler_name, timer=outside.clock.monotonic),
+            observer=self._make_observer(profile.scheduler_name),
         )
 
+    def _make_observer(self, profile: str) -> Observer:
+        metrics, timer, tracer = (
+            self._outside.metrics,
+            self._outside.clock.monotonic,
+            self._outside.tracer,
+        )
+        if tracer is None:
+            return Observer(metrics, profile, timer=timer)
+        return TracedObserver(metrics, profile, timer=timer, tracer=tracer)
+
     def get(self, pod: Pod) -> Framework | None:
-        """Return the profile that is to schedule a pod, None if it is not ours."""
+        """Return the profile of a pod's `schedulerName`, None if there is none."""
         return self.frameworks.get(pod.spec.scheduler_name)
 
     @property
     def turn_limit_s(self) -> float:
-        """How long a turn of the loop may take, which may have to wait for extenders."""
+        """How long a turn of the loop may take, timeouts of extenders included."""
         timeouts_s = (each.http_timeout.seconds for each in self._config.extenders)
         return PROGRESS_LIMIT_S + 2 * sum(timeouts_s)
 
-    # --- the rules of the queue -------------------------------------------------------------
+    # --- the queue's settings ---------------------------------------------------------------
 
     @property
     def sort_key(self) -> Callable[[QueuedEntity], tuple[float, ...]]:
-        """Returns what active pods are ordered by."""
-        # All profiles have the same QueueSort plugin: there is one queue.
+        """The sort key of active pods."""
+        # There is one queue, so validation requires the same QueueSort plugin in all profiles.
         first = next(iter(self.frameworks.values()))
         return first.plugins.queue_sort[0].sort_key
 
     @property
     def registrations(self) -> Mapping[str, Mapping[str, Registrations]]:
-        """By scheduler name and plugin, which events may help pods that the plugin rejected."""
-        # Extenders do not say what might help, so anything may.
+        """Scheduler name → plugin → the events that may help pods which it rejected."""
+        # Extenders register for nothing, so every event may help.
         always: dict[str, Registrations] = {} if self.extenders is None else {EXTENDER: None}
         return {
             name: {**framework.plugins.registrations(), **always}
@@ -131,20 +141,20 @@ class Profiles:
 
     @property
     def backoff(self) -> Backoff:
-        """How long pods wait that could not be scheduled."""
+        """The backoff of failed attempts."""
         return Backoff(
             initial_s=self._config.pod_initial_backoff_seconds,
             max_s=self._config.pod_max_backoff_seconds,
         )
 
     def gate(self, pod: QueuedPod) -> str:
-        """Return the plugin that keeps a pod out of the queue, "" if none does."""
+        """Return the PreEnqueue plugin that gates a pod, "" if none does."""
         framework = self.get(pod.info.pod)
-        # A pod whose profile went while it was in flight is let go when its turn comes.
+        # A pod whose profile was removed while it was in flight is dropped when it is popped.
         return "" if framework is None else framework.gate(pod.info, pod.gated_by).plugin
 
     def holding(self) -> IsHeld:
-        """Return what tells, for one event, whether a gated pod is kept out as before."""
+        """Return the function that tells, for one event, whether a pod stays gated."""
         known: dict[tuple[str, str], Callable[[PodInfo], bool]] = {}
 
         def is_held(pod: QueuedPod) -> bool:

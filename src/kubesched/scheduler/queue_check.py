@@ -1,10 +1,10 @@
-"""The queue checks itself: parked pods are evaluated again now and then, whatever happened or not.
+"""Evaluates parked pods again in the background, to find those that no event woke.
 
-A pod is parked until an event comes that may help it, and whether one does is decided by hints, of
-which any may be wrong or may not exist: nobody listens to the labels of namespaces, for example. In
-kube-scheduler such a pod waits for minutes. Here, asking for all nodes at once whether a pod fits
-is cheap, so that is what happens within a small share of the time. A pod that fits although nothing
-woke it is made active, counted by the plugin that should have noticed, and logged.
+A pod is parked until an event arrives that may help it, as decided by hints. A hint may be wrong or
+missing: no plugin registers for labels of namespaces, for example. In kube-scheduler such a pod
+waits for minutes. Here, filtering all nodes at once is cheap, so it is done within a small share of
+the time. A pod that fits although no event woke it is made active, counted for the plugins that
+had rejected it, and logged.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ from kubesched.queue.scheduling_queue import SchedulingQueue
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
-#: The budget is spent in slices as short as this period makes them: pods must not wait for us.
+#: Period of the check. The budget is spent in short slices, so that decisions are not delayed.
 PERIOD_S = 0.25
-#: A pod that was woken and did not fit after all is left alone for so long.
+#: A pod that was woken and then did not fit is not checked again for so long.
 PAUSE_S = 60.0
 
 
 class QueueCheck:
-    """Looks for pods that were forgotten."""
+    """Finds parked pods that fit although no event woke them."""
 
     def __init__(
         self,
@@ -47,24 +47,24 @@ class QueueCheck:
         self._queue = queue
         self._cluster = cluster
         self._timer = timer
-        #: of the time; 0 switches the check off
+        #: share of the time that the check may use; 0 disables it
         self._share = share
         self._frameworks = frameworks
-        #: uids of the pods that this round has still to look at
+        #: uids of the pods that this round has yet to check
         self._round: deque[str] = deque()
         #: the state of the cluster when the round began
         self._version: tuple[int, ...] = ()
-        #: by how much the last step overdrew its budget
+        #: by how much the last step exceeded its budget
         self._debt_s = 0.0
-        #: uid → when we woke the pod
+        #: uid → when the check woke the pod
         self._woken: dict[str, float] = {}
-        #: evaluations made
+        #: number of evaluations
         self.checked = 0
-        #: plugin → pods that it had turned away, that fit, and that nothing woke
+        #: plugin → pods that it had rejected and that fit although no event woke them
         self.missed: Counter[str] = Counter()
 
     async def run(self) -> None:
-        """Check for ever, within the budget."""
+        """Check parked pods until cancelled, within the budget."""
         if self._share == 0.0:
             return
         while True:
@@ -75,15 +75,15 @@ class QueueCheck:
                 _bugs.exception("checking the queue failed unexpectedly")
 
     def step(self, budget_s: float) -> None:
-        """Look at parked pods until the budget is spent, or all were looked at once."""
+        """Check parked pods until the budget is spent, or each was checked once."""
         if not self._round and self._version != self._cluster.version:
-            # As long as nothing changes, there is nothing new to be found.
+            # Without changes in the cluster, results stay the same.
             self._version = self._cluster.version
             self._begin_round()
         started = self._timer()
         deadline = started + budget_s - self._debt_s
-        # Nothing changes during a step, so pods that ask the same get the same answer, and of
-        # those that fit, one at a time is woken: the next may not fit any more.
+        # Nothing changes during a step, so one evaluation serves all pods of the same kind. If
+        # they fit, only one is woken: the next may not fit any more.
         asked: set[Hashable] = set()
         while self._round and self._timer() < deadline:
             pod = self._queue.unschedulable_pod(self._round.popleft())
@@ -102,7 +102,7 @@ class QueueCheck:
         self._round.extend(uid for uid in waiting if uid not in self._woken)
 
     def _is_repeatable(self, pod: QueuedPod) -> bool:
-        """Tell whether filters turned the pod away: others' reasons are not known here."""
+        """Tell whether filters rejected the pod: only these are evaluated here."""
         return pod.filtered and pod.info.pod.spec.scheduler_name in self._frameworks
 
     def _check(self, pod: QueuedPod) -> None:
@@ -133,7 +133,7 @@ class QueueCheck:
 
 
 def _kind(pod: QueuedPod) -> Hashable:
-    """Return what pods have in common that get the same answer; None if only this one does."""
+    """Return a key that pods with the same result share; None if there is none."""
     info = pod.info
     spec, status = info.pod.spec, info.pod.status
     if spec.volumes or status.nominated_node_name:

@@ -1,4 +1,4 @@
-"""Events about pods, each from the scheduler that the pod asked for."""
+"""Records events on pods, each from the scheduler that the pod names."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ class Recorders:
         self._recorders = recorders
 
     def normal(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
-        """Record that all is well."""
+        """Record an event of type Normal."""
         self._record(pod, "Normal", reason=reason, action=action, note=note)
 
     def warning(self, pod: Pod, *, reason: str, action: str, note: str) -> None:
-        """Record that something is not as it should be."""
+        """Record an event of type Warning."""
         self._record(pod, "Warning", reason=reason, action=action, note=note)
 
     def preempted(
         self, victim: Pod, *, by: ObjectReference, scheduler_name: str, note: str
     ) -> None:
-        """Record that a pod had to make room for another, in the name of that one's scheduler."""
+        """Record the preemption of a victim, from the preemptor's scheduler."""
         recorder = self._recorders.get(scheduler_name)
         if recorder is not None:
             recorder.record(

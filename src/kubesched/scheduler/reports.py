@@ -1,8 +1,8 @@
-"""Telling pods why they have no node, without getting in the way of those that get one.
+"""Writes the PodScheduled condition of failed pods, without delaying bindings.
 
-Writing a status takes a request, and requests are rationed. Only a few reports are under way at a
-time, so that bindings find their way between them; of several reports about one pod only the newest
-is sent; and what is sent is compared with the pod as it is then, not as it was when it failed.
+A status patch is a request, and requests are rate-limited. Only a few reports are sent at a time,
+so that bindings get their share; of several reports about one pod only the newest is sent; and a
+report is compared with the pod as it is when it is sent, not when it failed.
 """
 
 from __future__ import annotations
@@ -21,29 +21,29 @@ from kubesched.scheduler.tasks import Tasks
 
 _log = logs.get_logger(__name__)
 
-#: How many reports are under way at a time.
+#: Concurrent reports.
 AT_ONCE = 4
 
 
-class Report(Struct, frozen=True):
-    """What a pod is to be told."""
+class PodReport(Struct, frozen=True):
+    """The condition to write to a pod."""
 
     namespace: str
     name: str
     status: Status
-    #: node to nominate, "" to take a nomination back, None to leave it
+    #: node to nominate, "" to clear the nomination, None to keep it
     nominated_node: str | None
 
 
 class StatusReports:
-    """Reports that wait to be sent."""
+    """Queues and sends reports."""
 
     def __init__(self, api_calls: ApiCalls, find_pod: Callable[[str, str], Pod | None]) -> None:
         self._api_calls = api_calls
         #: returns the newest version of a pod, by namespace and name
         self._find_pod = find_pod
         #: uid → the newest report about a pod, oldest first
-        self._waiting: dict[str, Report] = {}
+        self._waiting: dict[str, PodReport] = {}
         #: uids of pods that a report is being sent about
         self._sending: set[str] = set()
         self._tasks = Tasks()
@@ -52,21 +52,21 @@ class StatusReports:
         return len(self._waiting) + len(self._sending)
 
     def submit(self, pod: Pod, status: Status, nominated_node: str | None) -> None:
-        """Report a failure, some time soon."""
+        """Queue a report."""
         meta = pod.metadata
         replaced = self._waiting.pop(meta.uid, None)
         if replaced is not None and nominated_node is None:
             nominated_node = replaced.nominated_node
-        self._waiting[meta.uid] = Report(meta.namespace, meta.name, status, nominated_node)
+        self._waiting[meta.uid] = PodReport(meta.namespace, meta.name, status, nominated_node)
         if len(self._tasks) < AT_ONCE:
             self._tasks.start(self._work())
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait for what waits to be sent; give up what takes longer."""
+        """Send the queued reports for a limited time, then drop the rest."""
         await self._tasks.drain(timeout_s)
 
     async def _work(self) -> None:
-        """Send reports as long as there are any; never two about one pod at a time."""
+        """Send reports until the queue is empty; never two about one pod concurrently."""
         while uid := next((each for each in self._waiting if each not in self._sending), None):
             report = self._waiting.pop(uid)
             self._sending.add(uid)
@@ -75,7 +75,7 @@ class StatusReports:
             finally:
                 self._sending.discard(uid)
 
-    async def _send(self, uid: str, report: Report) -> None:
+    async def _send(self, uid: str, report: PodReport) -> None:
         pod = self._find_pod(report.namespace, report.name)
         if pod is None or pod.metadata.uid != uid or pod.spec.node_name:
             return

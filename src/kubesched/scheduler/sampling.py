@@ -1,8 +1,8 @@
-"""Looking at some nodes only, where a profile asks for that.
+"""Sampling of feasible nodes, as ``percentageOfNodesToScore`` requests it.
 
-kube-scheduler stops looking once it has found enough feasible nodes, and starts the next search
-where the last one ended. Here all nodes are looked at unless ``percentageOfNodesToScore`` says
-otherwise; then the outcome is the same as if nodes had been looked at one by one.
+kube-scheduler stops filtering once it has found enough feasible nodes, and starts the next search
+where the last one ended. Here all nodes are filtered at once; a sample contains the nodes that
+filtering one by one from that start would have found.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ import numpy as np
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.node_table import NodeTable
 
-#: Fewer feasible nodes than that are never enough.
+#: A sample has at least so many nodes, if so many are feasible.
 MIN_FEASIBLE_NODES = 100
 
 
 class NodeSampler:
-    """Remembers where the next search starts."""
+    """Holds where the next search starts."""
 
     def __init__(self, table: NodeTable) -> None:
         self._table = table
@@ -33,10 +33,10 @@ class NodeSampler:
         self._start = position
 
     def sample(self, rows: IndexArray, enough: int) -> tuple[IndexArray, int]:
-        """Return the first `enough` of the feasible `rows`, and how many nodes were looked at."""
+        """Return the first `enough` of the feasible `rows`, and the number of nodes evaluated."""
         total = len(self._table)
         if len(rows) <= enough:
-            # All nodes were looked at, so the next search starts at the same place.
+            # All nodes were evaluated, so the next search starts at the same node.
             return rows, total
         steps = (self._table.order.positions()[rows] - self._start) % total
         nearest = np.argsort(steps)[:enough]
@@ -46,7 +46,7 @@ class NodeSampler:
 
 
 def enough_nodes(total: int, percentage: int) -> int:
-    """Return how many feasible nodes are enough; a percentage of 0 or 100 means all nodes."""
+    """Return the size of a sample; a percentage of 0 or 100 means all nodes."""
     if percentage in (0, 100) or total < MIN_FEASIBLE_NODES:
         return total
     return max(total * percentage // 100, MIN_FEASIBLE_NODES)

@@ -1,11 +1,11 @@
-"""The loop: one pod after the other, or one group of pods, as long as there are any.
+"""The scheduling loop: pops a pod or a group of pods, and schedules it.
 
     pop ──> decide ──> assume ──> reserve ──> permit ──> bind, as a task of its own (binding.py)
                │                     └──────────┴─ rejected ──> unreserve · forget ──┐
                └─ no node ───────────────────────────────────────────────────────────┴─> requeue
 
-Everything before the binding cycle is done before the next pod is popped, so each decision sees the
-ones before it. What happens to groups of pods is in `group_scheduling`.
+Everything before the binding cycle is done before the next pop, so each decision sees the ones
+before it. `group_scheduling` schedules groups.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ import asyncio
 import logging
 
 from kubesched import logs
+from kubesched.framework.attempt_error import AttemptPausedError
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status, error
-from kubesched.progress import Progress
+from kubesched.progress import LoopProgress
 from kubesched.queue.queued_group import AttemptEnd, QueuedGroup
 from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 from kubesched.scheduler.attempts import Attempts
@@ -31,15 +32,17 @@ from kubesched.scheduler.state import SchedulerState
 
 _log, _bugs = logs.get_logger(__name__), logging.getLogger(__name__)
 
-#: How long pods are decided in a row before informers and bindings get their turn. Decisions in a
-#: row are faster than single ones: code and data are in the processor's caches.
+#: Duration of a batch of decisions, after which informers and bindings run. Decisions in a batch
+#: are faster than single ones, because code and data are in the processor's caches.
 TURN_S = 0.002
-#: How often the queue is asked to let pods go that were parked for too long.
+#: For how long an attempt may be paused again and again; then it is made in one go.
+PAUSES_S = 60.0
+#: Period of `flush_parked`.
 PARKED_FLUSH_PERIOD_S = 30.0
 
 
 class Scheduler:
-    """Takes pods from the queue, finds nodes for them and has them bound."""
+    """Pops pods, chooses nodes for them and starts their bindings."""
 
     def __init__(
         self,
@@ -52,12 +55,12 @@ class Scheduler:
         failures: FailureHandler,
         attempts: Attempts,
         ready: asyncio.Event,
-        progress: Progress,
+        progress: LoopProgress,
     ) -> None:
         self._recorders = outside.recorders
         self._plugin_watches = PluginWatches(outside.recorders)
         self._clock = outside.clock
-        #: told of every decision
+        #: notified of every decision
         self._observer = outside.observer
         self._cluster = state.cluster
         self._queue = state.queue
@@ -67,17 +70,17 @@ class Scheduler:
         self._bindings = bindings
         self._failures = failures
         self._attempts = attempts
-        #: set whenever there may be a pod to schedule, or room for one to be bound
+        #: set when a pod may be ready to be popped, or a binding ended
         self._ready = ready
-        #: told at every turn of the loop
+        #: notified at every turn of the loop
         self._progress = progress
-        #: set if there are groups of pods
+        #: schedules groups; None if the gate is off
         self.groups: GroupScheduling | None = None
-        #: when informers and bindings get their turn
+        #: when the current batch ends
         self._turn_ends = 0.0
 
     async def run(self) -> None:
-        """Schedule for ever; ends by being cancelled."""
+        """Schedule until cancelled."""
         try:
             await self._loop()
         finally:
@@ -93,16 +96,19 @@ class Scheduler:
                 if isinstance(entity, QueuedPod):
                     await self._schedule_one(entity)
                 elif isinstance(entity, QueuedGroup) and self.groups is not None:
-                    self.groups.schedule(entity)
+                    if self._profiles.extenders is None:
+                        self.groups.schedule(entity)
+                    else:
+                        await self.groups.schedule_asking(entity, self._profiles.extenders)
             except Exception as bug:  # noqa: BLE001 (a bug costs this attempt only)
                 self._failed(entity, bug)
 
     def _failed(self, entity: QueuedEntity, bug: Exception) -> None:
-        """Try again later what raised."""
+        """Requeue a pod whose attempt raised an exception."""
         for pod in entity.pods():
             _bugs.error("scheduling pod %s failed unexpectedly", pod.info.full_name, exc_info=bug)
             if isinstance(entity, QueuedGroup) and not self._queue.is_in_flight(pod.info.uid):
-                continue  # it was through before that happened
+                continue  # its attempt had ended before the exception
             self._observer.raised(pod, bug)
             self._cluster.forget(pod.info.uid)
             framework = self._profiles.get(pod.info.pod)
@@ -115,15 +121,15 @@ class Scheduler:
             self.groups.end(entity, AttemptEnd.FAILED)
 
     async def flush(self) -> None:
-        """Let pods go whose time has come, for ever, at every full second of the wall clock.
+        """Flush the queue at every full second of the wall clock, until cancelled.
 
-        Backoffs end at full seconds, so that pods which failed in the same second come back at the
-        same time and are then ordered by priority.
+        Backoffs end at full seconds, so that pods which failed in the same second become active
+        together and are ordered by priority.
         """
         next_parked_flush = 0.0
         while True:
             await asyncio.sleep(1.0 - self._clock.time() % 1.0)
-            # An idle loop turns all the same, to show that it can.
+            # Wake the loop even if it is idle, to show that it makes progress.
             self._ready.set()
             try:
                 self._queue.flush_backoff()
@@ -165,7 +171,7 @@ class Scheduler:
             self.bind(placed)
 
     def bind(self, placed: PodToBind) -> bool:
-        """Assume a pod on its node and start its binding; False if a plugin refused that."""
+        """Assume a pod on its node and start its binding; False if a plugin rejected it."""
         self._assume(placed)
         status = self._reserve(placed)
         waits_s: dict[str, float] = {}
@@ -178,34 +184,36 @@ class Scheduler:
         return status.ok
 
     def skips(self, pod: QueuedPod) -> bool:
-        """Tell whether a pod needs no node any more."""
+        """Tell whether a popped pod need not be scheduled: it is being deleted, or has a node."""
         if pod.info.pod.metadata.deletion_timestamp:
             note = f"skip schedule deleting pod: {pod.info.full_name}"
             self._recorders.warning(
                 pod.info.pod, reason="FailedScheduling", action="Scheduling", note=note
             )
             return True
-        # It has a node already: one that we chose, or another scheduler.
+        # It has a node already, assumed here or bound by another scheduler.
         has_node = self._cluster.node_of(pod.info.uid) is not None
         return has_node and not pod.info.signature.is_resize
 
     # --- the steps --------------------------------------------------------------------------
 
     async def _decide(self, framework: Framework, pod: QueuedPod) -> Decision:
-        """Run the scheduling cycle: choose a node, or find out why there is none."""
+        """Run the scheduling cycle: choose a node, or find out why none is feasible."""
         if _log.enabled(3):
             _log.v(3, "Attempting to schedule pod", pod=pod.info.full_name)
         watches = self._plugin_watches.of(framework)
         for watch in watches:
             watch.begin(pod.info)
-        extended_cycle = self._profiles.extended_cycle
         try:
-            if extended_cycle is None:
-                self._observer.deciding()
-                decision = self._cycle.schedule(framework, pod.info)
-            else:
-                self._observer.asking(framework.scheduler_name, pod.info.pod)
-                decision = await extended_cycle.schedule(framework, pod.info)
+            pauses_end = self._clock.monotonic() + PAUSES_S
+            decision = None
+            while decision is None:
+                # Devices may change so often that nothing found so far is of use any more.
+                may_pause = self._clock.monotonic() < pauses_end
+                decision = await self._try(framework, pod, may_pause=may_pause)
+                if decision is None:
+                    self._progress.beat()
+                    await asyncio.sleep(0)
         finally:
             for watch in watches:
                 watch.end()
@@ -213,21 +221,35 @@ class Scheduler:
         self._attempts.decided(pod)
         return decision
 
+    async def _try(
+        self, framework: Framework, pod: QueuedPod, *, may_pause: bool
+    ) -> Decision | None:
+        """Run the scheduling cycle; None if a plugin needs more time than other tasks can wait."""
+        extended_cycle = self._profiles.extended_cycle
+        try:
+            if extended_cycle is None:
+                self._observer.deciding()
+                return self._cycle.schedule(framework, pod.info, may_pause=may_pause)
+            self._observer.asking(framework.scheduler_name, pod.info.pod)
+            return await extended_cycle.schedule(framework, pod.info, may_pause=may_pause)
+        except AttemptPausedError:
+            return None
+
     def _assume(self, placed: PodToBind) -> None:
-        """Count the pod on its node, long before the API server says so."""
+        """Assume the pod on its node, before the API server confirms it."""
         info, node_name = placed.pod.info, placed.decision.node_name
-        self._cluster.assume(info, node_name)
+        self._cluster.assume(placed.decision.state.on_node(info, node_name), node_name)
         self._nominations.withdraw(info.uid, placed_on=node_name)
 
     def _leave_to_kubelet(self, placed: PodToBind) -> None:
-        """Let a pod wait that is on its node, now that its resize fits there."""
+        """Park a pod whose resize fits on its node, until the kubelet has resized it."""
         status, _ = self._permit(placed)
         if status.ok:
             status = error("pod is on its node already, and no plugin makes it wait for its resize")
         self._failures.handle(placed.framework, placed.pod, as_rejection(status), nominated_node="")
 
     def _reserve(self, placed: PodToBind) -> Status:
-        """Let Reserve plugins take what the pod needs on its node."""
+        """Run the Reserve plugins."""
         decision, info = placed.decision, placed.pod.info
         try:
             return placed.framework.reserve(decision.state, info, decision.node_name)
@@ -235,7 +257,7 @@ class Scheduler:
             return _reserving_failed(placed.pod, bug)
 
     def _permit(self, placed: PodToBind) -> tuple[Status, dict[str, float]]:
-        """Ask Permit plugins; return, too, which of them make the pod wait, and how long."""
+        """Run the Permit plugins; return also which of them make the pod wait, and how long."""
         decision, info = placed.decision, placed.pod.info
         try:
             return placed.framework.permit(decision.state, info, decision.node_name)

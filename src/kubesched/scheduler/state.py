@@ -1,4 +1,4 @@
-"""Where pods are: in the queue, nominated to a node, on a node, or on their way to be bound."""
+"""The state of pods: in the queue, nominated to a node, on a node, or being bound."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from kubesched.scheduler.nominations import Nominations
 
 
 class SchedulerState(Struct, frozen=True):
-    """What scheduling and binding cycles read and change."""
+    """The state that scheduling and binding cycles share."""
 
     cluster: Cluster
     queue: SchedulingQueue
     nominations: Nominations
-    #: pods that have a node and wait for the permission of plugins
+    #: assumed pods that wait on Permit
     waiting: WaitingPods
     #: pods that PreBind plugins are at work for
     pre_binding: PreBindingPods

@@ -1,4 +1,4 @@
-"""Metrics that say how things stand: read off the state whenever somebody looks."""
+"""Gauges that a scrape computes from the state."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from kubesched.scheduler.queue_check import QueueCheck
 
 
 def export_queue(metrics: Metrics, queue: SchedulingQueue) -> None:
-    """Show where pods wait, what brought them there, and who turned them away."""
+    """Export pods by part of the queue, arrivals by event, and rejected pods by plugin."""
     metrics.pending_pods.set_function(
         lambda: {
             ("active",): queue.active_count,
@@ -33,7 +33,7 @@ def export_queue(metrics: Metrics, queue: SchedulingQueue) -> None:
     )
     metrics.queued_entities.set_function(queue.entities)
     metrics.queue_incoming_pods.set_function(lambda: queue.tally.incoming)
-    # As in kube-scheduler, pods that go where hints sent them do not count as incoming entities.
+    # As in kube-scheduler, arrivals in the part that hints chose are not incoming entities.
     metrics.queue_incoming_entities.set_function(lambda: queue.tally.incoming_entities)
     metrics.unschedulable_pods.set_function(lambda: queue.tally.rejected)
     metrics.inflight_events.set_function(
@@ -42,7 +42,7 @@ def export_queue(metrics: Metrics, queue: SchedulingQueue) -> None:
 
 
 def export_cluster(metrics: Metrics, cluster: Cluster, bindings: Callable[[], int]) -> None:
-    """Show how much there is, and how many bindings are under way."""
+    """Export the sizes of the cache, and the number of bindings in flight."""
     metrics.cache_size.labels(ASSUMED_PODS).set_function(lambda: cluster.assumed_count)
     metrics.cache_size.labels(PODS).set_function(lambda: cluster.pod_count)
     metrics.cache_size.labels(NODES).set_function(lambda: len(cluster.table))
@@ -50,7 +50,7 @@ def export_cluster(metrics: Metrics, cluster: Cluster, bindings: Callable[[], in
 
 
 def export_check(metrics: Metrics, check: QueueCheck) -> None:
-    """Show what the queue found out about itself."""
+    """Export the results of the queue check."""
     metrics.queue_checks.set_function(lambda: check.checked)
     metrics.queue_missed_wakeups.set_function(
         lambda: {(plugin,): count for plugin, count in check.missed.items()}
@@ -58,7 +58,7 @@ def export_check(metrics: Metrics, check: QueueCheck) -> None:
 
 
 def hint_observer(metrics: Metrics) -> HintObserver:
-    """Return what the queue is to tell of every hint that it asks."""
+    """Return the function that the queue calls after every hint."""
     durations = metrics.queueing_hint_execution_duration
     observers: dict[tuple[str, str, str], Callable[[float], None]] = {}
 
@@ -73,7 +73,7 @@ def hint_observer(metrics: Metrics) -> HintObserver:
 
 
 def pre_hint_observer(metrics: Metrics) -> PreHintObserver:
-    """Return what the queue is to tell of every pre-hint that it asks."""
+    """Return the function that the queue calls after every pre-hint."""
     evaluations = metrics.pre_queueing_hint_evaluations
 
     def observe(plugin: str, narrowed: bool) -> None:

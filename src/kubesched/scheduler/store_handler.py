@@ -1,6 +1,6 @@
-"""What informers report about a kind that the cluster keeps in a store, applied.
+"""Applies informer events of kinds that the cluster holds in a store.
 
-First to the state, then to the queue: a pod that an event wakes must see the state that woke it.
+First to the store, then to the queue: a pod that an event wakes must see the state that woke it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ T = TypeVar("T", bound=HasMeta)
 
 
 class Stopwatch(NamedTuple):
-    """How long it takes to apply an event is told by its label."""
+    """Measures how long an event takes to apply, by its label."""
 
     timer: Callable[[], float]
     observe: Callable[[str, float], None]
@@ -28,7 +28,7 @@ UNTIMED: Final = Stopwatch(lambda: 0.0, lambda _label, _seconds: None)
 
 
 class StoreHandler(Generic[T]):
-    """Applies what happens to objects of one kind."""
+    """Applies the events of one kind."""
 
     def __init__(
         self,
@@ -46,19 +46,19 @@ class StoreHandler(Generic[T]):
         self._deleted = ClusterEvent(kind.event_resource, Action.DELETE)
 
     def on_add(self, obj: T, initial: bool) -> None:  # noqa: ARG002 (the protocol's)
-        """One came."""
+        """An object was added."""
         started = self._watch.timer()
         self._store.put(obj)
         self._tell(Change(self._added, new=obj), started)
 
     def on_update(self, old: T, new: T) -> None:
-        """One changed."""
+        """An object was updated."""
         started = self._watch.timer()
         self._store.put(new)
         self._tell(Change(self._updated, old, new), started)
 
     def on_delete(self, obj: T) -> None:
-        """One went."""
+        """An object was deleted."""
         started = self._watch.timer()
         self._store.remove(obj)
         self._tell(Change(self._deleted, old=obj), started)
@@ -67,6 +67,6 @@ class StoreHandler(Generic[T]):
         if not self._causes_events:
             return
         self._queue.move(change)
-        # What no plugin wants to hear of is not handled in kube-scheduler, and not timed.
-        if self._queue.hears_of(change.event):
+        # kube-scheduler does not handle, and so does not time, events without registrations.
+        if self._queue.has_listeners(change.event):
             self._watch.observe(change.event.label, self._watch.timer() - started)

@@ -1,4 +1,4 @@
-"""Background tasks that nobody waits for, until the end."""
+"""Background tasks that run until they end, or until shutdown."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ _log = logging.getLogger(__name__)
 
 
 class Tasks:
-    """Tasks under way; the event loop alone would not keep them alive."""
+    """Running tasks; the event loop holds only weak references to them."""
 
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[None]] = set()
-        #: where they run, once there are any: asking for it each time is a system call
+        #: the running event loop, cached: looking it up costs a system call
         self._loop: asyncio.AbstractEventLoop | None = None
 
     def __len__(self) -> int:
         return len(self._tasks)
 
     def start(self, work: Coroutine[object, object, None]) -> asyncio.Task[None]:
-        """Let something happen in the background; return the task."""
+        """Run a coroutine in the background; return the task."""
         loop = self._loop
         if loop is None or loop.is_closed():
             loop = self._loop = asyncio.get_running_loop()
@@ -36,7 +36,7 @@ class Tasks:
             _log.error("a background task failed unexpectedly", exc_info=bug)
 
     async def drain(self, timeout_s: float) -> None:
-        """Wait for what is under way, and what it starts; give up what takes longer."""
+        """Wait for tasks, and those that they start, for a limited time, then cancel them."""
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s
         while self._tasks and loop.time() < deadline:

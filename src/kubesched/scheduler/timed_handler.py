@@ -1,11 +1,11 @@
-"""How long it takes to apply what informers report, by the events that it amounts to.
+"""Measures how long informer events take to apply, by cluster event.
 
     add, delete ──> one event, named after the resource
-    update ───────> an event for each property that changed; of a pod that got its node: that it
-                    left the queue, and that it came to the node
+    update ───────> an event for each property that changed; for a pod that was bound: that it left
+                    the queue, and that it was added to the node
 
-Names and numbers are those of kube-scheduler. In particular, every update of a pod counts as a
-general one, and counts once more for each event that it amounts to.
+Labels and counts are kube-scheduler's. In particular, every update of a pod counts as a general
+one, and once more for each specific event.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _UNSCHEDULED: Final = "UnscheduledPod"
 
 
 class TimedHandler(Generic[T]):
-    """Passes everything on, and looks at the clock before and after."""
+    """Passes events on, and measures the time."""
 
     def __init__(
         self,
@@ -39,16 +39,16 @@ class TimedHandler(Generic[T]):
     ) -> None:
         self._handler = handler
         self._durations = metrics.event_handling_duration
-        #: kind and action → where the event is noted, nowhere if it does not concern us
+        #: kind and action → the event's histograms, none if it is not counted
         self._events: dict[tuple[str, str], tuple[Histogram, ...]] = {}
-        #: kinds of a pod after and before it got its node → where that is noted
+        #: kinds of a pod after and before its binding → their histograms
         self._got_node: dict[tuple[str, str], tuple[Histogram, ...]] = {}
-        #: names the resource of an event, as its label does; "" for what does not concern us
+        #: returns the resource in an event's label; "" for events that are not counted
         self._kind = kind
         self._timer = timer
 
     def on_add(self, obj: T, initial: bool) -> None:
-        """One came."""
+        """An object was added."""
         started = self._timer()
         self._handler.on_add(obj, initial)
         took_s = self._timer() - started
@@ -56,7 +56,7 @@ class TimedHandler(Generic[T]):
             noted.observe(took_s)
 
     def on_update(self, old: T, new: T) -> None:
-        """One changed."""
+        """An object was updated."""
         started = self._timer()
         self._handler.on_update(old, new)
         took_s = self._timer() - started
@@ -74,7 +74,7 @@ class TimedHandler(Generic[T]):
                 self._durations.labels(label).observe(took_s)
 
     def on_delete(self, obj: T) -> None:
-        """One went."""
+        """An object was deleted."""
         started = self._timer()
         self._handler.on_delete(obj)
         took_s = self._timer() - started
@@ -111,5 +111,5 @@ def _pod_updates(old: Pod, new: Pod) -> list[str]:
 
 
 def pod_kind(pod: Pod) -> str:
-    """Tell pods that have a node from those that want one."""
+    """Return the event resource of a pod: assigned or unscheduled."""
     return _ASSIGNED if pod.spec.node_name else _UNSCHEDULED

@@ -1,4 +1,4 @@
-"""Times as Kubernetes writes them."""
+"""Timestamps in Kubernetes' format."""
 
 from __future__ import annotations
 

@@ -1,12 +1,12 @@
-"""Objects that the API server has and the scheduler cannot read, for operators to find.
+"""Lists objects that the scheduler cannot read, for operators.
 
-An object can fail twice: it does not decode (the informer keeps those), or it decodes and says
-what makes no sense, such as a quantity of "plenty" (kept here). Either way it stays listed until a
-version comes that can be read, or until it is deleted.
+An object may fail to decode (informers list those), or it decodes and has an invalid value, such as
+a quantity of "plenty" (listed here). It stays listed until a version can be read, or until it is
+deleted.
 
-Meanwhile the last version that could be read stays in force. To drop the object instead would be
-worse: without its CSINode a node has no volume limits, without its pods it looks empty. An object
-of which no version could ever be read is not there for the scheduler.
+Meanwhile the last readable version stays in force. Dropping the object would be worse: without its
+CSINode a node has no volume limits, without its pods it looks empty. An object without any readable
+version does not exist for the scheduler.
 """
 
 from __future__ import annotations
@@ -20,32 +20,32 @@ from kubesched.client.store import Key, key_of
 #: kind → namespace and name → why it cannot be read
 Unreadable = Mapping[str, Mapping[Key, str]]
 
-#: Objects that are named one by one; of the others only their number is told.
+#: Number of objects that are listed; of the others only the number is given.
 NAMED: Final = 50
-#: Longer errors are cut: objects are others' input, and one must not fill the page.
+#: Longer errors are truncated: objects are untrusted, and one must not fill the page.
 _LONGEST_ERROR: Final = 300
 
 
 class UnusableObjects:
-    """Objects that were decoded and cannot be used, each with the reason."""
+    """Objects that were decoded and have an invalid value, each with the reason."""
 
     def __init__(self) -> None:
         self._errors: dict[str, dict[Key, str]] = {}
 
     def note(self, obj: ApiObject, error: Exception) -> None:
-        """This version of an object cannot be used."""
+        """List an object: its version cannot be used."""
         kind, key = type(obj).__name__, key_of(obj)
         # The list says which object it is.
         said = str(error).removeprefix(f"{kind.lower()} {_name(key)}: ")
         self._errors.setdefault(kind, {})[key] = said
 
     def forget(self, obj: ApiObject) -> None:
-        """This version of an object can be used, or the object is gone."""
-        if self._errors:  # nearly always there is none
+        """Remove an object from the list: its version can be used, or it was deleted."""
+        if self._errors:  # nearly always empty
             self._errors.get(type(obj).__name__, {}).pop(key_of(obj), None)
 
     def of(self, kind: str) -> Mapping[Key, str]:
-        """Return those of one kind."""
+        """Return the listed objects of one kind."""
         return self._errors.get(kind, {})
 
 
@@ -54,7 +54,7 @@ def _name(key: Key) -> str:
 
 
 def lines(unreadable: Unreadable) -> Iterator[str]:
-    """Name unreadable objects, one a line, and say how many more there are."""
+    """Format unreadable objects, one per line, and the number of further ones."""
     every = [
         (kind, key, error) for kind, errors in unreadable.items() for key, error in errors.items()
     ]

@@ -1,13 +1,13 @@
-"""What the scheduler writes about volumes: who gets which, and for which node one is to be made.
+"""Writes decisions about volumes: the claim of a volume, and the selected node of a claim.
 
     PersistentVolume        spec.claimRef, and that a controller has set it
     PersistentVolumeClaim   the node that was selected
 
-Only what changes is sent, as a merge patch. It names the version that the decision was made from,
-so a volume or claim that somebody else has changed meanwhile is left alone: the answer is 409.
+Only changed fields are sent, as a merge patch with the resource version of the decision, so a
+volume or claim that another client has changed meanwhile is not overwritten: the response is 409.
 
-Binding itself is up to others. Whoever waits for it is woken when the watch brings a change of its
-claims, or of a volume that names one of them, and looks again every second in any case.
+The PV controller and provisioners do the binding. A pod that waits for it is woken by a change of
+its claims, or of a volume that names one of them, and checks every second in any case.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from kubesched.client.rest import ApiClient
 from kubesched.cluster.storage import ClaimKey, Storage
 from kubesched.scheduler.claim_waiting import ClaimWaiting
 
-#: The longest between two looks.
+#: Longest time between two checks.
 POLL_INTERVAL_S = 1.0
 
 
 class VolumeWrites:
-    """Writes decisions about volumes and waits for what becomes of them."""
+    """Writes decisions about volumes, and waits until claims are bound."""
 
     def __init__(self, client: ApiClient, storage: Storage) -> None:
         self._client = client
         self._volumes = storage.volumes
-        #: claim → who waits for a change of it
+        #: bindings that wait for a change of a claim
         self._waiting = ClaimWaiting()
         storage.claims.listeners.append(self._waiting.changed)
         storage.volumes.listeners.append(self._volume_changed)
 
     async def write_volume(self, volume: PersistentVolume) -> PersistentVolume:
-        """Write the claim that a volume is bound to; return the volume as it is then."""
+        """Write the claim that a volume is bound to; return the updated volume."""
         meta, reference = volume.metadata, volume.spec.claim_ref
         metadata: dict[str, object] = {"resourceVersion": meta.resource_version}
         bound_by = (meta.annotations or {}).get(ANNOTATION_BOUND_BY_CONTROLLER)
@@ -49,7 +49,7 @@ class VolumeWrites:
             metadata["annotations"] = {ANNOTATION_BOUND_BY_CONTROLLER: bound_by}
         body: dict[str, object] = {"metadata": metadata}
         if reference is not None:
-            # Whatever was there before goes: a reference is to this claim, and nothing in it.
+            # Replace the whole reference: a merge would leave fields of the previous one.
             claim_ref = {
                 "kind": reference.kind,
                 "apiVersion": reference.api_version,
@@ -64,7 +64,7 @@ class VolumeWrites:
         return await self._client.patch(path, body, type=PersistentVolume)
 
     async def write_claim(self, claim: PersistentVolumeClaim) -> PersistentVolumeClaim:
-        """Write the node that was selected for a claim; return the claim as it is then."""
+        """Write the selected node of a claim; return the updated claim."""
         meta = claim.metadata
         node_name = (meta.annotations or {}).get(ANNOTATION_SELECTED_NODE)
         body = {
@@ -79,7 +79,7 @@ class VolumeWrites:
     async def poll(
         self, check: Callable[[], bool], *, claims: Collection[ClaimKey], timeout_s: float
     ) -> bool:
-        """Ask until the answer is yes; False if that does not happen in time."""
+        """Wait until `check` returns true; False if the time is over first."""
         return await self._waiting.until(
             check, claims=claims, timeout_s=timeout_s, interval_s=POLL_INTERVAL_S
         )

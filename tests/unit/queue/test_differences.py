@@ -50,7 +50,7 @@ def test_a_lifted_cordon_counts_as_a_change_of_taints_and_comes_first() -> None:
     assert _actions(cordoned, node(cpu="8")) == ["UPDATE_NODE_TAINT", "UPDATE_NODE_ALLOCATABLE"]
 
 
-def test_who_forbids_preemption_for_a_resize() -> None:
+def test_preemption_for_a_resize_may_be_forbidden() -> None:
     policy = NodePodPreemptionPolicy(disable_resize_preemption=("example.com/autoscaler",))
     old = node()
     new = msgspec.structs.replace(

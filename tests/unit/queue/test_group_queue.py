@@ -25,7 +25,7 @@ from kubesched.queue.hints import Change, Registration
 from kubesched.queue.queued_group import AttemptEnd, QueuedGroup
 from kubesched.queue.queued_pod import QueuedPod
 from tests.support.group_objects import composite, member, pod_group
-from tests.support.objects import pod
+from tests.support.objects import on_node, pod
 from tests.support.queueing import sort_key
 
 REGISTERED = {
@@ -316,6 +316,45 @@ def test_groups_are_counted_apart_from_pods() -> None:
 
 
 # --- whatever happens -------------------------------------------------------------------------
+
+
+def interrupted(bench: GroupBench, name: str) -> None:
+    """Let a member of the gang "late" be on a node."""
+    bench.cluster.put_pod(on_node(member(name, "late"), "n"))
+
+
+def test_at_a_takeover_a_gang_with_too_few_members_on_nodes_is_the_first_of_its_priority() -> None:
+    bench = GroupBench(pod_group("g", gang=1), pod_group("late", gang=3))
+    bench.add("a")
+    bench.add("y", "z", group="late")
+    interrupted(bench, "x")
+    bench.queue.prefer_interrupted()
+    bench.queue.validate()
+    assert bench.pop().group.name == "late"
+
+
+@pytest.mark.parametrize("needed", [None, 1])
+def test_members_that_come_late_to_a_group_with_enough_wait_for_their_turn(
+    needed: int | None,
+) -> None:
+    bench = GroupBench(pod_group("g", gang=1), pod_group("late", gang=needed))
+    bench.add("a")
+    interrupted(bench, "x")
+    bench.add("y", group="late")
+    bench.queue.prefer_interrupted()
+    assert bench.pop().group.name == "g"
+
+
+def test_a_gang_that_was_interrupted_and_does_not_fit_backs_off_like_any_other() -> None:
+    bench = GroupBench(pod_group("g", gang=1), pod_group("late", gang=3))
+    interrupted(bench, "x")
+    bench.add("y", "z", group="late")
+    bench.queue.prefer_interrupted()
+    bench.end(bench.pop(), AttemptEnd.REJECTED)
+    assert bench.counts() == {"backoff": 2}
+    bench.clock.advance(2)
+    bench.queue.flush_backoff()
+    assert bench.pop().queued_at > 1000
 
 
 class GroupQueueMachine(RuleBasedStateMachine):

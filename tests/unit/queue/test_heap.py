@@ -28,7 +28,7 @@ def test_an_empty_heap() -> None:
     assert len(heap) == 0
 
 
-def test_pods_come_by_key_and_equals_in_order_of_arrival() -> None:
+def test_pods_are_ordered_by_key_then_by_arrival() -> None:
     heap = _heap()
     for name, priority, at in (("a", 0, 2), ("b", 5, 9), ("c", 0, 1), ("d", 0, 2), ("e", 5, 9)):
         heap.push(queued(name, priority=priority, at=at))
@@ -43,7 +43,7 @@ def test_peek_leaves_the_pod() -> None:
     assert len(heap) == 1
 
 
-def test_the_same_pod_cannot_be_in_twice_but_can_come_back() -> None:
+def test_a_pod_cannot_be_pushed_twice_but_again_after_removal() -> None:
     heap = _heap()
     pod = queued("a")
     heap.push(pod)
@@ -66,7 +66,7 @@ def test_a_removed_pod_leaves_no_trace() -> None:
     assert _drained(heap) == ["b", "c"]
 
 
-def test_memory_stays_in_proportion_to_the_pods() -> None:
+def test_memory_stays_proportional_to_the_number_of_pods() -> None:
     heap = _heap()
     for number in range(1000):
         heap.push(queued(f"p{number}", at=number))

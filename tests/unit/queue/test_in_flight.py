@@ -14,7 +14,7 @@ def _since(in_flight: InFlight, uid: str) -> list[ClusterEvent]:
     return [change.event for change in in_flight.events_since(uid)]
 
 
-def test_an_event_with_nobody_in_flight_is_not_kept() -> None:
+def test_an_event_is_not_recorded_while_no_pod_is_in_flight() -> None:
     in_flight = InFlight()
     in_flight.record(Change(NODE_ADD))
     assert in_flight.event_count == 0
@@ -33,7 +33,7 @@ def test_a_pod_sees_the_events_since_it_was_popped() -> None:
     assert _since(in_flight, "unknown") == []
 
 
-def test_events_that_nobody_needs_any_more_are_dropped() -> None:
+def test_events_older_than_every_pod_in_flight_are_dropped() -> None:
     in_flight = InFlight()
     in_flight.begin("a")
     in_flight.record(Change(NODE_ADD))
@@ -46,7 +46,7 @@ def test_events_that_nobody_needs_any_more_are_dropped() -> None:
     assert (len(in_flight), in_flight.event_count) == (0, 0)
 
 
-def test_who_came_first_holds_all_events_back() -> None:
+def test_the_pod_popped_first_retains_all_events() -> None:
     in_flight = InFlight()
     in_flight.begin("a")
     in_flight.record(Change(NODE_ADD))
@@ -84,7 +84,9 @@ def test_a_pod_that_is_done_twice_changes_nothing() -> None:
         max_size=40,
     )
 )
-def test_every_pod_sees_exactly_what_came_since(steps: list[tuple[str, int]]) -> None:
+def test_every_pod_sees_exactly_the_events_since_it_was_popped(
+    steps: list[tuple[str, int]],
+) -> None:
     in_flight = InFlight()
     model: dict[str, list[ClusterEvent]] = {}
     for number, (what, which) in enumerate(steps):

@@ -23,7 +23,7 @@ def _found(parked: ParkedPods, *plugins: str, profile: str = DEFAULT_SCHEDULER) 
     return [pod.key for pod in parked.of([(profile, plugin) for plugin in plugins])]
 
 
-def test_a_pod_is_found_by_each_of_its_plugins_but_once() -> None:
+def test_a_pod_is_found_by_each_of_its_plugins_and_listed_once() -> None:
     parked = ParkedPods()
     parked.add(_parked("a", "Fit", "Ports"))
     parked.add(_parked("b", "Ports", pending="Devices"))
@@ -46,7 +46,7 @@ def test_a_gated_pod_is_found_by_its_gate_only() -> None:
     assert parked.gated_count == 0
 
 
-def test_a_removed_pod_is_found_no_more() -> None:
+def test_a_removed_pod_is_not_found() -> None:
     parked = ParkedPods()
     pod = _parked("a", "Fit")
     parked.add(pod)

@@ -15,7 +15,7 @@ NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
 # --- coming and being popped ------------------------------------------------------------------
 
 
-def test_the_most_important_pod_first_then_the_one_that_waited_longest() -> None:
+def test_pods_are_popped_by_priority_then_by_time_in_the_queue() -> None:
     bench = Bench()
     for name, priority in (("a", 0), ("b", 10), ("c", 0), ("d", 10)):
         bench.add(name, priority=priority)
@@ -23,7 +23,7 @@ def test_the_most_important_pod_first_then_the_one_that_waited_longest() -> None
     assert bench.drained() == ["b", "d", "a", "c"]
 
 
-def test_a_new_priority_is_a_new_place() -> None:
+def test_a_pod_moves_when_its_priority_changes() -> None:
     bench = Bench()
     bench.add("a", priority=1)
     bench.add("b", priority=2)
@@ -53,7 +53,7 @@ def test_a_popped_pod_is_in_flight_until_it_is_done() -> None:
     assert bench.counts() == {}
 
 
-def test_a_pod_that_comes_twice_is_there_once_in_its_new_version() -> None:
+def test_a_pod_added_twice_is_queued_once_in_its_new_version() -> None:
     bench = Bench()
     bench.add("a")
     newer = info("a", priority=3)
@@ -79,7 +79,7 @@ def test_attempts_are_counted() -> None:
     assert each.initial_attempt_at == 1000.0
 
 
-def test_somebody_is_told_when_there_is_something_to_pop() -> None:
+def test_on_ready_is_called_when_a_pod_can_be_popped() -> None:
     bench = Bench()
     bench.add("a")
     assert bench.ready_calls == 1
@@ -110,7 +110,7 @@ def test_all_pods_can_be_listed() -> None:
 # --- failing ----------------------------------------------------------------------------------
 
 
-def test_a_pod_that_was_turned_away_is_parked() -> None:
+def test_a_rejected_pod_is_parked() -> None:
     bench = Bench()
     each = bench.failed("a", "Fit")
     assert bench.counts() == {"unschedulable": 1}
@@ -129,7 +129,7 @@ def test_a_pod_that_failed_with_an_error_backs_off_and_is_not_popped_early() -> 
     assert bench.counts() == {"active": 1}
 
 
-def test_a_rejection_ends_a_row_of_errors() -> None:
+def test_a_rejection_resets_the_consecutive_errors() -> None:
     bench = Bench()
     each = bench.failed("a")
     bench.queue.activate(["a"])
@@ -140,7 +140,7 @@ def test_a_rejection_ends_a_row_of_errors() -> None:
     assert (each.unschedulable_count, each.consecutive_errors) == (1, 0)
 
 
-def test_a_pod_that_comes_back_counts_as_queued_now() -> None:
+def test_a_requeued_pod_counts_as_queued_now() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
@@ -149,7 +149,7 @@ def test_a_pod_that_comes_back_counts_as_queued_now() -> None:
     assert each.queued_at == 1007.0
 
 
-def test_a_pod_that_is_back_already_is_not_taken_twice() -> None:
+def test_a_pod_that_is_queued_already_is_not_requeued() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
@@ -180,7 +180,7 @@ def test_backoff_doubles_with_each_rejection() -> None:
     assert waits == [1, 2, 4, 8, 10, 10]
 
 
-def test_idle_the_pod_whose_backoff_ends_first_is_popped_early() -> None:
+def test_an_idle_scheduler_pops_the_pod_early_whose_backoff_ends_first() -> None:
     bench = Bench()
     late = bench.failed("late", "Fit")
     bench.queue.activate(["late"])
@@ -192,7 +192,7 @@ def test_idle_the_pod_whose_backoff_ends_first_is_popped_early() -> None:
     assert bench.pop() is late
 
 
-def test_a_storm_of_events_does_not_have_pods_tried_without_end() -> None:
+def test_many_events_do_not_cause_unlimited_retries() -> None:
     """An idle scheduler pops early; what that may come to is bounded for each pod."""
     bench, names = Bench(), [f"p{number}" for number in range(20)]
     tried = {name: [0.0] for name in names}
@@ -226,7 +226,7 @@ def test_a_pod_in_its_longest_backoff_rests_before_it_is_popped_early() -> None:
     assert bench.pop() is pod
 
 
-def test_a_pod_whose_victims_go_does_not_rest() -> None:
+def test_a_preemptor_whose_victims_terminate_does_not_rest() -> None:
     bench = Bench()
     pod = bench.failed("a", "Fit")
     pod.unschedulable_count = 100
@@ -235,7 +235,7 @@ def test_a_pod_whose_victims_go_does_not_rest() -> None:
     assert bench.pop() is pod
 
 
-def test_pods_whose_backoff_ends_in_the_same_second_come_by_importance() -> None:
+def test_pods_whose_backoff_ends_in_the_same_second_are_popped_by_priority() -> None:
     bench = Bench(start=1000.0)
     for name, priority, at in (("a", 0, 0.1), ("b", 5, 0.3), ("c", 9, 0.3)):
         bench.add(name, priority=priority)
@@ -245,7 +245,7 @@ def test_pods_whose_backoff_ends_in_the_same_second_come_by_importance() -> None
     assert bench.drained() == ["c", "b", "a"]
 
 
-def test_active_pods_come_before_pods_that_back_off() -> None:
+def test_active_pods_are_popped_before_pods_that_back_off() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.move(events.NODE_ADD)
@@ -253,7 +253,7 @@ def test_active_pods_come_before_pods_that_back_off() -> None:
     assert bench.drained() == ["b", "a"]
 
 
-def test_a_pod_that_waited_long_enough_while_parked_is_active_at_once() -> None:
+def test_a_pod_whose_backoff_ended_while_parked_is_active_immediately() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.clock.advance(30)
@@ -261,7 +261,7 @@ def test_a_pod_that_waited_long_enough_while_parked_is_active_at_once() -> None:
     assert bench.counts() == {"active": 1}
 
 
-def test_a_flush_lets_go_whose_time_has_come_and_nobody_else() -> None:
+def test_a_flush_activates_exactly_the_pods_whose_backoff_is_over() -> None:
     bench = Bench()
     bench.failed("first", "Fit")
     bench.failed("broken")
@@ -322,7 +322,7 @@ def test_a_pod_that_was_parked_for_more_than_five_minutes_is_tried_again(
     assert each.flushed is woken
 
 
-def test_how_long_can_be_set() -> None:
+def test_the_longest_time_in_the_unschedulable_part_is_configurable() -> None:
     bench = Bench(max_unschedulable_s=10)
     bench.failed("a", "Nothing")
     bench.clock.advance(11)
@@ -330,7 +330,7 @@ def test_how_long_can_be_set() -> None:
     assert bench.counts() == {"active": 1}
 
 
-def test_a_gate_is_asked_again_when_time_is_up() -> None:
+def test_the_gate_is_evaluated_again_after_the_timeout() -> None:
     bench = Bench()
     bench.gated.add("a")
     bench.add("a")
@@ -340,7 +340,7 @@ def test_a_gate_is_asked_again_when_time_is_up() -> None:
     assert bench.counts() == {"active": 1}
 
 
-def test_a_gate_that_stays_shut_is_asked_every_five_minutes_not_every_second() -> None:
+def test_a_closed_gate_is_evaluated_every_five_minutes_not_every_second() -> None:
     bench = Bench()
     bench.add("a", gates=["x"])
     bench.clock.advance(301)
@@ -350,7 +350,7 @@ def test_a_gate_that_stays_shut_is_asked_every_five_minutes_not_every_second() -
     assert bench.gate_calls == 2
 
 
-def test_the_next_failure_ends_what_being_flushed_means() -> None:
+def test_the_next_failure_resets_flushed() -> None:
     bench = Bench()
     each = bench.failed("a", "Fit")
     bench.clock.advance(301)
@@ -360,7 +360,7 @@ def test_the_next_failure_ends_what_being_flushed_means() -> None:
     assert not each.flushed
 
 
-def test_a_gated_pod_was_not_flushed() -> None:
+def test_a_gated_pod_does_not_count_as_flushed() -> None:
     bench = Bench()
     bench.add("a", gates=["x"])
     bench.clock.advance(301)
@@ -380,7 +380,7 @@ def test_an_update_that_may_help_wakes_the_pod_itself() -> None:
     assert bench.pop().info.pod.metadata.labels == {"app": "web"}
 
 
-def test_an_update_that_does_not_help_is_taken_over_in_place() -> None:
+def test_an_update_that_does_not_help_leaves_the_pod_parked_in_its_new_version() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.update(pod("a"), pod("a", labels={"app": "web"}))
@@ -397,7 +397,7 @@ def test_an_update_of_one_pod_does_not_wake_another() -> None:
     assert bench.counts() == {"backoff": 1, "unschedulable": 1}
 
 
-def test_an_update_of_an_active_pod_is_taken_over() -> None:
+def test_an_update_replaces_an_active_pod() -> None:
     bench = Bench()
     bench.add("a")
     bench.update(pod("a"), pod("a", labels={"app": "web"}))
@@ -417,7 +417,7 @@ def test_an_update_of_an_unknown_pod_adds_it() -> None:
     assert bench.counts() == {"active": 1}
 
 
-def test_a_pod_can_be_deleted_wherever_it_is() -> None:
+def test_a_pod_can_be_deleted_from_every_part_of_the_queue() -> None:
     bench = Bench()
     bench.failed("broken")
     bench.failed("moved", "Fit")
@@ -447,11 +447,11 @@ def test_a_deleted_pod_in_flight_is_done_when_its_attempt_ends() -> None:
 # --- validation can fail ----------------------------------------------------------------------
 
 
-def test_validate_finds_a_pod_in_two_places() -> None:
+def test_validate_finds_a_pod_in_two_parts() -> None:
     bench = Bench()
     each = bench.failed("a", "Fit")
     bench.queue._active.push(each)
-    with pytest.raises(InvariantError, match="two places"):
+    with pytest.raises(InvariantError, match="two parts"):
         bench.queue.validate()
 
 
@@ -464,18 +464,18 @@ def test_validate_finds_a_pod_in_the_queue_and_in_flight() -> None:
         bench.queue.validate()
 
 
-def test_validate_finds_a_pod_that_nobody_turned_away() -> None:
+def test_validate_finds_a_parked_pod_that_no_plugin_rejected() -> None:
     bench = Bench()
     each = bench.failed("a", "Fit")
     each.unschedulable_plugins.clear()
-    with pytest.raises(InvariantError, match="nobody turned it away"):
+    with pytest.raises(InvariantError, match="no plugin rejected it"):
         bench.queue.validate()
 
 
 # --- counting -----------------------------------------------------------------------------------
 
 
-def test_pods_that_go_where_hints_send_them_are_no_incoming_entities() -> None:
+def test_pods_in_the_part_that_hints_chose_do_not_count_as_incoming_entities() -> None:
     bench = Bench()
     bench.failed("a", "Fit")  # parked, as no hint has it tried again
     bench.move(events.NODE_ADD)  # backs off, as the hint says
@@ -488,7 +488,7 @@ def test_pods_that_go_where_hints_send_them_are_no_incoming_entities() -> None:
     assert sum(bench.queue.tally.incoming_entities.values()) == 4  # two adds, a pop, one forced
 
 
-def test_pods_whose_backoff_is_over_are_incoming_entities() -> None:
+def test_pods_whose_backoff_is_over_count_as_incoming_entities() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.clock.advance(60)
@@ -496,7 +496,7 @@ def test_pods_whose_backoff_is_over_are_incoming_entities() -> None:
     assert bench.queue.tally.incoming_entities["active", "NodeAdd", "pod"] == 1
 
 
-def test_arrivals_are_counted_by_the_event_that_brought_the_pod() -> None:
+def test_arrivals_are_counted_by_the_event_that_moved_the_pod() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.move(events.NODE_ADD)
@@ -513,7 +513,7 @@ def test_arrivals_are_counted_by_the_event_that_brought_the_pod() -> None:
     }
 
 
-def test_pods_are_counted_by_plugin_until_they_are_tried_again() -> None:
+def test_rejected_pods_are_counted_by_plugin_until_they_are_retried() -> None:
     bench = Bench()
     profile = "default-scheduler"
     each = bench.failed("a", "Fit", "Labels")
@@ -531,7 +531,7 @@ def test_pods_are_counted_by_plugin_until_they_are_tried_again() -> None:
     assert +bench.queue.tally.rejected == {}
 
 
-def test_events_kept_for_pods_in_flight_are_counted_by_kind() -> None:
+def test_events_recorded_for_pods_in_flight_are_counted_by_kind() -> None:
     bench = Bench()
     bench.add("a")
     bench.pop()

@@ -27,7 +27,7 @@ NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
         pytest.param(["Nothing"], events.UNSCHEDULABLE_TIMEOUT, True, id="wildcards wake all"),
     ],
 )
-def test_an_event_wakes_whom_it_may_help(
+def test_an_event_wakes_the_pods_that_it_may_help(
     plugins: list[str], event: ClusterEvent, woken: bool
 ) -> None:
     bench = Bench()
@@ -36,7 +36,7 @@ def test_an_event_wakes_whom_it_may_help(
     assert bench.counts() == ({"backoff": 1} if woken else {"unschedulable": 1})
 
 
-def test_an_event_can_be_meant_for_some_pods_only() -> None:
+def test_an_event_can_be_limited_to_some_pods() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.failed("b", "Fit")
@@ -45,7 +45,7 @@ def test_an_event_can_be_meant_for_some_pods_only() -> None:
     assert bench.pop().info.uid == "b"
 
 
-def test_pods_in_other_places_do_not_care() -> None:
+def test_an_event_leaves_pods_that_are_not_parked_alone() -> None:
     bench = Bench()
     bench.failed("broken")
     bench.add("a")
@@ -53,7 +53,7 @@ def test_pods_in_other_places_do_not_care() -> None:
     assert bench.counts() == {"active": 1, "backoff": 1}
 
 
-def test_what_a_plugin_was_waiting_for_makes_the_pod_active_at_once() -> None:
+def test_an_event_that_a_pending_plugin_waits_for_skips_the_backoff() -> None:
     bench = Bench()
     bench.failed("a", "Fit", pending=["Labels"])
     bench.move(NODE_LABEL)
@@ -63,7 +63,7 @@ def test_what_a_plugin_was_waiting_for_makes_the_pod_active_at_once() -> None:
 # --- events while in flight -------------------------------------------------------------------
 
 
-def test_an_event_that_came_while_the_pod_was_tried_is_not_missed() -> None:
+def test_an_event_that_arrives_while_the_pod_is_in_flight_is_not_missed() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
@@ -72,7 +72,7 @@ def test_an_event_that_came_while_the_pod_was_tried_is_not_missed() -> None:
     assert bench.counts() == {"backoff": 1}
 
 
-def test_an_event_that_helps_nobody_who_turned_it_away_does_not_count() -> None:
+def test_an_event_that_helps_no_plugin_that_rejected_the_pod_does_not_count() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
@@ -92,7 +92,7 @@ def test_an_event_from_before_the_attempt_does_not_count() -> None:
     assert bench.counts() == {"unschedulable": 1, "in flight": 1}
 
 
-def test_what_a_pending_plugin_waited_for_makes_the_pod_active_at_once() -> None:
+def test_an_in_flight_event_that_a_pending_plugin_waits_for_skips_the_backoff() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
@@ -101,7 +101,7 @@ def test_what_a_pending_plugin_waited_for_makes_the_pod_active_at_once() -> None
     assert bench.counts() == {"active": 1}
 
 
-def test_other_events_do_so_after_backoff() -> None:
+def test_other_in_flight_events_activate_the_pod_after_its_backoff() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
@@ -110,7 +110,7 @@ def test_other_events_do_so_after_backoff() -> None:
     assert bench.counts() == {"backoff": 1}
 
 
-def test_an_update_while_in_flight_is_remembered() -> None:
+def test_an_update_while_in_flight_is_recorded() -> None:
     bench = Bench()
     bench.queue.add(COMPILER.pending(pod("a")))
     each = bench.pop()
@@ -120,7 +120,7 @@ def test_an_update_while_in_flight_is_remembered() -> None:
     assert bench.counts() == {"backoff": 1}
 
 
-def test_activation_while_in_flight_is_remembered() -> None:
+def test_activation_while_in_flight_is_recorded() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
@@ -130,7 +130,7 @@ def test_activation_while_in_flight_is_remembered() -> None:
     assert bench.counts() == {"backoff": 1}
 
 
-def test_nothing_is_remembered_for_a_pod_that_is_done() -> None:
+def test_nothing_is_recorded_for_a_pod_that_is_done() -> None:
     bench = Bench()
     bench.add("a")
     each = bench.pop()
@@ -158,3 +158,20 @@ def test_a_pod_s_own_update_while_in_flight_is_for_that_pod_alone() -> None:
     bench.update(pod("a"), pod("a", labels={"x": "y"}))
     bench.fail(other, "Labels")
     assert bench.counts() == {"unschedulable": 1, "in flight": 1}
+
+
+def test_every_move_is_observed_with_its_event() -> None:
+    bench = Bench()
+    bench.add("p")
+    bench.add("gated", gates=("wait",))
+    bench.fail(bench.pop(), "Fit")
+    bench.move(events.NODE_ADD)
+    bench.clock.advance(2.0)
+    bench.flush()
+    assert bench.moves == [
+        ("p", "active", "UnscheduledPodAdd"),
+        ("gated", "unschedulable", "UnscheduledPodAdd"),
+        ("p", "unschedulable", "ScheduleAttemptFailure"),
+        ("p", "backoff", "NodeAdd"),
+        ("p", "active", "BackoffComplete"),
+    ]

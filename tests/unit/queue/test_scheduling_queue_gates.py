@@ -13,7 +13,7 @@ NODE_LABEL = ClusterEvent(Resource.NODE, Action.UPDATE_NODE_LABEL)
 # --- gates ------------------------------------------------------------------------------------
 
 
-def test_a_gated_pod_is_not_tried() -> None:
+def test_a_gated_pod_is_not_popped() -> None:
     bench = Bench()
     bench.add("a", gates=["wait"])
     assert bench.counts() == {"gated": 1}
@@ -23,7 +23,7 @@ def test_a_gated_pod_is_not_tried() -> None:
     assert each.initial_attempt_at is None
 
 
-def test_events_that_do_not_concern_the_gate_do_not_even_ask_it() -> None:
+def test_events_that_do_not_concern_the_gate_do_not_evaluate_it() -> None:
     bench = Bench()
     bench.add("a", gates=["wait"])
     bench.move(events.NODE_ADD)
@@ -31,7 +31,7 @@ def test_events_that_do_not_concern_the_gate_do_not_even_ask_it() -> None:
     assert bench.counts() == {"gated": 1}
 
 
-def test_a_pod_whose_last_gate_is_lifted_is_active_at_once() -> None:
+def test_a_pod_whose_last_gate_is_lifted_is_active_immediately() -> None:
     bench = Bench()
     bench.add("a", gates=["one", "two"])
     bench.update(pod("a", gates=["one", "two"]), pod("a", gates=["two"]))
@@ -43,7 +43,7 @@ def test_a_pod_whose_last_gate_is_lifted_is_active_at_once() -> None:
     assert each.info.pod.spec.scheduling_gates == ()
 
 
-def test_a_gate_that_still_holds_keeps_the_pod() -> None:
+def test_a_gate_that_is_still_closed_keeps_the_pod_parked() -> None:
     bench = Bench()
     bench.gated.add("a")
     bench.add("a", gates=["one"])
@@ -96,21 +96,21 @@ def _gated_after_failure(bench: Bench, rejected_by: str) -> None:
     bench.gated.clear()
 
 
-def test_an_event_that_the_gate_hears_of_wakes_by_the_word_of_whoever_turned_it_away() -> None:
+def test_an_event_of_the_gating_plugin_wakes_by_the_hints_of_the_rejecting_plugins() -> None:
     bench = _evicting(helps=True)
     _gated_after_failure(bench, "Fit")
     bench.move(events.ASSIGNED_POD_DELETE)
     assert bench.counts() == {"backoff": 1}
 
 
-def test_the_gate_alone_does_not_wake_against_its_own_word() -> None:
+def test_the_gate_alone_does_not_wake_the_pod_against_its_own_hint() -> None:
     bench = _evicting(helps=False)
     _gated_after_failure(bench, "Fit")
     bench.move(events.ASSIGNED_POD_DELETE)
     assert bench.counts() == {"gated": 1}
 
 
-def test_an_event_that_the_gate_does_not_hear_of_is_not_looked_at() -> None:
+def test_hints_are_not_evaluated_for_events_that_the_gating_plugin_did_not_register_for() -> None:
     bench = _evicting(helps=True)
     _gated_after_failure(bench, "Labels")
     bench.move(NODE_LABEL)
@@ -118,7 +118,7 @@ def test_an_event_that_the_gate_does_not_hear_of_is_not_looked_at() -> None:
     assert bench.hints == []
 
 
-def test_a_pod_that_is_to_be_tried_again_waits_for_its_gate() -> None:
+def test_a_pod_that_is_to_be_retried_stays_gated() -> None:
     bench = Bench()
     bench.failed("a", "Fit")
     bench.gated.add("a")

@@ -25,22 +25,22 @@ LISTENERS = Listeners(
 
 
 class Hints:
-    """A plugin's hint that says what it is told to, and remembers what it was asked."""
+    """A hint with given results that records its calls."""
 
     def __init__(self, *helped: str) -> None:
         self.helped = helped
-        self.asked: list[str] = []
+        self.called: list[str] = []
 
     def by_pod(self, pod: PodInfo, change: Change[Any]) -> bool:
-        self.asked.append(pod.uid)
+        self.called.append(pod.uid)
         return pod.uid in self.helped
 
     def by_signature(self, signature: PodSignature, change: Change[Any]) -> bool:
-        self.asked.append("signature")
+        self.called.append("signature")
         return bool(self.helped)
 
 
-def _ask(
+def _wakes(
     registrations: dict[str, Registrations],
     *names: str,
     rejected_by: set[str],
@@ -48,10 +48,10 @@ def _ask(
 ) -> list[Wake]:
     pods = [queued(name) for name in names]
     listeners = Listeners({pods[0].info.pod.spec.scheduler_name: registrations}, timer=lambda: 0.0)
-    question = listeners.ask_about(Change(NODE_ADD))
+    evaluation = listeners.evaluate(Change(NODE_ADD))
     for each in pods:
         each.unschedulable_plugins, each.pending_plugins = set(rejected_by), set(pending)
-    return [question.answer(each) for each in pods]
+    return [evaluation.wake(each) for each in pods]
 
 
 def test_listeners_are_plugins_of_profiles() -> None:
@@ -60,33 +60,33 @@ def test_listeners_are_plugins_of_profiles() -> None:
     assert LISTENERS.of(NODE_ADD).keys() == {("default", "Fit"), ("default", "Anything")}
 
 
-def test_wildcards_are_for_everybody() -> None:
+def test_wildcards_concern_every_plugin() -> None:
     assert len(LISTENERS.of(UNSCHEDULABLE_TIMEOUT)) == 4
 
 
 def test_without_a_hint_the_event_alone_wakes() -> None:
     fit: dict[str, Registrations] = {"Fit": [Registration(NODE_ADD)]}
-    assert _ask(fit, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
-    assert _ask(fit, "a", rejected_by={"Other"}) == [Wake.NO]
+    assert _wakes(fit, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
+    assert _wakes(fit, "a", rejected_by={"Other"}) == [Wake.NO]
 
 
 def test_a_hint_decides_for_each_pod() -> None:
     hints = Hints("b")
     fit: dict[str, Registrations] = {"Fit": [Registration(NODE_ADD, hint=hints.by_pod)]}
-    assert _ask(fit, "a", "b", rejected_by={"Fit"}) == [Wake.NO, Wake.AFTER_BACKOFF]
-    assert hints.asked == ["a", "b"]
+    assert _wakes(fit, "a", "b", rejected_by={"Fit"}) == [Wake.NO, Wake.AFTER_BACKOFF]
+    assert hints.called == ["a", "b"]
 
 
-def test_a_hint_about_signatures_is_asked_once_for_all_pods_of_a_signature() -> None:
+def test_a_signature_hint_is_called_once_per_signature() -> None:
     hints = Hints("anybody")
     fit: dict[str, Registrations] = {
         "Fit": [Registration(NODE_ADD, signature_hint=hints.by_signature)]
     }
-    assert _ask(fit, "a", "b", "c", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF] * 3
-    assert hints.asked == ["signature"]
+    assert _wakes(fit, "a", "b", "c", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF] * 3
+    assert hints.called == ["signature"]
 
 
-def test_one_registration_that_says_yes_is_enough() -> None:
+def test_one_registration_whose_hint_returns_true_is_enough() -> None:
     hints = Hints()
     registered: dict[str, Registrations] = {
         "Fit": [
@@ -95,7 +95,7 @@ def test_one_registration_that_says_yes_is_enough() -> None:
             Registration(NODE_ADD),
         ]
     }
-    assert _ask(registered, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
+    assert _wakes(registered, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
 
 
 @pytest.mark.parametrize(
@@ -107,15 +107,15 @@ def test_one_registration_that_says_yes_is_enough() -> None:
         (set(), Wake.NO),
     ],
 )
-def test_what_a_plugin_told_the_pod_to_wait_for_wakes_it_at_once(
+def test_an_event_for_a_pending_plugin_wakes_the_pod_immediately(
     helped_by: set[str], wake: Wake
 ) -> None:
     registered: dict[str, Registrations] = {
         plugin: [Registration(NODE_ADD, hint=Hints(*(["a"] * (plugin in helped_by))).by_pod)]
         for plugin in ("Fit", "Claims")
     }
-    asked = _ask(registered, "a", rejected_by={"Fit"}, pending=frozenset({"Claims"}))
-    assert asked == [wake]
+    called = _wakes(registered, "a", rejected_by={"Fit"}, pending=frozenset({"Claims"}))
+    assert called == [wake]
 
 
 def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> None:
@@ -123,12 +123,12 @@ def test_a_hint_that_fails_wakes_the_pod(caplog: pytest.LogCaptureFixture) -> No
         raise ValueError("a bug")
 
     fit: dict[str, Registrations] = {"Fit": [Registration(NODE_ADD, hint=broken)]}
-    assert _ask(fit, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
+    assert _wakes(fit, "a", rejected_by={"Fit"}) == [Wake.AFTER_BACKOFF]
     assert "plugin=Fit pod=default/a" in caplog.text
 
 
-def test_a_pod_that_failed_with_an_error_is_always_worth_another_try() -> None:
-    assert _ask({}, "a", rejected_by=set()) == [Wake.AFTER_BACKOFF]
+def test_every_event_wakes_a_pod_that_failed_with_an_error() -> None:
+    assert _wakes({}, "a", rejected_by=set()) == [Wake.AFTER_BACKOFF]
 
 
 def test_hints_are_timed_and_counted() -> None:
@@ -139,9 +139,9 @@ def test_hints_are_timed_and_counted() -> None:
     listeners = Listeners(
         {"default-scheduler": {"Fit": [Registration(NODE_ADD, hint=Hints().by_pod)]}},
         timer=lambda: float(next(readings)),
-        observe=lambda *asked: told.append(asked),
+        observe=lambda *called: told.append(called),
     )
-    assert listeners.ask_about(Change(NODE_ADD)).answer(each) is Wake.NO
+    assert listeners.evaluate(Change(NODE_ADD)).wake(each) is Wake.NO
     assert told == [("Fit", "NodeAdd", "QueueSkip", 1.0)]
 
 
@@ -151,7 +151,7 @@ def test_hints_are_timed_and_counted() -> None:
 class Narrowed:
     """What pre-hints of some plugins leave of pods that all of these plugins rejected."""
 
-    def __init__(self, asked: bool = True, **named: Collection[str] | Exception | None) -> None:
+    def __init__(self, called: bool = True, **named: Collection[str] | Exception | None) -> None:
         self.hints = {plugin: Hints("a", "b", "c") for plugin in (*named, "Plain")}
         self.observed: list[tuple[str, bool]] = []
         registrations: dict[str, Registrations] = {
@@ -164,22 +164,22 @@ class Narrowed:
         self.listeners = Listeners(
             {scheduler_name: registrations},
             timer=lambda: 0.0,
-            observe_pre_hint=(lambda *said: self.observed.append(said)) if asked else None,
+            observe_pre_hint=(lambda *said: self.observed.append(said)) if called else None,
         )
-        self.question = self.listeners.ask_pre_hints(Change(NODE_ADD, new=node("n")))
+        self.evaluation = self.listeners.evaluate_pre_hints(Change(NODE_ADD, new=node("n")))
 
     def concerned(self) -> str:
         return "".join(
-            name for name, each in self.pods.items() if self.question.concerns(each.info)
+            name for name, each in self.pods.items() if self.evaluation.concerns(each.info)
         )
 
-    def asked(self, *rejected_by: str) -> dict[str, str]:
-        """Return which pods each plugin's hint is asked about."""
+    def called(self, *rejected_by: str) -> dict[str, str]:
+        """Return the pods that each plugin's hint is called for."""
         for each in self.pods.values():
             for plugin in rejected_by:
                 each.unschedulable_plugins = {plugin}
-                self.question.answer(each)
-        return {plugin: "".join(self.hints[plugin].asked) for plugin in rejected_by}
+                self.evaluation.wake(each)
+        return {plugin: "".join(self.hints[plugin].called) for plugin in rejected_by}
 
 
 def saying(found: Collection[str] | Exception | None) -> Callable[[Change[Any]], Any]:
@@ -194,32 +194,32 @@ def saying(found: Collection[str] | Exception | None) -> Callable[[Change[Any]],
 A, B = ("default/a",), ("default/b",)
 
 
-def test_a_pre_hint_names_the_pods_that_hints_are_asked_about() -> None:
+def test_hints_are_called_for_the_pods_that_pre_hints_return() -> None:
     narrowed = Narrowed(One=A, Two=B)
     assert narrowed.concerned() == "ab"
-    assert narrowed.asked("One", "Two", "Plain") == {"One": "a", "Two": "b", "Plain": "abc"}
+    assert narrowed.called("One", "Two", "Plain") == {"One": "a", "Two": "b", "Plain": "abc"}
     assert narrowed.observed == [("One", True), ("Two", True)]
 
 
 @pytest.mark.parametrize("found", [None, RuntimeError("bug")], ids=["all pods", "a failure"])
-def test_one_that_cannot_tell_leaves_all_pods(found: Exception | None) -> None:
+def test_a_pre_hint_that_cannot_tell_leaves_all_pods(found: Exception | None) -> None:
     narrowed = Narrowed(One=A, Two=found)
     assert narrowed.concerned() == "abc"
-    assert narrowed.asked("One", "Two") == {"One": "abc", "Two": "abc"}
+    assert narrowed.called("One", "Two") == {"One": "abc", "Two": "abc"}
     assert narrowed.observed == [("One", True), *([("Two", False)] if found is None else [])]
 
 
-def test_it_may_name_no_pod_at_all() -> None:
+def test_a_pre_hint_may_return_no_pod() -> None:
     assert Narrowed(One=()).concerned() == ""
 
 
-def test_without_pre_hints_all_pods_are_asked_about() -> None:
+def test_without_pre_hints_hints_are_called_for_all_pods() -> None:
     assert Narrowed().concerned() == "abc"
-    assert Narrowed(asked=False, One=A).concerned() == "abc"
+    assert Narrowed(called=False, One=A).concerned() == "abc"
 
 
 def test_events_without_an_object_are_for_all_pods() -> None:
     narrowed = Narrowed(One=A)
     for event in (NODE_ADD, UNSCHEDULABLE_TIMEOUT):
-        question = narrowed.listeners.ask_pre_hints(Change(event))
-        assert all(question.concerns(each.info) for each in narrowed.pods.values())
+        evaluation = narrowed.listeners.evaluate_pre_hints(Change(event))
+        assert all(evaluation.concerns(each.info) for each in narrowed.pods.values())

@@ -9,10 +9,20 @@ from typing import Any
 
 import pytest
 
-from kubesched.api.resource import ResourceClaim
+from kubesched.api.resource import (
+    AllocationResult,
+    DeviceAllocationResult,
+    DeviceRequestAllocationResult,
+    ResourceClaim,
+    ResourceClaimConsumerReference,
+)
 from kubesched.client.resources import PODS, RESOURCE_CLAIMS
+from kubesched.clock import RealClock
 from kubesched.embedded.cluster import EmbeddedCluster
+from kubesched.scheduler.claim_writes import ClaimWrites
+from kubesched.scheduler.recorders import Recorders
 from tests.support.embedded_scheduler import Harness, scheduler
+from tests.support.exposed_metrics import Exposed
 from tests.support.waiting import eventually
 
 Json = dict[str, Any]
@@ -100,6 +110,25 @@ async def test_a_claim_gets_devices_and_says_which_pods_may_use_them() -> None:
 
 
 @in_loop
+async def test_pods_that_share_a_claim_do_not_get_into_each_others_way() -> None:
+    async with scheduler() as harness:
+        add_devices(harness, {"name": "a"})
+        add_claim(harness, "c")
+        harness.create_pod("p", **claiming("c"))
+        await bound(harness, "p")
+        others = [f"q{number}" for number in range(30)]
+        for name in others:
+            containers = [{"name": "c", "image": "i"}]
+            harness.create_pod(name, containers=containers, **claiming("c"))
+        for name in others:
+            await bound(harness, name)
+        users = [each["name"] for each in (await claim(harness, "c"))["status"]["reservedFor"]]
+        assert sorted(users) == sorted(["p", *others])
+        attempts = Exposed(harness.metrics.render()).series("scheduler_schedule_attempts_total")
+        assert [labels["result"] for labels, _ in attempts] == ["scheduled"]
+
+
+@in_loop
 async def test_a_pod_waits_until_its_claim_is_there_and_devices_are_free() -> None:
     async with scheduler() as harness:
         add_devices(harness, {"name": "a"})
@@ -176,3 +205,78 @@ async def test_a_pod_is_bound_once_drivers_have_its_devices_ready(condition: str
         # The next attempt gives the allocation up, as no other pod uses it, and what was said of
         # its devices goes with it.
         await eventually(lambda: not known(harness, "c").status.devices)
+
+
+# --- a search that takes long -------------------------------------------------------------------
+
+
+@in_loop
+async def test_other_tasks_get_their_turn_while_devices_are_searched_for() -> None:
+    short = {"name": "DynamicResources", "args": {"filterTimeout": "1s"}}
+    profile = {"schedulerName": "default-scheduler", "pluginConfig": [short]}
+    async with scheduler(profiles=[profile]) as harness:
+        unlike = [
+            {"name": f"d{n}", "attributes": {"a": {"int": n % 5}, "b": {"int": n}}}
+            for n in range(30)
+        ]
+        add_devices(harness, *unlike)
+        asked = {"deviceClassName": "gpu", "allocationMode": "ExactCount", "count": 3}
+        constraints = [{"distinctAttribute": f"{DRIVER}/{name}"} for name in ("a", "b")]
+        requests = [{"name": f"r{n}", "exactly": asked} for n in range(6)]
+        devices = {"requests": requests, "constraints": constraints}
+        create(harness.cluster, "ResourceClaim", "c", {"devices": devices})
+        harness.create_pod("p", **claiming("c"))
+        turns = 0
+        while "timed out trying to allocate devices" not in harness.message("p"):
+            turns += 1
+            await asyncio.sleep(0.001)
+        assert turns > 5
+
+
+# --- claims of groups, and what devices take of nodes ---------------------------------------------
+
+
+@in_loop
+async def test_pods_that_share_a_claim_write_one_after_the_other() -> None:
+    async with scheduler() as harness:
+        add_devices(harness, {"name": "a"})
+        add_claim(harness, "c")
+        await eventually(lambda: known(harness, "c").metadata.uid)
+        given = harness.app.cluster.devices.claims
+        writer = ClaimWrites(harness.app.client, given, recorders=Recorders({}), clock=RealClock())
+        user = ResourceClaimConsumerReference(
+            api_group="scheduling.k8s.io", resource="podgroups", name="g", uid="g1"
+        )
+        got = DeviceRequestAllocationResult(request="r", driver=DRIVER, pool="x", device="a")
+        allocation = AllocationResult(devices=DeviceAllocationResult(results=(got,)))
+        stale = known(harness, "c")
+        written = await asyncio.gather(
+            *(
+                writer.bind(stale, allocation, user, has_timestamp=False, is_shared=True)
+                for _ in range(3)
+            )
+        )
+        assert {each.metadata.resource_version for each in written} == {
+            written[0].metadata.resource_version
+        }
+        found = await claim(harness, "c")
+        assert [each["name"] for each in found["status"]["reservedFor"]] == ["g"]
+
+
+@in_loop
+async def test_a_pod_says_what_its_devices_take_of_its_node() -> None:
+    async with scheduler(gates={"DRANodeAllocatableResources": True}) as harness:
+        takes = {"cpu": {"mapping": {"deviceMultiplier": "2"}, "overhead": {"perPod": "100m"}}}
+        add_devices(harness, {"name": "a", "nodeAllocatableResources": takes})
+        add_claim(harness, "c")
+        harness.create_pod("p", **claiming("c"))
+        await bound(harness, "p")
+        pod: Json = await harness.app.client.get(PODS.item("p", namespace="default"), dict)
+        (status,) = pod["status"]["nodeAllocatableResourceClaimStatuses"]
+        assert status["resourceClaimName"] == "c"
+        assert status["mapping"] == [{"name": "cpu", "quantity": "2"}]
+        assert status["overhead"] == [{"name": "cpu", "perPod": "100m"}]
+        table = harness.app.cluster.table
+        cpu = table.resources.find("cpu")
+        assert cpu is not None
+        await eventually(lambda: table.requested.item(cpu, 0) == 1000 + 2100)

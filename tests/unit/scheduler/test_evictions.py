@@ -18,6 +18,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.embedded.nodes import NodeTemplate
 from kubesched.errors import ApiError, ConnectionFailedError, NotFoundError, WithdrawnError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.group import GroupInfo
 from kubesched.framework.null_writers import NullVolumeWriter
 from kubesched.framework.plugin import Permit, Plugin, PreBind
 from kubesched.framework.registry import PluginContext
@@ -30,6 +31,7 @@ from kubesched.scheduler.evictions import Evictions
 from kubesched.scheduler.nominations import Nominations
 from kubesched.scheduler.outside import Outside
 from tests.support.embedded_scheduler import Harness, scheduler
+from tests.support.group_objects import key, member, pod_group
 from tests.support.objects import on_node, pod
 from tests.support.scheduling import DEFAULT_GATES
 from tests.support.waiting import eventually
@@ -627,5 +629,23 @@ def test_a_preemptor_may_preempt_again_before_the_answer_about_its_last_victim()
         bench.server.held["delete b"].set()
         await bench.evictions.drain(5)
         assert not bench.is_under_way()
+
+    slow_motion(steps)
+
+
+@pytest.mark.parametrize(
+    ("left", "tried"), [pytest.param("a", [], id="one"), pytest.param("ab", ["m"], id="all")]
+)
+def test_a_group_waits_for_its_victims_to_leave(left: str, tried: list[str]) -> None:
+    async def steps(bench: Bench) -> None:
+        group = pod_group(gang=1, priority=10)
+        members = (bench.cluster.compiler.pending(member("m", priority=10)),)
+        bench.gated.add("m")
+        victims = bench.victims("a", "b")
+        bench.evictions.evict_for_group(GroupInfo(key(), group, members), victims)
+        for name in left:
+            bench.gone(name)
+        await bench.evictions.drain(5)
+        assert bench.activated == tried
 
     slow_motion(steps)

@@ -109,7 +109,10 @@ def test_a_gang_without_room_backs_off_and_is_told_so() -> None:
 
 def test_members_that_disagree_are_told_so() -> None:
     async def test(harness: Harness) -> None:
-        create_group(harness, {"gang": {"minCount": 1}}, priority=7)
+        seven = {"metadata": {"name": "seven"}, "value": 7}
+        api = {"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass"}
+        harness.cluster.create({**api, **seven})
+        create_group(harness, {"gang": {"minCount": 1}}, priorityClassName="seven")
         create_members(harness, "a")
         text = (
             "all pods in a single pod group should have the same priority as the pod group's "
@@ -130,17 +133,6 @@ def test_a_pod_that_comes_late_is_bound_by_itself() -> None:
         await eventually(lambda: harness.node_of("late"))
 
     run(test)
-
-
-def test_with_extenders_groups_are_refused_with_a_reason() -> None:
-    async def test(harness: Harness) -> None:
-        create_group(harness, {"basic": {}})
-        create_members(harness, "a")
-        await eventually(lambda: "extenders" in harness.message("a"))
-        assert harness.node_of("a") == ""
-
-    extender = {"urlPrefix": "http://127.0.0.1:1", "filterVerb": "filter", "ignorable": True}
-    run(test, extenders=[extender])
 
 
 class RefusesOnce(Permit):

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 from kubesched.app import App
 from kubesched.client.access import ClusterAccess
+from kubesched.config import loading
 from kubesched.config.features import FeatureGates
-from kubesched.config.types import SchedulerConfiguration
 from kubesched.embedded.cluster import EmbeddedCluster
 from kubesched.kinds import KINDS, stores, watched
 from tests.support.minimal_objects import MINIMAL
 
+#: Its plugin enables the watch of a kind.
+COSCHEDULING = Path(__file__).parents[3] / "deploy/coscheduling/scheduler.yaml"
 #: All kinds are read, those of alpha features too.
 GATES = FeatureGates.of(
     {
@@ -27,9 +30,11 @@ def test_informers_fill_the_stores_of_all_kinds() -> None:
         async with EmbeddedCluster(run_kubelet=False) as server:
             for name, required in MINIMAL.items():
                 path = KINDS[name].path
-                head = {"apiVersion": path.api_version, "kind": name, "metadata": {"name": "x"}}
+                called = KINDS[name].called
+                head = {"apiVersion": path.api_version, "kind": called, "metadata": {"name": "x"}}
                 server.create({**head, **required})
-            app = App(SchedulerConfiguration.default(GATES), GATES, ClusterAccess.plain(server.url))
+            config = loading.decode(COSCHEDULING.read_text(), str(COSCHEDULING), gates=GATES)
+            app = App(config, GATES, ClusterAccess.plain(server.url))
             async with app.client:
                 tasks = [asyncio.create_task(each.run()) for each in app.informers.all]
                 try:
@@ -39,7 +44,8 @@ def test_informers_fill_the_stores_of_all_kinds() -> None:
                     for task in tasks:
                         task.cancel()
                     await asyncio.gather(*tasks, return_exceptions=True)
-        assert [each.kind for each in app.informers.all] == [kind.name for kind in watched(GATES)]
+        kinds = watched(GATES, ["Coscheduling"])
+        assert [each.kind for each in app.informers.all] == [kind.name for kind in kinds]
         for kind, store in stores(app.cluster):
             found = [each for each in store if each.metadata.name == "x"]
             assert [type(each) for each in found] == [kind.type]

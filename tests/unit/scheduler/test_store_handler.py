@@ -28,7 +28,7 @@ class Queue:
         self.store = store
         self.told: list[tuple[Change[Any], list[str]]] = []
 
-    def hears_of(self, event: ClusterEvent) -> bool:
+    def has_listeners(self, event: ClusterEvent) -> bool:
         return event.action is not Action.DELETE
 
     def move(self, change: Change[Any]) -> None:
