@@ -68,8 +68,8 @@ class HttpConnection(asyncio.Protocol):
     )
 
     transport: asyncio.Transport
-    #: while the connection lasts: it refers back to us, a cycle that only the garbage collector
-    #: #: would free
+    #: dropped when the connection ends: it refers back to us, a cycle that only the garbage
+    #: collector would free
     _parser: httptools.HttpResponseParser
 
     def __init__(self, peer: str, on_lost: Callable[[HttpConnection], None]) -> None:

@@ -1,4 +1,4 @@
-"""What an API server serves, in its own words."""
+"""Discovery: whether the API server serves a resource."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from kubesched.client.rest import ApiClient
 from kubesched.errors import NotFoundError
 
 
-class _Resource(Struct, frozen=True):
+class _ServedResource(Struct, frozen=True):
     name: str
 
 
 class _ResourceList(Struct, frozen=True):
-    resources: list[_Resource] = []
+    resources: list[_ServedResource] = []
 
 
 async def serves(client: ApiClient, resource: ResourcePath) -> bool:
-    """Return whether the API server has the resource in that version; every user may ask this."""
+    """Return whether the API server serves the resource in that version; any user may read this."""
     try:
         found = await client.get(resource.group_path, _ResourceList)
     except NotFoundError:

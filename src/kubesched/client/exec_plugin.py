@@ -65,7 +65,7 @@ class ExecCluster(Struct, frozen=True, rename="kebab", omit_defaults=True):
     config: Any = None
 
 
-class _Spec(Struct, frozen=True, omit_defaults=True):
+class _ExecCredentialSpec(Struct, frozen=True, omit_defaults=True):
     interactive: bool
     cluster: ExecCluster | None = None
 
@@ -73,7 +73,7 @@ class _Spec(Struct, frozen=True, omit_defaults=True):
 class _Request(Struct, frozen=True, rename="camel"):
     api_version: str
     kind: str
-    spec: _Spec
+    spec: _ExecCredentialSpec
 
 
 class _Credential(Struct, frozen=True, rename="camel"):
@@ -161,7 +161,7 @@ class ExecCredentials:
         request = _Request(
             api_version=self._config.api_version,
             kind="ExecCredential",
-            spec=_Spec(interactive=interactive, cluster=self._cluster),
+            spec=_ExecCredentialSpec(interactive=interactive, cluster=self._cluster),
         )
         environment = dict(os.environ)
         environment.update({item.name: item.value for item in self._config.env or ()})

@@ -10,8 +10,8 @@ the same event loop; an exception in one is logged and does not affect the other
 retried forever, with backoff, and logged when they start, change and end.
 
 An *optional* resource that the API server does not serve counts as listed and empty; the informer
-says so once and asks again from time to time. Such a server answers 404, or 403: it looks at rights
-first, and its own roles do not name what it does not have.
+logs that once and tries again from time to time. Such a server responds with 404, or with 403: it
+checks rights first, and its bootstrap roles do not name resources that it does not serve.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ _STALL_GRACE_S = 30.0
 _BREATH_AFTER = 500
 #: A watch that ends sooner, without an event, counts as a failure.
 _SHORT_WATCH_S = 1.0
-#: How often the server is asked for an optional resource that it did not serve.
+#: How often the informer retries an optional resource that the server did not serve.
 NOT_SERVED_PAUSE_S = 60.0
 
 
@@ -105,7 +105,7 @@ class Informer(Generic[T]):
         self._is_served = True
         self._page_size = page_size
         self._on_bad_object = on_bad_object or self._log_bad_object
-        #: told how many seconds the store and the handlers took for a batch of objects
+        #: called with the seconds that the store and the handlers took for a batch of objects
         self._on_processed = on_processed or (lambda _seconds: None)
         self._stall_timeout_s = stall_timeout_s
         self._clock = clock or RealClock()
@@ -122,7 +122,7 @@ class Informer(Generic[T]):
         self._trouble = ""
         #: since when listing and watching fail, in seconds since the epoch; None while they work
         self.failing_since: float | None = None
-        #: objects that were received, and wait for those before them to be processed
+        #: number of received objects that are not processed yet
         self.queued_count = 0
         #: set after the first complete list was handed to the handlers
         self.synced = asyncio.Event()
@@ -220,7 +220,7 @@ class Informer(Generic[T]):
                     self.queued_count = max(len(page.items) - end, 0)
                     self._take_listed(batch, seen, initial=initial)
                     await asyncio.sleep(0)
-                for bad in page.bad:  # it exists, so what we knew of it stays
+                for bad in page.bad:  # it exists, so its last readable version stays
                     seen.add((bad.namespace, bad.name))
                     self._report(bad)
                 version = page.resource_version

@@ -26,7 +26,12 @@ from kubesched.client.kubeconfig_file import (
     Located,
     read,
 )
-from kubesched.client.kubeconfig_user import authority_pem, credentials_of, impersonation_headers
+from kubesched.client.kubeconfig_user import (
+    Impersonated,
+    authority_pem,
+    credentials_of,
+    impersonation_headers,
+)
 from kubesched.clock import Clock
 from kubesched.errors import KubeconfigError
 
@@ -42,13 +47,25 @@ def load(
     *,
     context: str | None = None,
     master: str | None = None,
+    impersonated: Impersonated | None = None,
     environment: Mapping[str, str] | None = None,
     clock: Clock | None = None,
 ) -> ClusterAccess:
-    """Resolve a kubeconfig; ``master`` replaces the server's address."""
+    """Resolve a kubeconfig.
+
+    ``master`` replaces the server's address, and needs no kubeconfig; ``impersonated`` replaces the
+    user that the kubeconfig impersonates, if any.
+    """
     environment = os.environ if environment is None else environment
-    merged = _Merged(_read_all(path, environment))
-    return _access(merged, context, master=master, environment=environment, clock=clock)
+    merged = _Merged(_read_all(path, environment, optional=bool(master)))
+    return _access(
+        merged,
+        context,
+        master=master,
+        impersonated=impersonated,
+        environment=environment,
+        clock=clock,
+    )
 
 
 def for_component(
@@ -118,7 +135,9 @@ def _in_cluster_namespace(folder: Path, environment: Mapping[str, str]) -> str:
         return "default"
 
 
-def _read_all(path: str | Path | None, environment: Mapping[str, str]) -> list[KubeconfigFile]:
+def _read_all(
+    path: str | Path | None, environment: Mapping[str, str], *, optional: bool = False
+) -> list[KubeconfigFile]:
     if path:
         return [read(Path(path))]
     if listed := environment.get("KUBECONFIG"):
@@ -127,7 +146,7 @@ def _read_all(path: str | Path | None, environment: Mapping[str, str]) -> list[K
     else:
         files = [Path(environment.get("HOME") or Path.home()) / ".kube" / "config"]
     found = [file for file in files if file.exists()]
-    if not found:
+    if not found and not optional:
         names_tried = ", ".join(str(file) for file in files)
         raise KubeconfigError(
             f"no kubeconfig found (looked for {names_tried}); name a file with --kubeconfig"
@@ -204,6 +223,7 @@ def _access(
     context_name: str | None,
     *,
     master: str | None,
+    impersonated: Impersonated | None = None,
     environment: Mapping[str, str],
     clock: Clock | None,
 ) -> ClusterAccess:
@@ -211,7 +231,7 @@ def _access(
     cluster = merged.cluster(chosen, optional=bool(master))
     user = merged.user(chosen)
     server = _server(cluster, user, master)
-    headers = impersonation_headers(user)
+    headers = impersonation_headers(user, impersonated)
     namespace = (chosen.value.namespace if chosen else "") or "default"
     proxy = _proxy_of(server, environment, cluster)
     if server.scheme == "http":

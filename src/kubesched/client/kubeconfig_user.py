@@ -7,6 +7,7 @@ import binascii
 import re
 import ssl
 from pathlib import Path
+from typing import NamedTuple
 
 import msgspec
 
@@ -77,9 +78,24 @@ def credentials_of(
     return StaticCredentials()
 
 
-def impersonation_headers(user: Located[KubeconfigUser]) -> tuple[tuple[str, str], ...]:
+class Impersonated(NamedTuple):
+    """The user and the groups to act as; empty for those of the kubeconfig."""
+
+    user: str = ""
+    groups: tuple[str, ...] = ()
+
+
+def impersonation_headers(
+    user: Located[KubeconfigUser], impersonated: Impersonated | None = None
+) -> tuple[tuple[str, str], ...]:
     """Return the impersonation headers."""
     value = user.value
+    if impersonated is not None:
+        value = msgspec.structs.replace(
+            value,
+            as_=impersonated.user or value.as_,
+            as_groups=list(impersonated.groups) or value.as_groups,
+        )
     if not value.as_:
         if value.as_uid or value.as_groups or value.as_user_extra:
             raise KubeconfigError(

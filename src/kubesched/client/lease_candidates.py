@@ -35,14 +35,14 @@ _FIRST_PAUSE_S: Final = 0.005
 _LONGEST_PAUSE_S: Final = 60.0
 
 
-class _Spec(WireStruct, frozen=True):
+class _LeaseCandidateSpec(WireStruct, frozen=True):
     ping_time: str = ""
     renew_time: str = ""
 
 
 class _Candidate(WireStruct, frozen=True):
     metadata: ObjectMeta = ObjectMeta()
-    spec: _Spec = _Spec()
+    spec: _LeaseCandidateSpec = _LeaseCandidateSpec()
 
     @property
     def is_pinged(self) -> bool:

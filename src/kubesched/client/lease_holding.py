@@ -23,7 +23,7 @@ from kubesched.errors import ClientError, ConflictError, KubeschedError
 
 _log = logs.get_logger(__name__)
 
-#: Whoever writes a Lease by itself, instead of being assigned it, leaves no word of assignment.
+#: Fields of coordinated election, cleared when a candidate takes the Lease by itself.
 _UNASSIGNED: Final[JsonObject] = {"strategy": None, "preferredHolder": None}
 
 
@@ -64,7 +64,7 @@ class LeaseHolding:
         self._observed_at = float("-inf")
         #: when (monotonic) the last confirmed write was sent; None: we do not hold the Lease
         self.renewed_at: float | None = None
-        #: whether the Lease may name us, e.g. by a write that was never answered
+        #: whether the Lease may name us, e.g. by a write whose response was lost
         self.may_have_written = False
         #: why the last attempt did not get the Lease, if it was not an error
         self.refusal = ""
@@ -95,10 +95,10 @@ class LeaseHolding:
         return await self._read_and_write(may_take=False)
 
     async def give_back(self) -> None:
-        """Clear the Lease of our name; of no other.
+        """Clear the holder of the Lease if it is ours.
 
-        A renewal whose answer we did not wait for may come in between: then read again. How
-        long, is for the caller to say.
+        A renewal that is still in flight may cause a conflict: then read again. The caller limits
+        the time.
         """
         while True:
             lease = await self.lock.get()

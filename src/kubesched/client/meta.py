@@ -61,7 +61,7 @@ class StatusDetails(WireStruct, frozen=True):
     retry_after_seconds: float = 0
 
 
-class Status(WireStruct, frozen=True):
+class ApiStatus(WireStruct, frozen=True):
     """The API server's response to a failed request, or to one without an object."""
 
     status: str = ""

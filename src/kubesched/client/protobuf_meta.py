@@ -1,9 +1,9 @@
-"""Finalizers of an object in Kubernetes' protobuf form, changed without touching anything else.
+"""Changes the finalizers of an object in its protobuf encoding, and no other byte.
 
     "k8s\\0" · Unknown { 2: object { 1: metadata { 6: resourceVersion, 14: finalizers } } }
 
-In JSON an API server cannot give back what a driver's parameters were, blank by blank, and takes
-the object that comes back for one whose immutable parts were changed. In protobuf it can.
+In JSON the API server does not preserve the whitespace of a driver's opaque parameters, and then
+rejects an update as a change of immutable fields. The protobuf encoding preserves it.
 """
 
 from __future__ import annotations
@@ -17,12 +17,12 @@ PROTOBUF: Final = "application/vnd.kubernetes.protobuf"
 
 _MAGIC: Final = b"k8s\x00"
 _RAW, _METADATA, _RESOURCE_VERSION, _FINALIZERS = 2, 1, 6, 14
-#: The kind of fields that have a length.
+#: Wire type of length-delimited fields.
 _BYTES: Final = 2
 
 
 def with_finalizers(message: bytes, finalizers: Sequence[str]) -> bytes:
-    """Return an object with other finalizers; raises ClientError if it cannot be read."""
+    """Return the object with these finalizers; raises ClientError if it cannot be decoded."""
     unknown = _body(message)
     raw = _only(unknown, _RAW)
     metadata = _only(raw, _METADATA)
@@ -32,7 +32,7 @@ def with_finalizers(message: bytes, finalizers: Sequence[str]) -> bytes:
 
 
 def resource_version(message: bytes) -> str:
-    """Return the version of an object; raises ClientError if it cannot be read."""
+    """Return the resource version of an object; raises ClientError if it cannot be decoded."""
     return _only(_only(_only(_body(message), _RAW), _METADATA), _RESOURCE_VERSION).decode()
 
 

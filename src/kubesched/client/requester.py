@@ -45,7 +45,25 @@ class RequestObserver(Protocol):
         """Handle the end of a wait for the rate limiter."""
 
 
-class _Identity(NamedTuple):
+class SentRequest(Protocol):
+    """A request that is traced."""
+
+    @property
+    def header(self) -> str:
+        """A header line for it."""
+
+    def end(self, code: int) -> None:
+        """Record the end; code 0: there was no answer."""
+
+
+class RequestTracer(Protocol):
+    """Traces requests."""
+
+    def begin_request(self, method: str, path: str) -> SentRequest | None:
+        """Begin the trace of a request, or return None."""
+
+
+class _Credentials(NamedTuple):
     """The credentials of a request."""
 
     authorization: str | None
@@ -64,12 +82,15 @@ class Requester:
         *,
         observer: RequestObserver | None = None,
         may_write: Callable[[], bool] | None = None,
+        tracer: RequestTracer | None = None,
     ) -> None:
+        #: None: nothing is traced
+        self._tracer = tracer
         #: called before every write; None: always allowed
         self._may_write = may_write
         self._credentials = access.credentials
         #: the credentials of the last request
-        self._identity = _Identity(None, access.credentials.generation)
+        self._identity = _Credentials(None, access.credentials.generation)
         self._transport = transport
         self._limiter = limiter
         self._observer = observer
@@ -104,6 +125,9 @@ class Requester:
                 raise WithdrawnError(f"{request_name(method, path)}: not sent, no longer wanted")
             identity = self._identity
             response: Response | None = None
+            traced = None if self._tracer is None else self._tracer.begin_request(method, path)
+            if traced is not None:
+                headers += traced.header
             started = time.monotonic()
             try:
                 response = await self._transport.request(
@@ -115,6 +139,8 @@ class Requester:
                     headers=headers,
                 )
             finally:
+                if traced is not None:
+                    traced.end(0 if response is None else response.status)
                 if self._observer is not None:
                     sent, code, received = len(body or b""), 0, 0
                     if response is not None:
@@ -151,7 +177,7 @@ class Requester:
         """Raise NotLeadingError for a write that must not be sent; no ``await`` in between."""
         if self._may_write is not None and method != "GET" and not self._may_write():
             what = request_name(method, path)
-            raise NotLeadingError(f"{what}: not sent, another replica may be in charge by now")
+            raise NotLeadingError(f"{what}: not sent, another replica may be the leader by now")
 
     async def _come_back(
         self, method: str, path: str, response: Response, deadline: float, retries: int
@@ -173,7 +199,7 @@ class Requester:
             await self._limiter.wait(turn_s)
         return True
 
-    async def _sign_in_again(self, refused: _Identity) -> bool:
+    async def _sign_in_again(self, refused: _Credentials) -> bool:
         """Return whether there are other credentials than the rejected ones."""
         if self._identity == refused:  # else another request renewed them meanwhile
             if not self._credentials.invalidate(refused.authorization):
@@ -207,7 +233,7 @@ class Requester:
         generation = self._credentials.generation
         before = self._identity
         if value != before.authorization or generation != before.generation:
-            self._identity = _Identity(value, generation)
+            self._identity = _Credentials(value, generation)
             self._authorization_line = f"Authorization: {value}\r\n" if value else ""
             if generation != before.generation:
                 self._transport.renew()

@@ -90,6 +90,7 @@ RESOURCE_CLAIMS = grouped("resource.k8s.io/v1", "resourceclaims")
 
 PRIORITY_CLASSES = grouped("scheduling.k8s.io/v1", "priorityclasses", namespaced=False)
 POD_GROUPS = grouped("scheduling.k8s.io/v1beta1", "podgroups")
+COSCHEDULED_GROUPS = grouped("scheduling.x-k8s.io/v1alpha1", "podgroups")
 
 LEASES = grouped("coordination.k8s.io/v1", "leases")
 LEASE_CANDIDATES = grouped("coordination.k8s.io/v1beta1", "leasecandidates")

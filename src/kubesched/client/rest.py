@@ -21,7 +21,7 @@ from kubesched.client.connection import Response
 from kubesched.client.limiter import RateLimiter
 from kubesched.client.listing import ListPage, decode_page
 from kubesched.client.meta import UNREADABLE, ApiObject, BadObject
-from kubesched.client.requester import Requester, RequestObserver
+from kubesched.client.requester import Requester, RequestObserver, RequestTracer
 from kubesched.client.transport import JSON, Transport
 from kubesched.client.watch import WatchDecoder, WatchStream
 from kubesched.clock import Clock
@@ -59,6 +59,7 @@ class ApiClient:
         clock: Clock | None = None,
         observer: RequestObserver | None = None,
         may_write: Callable[[], bool] | None = None,
+        tracer: RequestTracer | None = None,
     ) -> None:
         """Create a client; `may_write` is called before every write."""
         #: address and credentials of the server
@@ -71,6 +72,7 @@ class ApiClient:
             RateLimiter(qps, burst, clock=clock),
             observer=observer,
             may_write=may_write,
+            tracer=tracer,
         )
 
     async def __aenter__(self) -> Self:

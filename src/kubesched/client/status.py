@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from kubesched.client.meta import UNREADABLE, Status
+from kubesched.client.meta import UNREADABLE, ApiStatus
 from kubesched.errors import (
     AlreadyExistsError,
     ApiError,
@@ -27,7 +27,7 @@ from kubesched.errors import (
 )
 
 _LONGEST_QUOTE = 300
-_decode_status = msgspec.json.Decoder(Status).decode
+_decode_status = msgspec.json.Decoder(ApiStatus).decode
 
 _BY_CODE: dict[int, type[ApiError]] = {
     401: UnauthorizedError,
@@ -51,7 +51,7 @@ def error_from_answer(
     status = _parse(body)
     retry_after_s = retry_after(header("Retry-After"))
     if status is None:
-        status = Status(message=f"{what}: {_describe(code, body)}")
+        status = ApiStatus(message=f"{what}: {_describe(code, body)}")
     return _make(status, code, retry_after_s)
 
 
@@ -78,7 +78,7 @@ def retry_after(value: str | None) -> float | None:
     return seconds if 0 <= seconds < float("inf") else 0.0
 
 
-def _parse(body: bytes) -> Status | None:
+def _parse(body: bytes) -> ApiStatus | None:
     try:
         status = _decode_status(body)
     except UNREADABLE:
@@ -86,7 +86,7 @@ def _parse(body: bytes) -> Status | None:
     return status if status.message else None
 
 
-def _make(status: Status, code: int, retry_after_s: float | None) -> ApiError:
+def _make(status: ApiStatus, code: int, retry_after_s: float | None) -> ApiError:
     kind = _BY_CODE.get(code, ApiError)
     if kind is ConflictError and status.reason == "AlreadyExists":
         kind = AlreadyExistsError

@@ -1,4 +1,4 @@
-"""The last known state of one resource, and the changes it yields.
+"""An informer's local copy of one resource; updates yield the changes.
 
     apply(object)              ──>  Added · Updated · nothing (same resource version)
     remove(object │ key)       ──>  Deleted

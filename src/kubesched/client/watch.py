@@ -28,7 +28,7 @@ MODIFIED = "MODIFIED"
 DELETED = "DELETED"
 _OBJECT_EVENTS = frozenset({ADDED, MODIFIED, DELETED})
 
-#: Objects are at most a few MiB; anything near this is not an event.
+#: Longest event; objects are at most a few MiB.
 MAX_LINE_BYTES = 64 << 20
 
 _INITIAL_EVENTS_END = "k8s.io/initial-events-end"

@@ -1,4 +1,4 @@
-"""Arguments of the in-tree plugins, one struct a kind, complete: every default is filled in.
+"""Arguments of the in-tree plugins, one struct per kind, with all defaults filled in.
 
 ``ARGS_KINDS`` says which plugin takes which struct. Plugins without an entry take no arguments;
 arguments of plugins that are not in-tree stay plain JSON.
@@ -19,7 +19,7 @@ REQUESTED_TO_CAPACITY_RATIO: Final = "RequestedToCapacityRatio"
 
 SYSTEM_DEFAULTING: Final = "System"
 LIST_DEFAULTING: Final = "List"
-#: What System defaulting spreads pods by.
+#: The constraints of System defaulting.
 SYSTEM_CONSTRAINTS: Final = (
     TopologySpreadConstraint(
         max_skew=3, topology_key=LABEL_HOSTNAME, when_unsatisfiable="ScheduleAnyway"
@@ -66,7 +66,7 @@ class ScoringStrategy(ApiStruct, frozen=True):
 
 
 class DefaultPreemptionArgs(ApiStruct, frozen=True):
-    """How many candidate nodes preemption tries."""
+    """The number of candidate nodes that preemption evaluates."""
 
     min_candidate_nodes_percentage: int = 10
     min_candidate_nodes_absolute: int = 100
@@ -109,7 +109,7 @@ class NodeResourcesFitArgs(ApiStruct, frozen=True):
 
 
 class PodTopologySpreadArgs(ApiStruct, frozen=True):
-    """Constraints for pods that bring none."""
+    """Default constraints of pods without their own."""
 
     default_constraints: tuple[TopologySpreadConstraint, ...] = ()
     defaulting_type: str = SYSTEM_DEFAULTING

@@ -1,8 +1,8 @@
-"""What a scheduler would be built from, found out without building it.
+"""Checks whether a scheduler can be built from a configuration, without building it.
 
-What is refused here is well-formed and breaks no rule of its own, but names plugins that do not
-exist or do not go together. The order of the checks is that in which kube-scheduler builds:
-extenders, then profile after profile its plugins and its extension points.
+A configuration that is rejected here is well-formed and valid field by field, but names plugins
+that do not exist or do not go together. The checks are in the order in which kube-scheduler builds:
+extenders, then for each profile its plugins and its extension points.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ def as_built(
     *,
     unbuilt: Unbuilt = Unbuilt.REFUSE,
 ) -> SchedulerConfiguration:
-    """Return the configuration that a scheduler would have, or refuse it if there can be none.
+    """Return the configuration that a scheduler is built from; raises ConfigError if it cannot be.
 
-    Extenders have had their say in it, and arguments of plugins that nobody enables are gone.
+    It includes the effects of extenders, and lacks the arguments of plugins that are not enabled.
     """
     config = with_extender_effects(config)
     for count, profile in enumerate(config.profiles, 1):

@@ -1,7 +1,7 @@
-"""Two completed configurations, told apart by what they do.
+"""Compares two completed configurations by their effect.
 
-Profiles are matched by their scheduler name, and plugins by extension point, with their weights, as
-they would run. A plugin that is not at hand counts where its profile names it.
+Profiles are matched by scheduler name, and plugins by extension point, with their weights, in
+running order. A plugin that is not installed counts at the points where its profile names it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from kubesched.config.types import SchedulerConfiguration
 
 Json = Any
 
-#: A plugin that runs where there are no weights.
+#: Stands for the weight of a plugin at a point without weights.
 ENABLED: Final = "enabled"
 #: Points at which the order of plugins makes no difference.
 _UNORDERED: Final = frozenset(("preFilter", "preScore", "score", "placementScore"))
 _APART: Final = frozenset(("apiVersion", "kind", "profiles", "extenders"))
 
 
-class Difference(msgspec.Struct, frozen=True):
-    """One thing that is not the same; None stands for what is not there."""
+class ConfigDifference(msgspec.Struct, frozen=True):
+    """One difference; None stands for an absent value."""
 
     #: the part of the configuration: "" of top-level fields
     part: str
@@ -37,10 +37,10 @@ class Difference(msgspec.Struct, frozen=True):
 
 
 class Comparison(msgspec.Struct, frozen=True):
-    """All that is not the same."""
+    """All differences."""
 
     equal: bool
-    differences: tuple[Difference, ...]
+    differences: tuple[ConfigDifference, ...]
 
 
 def compare(
@@ -57,7 +57,7 @@ def compare(
 
 def _differences(
     a: SchedulerConfiguration, b: SchedulerConfiguration, points_of: PointsOf
-) -> Iterator[Difference]:
+) -> Iterator[ConfigDifference]:
     first, second = encoding.to_json_object(a), encoding.to_json_object(b)
     fields = [
         {name: value for name, value in each.items() if name not in _APART}
@@ -68,7 +68,7 @@ def _differences(
     yield from _profiles(a.profiles, b.profiles, points_of)
 
 
-def _extenders(a: list[Json], b: list[Json]) -> Iterator[Difference]:
+def _extenders(a: list[Json], b: list[Json]) -> Iterator[ConfigDifference]:
     for index in range(max(len(a), len(b))):
         first, second = (_flat(each[index]) if index < len(each) else {} for each in (a, b))
         yield from _fields(f"extenders[{index}]", first, second)
@@ -76,19 +76,19 @@ def _extenders(a: list[Json], b: list[Json]) -> Iterator[Difference]:
 
 def _profiles(
     a: Iterable[Profile], b: Iterable[Profile], points_of: PointsOf
-) -> Iterator[Difference]:
+) -> Iterator[ConfigDifference]:
     first = {profile.scheduler_name: profile for profile in a}
     second = {profile.scheduler_name: profile for profile in b}
     for name in dict.fromkeys((*first, *second)):
         part = f"profiles[{name}]"
         if name not in first or name not in second:
             there = [ENABLED if name in each else None for each in (first, second)]
-            yield Difference("profiles", name, there[0], there[1])
+            yield ConfigDifference("profiles", name, there[0], there[1])
             continue
         yield from _profile(part, first[name], second[name], points_of)
 
 
-def _profile(part: str, a: Profile, b: Profile, points_of: PointsOf) -> Iterator[Difference]:
+def _profile(part: str, a: Profile, b: Profile, points_of: PointsOf) -> Iterator[ConfigDifference]:
     nodes = "percentageOfNodesToScore"
     yield from _fields(
         part,
@@ -105,7 +105,7 @@ def _profile(part: str, a: Profile, b: Profile, points_of: PointsOf) -> Iterator
 
 
 def _running(profile: Profile, points_of: PointsOf) -> dict[str, tuple[PluginRef, ...]]:
-    """Give the plugins of each point; unknown ones that only ``multiPoint`` names apart."""
+    """Return the plugins of each point; unknown ones that only ``multiPoint`` names apart."""
 
     def known_or_named(name: str) -> Collection[str]:
         found = points_of(name)
@@ -126,14 +126,14 @@ def _running(profile: Profile, points_of: PointsOf) -> dict[str, tuple[PluginRef
 
 def _plugins(
     part: str, point: str, a: tuple[PluginRef, ...], b: tuple[PluginRef, ...]
-) -> Iterator[Difference]:
+) -> Iterator[ConfigDifference]:
     first, second = ({ref.name: ref.weight or ENABLED for ref in refs} for refs in (a, b))
     yield from _fields(part, first, second)
     common = [
         [name for name in each if name in first and name in second] for each in (first, second)
     ]
     if point not in _UNORDERED and common[0] != common[1]:
-        yield Difference(part, "order", common[0], common[1])
+        yield ConfigDifference(part, "order", common[0], common[1])
 
 
 def _args(profile: Profile) -> dict[str, dict[str, Json]]:
@@ -149,14 +149,14 @@ def _args(profile: Profile) -> dict[str, dict[str, Json]]:
     }
 
 
-def _fields(part: str, a: Mapping[str, Json], b: Mapping[str, Json]) -> Iterator[Difference]:
+def _fields(part: str, a: Mapping[str, Json], b: Mapping[str, Json]) -> Iterator[ConfigDifference]:
     for name in dict.fromkeys((*a, *b)):
         if a.get(name) != b.get(name):
-            yield Difference(part, name, a.get(name), b.get(name))
+            yield ConfigDifference(part, name, a.get(name), b.get(name))
 
 
 def _flat(value: Mapping[str, Json], path: str = "") -> dict[str, Json]:
-    """Give the leaves of an object by path; lists are leaves."""
+    """Return the leaves of an object by path; lists are leaves."""
     leaves: dict[str, Json] = {}
     for name, part in value.items():
         if isinstance(part, dict):
@@ -167,7 +167,7 @@ def _flat(value: Mapping[str, Json], path: str = "") -> dict[str, Json]:
 
 
 def as_text(comparison: Comparison, name_a: str, name_b: str) -> str:
-    """Write differences for people, in the manner of ``diff``."""
+    """Format differences for users, like ``diff``."""
     if comparison.equal:
         return ""
     lines = [f"--- {name_a}", f"+++ {name_b}"]

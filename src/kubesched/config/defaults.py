@@ -1,8 +1,8 @@
-"""What a profile is when nothing, or only a part, is said about it.
+"""Defaults of profiles: plugin sets, and arguments of plugins.
 
 The user's plugin sets are merged into the default ones, which depend on feature gates, and every
-enabled in-tree plugin gets arguments. Arguments arrive here as JSON objects with the fields that
-were given, and leave as complete structs.
+enabled in-tree plugin gets arguments. Arguments come in as JSON objects with the given fields, and
+go out as complete structs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ DEFAULT_PLUGINS: Final = (
     PluginRef(name="TaintToleration", weight=3),
     PluginRef(name="NodeAffinity", weight=2),
     PluginRef(name="NodePorts"),
-    # Before NodeResourcesFit: a node that forbids preemption for a resize is not taken for full.
+    # Before NodeResourcesFit: a node that forbids preemption for a resize must not count as full.
     PluginRef(name="DeferredPodScheduling"),
     PluginRef(name="NodeResourcesFit", weight=1),
     PluginRef(name="VolumeRestrictions"),
@@ -51,7 +51,7 @@ DEFAULT_PLUGINS: Final = (
     PluginRef(name="VolumeZone"),
     PluginRef(name="PodTopologySpread", weight=2),
     PluginRef(name="InterPodAffinity", weight=2),
-    # Before DefaultPreemption: taking back an idle claim is kinder than evicting a pod.
+    # Before DefaultPreemption: deallocating an unused claim is better than evicting a pod.
     PluginRef(name="DynamicResources", weight=2),
     PluginRef(name="DefaultPreemption"),
     PluginRef(name="NodeResourcesBalancedAllocation", weight=1),
@@ -63,10 +63,10 @@ DEFAULT_PLUGINS: Final = (
     PluginRef(name="PodGroupPodsCount", weight=1),
 )
 
-#: Every in-tree plugin, whether this program has it yet or not.
+#: Every in-tree plugin of kube-scheduler, whether it exists here or not.
 IN_TREE_PLUGINS: Final = frozenset(ref.name for ref in DEFAULT_PLUGINS)
 
-#: Default plugins that are there only if their gate is on.
+#: Default plugins that are enabled only if their gate is on.
 PLUGIN_GATES: Final = {
     "DeferredPodScheduling": "InPlacePodVerticalScalingSchedulerPreemption",
     "DynamicResources": "DynamicResourceAllocation",
@@ -85,7 +85,7 @@ _SHAPE: Final = (
 
 
 def default_plugins(gates: FeatureGates) -> Plugins:
-    """Give the plugin sets of a profile that says nothing about plugins."""
+    """Return the plugin sets of a profile without ``plugins``."""
     enabled = tuple(
         ref
         for ref in DEFAULT_PLUGINS
@@ -95,14 +95,14 @@ def default_plugins(gates: FeatureGates) -> Plugins:
 
 
 def default_profile(gates: FeatureGates) -> Profile:
-    """Give the only profile of a configuration that names none."""
+    """Return the only profile of a configuration that names none."""
     return complete_profile(Profile(scheduler_name=DEFAULT_SCHEDULER), given_args=(), gates=gates)
 
 
 def complete_profile(
     profile: Profile, *, given_args: tuple[PluginConfig, ...], gates: FeatureGates
 ) -> Profile:
-    """Merge the profile's plugins with the default ones and give arguments to those without."""
+    """Merge the profile's plugins with the default ones, and add missing arguments."""
     plugins = merge_plugins(default_plugins(gates), profile.plugins)
     given = {config.name for config in given_args}
     added = tuple(
@@ -123,11 +123,11 @@ def merge_plugins(default: Plugins, custom: Plugins) -> Plugins:
 
 
 def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
-    """Merge one point: re-enabled defaults keep their place, other plugins come after them."""
+    """Merge one point: re-enabled defaults stay in their order, other plugins follow them."""
     disabled = tuple(PluginRef(name=ref.name) for ref in custom.disabled + default.disabled)
     disabled_names = {ref.name for ref in disabled}
     kept = () if ALL_PLUGINS in disabled_names else default.enabled
-    # Of plugins named twice, the last one replaces the default; the others stay, to be refused
+    # Of plugins named twice, the last one replaces the default; the others stay, to be rejected
     # when the profile is built.
     replacement = {ref.name: index for index, ref in enumerate(custom.enabled)}
     enabled: list[PluginRef] = []
@@ -146,12 +146,12 @@ def merge_plugin_set(default: PluginSet, custom: PluginSet) -> PluginSet:
 
 
 def complete_args(plugin: str, given: Mapping[str, Any], gates: FeatureGates) -> PluginArgs:
-    """Fill in what the arguments of an in-tree plugin leave out."""
+    """Fill in the defaults of the arguments of an in-tree plugin."""
     fields = dict(given)
     match plugin:
         case "NodeResourcesFit":
             given_strategy = fields.get("scoringStrategy")
-            # A strategy without a type is not the default one: it is refused later.
+            # A strategy without a type is not the default one: validation rejects it.
             strategy: JsonObject = (
                 {"type": "LeastAllocated"}
                 if given_strategy is None

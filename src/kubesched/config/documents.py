@@ -2,8 +2,8 @@
 
 A text that starts with ``{`` is JSON, anything else is YAML. YAML is read by the rules of Go's
 yaml.v2 (``on``, ``y`` and ``0x10`` mean something, ``1:30`` does not) and then becomes JSON: keys
-become strings and get sorted, whole floats become integers. What JSON cannot lose must stay
-visible to strict decoding, so objects keep duplicate members and numbers keep their text.
+become strings and get sorted, whole floats become integers. Strict decoding needs more than JSON
+values have, so objects retain duplicate members and numbers retain their text.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from kubesched.errors import ConfigError
 
 _STR: Final = "tag:yaml.org,2002:str"
 _MERGE: Final = "tag:yaml.org,2002:merge"
-#: What our loader calls a scalar that is neither quoted nor tagged.
+#: The tag that our loader gives to a scalar that is neither quoted nor tagged.
 _PLAIN: Final = "!plain"
 _TAG_TYPES: Final[dict[str, tuple[type, ...]]] = {
     "tag:yaml.org,2002:bool": (bool,),
@@ -47,10 +47,10 @@ _INT: Final = re.compile(
     r"|(?P<d>0|[1-9][0-9]*))"
 )
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{1,2}-[0-9]{1,2}([Tt ][0-9:.+Z-]+)?")
-#: 64 bits have no more digits, whatever the base.
+#: Most digits of a 64-bit number, in any base.
 _MAX_DIGITS: Final = 64
 _BASES: Final = {"x": 16, "b": 2, "o": 8, "d": 10}
-#: Aliases can make a small text huge; no configuration comes near this.
+#: Limit of values, because aliases can make a small text huge.
 _MAX_NODES: Final = 400_000
 
 
@@ -69,7 +69,7 @@ class NumberText(str):
 
 
 class Document(msgspec.Struct, frozen=True):
-    """A JSON tree, and what strict YAML reading finds wrong with the text it came from."""
+    """A JSON tree, and the errors of strict YAML reading."""
 
     root: Json
     yaml_errors: tuple[str, ...] = ()
@@ -103,7 +103,7 @@ def tree(value: object) -> Json:
 
 
 def resolve(text: str) -> bool | int | float | str | None:
-    """Give the value that YAML sees in an unquoted scalar."""
+    """Return the value of an unquoted YAML scalar."""
     if text in _CONSTANTS:
         return _CONSTANTS[text]
     if not text or text[0] not in "+-.0123456789" or _DATE.fullmatch(text):
@@ -119,13 +119,13 @@ def resolve(text: str) -> bool | int | float | str | None:
                 return number
     if not _FLOAT.fullmatch(digits):
         return text
-    # What is too large for a float is no number to Go, and stays a text.
+    # A number too large for a float stays text, as in Go.
     number_or_inf = float(digits)
     return number_or_inf if math.isfinite(number_or_inf) else text
 
 
 def is_text(text: str) -> bool:
-    """Tell whether YAML sees nothing but text in an unquoted scalar, not even a date."""
+    """Tell whether an unquoted YAML scalar is text, and not even a date."""
     return isinstance(resolve(text), str) and not _DATE.fullmatch(text)
 
 
@@ -158,8 +158,8 @@ def _refuse_constant(name: str) -> None:
     raise ValueError(f"invalid character '{name[0]}' looking for beginning of value")
 
 
-class _Loader(yaml.CSafeLoader):
-    """A loader that leaves it to us what an unquoted scalar means."""
+class _PlainScalarLoader(yaml.CSafeLoader):
+    """A loader that does not resolve unquoted scalars: `resolve` does, by Go's rules."""
 
     yaml_implicit_resolvers = {None: [(_PLAIN, re.compile(""))]}  # noqa: RUF012 - PyYAML's way
 
@@ -167,7 +167,7 @@ class _Loader(yaml.CSafeLoader):
 def _compose(text: str) -> yaml.Node | None:
     try:
         untrusted_yaml.check_depth(text)
-        loader = _Loader(text)
+        loader = _PlainScalarLoader(text)
         return loader.get_node() if loader.check_node() else None
     except yaml.MarkedYAMLError as error:
         raise ConfigError(f"yaml: {_where(error)}{error.problem}") from error
@@ -178,7 +178,7 @@ def _compose(text: str) -> yaml.Node | None:
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:
-    """Give the line as yaml.v2 counts it: from 1 in the scanner, from 0 in the parser."""
+    """Return the line as yaml.v2 counts it: from 1 in the scanner, from 0 in the parser."""
     line = error.problem_mark.line if error.problem_mark else 0
     if line:
         line += isinstance(error, yaml.scanner.ScannerError)

@@ -1,8 +1,8 @@
 """Durations as ``metav1.Duration`` writes them: ``5m0s``, ``1.5h``, ``100ms``.
 
-Text in, nanoseconds kept, text out. Parsing accepts what Go's ``time.ParseDuration`` accepts and
-refuses the rest in its words; formatting gives what Go's ``Duration.String`` gives, so that a
-configuration written by either program reads the same.
+Stored in nanoseconds. Parsing accepts what Go's ``time.ParseDuration`` accepts and rejects the rest
+with its messages; formatting is that of Go's ``Duration.String``, so that both programs write the
+same configuration.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ _PART: Final = re.compile(
 
 
 class Duration(msgspec.Struct, frozen=True, gc=False, order=True):
-    """A length of time with nanosecond precision."""
+    """A duration with nanosecond precision."""
 
     nanoseconds: int = 0
 
     @property
     def seconds(self) -> float:
-        """The same length in seconds, for timers."""
+        """The duration in seconds, for timers."""
         return self.nanoseconds / _SECOND_NS
 
     @classmethod
     def of_seconds(cls, seconds: float) -> Duration:
-        """Make a duration from seconds, rounded to the nanosecond."""
+        """Return a duration of seconds, rounded to the nanosecond."""
         return cls(round(seconds * _SECOND_NS))
 
     @classmethod
     def parse(cls, text: str) -> Duration:
-        """Read Go's notation; a ConfigError in Go's words says what is wrong with it."""
+        """Parse Go's notation; raises ConfigError with Go's message."""
         return cls(_parse_ns(text))
 
     def __str__(self) -> str:
@@ -84,7 +84,7 @@ def _parse_ns(text: str) -> int:
 def _part_ns(whole: str, fraction: str, unit_ns: int) -> int:
     significant = whole.lstrip("0")
     if len(significant) > _MAX_DIGITS:
-        return _MAX_NS + 2  # more than anything there is a duration for
+        return _MAX_NS + 2  # out of range for a duration
     amount = int(significant or 0) * unit_ns
     zeros = len(fraction) - len(fraction.lstrip("0"))
     # Go multiplies in floating point and truncates; digits that overflow int64 are dropped.

@@ -34,12 +34,12 @@ from kubesched.config.schema import (
 )
 from kubesched.config.types import API_VERSION, SchedulerConfiguration
 
-#: From here on, Go's JSON writes numbers with an exponent.
+#: Go's JSON writes larger numbers with an exponent.
 _FIRST_EXPONENT: Final = 1e21
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
 
-#: Stands for a byte that is no text, or comes from an escape that means nothing.
+#: A surrogate: stands for a byte that is not UTF-8, or comes from an invalid escape.
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 
@@ -61,7 +61,7 @@ def dump(value: Json, *, sort_keys: bool = True) -> str:
 
 
 def in_order(value: Json, wire_type: WireType) -> Json:
-    """Put the fields of an object into the order of its message; others come last."""
+    """Sort the fields of an object in the order of its message; unknown ones come last."""
     match wire_type:
         case ListOf() if isinstance(value, list):
             return [in_order(item, wire_type.item) for item in value]
@@ -88,7 +88,7 @@ def to_json_object(config: SchedulerConfiguration) -> dict[str, Any]:
 def used_profiles(config: SchedulerConfiguration) -> SchedulerConfiguration:
     """Drop arguments of plugins that no profile enables, and sort the others by plugin.
 
-    This is the form that ``--write-config-to`` writes: what the profiles were built from.
+    This is the form that ``--write-config-to`` writes.
     """
     profiles = tuple(_used(profile) for profile in config.profiles)
     return msgspec.structs.replace(config, profiles=profiles)
@@ -170,12 +170,12 @@ def _encode_args(owner: object, args: Json) -> Json:
 
 
 def _text(value: str) -> str:
-    """Replace what is no text, such as bytes of a file name: no reader would take it."""
+    """Replace characters that are not valid Unicode, such as bytes of a file name."""
     return _SURROGATE.sub("\N{REPLACEMENT CHARACTER}", value)
 
 
 def _shortest_float32(value: float) -> int | float:
-    """Find the shortest decimal that single precision cannot tell from the value."""
+    """Return the shortest decimal that rounds to the value in single precision."""
     single = struct.pack("<f", value)
     (rounded,) = struct.unpack("<f", single)
     texts = (f"{rounded:.{digits}g}" for digits in range(1, 10))
@@ -185,7 +185,7 @@ def _shortest_float32(value: float) -> int | float:
 
 
 def _packed_single(text: str) -> bytes | None:
-    """Return a number in single precision; None if rounding has made it too large for that."""
+    """Return a number in single precision; None if it is too large after rounding."""
     try:
         return struct.pack("<f", float(text))
     except OverflowError:
@@ -193,7 +193,7 @@ def _packed_single(text: str) -> bytes | None:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes scalars as yaml.v2 does: quoted only where they would be read as something else."""
+    """Writes scalars as yaml.v2 does: quoted only where they would not be read as text."""
 
     yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012 - PyYAML's way
 

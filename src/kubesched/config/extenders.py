@@ -1,4 +1,4 @@
-"""What extenders change about the rest of the configuration."""
+"""Effects of extenders on the rest of the configuration."""
 
 from __future__ import annotations
 
@@ -13,22 +13,21 @@ from kubesched.config.profiles import PluginConfig, Profile
 from kubesched.config.types import Extender, SchedulerConfiguration
 from kubesched.errors import ConfigError
 
-#: How long a call may take if the configuration does not say.
+#: Default timeout of a call.
 DEFAULT_TIMEOUT: Final = Duration.of_seconds(5)
 
 _FIT: Final = "NodeResourcesFit"
 
 
 def calling_order(extenders: Sequence[Extender]) -> tuple[Extender, ...]:
-    """Put extenders that may fail behind those that may not."""
+    """Sort ignorable extenders after the others."""
     return tuple(sorted(extenders, key=lambda extender: extender.ignorable))
 
 
 def with_extender_effects(config: SchedulerConfiguration) -> SchedulerConfiguration:
-    """Give extenders their timeout, and let NodeResourcesFit ignore what only they check.
+    """Fill in the timeouts of extenders, and have NodeResourcesFit ignore resources they manage.
 
-    In every profile, the resources that extenders want ignored take the place of those that the
-    profile itself wants ignored.
+    In every profile, these resources replace the ignored resources of the profile itself.
     """
     extenders = tuple(_with_timeout(extender) for extender in config.extenders)
     ignored = tuple(

@@ -1,9 +1,9 @@
-"""Feature gates: which of Kubernetes' optional behaviours are on.
+"""Feature gates.
 
-``--feature-gates`` and ``--emulated-version`` go in, an immutable value comes out that everything
-else asks: ``gates.enabled("NodeDeclaredFeatures")``. The table of gates, with their stages since
-they exist, is in ``config.gate_table``; the stage that counts is the one at the emulated version,
-as far as ``--min-compatibility-version`` allows it.
+``--feature-gates`` and ``--emulated-version`` are parsed to an immutable value:
+``gates.enabled("NodeDeclaredFeatures")``. ``config.gate_table`` has all gates with their stages by
+version; the stage at the emulated version counts, as far as ``--min-compatibility-version`` allows
+it.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ class Stage(enum.Enum):
 
 
 class GateSpec(NamedTuple):
-    """What a gate is, from one version on."""
+    """The stage and the default of a gate, from one version on."""
 
     since: Version
     stage: Stage
@@ -66,7 +66,7 @@ class GateSpec(NamedTuple):
 
 
 class GateState(NamedTuple):
-    """What a gate is now."""
+    """The stage and the value of a gate."""
 
     name: str
     stage: Stage
@@ -77,14 +77,14 @@ _UNBORN: Final = GateSpec((0, 0), Stage.PRE_ALPHA, default=False)
 
 
 class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
-    """The state of all feature gates; it never changes after it is made."""
+    """The state of all feature gates; immutable."""
 
-    #: what was asked for, special gates included
+    #: the gates that were set, AllAlpha and AllBeta included
     explicit: Mapping[str, bool]
     #: every known gate, and whether it is on
     values: Mapping[str, bool]
     emulated_version: Version = BINARY_VERSION
-    #: the oldest version of the components that this one has to get on with
+    #: the oldest version of other components to be compatible with
     min_compatibility_version: Version = _DEFAULT_MIN_COMPATIBILITY
 
     @classmethod
@@ -104,7 +104,7 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
     def asked(
         cls, text: str = "", *, emulated_version: str = "", min_compatibility_version: str = ""
     ) -> Self:
-        """Read the flags as ``parse`` does, and leave it to the caller to ask for ``problems``."""
+        """Parse the flags without raising for invalid values: the caller reads ``problems``."""
         emulated = _parse_versions(emulated_version)
         oldest_peer = _parse_versions(min_compatibility_version)
         return cls._set(_parse_pairs(text), emulated, oldest_peer)
@@ -117,7 +117,7 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
         emulated_version: Version | None = None,
         min_compatibility_version: Version | None = None,
     ) -> Self:
-        """Make gates from a mapping of names to values, relative to the defaults."""
+        """Return the defaults with a mapping of names to values applied."""
         gates = cls._set(explicit or {}, emulated_version, min_compatibility_version)
         _raise_all(gates.problems())
         return gates
@@ -146,22 +146,22 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
         return versions + _dependency_problems(self.values)
 
     def retiring(self) -> Iterator[GateState]:
-        """Give the gates that were set although they are about to be removed."""
+        """Return the gates that were set although they are deprecated or GA."""
         for state in self.states():
             retires = state.stage in {Stage.GA, Stage.DEPRECATED}
             if state.name in self.explicit and retires:
                 yield state
 
     def spec(self, name: str) -> GateSpec:
-        """Find what a gate is at the versions that count."""
+        """Return the stage of a gate at the emulated version."""
         return _spec_at(name, self.emulated_version, self.min_compatibility_version)
 
     def enabled(self, name: str) -> bool:
-        """Tell whether a gate is on; a name that does not exist is a mistake in the program."""
+        """Tell whether a gate is on; an unknown name is a bug, and raises KeyError."""
         return self.values[name]
 
     def replace(self, **changes: bool) -> Self:
-        """Make gates that differ in the named ones."""
+        """Return gates with other values of the named ones."""
         return self.of(
             {**self.explicit, **changes},
             emulated_version=self.emulated_version,
@@ -169,14 +169,14 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     def states(self) -> Iterator[GateState]:
-        """Give name, stage and value of every gate that exists at the emulated version."""
+        """Return name, stage and value of every gate that exists at the emulated version."""
         for name, value in self.values.items():
             stage = self.spec(name).stage
             if stage is not Stage.PRE_ALPHA:
                 yield GateState(name, stage, value)
 
     def help_lines(self) -> list[str]:
-        """Describe the gates worth setting, as ``--help`` lists them."""
+        """Return the lines of ``--help`` about gates that can be set."""
         lines = []
         for name in self.values:
             now = self.spec(name)
@@ -263,7 +263,7 @@ def _parse_pairs(text: str) -> dict[str, bool]:
 
 
 def check_reported_version(text: str) -> None:
-    """Refuse a version that ``--version=`` must not make us report: only its suffix may differ."""
+    """Reject a value of ``--version=`` that differs from our version in more than the suffix."""
     if text == KUBERNETES_VERSION:
         return
     ours, _ = _parse_numbers(KUBERNETES_VERSION)
@@ -286,7 +286,7 @@ def check_reported_version(text: str) -> None:
 
 
 def _parse_versions(text: str) -> Version | None:
-    """Read ``[kube=]major.minor``; the empty text means not given."""
+    """Parse ``[kube=]major.minor``; "" means not given."""
     versions: dict[str, Version] = {}
     for item in filter(None, text.split(",")):
         component, number = _COMPONENT, item
@@ -313,7 +313,7 @@ def _parse_versions(text: str) -> Version | None:
 
 
 def _parse_numbers(text: str) -> tuple[list[str], str]:
-    """Split a version into its numbers and what follows them."""
+    """Split a version into its numbers and its suffix."""
     match = _VERSION.fullmatch(text)
     if match is None:
         raise ConfigError(f'could not parse "{text}" as version')
@@ -370,7 +370,7 @@ def _check_settable(
 
 
 def _resolve(asked: Mapping[str, bool], specs: Mapping[str, GateSpec]) -> dict[str, bool]:
-    """Give every gate its value: asked for, else by AllAlpha or AllBeta, else the default."""
+    """Return the value of every gate: as set, else by AllAlpha or AllBeta, else the default."""
     of_stage = {
         stage: asked[special]
         for stage, special in ((Stage.ALPHA, ALL_ALPHA), (Stage.BETA, ALL_BETA))
@@ -408,7 +408,7 @@ def _previous(version: Version) -> Version:
 
 
 def dotted(version: Version) -> str:
-    """Write a version as flags and messages do."""
+    """Format a version as in flags and messages."""
     return f"{version[0]}.{version[1]}"
 
 

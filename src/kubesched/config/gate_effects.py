@@ -1,8 +1,8 @@
-"""Which feature gates change what this program does.
+"""The feature gates that have an effect here.
 
 All gates of kube-scheduler are accepted, because the same flags are given to all components. Most
-of them are about other components, and a few about what is not built here or cannot be switched.
-An operator who switches one of those is told that nothing comes of it.
+of them belong to other components, and a few to behaviour that does not exist here or cannot be
+switched. A warning tells an operator who sets one of those that it has no effect.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final
 
 from kubesched.config.features import ALL_ALPHA, ALL_BETA, FeatureGates
 
-#: Gates that change what is decided, served or logged.
+#: Gates that affect decisions, served endpoints or logs.
 EFFECTIVE: Final = frozenset(
     {
         "CBORServingAndStorage",
@@ -20,13 +20,19 @@ EFFECTIVE: Final = frozenset(
         "CompositePodGroup",
         "CoordinatedLeaderElection",
         "DRAConsumableCapacity",
+        "DRADerivedAttributes",
         "DRADeviceBindingConditions",
+        "DRADeviceCompatibilityGroups",
         "DRADeviceTaintRules",
         "DRADeviceTaints",
         "DRAFractionalCapacityRange",
+        "DRAListTypeAttributes",
+        "DRANodeAllocatableResources",
+        "DRAOptionalNodeOperations",
         "DRAPartitionableDevices",
         "DRAResourceClaimDeviceStatus",
         "DRASchedulerFilterTimeout",
+        "DRAWorkloadResourceClaims",
         "DynamicResourceAllocation",
         "GenericWorkload",
         "InPlacePodLevelResourcesVerticalScaling",
@@ -46,12 +52,12 @@ EFFECTIVE: Final = frozenset(
         "VolumeLimitScaling",
     }
 )
-#: They stand for the gates of a stage, each of which is told of by itself.
+#: They stand for all gates of a stage, each of which is checked by itself.
 _SPECIAL: Final = frozenset({ALL_ALPHA, ALL_BETA})
 
 
 def without_effect(gates: FeatureGates) -> list[str]:
-    """Return the gates that are not at their default and change nothing, as ``Name=value``."""
+    """Return the gates that are not at their default and have no effect, as ``Name=value``."""
     return [
         f"{state.name}={str(state.enabled).lower()}"
         for state in gates.states()

@@ -1,4 +1,4 @@
-"""Every feature gate that kube-scheduler v1.37 accepts: a table, and nothing else.
+"""The table of all feature gates that kube-scheduler v1.37 accepts.
 
 One line a gate: its name, then its stages, oldest first, each as *version stage default*, with
 ``locked`` when the default cannot be changed, and ``min-compatibility=`` when the stage counts only

@@ -1,7 +1,7 @@
-"""A configuration file to a completed, validated configuration.
+"""Loads a configuration file: decodes strictly, applies defaults, validates.
 
-text -> tree (``documents``) -> fields (``strict``) -> defaults -> structs -> validation. Whatever
-goes wrong is a ConfigError of one line that starts with the name of the file.
+text -> tree (``documents``) -> fields (``strict``) -> defaults -> structs -> validation. Every
+failure is a ConfigError of one line that starts with the name of the file.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ _META_TYPE: Final = (
     r'Kind string "json:\"kind,omitempty\"" }'
 )
 _SHOWN_TEXT_LENGTH: Final = 80
-#: fields whose value is taken over as it is, or else the struct's default
+#: fields whose value is used as it is, if given
 _PLAIN_FIELDS: Final = (
     "parallelism",
     "percentageOfNodesToScore",
@@ -62,7 +62,7 @@ def load(
     gates: FeatureGates,
     amend: Callable[[SchedulerConfiguration], SchedulerConfiguration] | None = None,
 ) -> SchedulerConfiguration:
-    """Read and check a configuration file; flags that override it are applied by ``amend``."""
+    """Load a configuration file; ``amend`` applies the flags that override it."""
     source = str(path)
     try:
         text = Path(path).read_text(encoding="utf-8")
@@ -81,7 +81,7 @@ def decode(
     gates: FeatureGates,
     amend: Callable[[SchedulerConfiguration], SchedulerConfiguration] | None = None,
 ) -> SchedulerConfiguration:
-    """Read and check the text of a configuration; ``source`` is what messages call it."""
+    """Load a configuration from text; messages name it ``source``."""
     try:
         config = _complete(_decode_document(documents.parse(text), text), gates)
         if amend is not None:
@@ -96,7 +96,7 @@ def decode(
 
 
 def profile_from_fragment(fragment: Mapping[str, Any], gates: FeatureGates) -> Profile:
-    """Make a profile of an object with ``plugins`` and ``pluginConfig``, as a file would."""
+    """Return the profile of an object with ``plugins`` and ``pluginConfig``, as in a file."""
     document = {"apiVersion": f"{GROUP}/{VERSION}", "kind": CONFIGURATION.name}
     tree = documents.tree({**document, "profiles": [dict(fragment)]})
     config = _complete(_decode_document(Document(tree), text=""), gates)
@@ -128,7 +128,7 @@ def _decode_document(document: Document, text: str) -> Fields:
 
 
 def identify(tree: Json) -> tuple[str, str, str]:
-    """Find group, version and kind; like Go's, the search ignores the case of the keys."""
+    """Return group, version and kind; the case of the keys is ignored, as in Go."""
     found = {"apiversion": "", "kind": ""}
     problem = "couldn't get version/kind; json parse error: json: cannot unmarshal"
     if tree is not None and not isinstance(tree, Members):
@@ -162,7 +162,7 @@ def _registered(group: str, version: str, kind: str) -> Message:
 
 
 def _decode_args(fields: Fields) -> list[str]:
-    """Decode the arguments of in-tree plugins in place; gives their strict errors."""
+    """Decode the arguments of in-tree plugins in place; returns their strict errors."""
     strict_errors = []
     for i, profile in enumerate(fields.get("profiles", ())):
         for j, config in enumerate(profile.get("pluginConfig", ())):
@@ -185,7 +185,7 @@ def _decode_plugin_args(plugin: str, tree: Json) -> tuple[Json, list[str]]:
     wanted = f"{plugin}Args"
     try:
         group, version, kind = identify(tree)
-        # What the arguments leave out is as if they had named what the plugin wants.
+        # Without kind and version, arguments are of the plugin's kind.
         if not version and group in {"", GROUP}:
             group, version = GROUP, VERSION
         message = _registered(group, version, kind or wanted)
@@ -214,7 +214,7 @@ def _shown(text: str) -> str:
 
 
 def _complete(fields: Fields, gates: FeatureGates) -> SchedulerConfiguration:
-    """Fill in what the configuration leaves out."""
+    """Apply defaults."""
     profiles = fields.get("profiles") or [{}]
     if len(profiles) == 1:
         profiles[0].setdefault("schedulerName", DEFAULT_SCHEDULER)
@@ -251,7 +251,7 @@ def _complete_profile(fields: Fields, gates: FeatureGates) -> Profile:
 
 
 def _nonzero(fields: Fields) -> Fields:
-    """Drop fields whose zero value stands for the default; that of a boolean does not."""
+    """Drop fields with a zero value, which stands for the default, except booleans."""
     zeros = ("", 0, Duration())
     return {
         name: value

@@ -1,8 +1,7 @@
-"""Which plugins run at which extension point, in which order, with which weight.
+"""Expands a profile to the plugins of each extension point, in running order, with weights.
 
-A completed profile and what each plugin implements go in; for every extension point, the ordered
-plugins come out. ``multiPoint`` switches a plugin on at every point that it implements, unless
-the point itself says otherwise:
+The inputs are a completed profile and the points that each plugin implements. ``multiPoint``
+enables a plugin at every point that it implements, unless the point's own set overrides it:
 
 1. a point that disables ``*`` takes nothing from ``multiPoint``, one that disables a plugin does
    not take that plugin;
@@ -10,8 +9,8 @@ the point itself says otherwise:
    runs before the others;
 3. then come the plugins of ``multiPoint``, then the other plugins of the point.
 
-Known in-tree plugins that this program does not have yet are refused like any unknown one, or
-left out, as the caller wants.
+In-tree plugins of kube-scheduler that do not exist here are rejected like unknown ones, or skipped,
+as the caller requests.
 """
 
 from __future__ import annotations
@@ -26,10 +25,10 @@ from kubesched.config.defaults import IN_TREE_PLUGINS
 from kubesched.config.profiles import ALL_PLUGINS, EXTENSION_POINTS, PluginRef, Profile
 from kubesched.errors import ConfigError
 
-#: Gives the extension points that a plugin implements, None if there is no such plugin.
+#: Returns the extension points that a plugin implements, None if there is no such plugin.
 PointsOf = Callable[[str], Collection[str] | None]
 
-#: Points in the order in which they are filled, which decides what is complained of first.
+#: Points in the order of expansion, which determines the first error that is reported.
 _FILL_ORDER: Final = (
     "preFilter",
     "filter",
@@ -53,7 +52,7 @@ _MAX_TOTAL_SCORE: Final = (1 << 63) - 1
 
 
 class Unbuilt(enum.Enum):
-    """What to do about in-tree plugins that this program does not have."""
+    """What to do about in-tree plugins of kube-scheduler that do not exist here."""
 
     REFUSE = enum.auto()
     LEAVE_OUT = enum.auto()
@@ -64,7 +63,7 @@ class Expansion(msgspec.Struct, frozen=True):
 
     #: point to plugins in running order; weights are 0 where nothing is scored
     points: Mapping[str, tuple[PluginRef, ...]]
-    #: in-tree plugins that the profile asks for and this program does not have
+    #: in-tree plugins that the profile enables and that do not exist here
     left_out: tuple[str, ...] = ()
 
     def names(self, point: str) -> list[str]:
@@ -78,7 +77,7 @@ def expand(
     *,
     unbuilt: Unbuilt = Unbuilt.REFUSE,
 ) -> Expansion:
-    """Expand a profile; a ConfigError says what about it cannot be done."""
+    """Expand a profile; raises ConfigError if it cannot be."""
     expander = _Expander(profile, points_of if callable(points_of) else points_of.get, unbuilt)
     return expander.run()
 
@@ -89,7 +88,7 @@ def expand_all(
     *,
     unbuilt: Unbuilt = Unbuilt.REFUSE,
 ) -> dict[str, Expansion]:
-    """Expand all profiles by scheduler name; they have to agree on how the queue is sorted."""
+    """Expand all profiles by scheduler name; they must have the same QueueSort plugin."""
     expansions: dict[str, Expansion] = {}
     for profile in profiles:
         name = profile.scheduler_name
@@ -195,7 +194,7 @@ class _Expander:
                 weights.setdefault(ref.name, ref.weight or 1)
         total = 0
         for weight in weights.values():
-            # A sum below zero counts as an overflow, once there is something to add to it.
+            # A negative sum counts as an overflow when a weight is added to it.
             if total < 0 or weight * _MAX_SCORE > _MAX_TOTAL_SCORE - total:
                 what = _WEIGHTED_POINTS[point]
                 raise ConfigError(f"{what}: total score of Score plugins could overflow")

@@ -43,14 +43,14 @@ ALL_PLUGINS: Final = "*"
 
 
 class PluginRef(ApiStruct, frozen=True):
-    """A plugin by name; the weight counts only where plugins score, and 0 there means 1."""
+    """A plugin by name; the weight counts only for scores, where 0 means 1."""
 
     name: str = ""
     weight: int = 0
 
 
 class PluginSet(ApiStruct, frozen=True):
-    """Plugins switched on and off at one extension point."""
+    """Plugins enabled and disabled at one extension point."""
 
     enabled: tuple[PluginRef, ...] = ()
     disabled: tuple[PluginRef, ...] = ()
@@ -77,13 +77,13 @@ class Plugins(ApiStruct, frozen=True):
     pod_group_post_filter: PluginSet = PluginSet()
 
     def at(self, point: str) -> PluginSet:
-        """Give the set of one point, named as in the configuration (``preFilter``)."""
+        """Return the set of one point, named as in the configuration (``preFilter``)."""
         plugin_set = getattr(self, _ATTRIBUTES[point])
         assert isinstance(plugin_set, PluginSet)  # noqa: S101 - every field is one
         return plugin_set
 
     def items(self) -> Iterator[tuple[str, PluginSet]]:
-        """Give all points with their sets, ``multiPoint`` included."""
+        """Return all points with their sets, ``multiPoint`` included."""
         return ((point, self.at(point)) for point in _ATTRIBUTES)
 
     def names(self) -> list[str]:
@@ -103,7 +103,7 @@ class PluginConfig(ApiStruct, frozen=True):
 
 
 class Profile(ApiStruct, frozen=True):
-    """A scheduler name and the plugins that schedule the pods that ask for it."""
+    """A scheduler name, and the plugins for the pods that name it."""
 
     scheduler_name: str
     #: None: the value of the whole configuration counts; 0: chosen by cluster size
@@ -112,7 +112,7 @@ class Profile(ApiStruct, frozen=True):
     plugin_config: tuple[PluginConfig, ...] = ()
 
     def args(self, plugin: str, kind: type[A]) -> A:
-        """Give the arguments of an in-tree plugin, of the struct that belongs to it."""
+        """Return the arguments of an in-tree plugin, of the struct that belongs to it."""
         for config in self.plugin_config:
             if config.name == plugin and isinstance(config.args, kind):
                 return config.args

@@ -1,7 +1,7 @@
-"""The wire form of the configuration, as data: messages, their fields and Go's names for types.
+"""The schema of the configuration: messages, their fields, and Go's names of types.
 
-``strict`` decodes by this table and ``encoding`` encodes by it. Go's type names are here because
-they are in the error messages that operators know and search for.
+``strict`` decodes by this table and ``encoding`` encodes by it. Go's type names are part of the
+error messages that operators search for.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import msgspec
 
 
 class Form(enum.Enum):
-    """How a scalar looks in JSON."""
+    """The JSON form of a scalar."""
 
     STRING = enum.auto()
     BOOL = enum.auto()
@@ -379,7 +379,7 @@ CONFIGURATION: Final = Message(
 
 GROUP: Final = "kubescheduler.config.k8s.io"
 VERSION: Final = "v1"
-#: What the group was called until Kubernetes v1.11.
+#: The name of the group until Kubernetes v1.11.
 FIRST_GROUP: Final = "componentconfig"
 
 #: Kinds of the group and version, by name.

@@ -1,9 +1,8 @@
 """Strict decoding of a JSON tree by a message of the schema.
 
-Tree in, plain dict out: only known fields, every value of its type, absent where it was absent or
-null. Mistakes are found the way Go's decoder finds them. Unknown and duplicate fields are collected
-and reported together; a value of the wrong type is reported only if nothing worse follows; a text
-that a type refuses (a duration) ends decoding at once.
+Tree in, plain dict out: only known fields, every value of its type; null is like absent. Errors are
+reported as Go's decoder does: unknown and duplicate fields together; a value of the wrong type only
+if no worse error follows; an invalid text (of a duration) ends decoding immediately.
 """
 
 from __future__ import annotations
@@ -25,14 +24,14 @@ _INT_BITS: Final = {"int32": 32, "int64": 64}
 
 
 class _NoValue:
-    """Nothing was decoded: absent, null, or of the wrong type."""
+    """Stands for a value that is absent, null, or of the wrong type."""
 
 
 _NOTHING: Final = _NoValue()
 
 
 def decode(tree: Members, message: Message) -> tuple[dict[str, Json], list[str]]:
-    """Decode an object; gives its fields and the strict errors, raises for anything worse."""
+    """Decode an object; returns its fields and the strict errors, raises for worse errors."""
     decoder = _Decoder()
     fields = decoder.message(tree, message, _Place())
     if decoder.type_error:
@@ -41,7 +40,7 @@ def decode(tree: Members, message: Message) -> tuple[dict[str, Json], list[str]]
 
 
 def go_kind(value: object) -> str:
-    """Name a JSON value as Go's messages do."""
+    """Return Go's name of the kind of a JSON value."""
     match value:
         case Members():
             return "object"
@@ -56,7 +55,7 @@ def go_kind(value: object) -> str:
 
 
 class _Place:
-    """Where decoding is: the path with indexes, and Go's own idea of it, without them."""
+    """The current path: with indexes, and without them as in Go's messages."""
 
     __slots__ = ("fields", "owner", "path")
 

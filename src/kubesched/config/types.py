@@ -1,7 +1,7 @@
-"""The whole configuration of the scheduler, completed: KubeSchedulerConfiguration v1.
+"""KubeSchedulerConfiguration v1 with all defaults applied.
 
-``loading`` makes it from a file, ``SchedulerConfiguration.default`` from nothing; after that it
-only gets read. Fields are named as on the wire, in Python's spelling.
+``loading`` creates it from a file, ``SchedulerConfiguration.default`` from nothing; it is
+immutable. Fields are named as on the wire, in Python's spelling.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ KIND: Final = "KubeSchedulerConfiguration"
 
 
 class LeaderElection(ApiStruct, frozen=True):
-    """How replicas agree on the one that schedules."""
+    """Leader election among replicas."""
 
     leader_elect: bool = True
     lease_duration: Duration = Duration.of_seconds(15)
@@ -49,7 +49,7 @@ class LeaderElection(ApiStruct, frozen=True):
 
 
 class ClientConnection(ApiStruct, frozen=True):
-    """How to reach the API server; without a kubeconfig, as a pod in its cluster."""
+    """The connection to the API server; without a kubeconfig, that of a pod in its cluster."""
 
     kubeconfig: str = ""
     accept_content_types: str = ""
@@ -59,7 +59,7 @@ class ClientConnection(ApiStruct, frozen=True):
 
 
 class ExtenderTLSConfig(ApiStruct, frozen=True):
-    """TLS towards an extender; data wins over files."""
+    """TLS of an extender; data takes precedence over files."""
 
     insecure: bool = False
     server_name: str = ""
@@ -72,7 +72,7 @@ class ExtenderTLSConfig(ApiStruct, frozen=True):
 
 
 class ExtenderManagedResource(ApiStruct, frozen=True):
-    """An extended resource that an extender looks after."""
+    """An extended resource that an extender manages."""
 
     name: str = ""
     ignored_by_scheduler: bool = False
@@ -97,7 +97,7 @@ class Extender(ApiStruct, frozen=True):
 
 
 class SchedulerConfiguration(ApiStruct, frozen=True):
-    """Everything a configuration file can say."""
+    """A complete configuration."""
 
     profiles: tuple[Profile, ...]
     parallelism: int = 16
@@ -114,5 +114,5 @@ class SchedulerConfiguration(ApiStruct, frozen=True):
 
     @classmethod
     def default(cls, gates: FeatureGates) -> Self:
-        """Make the configuration that an empty file means."""
+        """Return the configuration of an empty file."""
         return cls(profiles=(default_profile(gates),))

@@ -1,11 +1,11 @@
-"""YAML that anybody may have written: values, or a YAMLError, whatever the text.
+"""Loads untrusted YAML: every text gives values or a YAMLError, and never crashes the process.
 
-    text ──> not so deep that the parser's stack ends ──> values ──> not deep, not endless
+    text ──> not too deep for the parser's stack ──> values ──> not too deep, too many or cyclic
 
-libyaml's composer calls itself for each level, and a hundred thousand brackets end the process. Few
-texts could be as deep as that, which a look at the brackets and at how lines begin tells; those are
-read once event by event, which needs no stack. Aliases make small texts deep, huge and endless only
-after that, so the values are looked at, too.
+libyaml's composer recurses once per level, so a hundred thousand brackets overflow its stack. Few
+texts can be that deep, as a scan of brackets and line starts shows; only those are parsed event by
+event first, which needs no stack. Aliases can make the values of a small text deep, huge or cyclic,
+so the values are checked, too.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from typing import Any, Final
 
 import yaml
 
-#: No configuration and no manifest comes near this.
+#: Deepest nesting that is accepted.
 MAX_DEPTH: Final = 100
-#: Aliases may add so many lists and maps to those that a text has room for.
+#: Aliases may add so many lists and maps to those that the text itself can hold.
 MAX_ADDED: Final = 400_000
-#: What libyaml's composer may be given without a look at each event: a fiftieth of its stack.
+#: Depth that libyaml's composer handles without the check of events: a fiftieth of its stack.
 _SURELY_FINE: Final = 2_000
 #: A line that may begin so many block collections: each takes a column, or shares its parent's.
 _DEEP_LINE: Final = re.compile(rf"^[ \t?:-]{{{_SURELY_FINE // 2}}}", re.MULTILINE)
 
 
-class _Loader(yaml.CSafeLoader):
-    """YAML as Kubernetes reads it: what looks like a date is text."""
+class _KubernetesLoader(yaml.CSafeLoader):
+    """Reads YAML as Kubernetes does: dates are text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 (PyYAML's own class-level table)
         first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
@@ -38,12 +38,12 @@ class _Loader(yaml.CSafeLoader):
 
 
 def load_all(text: str) -> list[Any]:
-    """Return the documents of a text; raises YAMLError, and nothing else, if that cannot be."""
+    """Return the documents of a text; raises YAMLError, and nothing else, if it is invalid."""
     check_depth(text)
     try:
-        documents = list(yaml.load_all(text, Loader=_Loader))
+        documents = list(yaml.load_all(text, Loader=_KubernetesLoader))
     except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as unfit:
-        # What a tag promises and the text does not keep: ``!!int x``, ``!!timestamp soon``.
+        # A value that contradicts its tag: ``!!int x``, ``!!timestamp soon``.
         raise yaml.YAMLError(f"a value that is not what its tag says: {unfit}") from unfit
     except RecursionError as too_deep:
         raise yaml.YAMLError(_too_deep()) from too_deep
@@ -61,9 +61,9 @@ def load(text: str) -> Any:  # noqa: ANN401 (any value)
 
 
 def problem(error: yaml.YAMLError) -> str:
-    """Say where a text is not YAML and why, in one line.
+    """Return the position and the reason of a YAML error, in one line.
 
-    PyYAML's own text names its stream, which is "<unicode string>": the caller knows the file.
+    PyYAML's own message names the stream "<unicode string>"; the caller names the file.
     """
     if isinstance(error, yaml.reader.ReaderError):
         return f"character {error.position + 1}: {error.reason}"
@@ -100,7 +100,7 @@ def check_values(value: object, *, limit: float = math.inf) -> None:
         if found > limit:
             raise yaml.YAMLError("document contains excessive aliasing")
         inside = (inner for each in level for inner in _inside(each))
-        # One more than there may be is enough to know.
+        # Stop at the first value beyond the limit.
         level = list(inside if limit == math.inf else islice(inside, int(limit) + 1))
         if not level:
             return

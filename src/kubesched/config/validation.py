@@ -1,4 +1,4 @@
-"""Rules for a completed configuration; everything wrong with it is reported at once."""
+"""Validates a completed configuration; all errors are reported together."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from kubesched.config.types import (
 from kubesched.config.validation_args import ARGS_CHECKS
 from kubesched.errors import ConfigError
 
-#: Plugins that were removed from kube-scheduler, and may no longer be named.
+#: Plugins that were removed from kube-scheduler; naming one is an error.
 _REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 _REMOVED: Final = (
     f'was invalid in version "v1" (KubeSchedulerConfiguration is version "{API_VERSION}")'
@@ -34,14 +34,14 @@ _POINTS_WITH_REMOVED_PLUGINS: Final = tuple(
 
 
 def validate(config: SchedulerConfiguration, gates: FeatureGates) -> None:
-    """Refuse a configuration that breaks a rule, naming every rule that it breaks."""
+    """Raise ConfigError with all errors of an invalid configuration."""
     errors = validation_errors(config, gates)
     if errors:
         raise ConfigError(aggregate(errors))
 
 
 def validation_errors(config: SchedulerConfiguration, gates: FeatureGates) -> list[str]:
-    """List everything that is wrong with a configuration."""
+    """Return all errors of a configuration."""
     errors = []
     if config.client_connection.burst < 0:
         burst = config.client_connection.burst

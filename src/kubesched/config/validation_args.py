@@ -1,8 +1,8 @@
-"""Rules for the arguments of plugins.
+"""Validates the arguments of plugins.
 
-Each function takes the path of the arguments and the arguments and gives the list of errors. The
-rules of NodeResourcesFit are applied when the plugin is built, not with the rest of the
-configuration, and name no path: so does kube-scheduler.
+Each function takes the path of the arguments and the arguments, and returns the errors. As in
+kube-scheduler, those of NodeResourcesFit are validated when the plugin is built, not with the rest
+of the configuration, and their errors have no path.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _SHORTEST_BINDING_TIMEOUT: Final = Duration.of_seconds(1)
 
 
 def check_node_resources_fit_args(args: NodeResourcesFitArgs) -> None:
-    """Refuse arguments that NodeResourcesFit cannot work with; the plugin calls this."""
+    """Reject invalid arguments of NodeResourcesFit; the plugin calls this."""
     errors = node_resources_fit_errors("", args)
     if errors:
         raise ConfigError(aggregate(errors))
@@ -81,7 +81,7 @@ def inter_pod_affinity_errors(path: str, args: InterPodAffinityArgs) -> list[str
 
 
 def node_affinity_args_errors(path: str, args: NodeAffinityArgs) -> list[str]:
-    """Check NodeAffinityArgs; an empty term, and one without weight, may say anything."""
+    """Check NodeAffinityArgs; an empty term, and one of weight 0, are not checked."""
     errors: list[str] = []
     affinity, affinity_path = args.added_affinity, f"{path}.addedAffinity"
     if affinity is None:
@@ -168,7 +168,7 @@ def volume_binding_errors(path: str, args: VolumeBindingArgs, gates: FeatureGate
     if gates.enabled("StorageCapacityScoring"):
         errors += _shape_errors(f"{path}.shape", args.shape or ())
     elif args.shape is not None:
-        # Refused rather than ignored, so that it cannot come alive when the gate goes on.
+        # Rejected rather than ignored, so that turning the gate on does not change behaviour.
         detail = (
             "unexpected field `shape`, remove it or turn on the feature gate StorageCapacityScoring"
         )

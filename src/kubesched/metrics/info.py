@@ -32,7 +32,7 @@ def build_labels() -> tuple[str, ...]:
 
 
 def version_labels(gates: FeatureGates) -> tuple[str, ...]:
-    """Give the label values of ``version_info``."""
+    """Return the label values of ``version_info``."""
     binary = KUBERNETES_VERSION.removeprefix("v")
     emulated, oldest_peer = gates.emulated_version, gates.min_compatibility_version
     return _COMPONENT, binary, dotted(emulated), dotted(oldest_peer)

@@ -177,7 +177,7 @@ class Metrics:
             setattr(self, attribute_name(name), family if family.spec.labels else family.labels())
         disabled = frozenset(options.disabled_metrics)
         self._plugin_metrics = PluginMetrics(taken=self._families.keys(), disabled=disabled)
-        #: what is shown, in the order in which it is
+        #: the exported families, in the order of the text
         self._exported = self._register(
             gates, disabled, shows_hidden=bool(options.show_hidden_metrics_for_version)
         )

@@ -1,4 +1,4 @@
-"""The families that every Kubernetes component exports, or a server on its own paths: a table.
+"""The table of families that every Kubernetes component exports, or a server on its own paths.
 
 Client, leader election, delegated authentication and authorization, build and feature information,
 the process, health checks, and the resources that pods request.

@@ -1,8 +1,8 @@
-"""Every family of series that the scheduler exports: a table, and nothing else.
+"""The table of metric families that the scheduler exports.
 
 Names, labels, buckets and help texts are those of kube-scheduler v1.37, because dashboards and
-alerts are written for them; what starts with ``kubesched_`` is our own. ``metrics.recorder`` makes
-an attribute of each. What every Kubernetes component exports is in ``metrics.shared_table``.
+alerts depend on them; our own have the prefix ``kubesched_``. ``metrics.recorder`` has an attribute
+for each. Families that every Kubernetes component exports are in ``metrics.shared_table``.
 """
 
 from __future__ import annotations

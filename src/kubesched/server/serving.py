@@ -70,13 +70,13 @@ class SecureServer:
         reload_period_s: float = _RELOAD_PERIOD_S,
     ) -> None:
         """``listener`` is an open socket to use instead of the options' address."""
-        self._parts: _Parts | None = None
+        self._parts: _ServerParts | None = None
         self._reload_period_s = reload_period_s
         self._tasks: list[asyncio.Task[None]] = []
         self._serving: asyncio.Task[None] | None = None
         self._server: GuestServer | None = None
         if serving.secure_port != 0 or listener is not None:
-            self._parts = _Parts(
+            self._parts = _ServerParts(
                 serving,
                 authentication,
                 authorization,
@@ -135,14 +135,14 @@ class SecureServer:
         await parts.aclose()
         _lines.info("[graceful-termination] secure server is exiting")
 
-    async def _reload(self, parts: _Parts) -> None:
+    async def _reload(self, parts: _ServerParts) -> None:
         while True:
             await asyncio.sleep(self._reload_period_s)
             parts.tls.reload()
             parts.trust.reload()
 
 
-class _Parts:
+class _ServerParts:
     """The parts of a server."""
 
     def __init__(
@@ -205,7 +205,7 @@ class _Parts:
             await client.aclose()
 
 
-def _uvicorn_config(parts: _Parts) -> uvicorn.Config:
+def _uvicorn_config(parts: _ServerParts) -> uvicorn.Config:
     config = uvicorn.Config(
         parts.app,
         http=ServingProtocol,

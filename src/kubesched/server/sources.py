@@ -30,8 +30,7 @@ class MetricsPage(NamedTuple):
     """A page in Prometheus' text format."""
 
     #: None gives an empty page, e.g. while another replica leads; a long page is streamed in
-    #: chunks,
-    #: #: between which the event loop runs other tasks
+    #: chunks, between which the event loop runs other tasks
     render: Callable[[], bytes | AsyncIterator[bytes] | None]
     #: what DELETE does; without it DELETE is answered like GET
     reset: Callable[[], None] | None = None
@@ -88,7 +87,7 @@ class Sources:
     #: called with each check that an endpoint made: its name, the endpoint, passed or not
     observe_check: Callable[[str, str, bool], None] = _ignore
     #: returns the observer of requests about callers, by purpose (``authentication``,
-    #: #: ``authorization``) and host
+    #: ``authorization``) and host
     observe_requests: Callable[[str, str], RequestObserver | None] = _unobserved
     observe_callers: CallerObserver | None = None
     #: receives cache hits of tokens

@@ -14,6 +14,7 @@ import yaml
 
 from kubesched.client import kubeconfig
 from kubesched.client.access import ClusterAccess
+from kubesched.client.kubeconfig_user import Impersonated
 from kubesched.client.rest import ApiClient
 from kubesched.clock import VirtualClock
 from kubesched.errors import KubeconfigError
@@ -161,6 +162,13 @@ class TestServers:
         assert access.server.url == "https://other:1/base"
         assert access.tls_server_name == ""
 
+    def test_master_needs_no_file(self, tmp_path: Path) -> None:
+        environment = {"KUBECONFIG": str(tmp_path / "missing")}
+
+        access = kubeconfig.load(master="http://127.0.0.1:8080", environment=environment)
+
+        assert access.server.url == "http://127.0.0.1:8080"
+
     def test_a_bare_address_is_plain_unless_something_speaks_of_tls(self, file: Path) -> None:
         plain = _load(file, _document(cluster={"server": "localhost:8080"}))
         secure = _load(
@@ -296,6 +304,25 @@ class TestUsers:
             ("Impersonate-Extra-example.com%2Fproject", "a"),
             ("Impersonate-Extra-example.com%2Fproject", "b"),
         )
+
+    def test_another_user_may_be_impersonated_than_the_kubeconfigs(self, file: Path) -> None:
+        document = _document(user={"as": "jane", "as-groups": ["dev"]})
+
+        user_alone = _load(file, document, impersonated=Impersonated("joe"))
+        both = _load(file, _document(), impersonated=Impersonated("joe", ("ops", "qa")))
+        neither = _load(file, document, impersonated=Impersonated())
+
+        assert user_alone.headers == (("Impersonate-User", "joe"), ("Impersonate-Group", "dev"))
+        assert both.headers == (
+            ("Impersonate-User", "joe"),
+            ("Impersonate-Group", "ops"),
+            ("Impersonate-Group", "qa"),
+        )
+        assert neither.headers == (("Impersonate-User", "jane"), ("Impersonate-Group", "dev"))
+
+    def test_groups_alone_cannot_be_impersonated(self, file: Path) -> None:
+        with pytest.raises(KubeconfigError, match="need a user to impersonate"):
+            _load(file, _document(), impersonated=Impersonated(groups=("ops",)))
 
     @pytest.mark.parametrize("inline", [True, False])
     def test_client_certificates(

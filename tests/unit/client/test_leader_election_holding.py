@@ -7,7 +7,7 @@ import pytest
 from kubesched.client.leader_election import LeaderElector
 from kubesched.clock import RealClock
 from kubesched.errors import ClientError, LeadershipLostError
-from kubesched.progress import Progress
+from kubesched.progress import LoopProgress
 
 from .conftest import Run
 from .election_lab import DEADLINE_S, RETRY_S, START_TEXT, Counts, durations, lab
@@ -220,7 +220,7 @@ class TestProgress:
     def test_without_progress_nothing_is_renewed_and_leadership_ends(self, run_once: Run) -> None:
         async def main() -> None:
             async with lab() as it:
-                progress = Progress(it.clock, limit_s=5)
+                progress = LoopProgress(it.clock, limit_s=5)
                 progress.beat()
                 elector = await it.leader(is_progressing=progress.is_progressing)
                 holding = await it.time.start(elector.hold())
@@ -238,7 +238,7 @@ class TestProgress:
     def test_another_candidate_takes_over_from_a_stuck_leader(self, run_once: Run) -> None:
         async def main() -> None:
             async with lab() as it:
-                progress = Progress(it.clock, limit_s=5)
+                progress = LoopProgress(it.clock, limit_s=5)
                 progress.beat()
                 stuck = await it.leader("stuck", is_progressing=progress.is_progressing)
                 holding = await it.time.start(stuck.hold())
@@ -258,7 +258,7 @@ class TestProgress:
     def test_a_loop_that_recovers_keeps_the_leadership(self, run_once: Run) -> None:
         async def main() -> None:
             async with lab() as it:
-                progress = Progress(it.clock, limit_s=5)
+                progress = LoopProgress(it.clock, limit_s=5)
                 progress.beat()
                 elector = await it.leader(is_progressing=progress.is_progressing)
                 holding = await it.time.start(elector.hold())

@@ -24,6 +24,7 @@ from kubesched.errors import (
     ApiError,
     ClientError,
     ConflictError,
+    ConnectionFailedError,
     ForbiddenError,
     GoneError,
     KubeconfigError,
@@ -60,6 +61,55 @@ async def _with_client(
         reached = access(server) if access else server.access
         async with ApiClient(reached, **options) as client:
             await test(server, client)
+
+
+class _Traced:
+    """Traces every request to one path."""
+
+    def __init__(self) -> None:
+        self.header = "traceparent: 00-aa-bb-01\r\n"
+        self.ended: list[int] = []
+
+    def begin_request(self, method: str, path: str) -> _Traced | None:
+        return self if path == "/traced" else None
+
+    def end(self, code: int) -> None:
+        self.ended.append(code)
+
+
+class TestTracing:
+    def test_a_traced_request_has_its_header_and_its_end_is_told(self, run: Run) -> None:
+        tracer = _Traced()
+        script = (
+            Script()
+            .on("GET", "/traced", answer(thing("a")))
+            .on("GET", "/other", answer(thing("b")))
+        )
+
+        async def test(server: ScriptedServer, client: ApiClient) -> None:
+            await client.request("GET", "/traced")
+            await client.request("GET", "/other")
+            with pytest.raises(ApiError):
+                await client.request("POST", "/traced")
+            headers = [each.headers.get("traceparent") for each in server.requests]
+            assert headers == ["00-aa-bb-01", None, "00-aa-bb-01"]
+
+        run(_with_client(script, test, tracer=tracer))
+        assert tracer.ended[0] == 200
+        assert tracer.ended[1] >= 400
+
+    def test_a_request_without_an_answer(self, run: Run) -> None:
+        tracer = _Traced()
+
+        async def hang_up(exchange: Exchange) -> None:
+            exchange.writer.transport.abort()
+
+        async def test(server: ScriptedServer, client: ApiClient) -> None:
+            with pytest.raises(ConnectionFailedError):
+                await client.request("POST", "/traced")
+
+        run(_with_client(hang_up, test, tracer=tracer))
+        assert tracer.ended[-1] == 0
 
 
 class TestVerbs:

@@ -6,7 +6,7 @@ import pytest
 import yaml
 
 from kubesched.config import loading
-from kubesched.config.comparing import Difference, as_text, compare
+from kubesched.config.comparing import ConfigDifference, as_text, compare
 from kubesched.config.types import SchedulerConfiguration
 from tests.support.configuration_tables import GATES, HEADER, IN_TREE_POINTS
 
@@ -23,7 +23,7 @@ def plugins(**points: Any) -> SchedulerConfiguration:
     return profile(plugins=points)
 
 
-def differences(a: SchedulerConfiguration, b: SchedulerConfiguration) -> list[Difference]:
+def differences(a: SchedulerConfiguration, b: SchedulerConfiguration) -> list[ConfigDifference]:
     return list(compare(a, b, IN_TREE_POINTS).differences)
 
 
@@ -74,8 +74,8 @@ def test_fields_are_named_by_their_path() -> None:
     a, b = config(), config(parallelism=4, leaderElection={"leaderElect": False})
 
     assert differences(a, b) == [
-        Difference("", "parallelism", 16, 4),
-        Difference("", "leaderElection.leaderElect", True, False),
+        ConfigDifference("", "parallelism", 16, 4),
+        ConfigDifference("", "leaderElection.leaderElect", True, False),
     ]
 
 
@@ -83,7 +83,7 @@ def test_profiles_are_matched_by_name() -> None:
     a = config(profiles=[{"schedulerName": "x"}])
     b = config(profiles=[{"schedulerName": "z"}, {"schedulerName": "x"}])
 
-    assert differences(a, b) == [Difference("profiles", "z", None, "enabled")]
+    assert differences(a, b) == [ConfigDifference("profiles", "z", None, "enabled")]
 
 
 def test_plugins_are_compared_as_they_run() -> None:
@@ -96,10 +96,10 @@ def test_plugins_are_compared_as_they_run() -> None:
     )
 
     assert differences(a, b) == [
-        Difference(f"{part}.preFilter", "VolumeZone", "enabled", None),
-        Difference(f"{part}.filter", "VolumeZone", "enabled", None),
-        Difference(f"{part}.score", "TaintToleration", 3, 1),
-        Difference(f"{part}.permit", "Mine", None, "enabled"),
+        ConfigDifference(f"{part}.preFilter", "VolumeZone", "enabled", None),
+        ConfigDifference(f"{part}.filter", "VolumeZone", "enabled", None),
+        ConfigDifference(f"{part}.score", "TaintToleration", 3, 1),
+        ConfigDifference(f"{part}.permit", "Mine", None, "enabled"),
     ]
 
 
@@ -109,7 +109,7 @@ def test_order_counts_where_it_makes_a_difference() -> None:
         return plugins(bind={"disabled": [{"name": "*"}], "enabled": enabled})
 
     assert differences(binders("A", "DefaultBinder"), binders("DefaultBinder", "A")) == [
-        Difference(
+        ConfigDifference(
             "profiles[default-scheduler].plugins.bind",
             "order",
             ["A", "DefaultBinder"],
@@ -122,7 +122,7 @@ def test_plugins_that_are_not_at_hand_are_compared_by_what_is_said_of_them() -> 
     a, b = plugins(), plugins(multiPoint={"enabled": [{"name": "Mine"}]})
 
     assert differences(a, b) == [
-        Difference("profiles[default-scheduler].plugins.multiPoint", "Mine", None, "enabled")
+        ConfigDifference("profiles[default-scheduler].plugins.multiPoint", "Mine", None, "enabled")
     ]
 
 
@@ -140,9 +140,9 @@ def test_arguments_of_any_plugin_are_compared() -> None:
 
     part = "profiles[default-scheduler]"
     assert found == [
-        Difference(f"{part}.Mine", "a", 1, None),
-        Difference(f"{part}.Mine", "args", None, [2]),
-        Difference(
+        ConfigDifference(f"{part}.Mine", "a", 1, None),
+        ConfigDifference(f"{part}.Mine", "args", None, [2]),
+        ConfigDifference(
             f"{part}.NodeResourcesFit", "scoringStrategy.type", "LeastAllocated", "MostAllocated"
         ),
     ]
@@ -159,7 +159,7 @@ def test_extenders_are_compared_in_order() -> None:
 
     found = differences(a, b)
 
-    assert found[0] == Difference("extenders[0]", "urlPrefix", "http://a", "http://b")
+    assert found[0] == ConfigDifference("extenders[0]", "urlPrefix", "http://a", "http://b")
     assert {each.part for each in found[1:]} == {"extenders[1]"}
     assert {each.a for each in found[1:]} == {None}
 

@@ -1,4 +1,4 @@
-"""Any configuration that a kube-scheduler ever read, as KubeSchedulerConfiguration v1."""
+"""Converts any configuration that a kube-scheduler has read to KubeSchedulerConfiguration v1."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesched.config import encoding, loading
 from kubesched.config.args import ARGS_KINDS
 from kubesched.config.legacy import fields, policy
 from kubesched.config.legacy.messages import ARGS
-from kubesched.config.legacy.plugin_sets import Today, Writer, renamed, resolve
+from kubesched.config.legacy.plugin_sets import PluginSetWriter, Today, renamed, resolve
 from kubesched.config.legacy.pruning import drop_default_args, drop_default_fields
 from kubesched.config.legacy.reading import POLICY, OldConfiguration, read
 from kubesched.config.legacy.releases import (
@@ -24,7 +24,7 @@ from kubesched.config.legacy.releases import (
     OldProfile,
     default_points,
 )
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.legacy.successors import replace_old_plugins, report_named
 from kubesched.config.profiles import ALL_PLUGINS, MULTI_POINT
 from kubesched.config.schema import CONFIGURATION
@@ -32,17 +32,17 @@ from kubesched.config.types import API_VERSION, KIND
 from kubesched.errors import ConfigError
 
 JsonObject = dict[str, Any]
-#: Gives the text of the policy that a configuration names by its path.
+#: Returns the text of the policy that a configuration names by its path.
 ReadPolicy = Callable[[str], str]
 
 _WITH_PROVIDERS: Final = (V1ALPHA1, V1ALPHA2, V1BETA1)
 
 
 class Conversion(msgspec.Struct, frozen=True):
-    """A configuration in v1, and what became of the old one."""
+    """A configuration in v1, and the report of the conversion."""
 
     text: str
-    report: Report
+    report: ConversionReport
 
 
 def convert(
@@ -53,9 +53,9 @@ def convert(
     provider: str = "",
     read_policy: ReadPolicy | None = None,
 ) -> Conversion:
-    """Convert a configuration; raises ConfigError, which names the source, if that cannot be."""
+    """Convert a configuration; raises ConfigError, which names the source."""
     try:
-        report = Report()
+        report = ConversionReport()
         old = read(text, report)
         if old.is_current:
             report.note("this is v1 already: nothing was changed")
@@ -66,14 +66,16 @@ def convert(
 
 
 def convert_provider(provider: str, today: Today) -> Conversion:
-    """Convert what ``--algorithm-provider`` alone meant."""
-    report = Report(source=f"--algorithm-provider={provider}")
+    """Convert an ``--algorithm-provider`` without a configuration."""
+    report = ConversionReport(source=f"--algorithm-provider={provider}")
     profile = OldProfile(scheduler_name=None, points=default_points(V1BETA1, provider))
     return _Converter(today, report, None).finish({}, [profile], [[]])
 
 
 class _Converter:
-    def __init__(self, today: Today, report: Report, read_policy: ReadPolicy | None) -> None:
+    def __init__(
+        self, today: Today, report: ConversionReport, read_policy: ReadPolicy | None
+    ) -> None:
         self._today = today
         self._report = report
         self._read_policy = read_policy
@@ -114,7 +116,7 @@ class _Converter:
         return self.finish(document, profiles, [self._foreign_args(each) for each in said])
 
     def _about(self, profile: JsonObject, profiles: Sequence[object]) -> None:
-        """Let the report name the profile, if there are several."""
+        """Have the report name the profile, if there are several."""
         name = profile.get("schedulerName", "")
         self._report.subject = f"{name}: " if name and len(profiles) > 1 else ""
 
@@ -136,8 +138,8 @@ class _Converter:
             raise ConfigError("plugins and algorithmSource.policy exclude each other")
         path = source.get("file", {}).get("path", "")
         if self._read_policy is None:
-            raise ConfigError("algorithmSource.policy names a policy that is not at hand")
-        found = read(self._read_policy(path), Report())
+            raise ConfigError("algorithmSource.policy names a policy that is not available")
+        found = read(self._read_policy(path), ConversionReport())
         if found.kind != POLICY:
             raise ConfigError(f"algorithmSource.policy: a Policy is needed, not a {found.kind}")
         self._report.became("algorithmSource.policy", "the policy's predicates and priorities")
@@ -170,7 +172,7 @@ class _Converter:
 
     def _written(self, profile: OldProfile, foreign_args: list[JsonObject]) -> JsonObject:
         replace_old_plugins(profile, self._report)
-        plugins = Writer(profile, self._today, self._report).plugins()
+        plugins = PluginSetWriter(profile, self._today, self._report).plugins()
         configs = [{"name": name, "args": args} for name, args in profile.args.items() if args]
         written = {
             "schedulerName": profile.scheduler_name,

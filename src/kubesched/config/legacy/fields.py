@@ -1,7 +1,7 @@
-"""Fields of old KubeSchedulerConfigurations, brought up to date version by version.
+"""Converts the fields of old KubeSchedulerConfigurations, version by version.
 
-Each step turns a version into the next one, in place, and says so in the report. Profiles keep
-their plugins by extension point: those are for `plugin_sets`.
+Each step converts a version to the next one, in place, and reports it. `plugin_sets` converts the
+plugins of profiles.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from kubesched.config.legacy.releases import (
     V1BETA2,
     V1BETA3,
 )
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.schema import CONFIGURATION, ListOf, Message
 from kubesched.errors import ConfigError
 
@@ -29,14 +29,14 @@ _ADDRESSES: Final = ("healthzBindAddress", "metricsBindAddress")
 _LEASES: Final = "leases"
 
 
-def upgrade(document: JsonObject, version: str, report: Report) -> None:
-    """Bring the fields of a configuration from their version to v1, in place."""
+def upgrade(document: JsonObject, version: str, report: ConversionReport) -> None:
+    """Convert the fields of a configuration from their version to v1, in place."""
     for each in OLD_VERSIONS[OLD_VERSIONS.index(version) :]:
         _STEPS[each](document, report)
     _use_leases(document, report)
 
 
-def _from_v1alpha1(document: JsonObject, report: Report) -> None:
+def _from_v1alpha1(document: JsonObject, report: ConversionReport) -> None:
     profile: JsonObject = {}
     for field in ("schedulerName", "plugins", "pluginConfig"):
         if field in document:
@@ -62,7 +62,7 @@ def _from_v1alpha1(document: JsonObject, report: Report) -> None:
         )
 
 
-def _rename_lock(election: JsonObject, report: Report) -> None:
+def _rename_lock(election: JsonObject, report: ConversionReport) -> None:
     for old, new in (
         ("lockObjectNamespace", "resourceNamespace"),
         ("lockObjectName", "resourceName"),
@@ -78,7 +78,7 @@ def _rename_lock(election: JsonObject, report: Report) -> None:
         report.became(f"leaderElection.{old}", f"leaderElection.{new}")
 
 
-def _from_v1alpha2(document: JsonObject, report: Report) -> None:
+def _from_v1alpha2(document: JsonObject, report: ConversionReport) -> None:
     for profile in _profiles(document):
         plugins = profile.get("plugins", {})
         if "unreserve" in plugins:
@@ -97,8 +97,8 @@ def _from_v1alpha2(document: JsonObject, report: Report) -> None:
         )
 
 
-def _join_reserve(plugins: JsonObject, report: Report) -> None:
-    """Let plugins that undo reservations be called where plugins reserve."""
+def _join_reserve(plugins: JsonObject, report: ConversionReport) -> None:
+    """Move plugins of unreserve to reserve, which has both methods now."""
     unreserve = plugins.pop("unreserve")
     reserve = plugins.setdefault("reserve", {})
     for field in ("enabled", "disabled"):
@@ -109,7 +109,7 @@ def _join_reserve(plugins: JsonObject, report: Report) -> None:
     report.became("plugins.unreserve", "plugins.reserve: one plugin reserves and unreserves")
 
 
-def _from_v1beta1(document: JsonObject, report: Report) -> None:
+def _from_v1beta1(document: JsonObject, report: ConversionReport) -> None:
     for profile in _profiles(document):
         for config in profile.get("pluginConfig", ()):
             args = config.get("args") or {}
@@ -124,7 +124,7 @@ def _from_v1beta1(document: JsonObject, report: Report) -> None:
                 )
 
 
-def _from_v1beta2(document: JsonObject, report: Report) -> None:
+def _from_v1beta2(document: JsonObject, report: ConversionReport) -> None:
     for field in _ADDRESSES:
         address = document.pop(field, "")
         host, _, port = address.rpartition(":")
@@ -137,11 +137,11 @@ def _from_v1beta2(document: JsonObject, report: Report) -> None:
         )
 
 
-def _from_v1beta3(document: JsonObject, report: Report) -> None:
-    """Nothing but plugins changed."""
+def _from_v1beta3(document: JsonObject, report: ConversionReport) -> None:
+    """Do nothing: only plugins changed."""
 
 
-_STEPS: Final[dict[str, Callable[[JsonObject, Report], None]]] = {
+_STEPS: Final[dict[str, Callable[[JsonObject, ConversionReport], None]]] = {
     V1ALPHA1: _from_v1alpha1,
     V1ALPHA2: _from_v1alpha2,
     V1BETA1: _from_v1beta1,
@@ -150,7 +150,7 @@ _STEPS: Final[dict[str, Callable[[JsonObject, Report], None]]] = {
 }
 
 
-def _use_leases(document: JsonObject, report: Report) -> None:
+def _use_leases(document: JsonObject, report: ConversionReport) -> None:
     election = document.get("leaderElection", {})
     lock = election.get("resourceLock", "")
     if lock in {"", _LEASES}:
@@ -164,7 +164,7 @@ def _use_leases(document: JsonObject, report: Report) -> None:
         )
 
 
-def modern_extenders(extenders: list[JsonObject], report: Report) -> list[JsonObject]:
+def modern_extenders(extenders: list[JsonObject], report: ConversionReport) -> list[JsonObject]:
     """Give extenders of a Policy or of v1alpha2 in the form of v1.
 
     Their fields were read without regard to case, and their timeout was a number of nanoseconds.
@@ -175,7 +175,9 @@ def modern_extenders(extenders: list[JsonObject], report: Report) -> list[JsonOb
     return [_modern_extender(each, message.item, report) for each in extenders]
 
 
-def _modern_extender(extender: JsonObject, message: Message, report: Report) -> JsonObject:
+def _modern_extender(
+    extender: JsonObject, message: Message, report: ConversionReport
+) -> JsonObject:
     modern = _spelled(extender, message, report)
     timeout = modern.get("httpTimeout")
     if isinstance(timeout, int):
@@ -184,8 +186,8 @@ def _modern_extender(extender: JsonObject, message: Message, report: Report) -> 
     return modern
 
 
-def _spelled(value: JsonObject, message: Message, report: Report) -> JsonObject:
-    """Spell the names of fields as the message does."""
+def _spelled(value: JsonObject, message: Message, report: ConversionReport) -> JsonObject:
+    """Return an object with the message's spelling of field names."""
     fields = {field.name.lower(): field for field in message.fields}
     spelled: JsonObject = {}
     for name, part in value.items():
@@ -209,7 +211,7 @@ def _profiles(document: JsonObject, *, make: bool = False) -> Iterator[JsonObjec
 
 
 def _set_argument(profile: JsonObject, plugin: str, field: str, value: object) -> None:
-    """Set an argument, unless the plugin's own arguments say otherwise."""
+    """Set an argument, unless the plugin's own arguments have it."""
     configs = profile.setdefault("pluginConfig", [])
     config = next((each for each in configs if each.get("name") == plugin), None)
     if config is None:

@@ -1,4 +1,4 @@
-"""The wire forms of old kinds, each as what sets it apart from the next newer one."""
+"""Schemas of old kinds, each as its differences from the next newer one."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _optional(name: str, wire_type: WireType) -> Field:
 
 
 def _part(message: Message, name: str) -> Message:
-    """Give the message of a field, or of the items of its list."""
+    """Return the message of a field, or of the items of its list."""
     found = next(field.type for field in message.fields if field.name == name)
     part = found.item if isinstance(found, ListOf) else found
     if not isinstance(part, Message):
@@ -41,7 +41,7 @@ def _changed(
     without: tuple[str, ...] = (),
     **parts: Message,
 ) -> Message:
-    """Give a message with other fields, and fields with other messages."""
+    """Return a message with other fields, and fields with other messages."""
     fields = []
     for field in message.fields:
         if field.name in without:

@@ -1,9 +1,9 @@
-"""Plugins by extension point: from an old profile to what ran, and from there to v1.
+"""Converts plugin sets: from an old profile to the plugins that ran, and from there to v1.
 
-In v1, ``multiPoint`` runs each default plugin at all of its points. So what ran is written as the
-difference to that: plugins that did not run are disabled, at a point or altogether, and plugins
-that are not there by default, or have another weight, are enabled. Plugins that came after the old
-release stay as they are: they act on pods that ask for them.
+In v1, ``multiPoint`` runs each default plugin at all of its points. So plugins that did not run are
+disabled, at a point or everywhere, and plugins that are not defaults, or have another weight, are
+enabled. Plugins that were added after the old release stay enabled: they affect only pods that use
+their features.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import msgspec
 from kubesched.config.defaults import default_profile, merge_plugin_set
 from kubesched.config.features import FeatureGates
 from kubesched.config.legacy.releases import KNOWN_THEN, V1BETA1, OldProfile, Points
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.legacy.successors import CLOUD_LIMITS, successor
 from kubesched.config.plugins import PointsOf, Unbuilt, expand
 from kubesched.config.profiles import (
@@ -29,23 +29,23 @@ from kubesched.config.profiles import (
 
 JsonObject = dict[str, Any]
 
-#: A point that prepares another one, and has the same plugins.
+#: Points that prepare another one, and have the same plugins.
 _PREPARES: Final = {"preFilter": "filter", "preScore": "score"}
-#: Points at which the order of plugins makes no difference to where pods go.
+#: Points at which the order of plugins does not affect placements.
 _UNORDERED: Final = frozenset(("preFilter", "preScore", "score"))
-#: Whether VolumeBinding scores is for a feature gate to decide, then as now.
+#: A feature gate decides whether VolumeBinding scores, then as now.
 _BY_GATE: Final = ("score", "VolumeBinding")
 
 
 class Today(msgspec.Struct, frozen=True):
-    """What a profile is by default today."""
+    """Today's default profile."""
 
     gates: FeatureGates
-    #: what plugins implement
+    #: the points that plugins implement
     points_of: PointsOf | Mapping[str, Collection[str]]
 
     def points(self) -> Mapping[str, tuple[PluginRef, ...]]:
-        """Give the default plugins of each point, in running order."""
+        """Return the default plugins of each point, in running order."""
         profile = default_profile(self.gates)
         return expand(profile, self.points_of, unbuilt=Unbuilt.LEAVE_OUT).points
 
@@ -67,30 +67,30 @@ def resolve(default: Points, given: JsonObject, version: str) -> OldProfile:
         disabled = {ref.name for ref in custom.disabled}
         if ALL_PLUGINS in disabled:
             profile.emptied.add(point)
-        # A default that is enabled once more keeps its place, and was put into no order.
+        # A default that is enabled again stays at its position.
         kept = {ref.name for ref in before.enabled if not disabled & {ref.name, ALL_PLUGINS}}
         profile.chosen[point] = [ref.name for ref in custom.enabled if ref.name not in kept]
     return profile
 
 
 def _appended(before: PluginSet, custom: PluginSet) -> tuple[PluginRef, ...]:
-    """Merge as versions up to v1beta1 did: what is enabled comes last, and replaces nothing."""
+    """Merge as versions up to v1beta1 did: enabled plugins come last, and replace none."""
     disabled = {ref.name for ref in custom.disabled}
     kept = () if ALL_PLUGINS in disabled else before.enabled
     return (*(ref for ref in kept if ref.name not in disabled), *custom.enabled)
 
 
-class Writer:
-    """Writes what ran as plugin sets of v1."""
+class PluginSetWriter:
+    """Writes the plugins that ran as plugin sets of v1."""
 
-    def __init__(self, profile: OldProfile, today: Today, report: Report) -> None:
+    def __init__(self, profile: OldProfile, today: Today, report: ConversionReport) -> None:
         self._profile = profile
         self._report = report
         self._default = today.points()
         self._alive = {ref.name for refs in profile.points.values() for ref in refs}
 
     def plugins(self) -> JsonObject:
-        """Give the field ``plugins`` of a profile; empty if it is the default."""
+        """Return the field ``plugins`` of a profile; empty if it is the default."""
         gone = {point: self._gone(point) for point in EXTENSION_POINTS}
         everywhere = self._gone_everywhere(gone)
         sets = {}
@@ -105,7 +105,7 @@ class Writer:
         return sets
 
     def _report_disabled(self, sets: JsonObject) -> None:
-        """Say which defaults are off; those that prepare others go without saying."""
+        """Report the disabled defaults, except at the points that prepare others."""
         disabled = [
             f"{point}: {', '.join(ref['name'] for ref in sets[point]['disabled'])}"
             for point in sets
@@ -120,7 +120,7 @@ class Writer:
         return self._profile.points.get(point, [])
 
     def _gone(self, point: str) -> list[str]:
-        """List default plugins that did not run at a point."""
+        """Return the default plugins that did not run at a point."""
         decisive = _PREPARES.get(point, point)
         names = (ref.name for ref in self._default[point])
         return [name for name in names if name in KNOWN_THEN and not self._ran(decisive, name)]
@@ -132,14 +132,14 @@ class Writer:
             return False
         if (point, name) == _BY_GATE:
             return point not in self._profile.emptied
-        # A point that the plugin, or the configuration, did not have then says nothing about it.
+        # A point that the plugin, or the configuration, did not have then does not count.
         return point not in self._profile.points or not self._has(point, name)
 
     def _has(self, point: str, name: str) -> bool:
         return name in {ref.name for ref in self._default[point]}
 
     def _gone_everywhere(self, gone: Mapping[str, list[str]]) -> list[str]:
-        """List default plugins that ran nowhere, unless a point without defaults says so anyway."""
+        """Return default plugins that ran at no point, unless a disabled "*" implies them."""
         found = []
         for name in dict.fromkeys(name for names in gone.values() for name in names):
             points = [point for point in EXTENSION_POINTS if self._has(point, name)]
@@ -194,7 +194,7 @@ def _set(*, enabled: Collection[PluginRef] = (), disabled: Collection[str] = ())
     return written
 
 
-def renamed(plugins: JsonObject, report: Report) -> JsonObject:
+def renamed(plugins: JsonObject, report: ConversionReport) -> JsonObject:
     """Replace old plugins in sets that have ``multiPoint`` already, as v1beta3 had them."""
     sets = {}
     for point, given in plugins.items():
@@ -205,7 +205,7 @@ def renamed(plugins: JsonObject, report: Report) -> JsonObject:
     return {point: written for point, written in sets.items() if written}
 
 
-def _renamed_refs(refs: list[JsonObject], where: str, report: Report) -> list[JsonObject]:
+def _renamed_refs(refs: list[JsonObject], where: str, report: ConversionReport) -> list[JsonObject]:
     by_name: dict[str, JsonObject] = {}
     for ref in refs:
         name = ref.get("name", "")
@@ -220,7 +220,7 @@ def _renamed_refs(refs: list[JsonObject], where: str, report: Report) -> list[Js
     return list(by_name.values())
 
 
-def _still_there(ref: JsonObject, point: str, report: Report) -> bool:
+def _still_there(ref: JsonObject, point: str, report: ConversionReport) -> bool:
     name = ref.get("name", "")
     if successor(name) == name:
         return True

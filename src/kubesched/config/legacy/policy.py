@@ -1,4 +1,4 @@
-"""A legacy Policy as an old profile: predicates filter, priorities score."""
+"""Converts a Policy to an old profile: predicates filter, priorities score."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kubesched.config.legacy.policy_tables import (
     PRIORITIES,
 )
 from kubesched.config.legacy.releases import OldProfile
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.legacy.successors import STRATEGIES, WITHOUT_SUCCESSOR, successor
 from kubesched.config.profiles import PluginRef
 from kubesched.errors import ConfigError
@@ -25,7 +25,7 @@ JsonObject = dict[str, Any]
 #: today's default plugins of each point
 DefaultPoints = Mapping[str, tuple[PluginRef, ...]]
 
-#: What no policy could leave out.
+#: Plugins that ran with every policy.
 _ALWAYS: Final = {
     "queueSort": "PrioritySort",
     "postFilter": "DefaultPreemption",
@@ -34,8 +34,8 @@ _ALWAYS: Final = {
 _INTER_POD_AFFINITY: Final = "InterPodAffinity"
 
 
-def old_profile(policy: JsonObject, today: DefaultPoints, report: Report) -> OldProfile:
-    """Give the profile that kube-scheduler v1.22 made of a policy."""
+def old_profile(policy: JsonObject, today: DefaultPoints, report: ConversionReport) -> OldProfile:
+    """Return the profile that kube-scheduler v1.22 made of a policy."""
     points = {point: [PluginRef(name=plugin)] for point, plugin in _ALWAYS.items()}
     points |= {point: [] for point in ("filter", "score", "reserve", "preBind")}
     profile = OldProfile(scheduler_name=None, points=points, selector_spread_apart=True)
@@ -51,7 +51,7 @@ def old_profile(policy: JsonObject, today: DefaultPoints, report: Report) -> Old
 
 
 class _Predicates:
-    def __init__(self, profile: OldProfile, today: DefaultPoints, report: Report) -> None:
+    def __init__(self, profile: OldProfile, today: DefaultPoints, report: ConversionReport) -> None:
         self._profile = profile
         self._default = {ref.name for ref in today["filter"]}
         self._report = report
@@ -72,7 +72,7 @@ class _Predicates:
                 ]
 
     def _plugins_of(self, predicate: JsonObject, *, tell: bool = True) -> str:
-        """Take over the argument of a predicate; gives the name of the predicate it is."""
+        """Convert the argument of a predicate; returns the name of its built-in predicate."""
         name = predicate.get("name", "")
         argument = predicate.get("argument") or {}
         if name in PREDICATES and not argument:
@@ -108,7 +108,7 @@ class _Predicates:
 
 
 class _Priorities:
-    def __init__(self, profile: OldProfile, today: DefaultPoints, report: Report) -> None:
+    def __init__(self, profile: OldProfile, today: DefaultPoints, report: ConversionReport) -> None:
         self._profile = profile
         self._default = today["score"]
         self._report = report
@@ -127,7 +127,7 @@ class _Priorities:
             ("ServiceAffinity", ("antiAffinityLabelsPreference",)),
         ):
             if plugin in self._weights:
-                # Each label was a priority of its own, of the same weight.
+                # Each label was a separate priority, of the same weight.
                 args = self._profile.args[plugin]
                 self._weights[plugin] *= sum(len(args.get(field, ())) for field in fields)
         self._profile.points["score"] = [
@@ -163,9 +163,9 @@ class _Priorities:
         return PluginRef(name=successor(plugin), weight=weight) in self._default
 
     def _custom(self, name: str, argument: JsonObject) -> tuple[str, str]:
-        """Take over the argument of a priority; gives the plugin, and what to call its successor.
+        """Convert the argument of a priority; returns the plugin, and the name of its successor.
 
-        Names of such priorities are the user's own.
+        Such priorities have names that the user chose.
         """
         match _only_argument("priority", name, argument):
             case "labelPreference":
@@ -194,7 +194,7 @@ class _Priorities:
             )
 
 
-def _add_hard_affinity_weight(profile: OldProfile, weight: int, report: Report) -> None:
+def _add_hard_affinity_weight(profile: OldProfile, weight: int, report: ConversionReport) -> None:
     if weight == 0:
         return
     what = f"hardPodAffinitySymmetricWeight {weight}"

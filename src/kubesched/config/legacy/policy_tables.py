@@ -1,4 +1,4 @@
-"""Predicates and priorities of a Policy, and the plugins that do their work.
+"""Predicates and priorities of a Policy, and the plugins that replace them.
 
 The names are those of v1.22, the last release with policies, and of the releases before it.
 """
@@ -26,7 +26,7 @@ PREDICATES: Final[dict[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "NoDiskConflict": (("VolumeRestrictions",), FILTER),
     "PodToleratesNodeTaints": (("TaintToleration",), FILTER),
     "PodToleratesNodeNoExecuteTaints": (("TaintToleration",), FILTER),
-    # What nodes report as conditions is a taint since v1.12.
+    # Conditions of nodes are taints since v1.12.
     "CheckNodeCondition": (("TaintToleration",), FILTER),
     "CheckNodeMemoryPressure": (("TaintToleration",), FILTER),
     "CheckNodeDiskPressure": (("TaintToleration",), FILTER),

@@ -1,4 +1,4 @@
-"""What a converted configuration need not say, because it is the default."""
+"""Removes defaults from a converted configuration."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from kubesched.config.args import ARGS_KINDS
 from kubesched.config.defaults import complete_args
 from kubesched.config.features import FeatureGates
 from kubesched.config.field_errors import shown
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.schema import KINDS
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import ConfigError
@@ -20,8 +20,10 @@ _SECTIONS: Final = ("leaderElection", "clientConnection")
 _TYPE_META: Final = ("apiVersion", "kind")
 
 
-def drop_default_fields(document: JsonObject, gates: FeatureGates, report: Report) -> None:
-    """Drop fields that say what is the default, in place."""
+def drop_default_fields(
+    document: JsonObject, gates: FeatureGates, report: ConversionReport
+) -> None:
+    """Drop fields that have their default value, in place."""
     default = encoding.to_json_object(SchedulerConfiguration.default(gates))
     _drop(document, default, "", report)
     for section in _SECTIONS:
@@ -31,7 +33,7 @@ def drop_default_fields(document: JsonObject, gates: FeatureGates, report: Repor
                 del document[section]
 
 
-def _drop(fields: JsonObject, default: JsonObject, path: str, report: Report) -> None:
+def _drop(fields: JsonObject, default: JsonObject, path: str, report: ConversionReport) -> None:
     for name in [*fields]:
         value = fields[name]
         if isinstance(value, dict | list) or name in _TYPE_META:
@@ -41,8 +43,8 @@ def _drop(fields: JsonObject, default: JsonObject, path: str, report: Report) ->
             del fields[name]
 
 
-def drop_default_args(profile: JsonObject, gates: FeatureGates, report: Report) -> None:
-    """Drop arguments that are a plugin's default ones, in place."""
+def drop_default_args(profile: JsonObject, gates: FeatureGates, report: ConversionReport) -> None:
+    """Drop arguments that equal a plugin's defaults, in place."""
     kept = []
     for config in profile.get("pluginConfig", ()):
         name = config.get("name", "")
@@ -66,5 +68,5 @@ def _is_default(plugin: str, args: JsonObject, gates: FeatureGates) -> bool:
             plugin, {}, gates
         )
     except ConfigError:
-        # What is wrong with them is said when the whole configuration is checked.
+        # Their errors are reported when the whole configuration is validated.
         return False

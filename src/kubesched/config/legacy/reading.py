@@ -1,4 +1,4 @@
-"""Which old configuration a text is, and what it says."""
+"""Identifies and decodes an old configuration."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kubesched.config.documents import Document, Json
 from kubesched.config.field_errors import shown
 from kubesched.config.legacy import fields, messages
 from kubesched.config.legacy.releases import OLD_VERSIONS, V1ALPHA1, V1ALPHA2
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.schema import FIRST_GROUP, GROUP, KINDS, VERSION, Message
 from kubesched.config.types import KIND
 from kubesched.errors import ConfigError
@@ -19,7 +19,7 @@ from kubesched.errors import ConfigError
 JsonObject = dict[str, Any]
 
 POLICY: Final = "Policy"
-#: Where a ConfigMap has its policy.
+#: The key of a policy in a ConfigMap.
 POLICY_KEY: Final = "policy.cfg"
 #: Fields that only a policy has: some were written without a kind.
 _POLICY_FIELDS: Final = frozenset(("predicates", "priorities"))
@@ -39,8 +39,8 @@ class OldConfiguration(msgspec.Struct):
         return self.version == VERSION
 
 
-def read(text: str, report: Report) -> OldConfiguration:
-    """Read a configuration of any version; what no version knows is left out, and reported."""
+def read(text: str, report: ConversionReport) -> OldConfiguration:
+    """Decode a configuration of any version; unknown fields are dropped and reported."""
     document = documents.parse(text)
     root = _without_nulls(documents.plain(document.root))
     if isinstance(root, dict) and root.get("kind") == "ConfigMap":
@@ -78,7 +78,7 @@ def _policy_text(config_map: JsonObject) -> str:
     return text
 
 
-def _checked(old: OldConfiguration, report: Report) -> JsonObject:
+def _checked(old: OldConfiguration, report: ConversionReport) -> JsonObject:
     if old.kind == POLICY or old.version in (V1ALPHA1, V1ALPHA2):
         extenders = old.fields.get("extenders", ())
         if isinstance(extenders, list) and all(isinstance(each, dict) for each in extenders):
@@ -91,8 +91,8 @@ def _checked(old: OldConfiguration, report: Report) -> JsonObject:
     return checked
 
 
-def _known(value: JsonObject, message: Message, where: str, report: Report) -> JsonObject:
-    """Check the types of an object; give it without fields that its kind does not have."""
+def _known(value: JsonObject, message: Message, where: str, report: ConversionReport) -> JsonObject:
+    """Check the types of an object; return it without unknown fields."""
     unknown: list[str] = []
     known: JsonObject = messages.without_unknown(value, message, unknown)
     strict.decode(documents.tree(known), message)
@@ -101,7 +101,7 @@ def _known(value: JsonObject, message: Message, where: str, report: Report) -> J
     return known
 
 
-def _check_args(config: JsonObject, report: Report) -> None:
+def _check_args(config: JsonObject, report: ConversionReport) -> None:
     name, args = config.get("name", ""), config.get("args")
     message = messages.ARGS.get(name) or KINDS.get(f"{name}Args")
     if args is None:
@@ -111,7 +111,7 @@ def _check_args(config: JsonObject, report: Report) -> None:
             raise ConfigError(f"the args of plugin {name} have to be an object")
         args = _known(args, message, f"{name} ", report)
     if isinstance(args, dict) and str(args.get("apiVersion", "")).startswith(f"{GROUP}/"):
-        # They have the version of the configuration, also without saying so.
+        # Arguments without a version have that of the configuration.
         args = {field: args[field] for field in args if field not in {"apiVersion", "kind"}}
     config["args"] = args
 

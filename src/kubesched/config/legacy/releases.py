@@ -1,9 +1,8 @@
-"""Which plugins ran by default where, in releases that listed them by extension point.
+"""The default plugins of each extension point, in releases that listed them by point.
 
 Each apiVersion stands for the last release that read it: v1alpha1 and v1alpha2 for v1.18, v1beta1
 for v1.22, v1beta2 for v1.27. PreFilter and PreScore are not listed: they follow Filter and Score.
-What v1.18 did outside of the framework (preemption, binding volumes) is listed as the plugins that
-do it now.
+What v1.18 did outside of the framework (preemption, binding volumes) is listed as today's plugins.
 """
 
 from __future__ import annotations
@@ -81,14 +80,14 @@ _SCORES_BY_VERSION: Final[Mapping[str, Mapping[str, int]]] = {
     V1BETA2: {**_SCORES, "NodeResourcesFit": 1, "PodTopologySpread": 2},
 }
 
-#: Plugins that the old releases had, as far as today's have them; all others came later.
+#: Today's plugins that the old releases had; all others were added later.
 KNOWN_THEN: Final = frozenset(
     (*(name for names in _EVERYWHERE.values() for name in names), *_SCORES)
 )
 
 
 class OldProfile(msgspec.Struct):
-    """A profile before it is written as v1: which plugins ran where, with which arguments."""
+    """A profile before its conversion to v1: the plugins of each point, and their arguments."""
 
     scheduler_name: str | None
     points: Points
@@ -98,12 +97,12 @@ class OldProfile(msgspec.Struct):
     chosen: dict[str, list[str]] = msgspec.field(default_factory=dict)
     #: points whose defaults the user disabled with ``*``
     emptied: set[str] = msgspec.field(default_factory=set)
-    #: whether pods without constraints were spread by a plugin of its own
+    #: whether SelectorSpread spread pods without constraints
     selector_spread_apart: bool = False
 
 
 def default_points(version: str, provider: str = DEFAULT_PROVIDER) -> Points:
-    """Give the plugins that ran if the configuration said nothing about plugins."""
+    """Return the plugins that ran if the configuration named none."""
     if provider not in PROVIDERS:
         known = " or ".join(PROVIDERS)
         raise ConfigError(f'algorithm provider "{provider}" never existed: it has to be {known}')

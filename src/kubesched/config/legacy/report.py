@@ -1,4 +1,4 @@
-"""What a conversion says about itself, line by line."""
+"""The report of a conversion: what each part of the old configuration was converted to."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import msgspec
 _WIDTH: Final = 2
 
 
-class Report(msgspec.Struct):
-    """Collects what became of each part of the old configuration."""
+class ConversionReport(msgspec.Struct):
+    """Collects the lines of the report."""
 
-    #: what was read, such as ``Policy``
+    #: the kind of the old configuration, such as ``Policy``
     source: str = ""
-    #: what the next entries are about: "" or a profile of several
+    #: the profile that the next entries belong to; "" if there is one
     subject: str = ""
     converted: list[str] = msgspec.field(default_factory=list)
     default: list[str] = msgspec.field(default_factory=list)
@@ -23,23 +23,23 @@ class Report(msgspec.Struct):
     notes: list[str] = msgspec.field(default_factory=list)
 
     def became(self, old: str, new: str) -> None:
-        """Say what a part became."""
+        """Report what a part was converted to."""
         self.converted.append(f"{self.subject}{old} -> {new}")
 
     def is_default(self, what: str) -> None:
-        """Say that a part is what happens anyway, and was left out."""
+        """Report that a part is the default today, and was dropped."""
         self.default.append(f"{self.subject}{what}")
 
     def has_no_counterpart(self, what: str, instead: str) -> None:
-        """Say that a part could not be kept, and what to do instead."""
+        """Report that a part has no counterpart, and what to do instead."""
         self.lost.append(f"{self.subject}{what}: {instead}")
 
     def note(self, text: str) -> None:
-        """Say something that the operator should look at."""
+        """Report something that the operator should check."""
         self.notes.append(f"{self.subject}{text}")
 
     def text(self) -> str:
-        """Write the report for people."""
+        """Format the report for users."""
         return "".join(f"{line}\n" for line in self._lines())
 
     def _lines(self) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Plugins that no longer exist, and what does their work now.
+"""Replaces plugins that no longer exist by their successors.
 
 volume limits of each cloud            -> NodeVolumeLimits
 NodeResources{Least,Most}Allocated,
@@ -23,7 +23,7 @@ from kubesched.config.args import (
     SYSTEM_DEFAULTING,
 )
 from kubesched.config.legacy.releases import OldProfile
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.profiles import PluginRef
 
 Args = dict[str, Any]
@@ -47,7 +47,7 @@ WITHOUT_SUCCESSOR: Final = {
     "NodeResourceLimits": "limits are not scored any more; nothing takes its place",
     "ServiceAffinity": "give the pods of each service podAffinity with its label as topologyKey",
 }
-#: The shape that v1.16 used if a policy gave none: the emptier, the better.
+#: The default shape of v1.16 policies: least allocated is best.
 _DEFAULT_SHAPE: Final = (
     {"utilization": 0, "score": MAX_CUSTOM_PRIORITY_SCORE},
     {"utilization": 100, "score": 0},
@@ -57,7 +57,7 @@ _FULL_WEIGHT: Final = 100
 
 
 def successor(plugin: str) -> str:
-    """Name the plugin that does the work of an old one now; "" if none does."""
+    """Return the successor of an old plugin; "" if it has none."""
     if plugin in CLOUD_LIMITS:
         return VOLUME_LIMITS
     if plugin in STRATEGIES:
@@ -69,8 +69,8 @@ def successor(plugin: str) -> str:
     return "" if plugin in WITHOUT_SUCCESSOR else plugin
 
 
-def report_named(profile: OldProfile, given: Args, report: Report) -> None:
-    """Say what becomes of old plugins that the user named at a point."""
+def report_named(profile: OldProfile, given: Args, report: ConversionReport) -> None:
+    """Report the successors of old plugins that the user named at a point."""
     for point, sets in given.items():
         if point in {"preFilter", "preScore"}:
             continue  # they follow filter and score
@@ -93,7 +93,7 @@ def report_named(profile: OldProfile, given: Args, report: Report) -> None:
                 report.became(f"{point} without {old}", f"{point} without {new}")
 
 
-def replace_old_plugins(profile: OldProfile, report: Report) -> None:
+def replace_old_plugins(profile: OldProfile, report: ConversionReport) -> None:
     """Replace plugins that no longer exist, with their arguments, in place."""
     _replace_cloud_limits(profile)
     _replace_resource_scores(profile, report)
@@ -118,7 +118,7 @@ def _replace_cloud_limits(profile: OldProfile) -> None:
         ]
 
 
-def _replace_resource_scores(profile: OldProfile, report: Report) -> None:
+def _replace_resource_scores(profile: OldProfile, report: ConversionReport) -> None:
     candidates = [ref for ref in profile.points["score"] if ref.name in (*STRATEGIES, FIT)]
     for ref in candidates:
         _take(profile, ref.name, "score")
@@ -148,7 +148,7 @@ def _strategy(plugin: str, args: Args) -> Args:
         shape = args.get("shape") or list(_DEFAULT_SHAPE)
         strategy["requestedToCapacityRatio"] = {"shape": shape}
     else:
-        # A weight of 0 took a resource out of the score; now it would mean 1.
+        # A weight of 0 excluded a resource from the score; today it means 1.
         resources = [each for each in resources if each.get("weight", 0) != 0]
     if resources:
         strategy["resources"] = resources
@@ -171,7 +171,7 @@ def _replace_selector_spread(profile: OldProfile) -> None:
         profile.args[SPREAD] = {**args, "defaultingType": LIST_DEFAULTING}
 
 
-def _replace_service_affinity(profile: OldProfile, report: Report) -> None:
+def _replace_service_affinity(profile: OldProfile, report: ConversionReport) -> None:
     args = profile.args.get("ServiceAffinity", {})
     scores = _ref(profile, "ServiceAffinity")
     labels = args.get("antiAffinityLabelsPreference") or []
@@ -213,7 +213,7 @@ def _add_constraints(profile: OldProfile, labels: list[str]) -> None:
     }
 
 
-def _replace_node_label(profile: OldProfile, report: Report) -> None:
+def _replace_node_label(profile: OldProfile, report: ConversionReport) -> None:
     args = profile.args.pop("NodeLabel", {})
     scores = _ref(profile, "NodeLabel")
     _take(profile, "NodeLabel", "score")
@@ -268,7 +268,7 @@ def _added_affinity(profile: OldProfile) -> Args:
 
 
 def _raise_score(profile: OldProfile, plugin: str, weight: int) -> None:
-    """Let a plugin score at least with this weight."""
+    """Raise the score weight of a plugin to at least this weight."""
     before = _ref(profile, plugin)
     _take(profile, plugin, "score")
     highest = max(weight, before.weight if before else 0)
@@ -280,7 +280,7 @@ def _ref(profile: OldProfile, plugin: str, point: str = "score") -> PluginRef | 
 
 
 def _take(profile: OldProfile, plugin: str, point: str = "") -> bool:
-    """Take a plugin out of a point, or out of all; tell whether it was there."""
+    """Remove a plugin from a point, or from all; tell whether it was there."""
     found = False
     for each in [point] if point else list(profile.points):
         refs = profile.points.get(each, [])

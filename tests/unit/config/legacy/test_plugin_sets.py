@@ -7,9 +7,9 @@ import yaml
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kubesched.config.legacy.plugin_sets import Writer, renamed, resolve
+from kubesched.config.legacy.plugin_sets import PluginSetWriter, renamed, resolve
 from kubesched.config.legacy.releases import KNOWN_THEN, V1BETA1, V1BETA2, OldProfile
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.loading import profile_from_fragment
 from kubesched.config.plugins import expand
 from kubesched.config.profiles import PluginRef
@@ -62,7 +62,7 @@ def test_v1_runs_what_ran(filters: list[str], scores: dict[str, int], emptied: b
     if emptied:
         profile.emptied.add("score")
 
-    found = running(Writer(profile, TODAY, Report()).plugins())
+    found = running(PluginSetWriter(profile, TODAY, ConversionReport()).plugins())
 
     assert found["filter"].keys() == set(filters)
     by_gate = {"VolumeBinding"} if "VolumeBinding" in filters and not emptied else set()
@@ -78,7 +78,7 @@ def test_v1_runs_what_ran(filters: list[str], scores: dict[str, int], emptied: b
 
 
 def test_plugins_that_came_later_stay() -> None:
-    written = Writer(old_profile([], {}), TODAY, Report()).plugins()
+    written = PluginSetWriter(old_profile([], {}), TODAY, ConversionReport()).plugins()
 
     expansion = expand(profile_from_fragment({"plugins": written}, GATES), POINTS)
 
@@ -91,7 +91,7 @@ def test_plugins_that_did_not_run_at_all_are_disabled_altogether() -> None:
     filters = [name for name in FILTERS if name not in {"VolumeBinding", "VolumeZone"}]
     scores = {ref.name: ref.weight for ref in DEFAULT["score"] if ref.name in SCORES}
 
-    written = Writer(old_profile(filters, scores), TODAY, Report()).plugins()
+    written = PluginSetWriter(old_profile(filters, scores), TODAY, ConversionReport()).plugins()
 
     assert written == {
         "multiPoint": {"disabled": [{"name": "VolumeBinding"}, {"name": "VolumeZone"}]}
@@ -145,7 +145,7 @@ def test_a_weight_that_is_not_given_is_1() -> None:
 
 
 def test_sets_with_multi_point_change_only_where_plugins_are_gone() -> None:
-    report = Report()
+    report = ConversionReport()
     plugins = {
         "multiPoint": {
             "enabled": [{"name": "EBSLimits"}, {"name": "NodeVolumeLimits"}, {"name": "Mine"}],
@@ -166,7 +166,7 @@ def test_sets_with_multi_point_change_only_where_plugins_are_gone() -> None:
 
 
 def test_plugins_that_were_refused_then_are_no_part_of_v1() -> None:
-    report = Report()
+    report = ConversionReport()
     plugins = {"score": {"enabled": [{"name": "NodeResourcesMostAllocated", "weight": 5}]}}
 
     assert renamed(plugins, report) == {}

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from kubesched.config.legacy.pruning import drop_default_args, drop_default_fields
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from tests.support.configuration_tables import GATES
 
 
 def test_fields_that_are_the_default_are_dropped_and_named() -> None:
-    report = Report()
+    report = ConversionReport()
     document: dict[str, Any] = {
         "podMaxBackoffSeconds": 10,
         "parallelism": 4,
@@ -46,6 +46,6 @@ def test_arguments_that_are_the_default_are_dropped(
 ) -> None:
     profile = {"pluginConfig": [{"name": plugin, "args": args}]}
 
-    drop_default_args(profile, GATES, Report())
+    drop_default_args(profile, GATES, ConversionReport())
 
     assert ("pluginConfig" not in profile) == is_default

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from kubesched.config.legacy.reading import POLICY, read
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.errors import ConfigError
 from tests.support.configuration_tables import HEADER
 
@@ -27,14 +27,14 @@ POLICY_TEXT = '{"kind": "Policy", "apiVersion": "v1", "predicates": [{"name": "H
     ids=["JSON", "YAML", "without a kind", "ConfigMap in JSON", "ConfigMap in YAML"],
 )
 def test_a_policy_comes_in_many_forms(text: str) -> None:
-    old = read(text, Report())
+    old = read(text, ConversionReport())
 
     assert old.kind == POLICY
     assert old.fields["predicates"] == [{"name": "HostName"}]
 
 
 def test_null_is_as_if_not_there() -> None:
-    old = read('{"kind": "Policy", "predicates": null, "priorities": []}', Report())
+    old = read('{"kind": "Policy", "predicates": null, "priorities": []}', ConversionReport())
 
     assert "predicates" not in old.fields
     assert old.fields["priorities"] == []
@@ -44,7 +44,7 @@ def test_null_is_as_if_not_there() -> None:
     ("version", "is_current"), [("v1", True), ("v1beta3", False), ("v1alpha1", False)]
 )
 def test_a_configuration_says_its_version(version: str, is_current: bool) -> None:
-    report = Report()
+    report = ConversionReport()
 
     old = read(HEADER.replace("/v1\n", f"/{version}\n"), report)
 
@@ -54,7 +54,7 @@ def test_a_configuration_says_its_version(version: str, is_current: bool) -> Non
 
 def test_a_version_that_never_was_is_refused() -> None:
     with pytest.raises(ConfigError, match=r'not kind "KubeSchedulerConfiguration" of version "'):
-        read(HEADER.replace("/v1\n", "/v2\n"), Report())
+        read(HEADER.replace("/v1\n", "/v2\n"), ConversionReport())
 
 
 @pytest.mark.parametrize(
@@ -76,13 +76,13 @@ def test_a_version_that_never_was_is_refused() -> None:
 )
 def test_a_value_of_the_wrong_type_is_one_line(text: str) -> None:
     with pytest.raises(ConfigError) as caught:
-        read(text, Report())
+        read(text, ConversionReport())
 
     assert "\n" not in str(caught.value)
 
 
 def test_a_key_that_is_there_twice_is_noted() -> None:
-    report = Report()
+    report = ConversionReport()
 
     old = read("kind: Policy\npredicates: []\npredicates: [{name: HostName}]\n", report)
 
@@ -98,6 +98,6 @@ def test_arguments_lose_the_version_of_their_configuration() -> None:
     text = HEADER.replace("/v1\n", "/v1beta2\n")
     text += f"profiles: [{{pluginConfig: [{{name: InterPodAffinity, args: {args}}}]}}]\n"
 
-    (profile,) = read(text, Report()).fields["profiles"]
+    (profile,) = read(text, ConversionReport()).fields["profiles"]
 
     assert profile["pluginConfig"][0]["args"] == {"hardPodAffinityWeight": 2}

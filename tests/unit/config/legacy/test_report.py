@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 
 
 def test_a_report_has_the_parts_that_there_is_something_to_say_about() -> None:
-    report = Report(source="Policy")
+    report = ConversionReport(source="Policy")
     report.became("a", "b")
     report.became("a", "b")
     report.has_no_counterpart("c", "do this")
@@ -19,7 +19,7 @@ def test_a_report_has_the_parts_that_there_is_something_to_say_about() -> None:
 
 
 def test_entries_name_their_subject() -> None:
-    report = Report(source="Policy", subject="mine: ")
+    report = ConversionReport(source="Policy", subject="mine: ")
     report.is_default("a")
     report.note("b")
 

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kubesched.config.legacy.releases import OldProfile
-from kubesched.config.legacy.report import Report
+from kubesched.config.legacy.report import ConversionReport
 from kubesched.config.legacy.successors import replace_old_plugins, successor
 from kubesched.config.profiles import PluginRef
 
@@ -23,8 +23,8 @@ def profile(
     )
 
 
-def replaced(old: OldProfile) -> Report:
-    report = Report()
+def replaced(old: OldProfile) -> ConversionReport:
+    report = ConversionReport()
     replace_old_plugins(old, report)
     return report
 
