@@ -16,9 +16,12 @@ from typing import Any, Final
 from msgspec import Struct
 
 from kubesched.api.core import Pod
+from kubesched.api.resource import AllocationResult
 
-#: Incremented whenever an older reader would misunderstand an entry.
-FORMAT: Final = 1
+#: Incremented whenever an older reader would misunderstand an entry: 2 has `Moved`.
+FORMAT: Final = 2
+#: The formats that can be read.
+READABLE_FORMATS: Final = (1, 2)
 
 #: The state of a `random.Random`.
 RngState = tuple[int, tuple[int, ...], float | None]
@@ -144,6 +147,40 @@ class Decided(OfPod, frozen=True, kw_only=True, tag="decided"):
     feasible: int = 0
 
 
+class MemberDecided(
+    Struct, frozen=True, gc=False, rename="camel", omit_defaults=True, kw_only=True
+):
+    """The result of an attempt to schedule a group, for one member."""
+
+    uid: str
+    namespace: str
+    name: str
+    #: as in `Decided`
+    node: str = ""
+    code: str = "Success"
+    message: str = ""
+    nominated: str | None = None
+    attempt: int = 0
+
+
+class GroupDecided(Entry, frozen=True, kw_only=True, tag="groupDecided"):
+    """The result of an attempt at a group."""
+
+    #: podgroup, or compositepodgroup for the root of a tree
+    group_kind: str
+    namespace: str
+    name: str
+    profile: str
+    #: uids of the members, in the order of the attempt
+    uids: tuple[str, ...]
+    #: pod objects that differ from their last recorded version
+    pods: tuple[Pod, ...] = ()
+    #: in the order in which the groups of a tree are decided
+    members: tuple[MemberDecided, ...] = ()
+    #: uids of the victims
+    victims: tuple[str, ...] = ()
+
+
 class Asking(OfPod, frozen=True, kw_only=True, tag="asking"):
     """An attempt begins that may call extenders, while the loop handles other events."""
 
@@ -203,6 +240,21 @@ class Returned(Entry, frozen=True, kw_only=True, tag="returned"):
     plugin: str = ""
 
 
+class Moved(Entry, frozen=True, kw_only=True, tag="moved"):
+    """Pending pods entered a part of the queue; several if they are members of one group.
+
+    A pod that comes and is ready to be tried is not recorded: `Pending` implies it.
+    """
+
+    uids: tuple[str, ...]
+    #: active, backoff, unschedulable, gated, or incomplete while a group is not known
+    queue: str
+    #: the event that moved them, by kube-scheduler's name
+    event: str
+    #: the PreEnqueue plugin that gates them
+    plugin: str = ""
+
+
 class Nominated(OfPod, frozen=True, kw_only=True, tag="nominated"):
     """A pod was nominated to a node."""
 
@@ -228,6 +280,20 @@ class VolumeRestored(Entry, frozen=True, kw_only=True, tag="volumeRestored"):
     kind: str
     name: str
     namespace: str = ""
+
+
+class ClaimDecided(Entry, frozen=True, kw_only=True, tag="claimDecided"):
+    """An allocation was assumed for a claim, on behalf of one pod."""
+
+    uid: str
+    allocation: AllocationResult
+
+
+class ClaimDropped(Entry, frozen=True, kw_only=True, tag="claimDropped"):
+    """The assumed allocation was written, or discarded for one pod."""
+
+    uid: str
+    written: bool = False
 
 
 # --- file structure ----------------------------------------------------------------------------
@@ -260,5 +326,18 @@ StateEntry = (
     | Unnominated
     | VolumeAssumed
     | VolumeRestored
+    | ClaimDecided
+    | ClaimDropped
 )
-AnyEntry = StateEntry | Configured | Asking | Answered | Decided | Raised | Returned | CheckpointEnd
+AnyEntry = (
+    StateEntry
+    | Configured
+    | Asking
+    | Answered
+    | Decided
+    | GroupDecided
+    | Raised
+    | Returned
+    | Moved
+    | CheckpointEnd
+)

@@ -13,15 +13,19 @@ from typing import Self
 
 from kubesched import KUBERNETES_VERSION, __version__
 from kubesched.api.core import Pod
+from kubesched.api.resource import AllocationResult
 from kubesched.clock import Clock
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config import encoding
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
+from kubesched.framework.group import GroupInfo
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status
-from kubesched.observer import AttemptResult, RandomChoices, SchedulerObserver
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.observer import AttemptResult, GroupMemberResult, RandomChoices, SchedulerObserver
+from kubesched.queue import events
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
+from kubesched.queue.tally import ACTIVE, GATED, UNSCHEDULABLE
 from kubesched.recording import randomness
 from kubesched.recording.entries import (
     FORMAT,
@@ -29,13 +33,18 @@ from kubesched.recording.entries import (
     Asking,
     Assumed,
     CheckpointEnd,
+    ClaimDecided,
+    ClaimDropped,
     Configured,
     Decided,
     Entry,
     Forgotten,
     Gates,
     Gone,
+    GroupDecided,
     Header,
+    MemberDecided,
+    Moved,
     NodeRejection,
     NodeVictims,
     Nominated,
@@ -72,6 +81,8 @@ class Journal(SchedulerObserver):
         self._count = 0
         #: uid → pending pod, as last recorded
         self._pending: dict[str, Pod] = {}
+        #: uid → part of the queue, as last notified; without pods in flight
+        self._queued_in: dict[str, str] = {}
         #: whether an attempt is in progress, so that random generators are between two states
         self._deciding = False
         #: uids of the victims of the current attempt
@@ -181,6 +192,7 @@ class Journal(SchedulerObserver):
     def placed(self, pod: Pod) -> None:
         """Record an added or changed pod on a node."""
         self._pending.pop(pod.metadata.uid, None)
+        self._queued_in.pop(pod.metadata.uid, None)
         self._add(Put(at=self._now(), kind="Pod", object=pod))
 
     def pending(self, pod: Pod) -> None:
@@ -190,8 +202,29 @@ class Journal(SchedulerObserver):
 
     def gone(self, uid: str) -> None:
         """Record a removed pending pod."""
+        self._queued_in.pop(uid, None)
         if self._pending.pop(uid, None) is not None:
             self._add(Gone(at=self._now(), uid=uid))
+
+    def moved(self, entity: QueuedEntity, queue: str, event_label: str) -> None:
+        """Record which pods are in another part of the queue now.
+
+        A group enters its part again with each member that joins: the others did not move.
+        """
+        gate = entity.gated_by if queue == UNSCHEDULABLE else ""
+        part = GATED if gate else queue
+        is_arrival = part == ACTIVE and event_label == events.UNSCHEDULED_POD_ADD.label
+        uids = []
+        for pod in entity.pods():
+            before = self._queued_in.get(pod.info.uid)
+            if before != part:
+                self._queued_in[pod.info.uid] = part
+                if before or pod.attempts or not is_arrival:
+                    uids.append(pod.info.uid)
+        if uids:
+            self._add(
+                Moved(at=self._now(), uids=tuple(uids), queue=part, event=event_label, plugin=gate)
+            )
 
     def volume_assumed(self, kind: str, obj: object) -> None:
         """Record an assumed volume or claim."""
@@ -245,6 +278,7 @@ class Journal(SchedulerObserver):
     def decided(self, profile: str, pod: QueuedPod, result: AttemptResult) -> None:
         """Record the result of an attempt."""
         self._deciding = False
+        self._queued_in.pop(pod.info.uid, None)
         info, status, diagnosis = pod.info, result.status, result.diagnosis
         meta = info.pod.metadata
         if status.ok:
@@ -276,11 +310,52 @@ class Journal(SchedulerObserver):
             )
         )
 
+    def abandoned(self) -> None:
+        """Note that an attempt has no result."""
+        self._deciding = False
+
+    def group_decided(
+        self, profile: str, group: GroupInfo, members: Sequence[tuple[QueuedPod, GroupMemberResult]]
+    ) -> None:
+        """Record the result of an attempt at a group."""
+        self._deciding = False
+        for member in group.pods:
+            self._queued_in.pop(member.uid, None)
+        changed = (self._unless_known(pod.pod) for pod in group.pods)
+        self._add(
+            GroupDecided(
+                at=self._now(),
+                group_kind=group.key.kind.value,
+                namespace=group.key.namespace,
+                name=group.key.name,
+                profile=profile,
+                uids=tuple([pod.uid for pod in group.pods]),
+                pods=tuple([pod for pod in changed if pod is not None]),
+                members=tuple([_member(pod, result) for pod, result in members]),
+                victims=self._victims,
+            )
+        )
+
+    def claim_decided(
+        self, uid: str, allocation: AllocationResult | None, is_written: bool
+    ) -> None:
+        """Record that devices were chosen for a claim, or that the choice was dropped.
+
+        What is tried during an attempt is given back in it, and not recorded.
+        """
+        if self._deciding:
+            return
+        if allocation is None:
+            self._add(ClaimDropped(at=self._now(), uid=uid, written=is_written))
+        else:
+            self._add(ClaimDecided(at=self._now(), uid=uid, allocation=allocation))
+
     def raised(self, pod: QueuedPod, bug: Exception) -> None:
         """Record an exception in an attempt; does nothing if it had a result before."""
         if not self._deciding:
             return
         self._deciding = False
+        self._queued_in.pop(pod.info.uid, None)
         raised = Raised(
             at=self._now(),
             uid=pod.info.uid,
@@ -319,3 +394,17 @@ class Journal(SchedulerObserver):
 
     def _unless_known(self, pod: Pod) -> Pod | None:
         return None if self._pending.get(pod.metadata.uid) is pod else pod
+
+
+def _member(pod: QueuedPod, result: GroupMemberResult) -> MemberDecided:
+    meta = pod.info.pod.metadata
+    return MemberDecided(
+        uid=meta.uid,
+        namespace=meta.namespace,
+        name=meta.name,
+        node=result.decision.node_name if result.binds else "",
+        code=result.status.code.label,
+        message=result.status.message,
+        nominated=result.nominated_node,
+        attempt=pod.attempts,
+    )

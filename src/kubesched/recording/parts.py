@@ -22,17 +22,22 @@ from kubesched.errors import ObjectError
 from kubesched.kinds import watched
 from kubesched.recording.entries import (
     FORMAT,
+    READABLE_FORMATS,
     Answered,
     AnyEntry,
     Asking,
     Assumed,
     CheckpointEnd,
+    ClaimDecided,
+    ClaimDropped,
     Configured,
     Decided,
     Entry,
     Forgotten,
     Gone,
+    GroupDecided,
     Header,
+    Moved,
     Nominated,
     Pending,
     Put,
@@ -83,10 +88,14 @@ _decode: Final = msgspec.json.Decoder(
     | Asking
     | Answered
     | Decided
+    | GroupDecided
+    | ClaimDecided
+    | ClaimDropped
     | Raised
     | Assumed
     | Forgotten
     | Returned
+    | Moved
     | Nominated
     | Unnominated
     | VolumeRestored
@@ -143,10 +152,10 @@ class Part:
             version = _version(first).kubesched_recording
         except msgspec.MsgspecError:
             raise ObjectError(f"{self.path} is no recording of kubesched") from None
-        if version != FORMAT:
+        if version not in READABLE_FORMATS:
             raise ObjectError(
                 f"{self.path} is a recording in format {version}, and this version of kubesched "
-                f"reads format {FORMAT}: use the version that wrote it"
+                f"reads formats up to {FORMAT}: use the version that wrote it"
             )
         try:
             return _header(first)
@@ -232,21 +241,22 @@ class Part:
         found.ending, found.damage = self._ended, self._why
         return found
 
-    def read(self, *, checkpoint: bool = True) -> Iterator[AnyEntry]:
-        """Yield the entries of the checkpoint, if requested, and those after it.
+    def lines(self, *, checkpoint: bool = True) -> Iterator[bytes]:
+        """Yield the lines of the checkpoint, if requested, and those after it, to be decoded.
 
         Raises ObjectError where the file is damaged.
         """
         wanted = checkpoint
         for line in self._checked_lines():
             if wanted:
-                yield self._decoded(line)
-            elif line.startswith(_CHECKPOINT_END):
+                yield line
+            elif ends_checkpoint(line):
                 wanted = True
         if self._ended is Ending.DAMAGED:
             raise ObjectError(f"{self.path} is damaged: {self._why}")
 
-    def _decoded(self, line: bytes) -> AnyEntry:
+    def decode(self, line: bytes) -> AnyEntry:
+        """Return the entry of a line; raises ObjectError."""
         try:
             entry = _decode(line)
             if isinstance(entry, _Put):
@@ -256,6 +266,11 @@ class Part:
         except (msgspec.MsgspecError, KeyError) as wrong:
             raise ObjectError(f"{self.path}: an entry cannot be read: {wrong}") from None
         return entry
+
+
+def ends_checkpoint(line: bytes) -> bool:
+    """Tell whether a line is the last one of a checkpoint."""
+    return line.startswith(_CHECKPOINT_END)
 
 
 def _as_far_as_possible(unzip: zlib._Decompress, chunk: bytes) -> Iterator[bytes]:

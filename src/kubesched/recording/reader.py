@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import Final, Self
 
 from kubesched.errors import ObjectError
-from kubesched.recording.entries import AnyEntry, CheckpointEnd, Decided, Header
+from kubesched.recording.entries import AnyEntry, Decided, Header
 from kubesched.recording.files import numbered
-from kubesched.recording.parts import Ending, Part
+from kubesched.recording.parts import Ending, Part, ends_checkpoint
 
 DecisionEntry = Decided
 _NUMBER: Final = re.compile(r"(?P<base>.+)\.(?P<number>[1-9][0-9]*)")
@@ -59,6 +59,10 @@ class Recording:
         """The header of the oldest part."""
         return self.parts[0].header
 
+    def header_at(self, entry: int) -> Header:
+        """Return the header of the part that an entry is in."""
+        return next(part for part in reversed(self.parts) if part.first <= entry).header
+
     @property
     def start(self) -> datetime:
         """The time of its start."""
@@ -91,17 +95,27 @@ class Recording:
         index = max(n for n, part in enumerate(self.parts) if n == 0 or part.first <= before)
         return self.parts[index].first, self._from(index)
 
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """Return all lines with their numbers, to be searched without decoding all of them.
+
+        Lines of the checkpoint come first, with the number 0.
+        """
+        return ((number, line) for number, _, line in self._lines(0))
+
     def _from(self, index: int, *, checkpoint: bool = True) -> Iterator[AnyEntry]:
-        left = self.entries - self.parts[index].first
+        return (part.decode(line) for _, part, line in self._lines(index, checkpoint=checkpoint))
+
+    def _lines(self, index: int, *, checkpoint: bool = True) -> Iterator[tuple[int, Part, bytes]]:
+        number = self.parts[index].first
         for part in self.parts[index:]:
             counts = not checkpoint
-            if counts and left == 0:
+            if counts and number == self.entries:
                 return
-            for entry in part.read(checkpoint=checkpoint):
-                yield entry
-                left -= counts
-                counts = counts or isinstance(entry, CheckpointEnd)
-                if counts and left == 0:
+            for line in part.lines(checkpoint=checkpoint):
+                yield number, part, line
+                number += counts
+                counts = counts or ends_checkpoint(line)
+                if counts and number == self.entries:
                     return  # later entries are new, or damaged
             checkpoint = False
 
@@ -110,16 +124,6 @@ class Recording:
         for entry in self._from(0, checkpoint=False):
             if isinstance(entry, Decided):
                 yield entry
-
-    def timeline(self, buckets: int) -> list[int]:
-        """Return the number of decisions in each of `buckets` equal intervals."""
-        first = self.parts[0].summary.first_at
-        span = max(self.parts[-1].summary.last_at - first, 1)
-        counts = [0] * buckets
-        for part in self.parts:
-            for at in part.summary.decided_at:
-                counts[min((at - first) * buckets // span, buckets - 1)] += 1
-        return counts
 
 
 def _older(path: Path, header: Header) -> Iterator[Part]:

@@ -19,6 +19,7 @@ from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.kinds import stores
 from kubesched.recording.entries import (
     Assumed,
+    ClaimDecided,
     Entry,
     Nominated,
     Put,
@@ -70,6 +71,7 @@ class RecordedCluster(Cluster):
         for kind, store in stores(self):
             listener = _AssumeStoreListener if isinstance(store, Assumptions) else _StoreListener
             store.listeners.append(listener(kind.name, store, journal))
+        self.devices.claims.on_decision = journal.claim_decided
 
     # --- inputs ----------------------------------------------------------------------------
 
@@ -127,6 +129,8 @@ class RecordedCluster(Cluster):
         for node_name, pods in self._without_node.items():
             for pod in pods.values():
                 yield self._on_node(pod, node_name)
+        for uid, allocation in self.devices.claims.decisions():
+            yield ClaimDecided(uid=uid, allocation=allocation)
         for pod, node_name in self.nominator.nominations():
             yield Nominated(uid=pod.uid, node=node_name, pod=pod.pod)
 

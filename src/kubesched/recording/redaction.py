@@ -29,12 +29,16 @@ from kubesched.recording.entries import (
     Answered,
     Asking,
     Assumed,
+    ClaimDecided,
+    ClaimDropped,
     Configured,
     Decided,
     Entry,
     Forgotten,
     Gone,
+    GroupDecided,
     Header,
+    Moved,
     NodeRejection,
     NodeVictims,
     Nominated,
@@ -124,9 +128,15 @@ class NameRedactor:
             Forgotten: self._of_uid,
             Unnominated: self._of_uid,
             Returned: self._returned,
+            Moved: lambda each: replace(each, uids=tuple(map(self._names.of, each.uids))),
             Assumed: self._on_node,
             Nominated: self._on_node,
             Decided: self._decided,
+            GroupDecided: self._group_decided,
+            ClaimDecided: lambda each: replace(
+                self._of_uid(each), allocation=self._struct(each.allocation)
+            ),
+            ClaimDropped: self._of_uid,
             Raised: lambda each: replace(self._of_pod(each), error=REDACTED),
             Asking: self._of_pod,
             Answered: self._answered,
@@ -215,6 +225,29 @@ class NameRedactor:
             victims=tuple(map(self._names.of, entry.victims)),
         )
         return changed
+
+    def _group_decided(self, entry: GroupDecided) -> Entry:
+        name = self._names.of
+        return replace(
+            entry,
+            namespace=name(entry.namespace),
+            name=name(entry.name),
+            uids=tuple(map(name, entry.uids)),
+            pods=tuple(self.object("Pod", each) for each in entry.pods),
+            members=tuple(
+                replace(
+                    each,
+                    uid=name(each.uid),
+                    namespace=name(each.namespace),
+                    name=self._names.joined(each.name),
+                    node=name(each.node),
+                    message=REDACTED if each.code == "Error" else without_names(each.message),
+                    nominated=each.nominated and name(each.nominated),
+                )
+                for each in entry.members
+            ),
+            victims=tuple(map(name, entry.victims)),
+        )
 
     # --- objects ----------------------------------------------------------------------------
 

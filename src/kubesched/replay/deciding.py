@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Struct
 
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_groups import GroupKey
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config import loading
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
+from kubesched.errors import ObjectError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
@@ -23,6 +25,7 @@ from kubesched.replay.replayed_extenders import ASKED_OTHERWISE, Attempt, Replay
 from kubesched.scheduler.cycle import Decision
 from kubesched.scheduler.dry_run import DryRun
 from kubesched.scheduler.extended_cycle import ExtendedCycle
+from kubesched.scheduler.group_results import MemberOutcome, all_outcomes
 
 
 class AttemptOutcome(Struct, frozen=True, omit_defaults=True, rename="camel"):
@@ -117,6 +120,33 @@ class Decider:
         if attempt.decision is None:
             return None, AttemptOutcome(code="Error", message=ASKED_OTHERWISE)
         return attempt.decision, _outcome(attempt.decision, self.engine.victims())
+
+    def decide_group(
+        self, profile: str, key: GroupKey, pods: Sequence[PodInfo]
+    ) -> list[tuple[MemberOutcome, AttemptOutcome]]:
+        """Decide about a group; return the outcome of each member.
+
+        Victims are with the first of them. Raises ObjectError if the group is not there.
+        """
+        groups = self.engine.groups
+        root = None if groups is None else groups.info(key, pods)
+        if groups is None or root is None:
+            raise ObjectError(f"the recording has no {key}")
+        decision = groups.attempt(self.framework_of(profile), root)
+        victims = tuple([each.uid for each in decision.victims])
+        return [
+            (
+                each,
+                AttemptOutcome(
+                    node=each.decision.node_name if each.binds else "",
+                    code=each.status.code.label,
+                    message=each.status.message,
+                    nominated=each.nominated_node,
+                    victims=() if number else victims,
+                ),
+            )
+            for number, each in enumerate(all_outcomes(decision.results))
+        ]
 
     def is_as_good(self, profile: str, pod: PodInfo, node_name: str) -> bool:
         """Tell whether a node would have been chosen with other random numbers."""

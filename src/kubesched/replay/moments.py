@@ -26,6 +26,7 @@ from kubesched.recording.entries import (
     Decided,
     Entry,
     Gone,
+    GroupDecided,
     Put,
     Raised,
     Returned,
@@ -106,6 +107,11 @@ class Moments:
         self._go_to(entry)
         return self.recording.time_of(self._at)
 
+    def entry_before(self, entry: int) -> AnyEntry | None:
+        """Return the entry that led to the state before an entry; None where a file begins."""
+        self._go_to(entry)
+        return self._last
+
     def _pending(self, uid: str, pod: Pod) -> PendingPod:
         tried = self._tried.get(uid, _Tried())
         return PendingPod(
@@ -125,7 +131,7 @@ class Moments:
         """Start at the last checkpoint before an entry."""
         self._number, self._left = self.recording.state(before=entry)
         self._state = ReplayState(RequestRules.of(self.gates))
-        self._config = self._configuration(self._header_config())
+        self._config = self._configuration(self.recording.header_at(self._number).config)
         #: uid → outcome of the last attempt; uid → when it was first seen pending
         self._tried: dict[str, _Tried] = {}
         self._since: dict[str, int] = {}
@@ -134,10 +140,8 @@ class Moments:
             self._apply(each)
             if isinstance(each, CheckpointEnd):
                 break
-
-    def _header_config(self) -> dict[str, object]:
-        parts = self.recording.parts
-        return next(part for part in reversed(parts) if part.first <= self._number).header.config
+        #: the last applied entry since
+        self._last: AnyEntry | None = None
 
     def _configuration(self, config: dict[str, object]) -> SchedulerConfiguration:
         return configuration_of(config, self.gates)
@@ -152,7 +156,8 @@ class Moments:
             self._begin(entry)
         entries: Iterator[AnyEntry] = self._left
         while self._number < entry:
-            self._apply(next(entries))
+            self._last = next(entries)
+            self._apply(self._last)
             self._number += 1
 
     def _apply(self, entry: AnyEntry) -> None:
@@ -167,6 +172,9 @@ class Moments:
         if isinstance(entry, Decided):
             plugins = (*entry.plugins, *entry.pending_plugins)
             self._tried[entry.uid] = _Tried(entry.message, plugins, entry.attempt)
+        elif isinstance(entry, GroupDecided):
+            for each in entry.members:
+                self._tried[each.uid] = _Tried(each.message, (), each.attempt)
         elif isinstance(entry, Raised):
             self._tried[entry.uid] = _Tried(entry.error, (), entry.attempt)
         elif isinstance(entry, Returned):

@@ -15,7 +15,9 @@ from datetime import UTC, datetime
 from typing import Final, Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
+from kubesched.cluster.pod_groups import GroupKey, GroupKind
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.extenders import with_extender_effects
 from kubesched.config.types import SchedulerConfiguration
@@ -29,6 +31,8 @@ from kubesched.recording.entries import (
     CheckpointEnd,
     Configured,
     Decided,
+    GroupDecided,
+    MemberDecided,
     Raised,
 )
 from kubesched.recording.reader import Recording
@@ -128,7 +132,7 @@ class Replay:
     def run(self) -> Replayed:
         """Replay; raises ObjectError if the recording cannot be read to the end."""
         started = time.perf_counter()
-        with _no_collection():
+        with no_collection():
             for entry in self._entries():
                 self._take(entry)
         return self._report(time.perf_counter() - started)
@@ -151,6 +155,8 @@ class Replay:
     def _take(self, entry: AnyEntry) -> None:
         if isinstance(entry, Decided):
             self._decided(entry)
+        elif isinstance(entry, GroupDecided):
+            self._group_decided(entry)
         elif isinstance(entry, Raised):
             self._raised(entry)
         elif isinstance(entry, Asking):
@@ -182,6 +188,46 @@ class Replay:
         if self._own is not None and decision is not None:
             self._own.decided(entry, pod, decision, self._decider)
 
+    def _group_decided(self, entry: GroupDecided) -> None:
+        """Repeat the decision about a group, and compare it member by member."""
+        pods = self.state.pods_of(entry)
+        if self._own is not None:
+            self._own.retry(self._decider)
+            pods = [pod for pod in pods if not self._own.has_placed(pod.uid)]
+        if not pods:
+            return
+        key = GroupKey(GroupKind(entry.group_kind), entry.namespace, entry.name)
+        recorded = {each.uid: self._as_decided(entry, each) for each in entry.members}
+        outcomes = self._decider.decide_group(entry.profile, key, pods)
+        for number, (member, now) in enumerate(outcomes):
+            then = recorded.get(member.pod.uid)
+            if then is None:
+                continue
+            victims = () if number else entry.victims
+            self._judge(
+                then, member.pod, AttemptOutcome.recorded(replace(then, victims=victims)), now
+            )
+            if self._own is not None:
+                decision = member.decision
+                if not member.binds:
+                    decision = replace(decision, node_name="", nominated_node=member.nominated_node)
+                self._own.decided(then, member.pod, decision, self._decider)
+
+    def _as_decided(self, entry: GroupDecided, member: MemberDecided) -> Decided:
+        """Return what was recorded of one member as if it had been tried by itself."""
+        return Decided(
+            at=entry.at,
+            uid=member.uid,
+            namespace=member.namespace,
+            name=member.name,
+            profile=entry.profile,
+            attempt=member.attempt,
+            node=member.node,
+            code=member.code,
+            message=member.message,
+            nominated=member.nominated,
+        )
+
     def _raised(self, entry: Raised) -> None:
         pod = self.state.pod_of(entry)
         recorded = AttemptOutcome(code="Error", message=entry.error)
@@ -208,7 +254,7 @@ class Replay:
         if self._is_tie(entry, pod, recorded, now):
             tally.tied += 1
             return
-        when = _shown(self._recording.time_of(entry.at))
+        when = shown(self._recording.time_of(entry.at))
         tally.differs(Difference(self._entry, when, pod.full_name, fields, recorded, now))
 
     def _is_tie(
@@ -248,8 +294,8 @@ class Replay:
             placed_only_then=tally.only_then,
             otherwise=tally.otherwise,
             differences=tuple(tally.differences),
-            start=_shown(start),
-            end=_shown(end),
+            start=shown(start),
+            end=shown(end),
             covered_seconds=round((end - start).total_seconds(), 3),
             took_seconds=round(took_s, 3),
             decisions_per_second=round(tally.decisions / took_s, 1) if took_s else 0.0,
@@ -270,12 +316,13 @@ class Replay:
         return PlacementChanges(len(then), len(now), moved)
 
 
-def _shown(when: datetime) -> str:
+def shown(when: datetime) -> str:
+    """Return a time as reports show it."""
     return when.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
+def no_collection() -> Iterator[None]:
     """Pause the garbage collector: hundreds of thousands of objects are created, without cycles."""
     collecting = gc.isenabled()
     gc.disable()

@@ -16,9 +16,12 @@ from kubesched.errors import ObjectError
 from kubesched.kinds import KINDS, stores
 from kubesched.recording.entries import (
     Assumed,
+    ClaimDecided,
+    ClaimDropped,
     Entry,
     Forgotten,
     Gone,
+    GroupDecided,
     Nominated,
     OfPod,
     Pending,
@@ -53,6 +56,8 @@ class ReplayState:
             Unnominated: self._unnominated,
             VolumeAssumed: self._volume_assumed,
             VolumeRestored: self._volume_restored,
+            ClaimDecided: self._claim_decided,
+            ClaimDropped: self._claim_dropped,
         }
 
     def apply(self, entry: Entry) -> None:
@@ -66,9 +71,24 @@ class ReplayState:
         pod = entry.pod or self.pending.get(entry.uid)
         if pod is None:
             raise ObjectError(f"the recording has no pod with the uid {entry.uid}")
-        known = self._compiled.get(entry.uid)
+        return self._compiled_version(pod)
+
+    def pods_of(self, entry: GroupDecided) -> list[PodInfo]:
+        """Return the members of a group in an entry, as the scheduler had them."""
+        changed = {pod.metadata.uid: pod for pod in entry.pods}
+        found = []
+        for uid in entry.uids:
+            pod = changed.get(uid) or self.pending.get(uid)
+            if pod is None:
+                raise ObjectError(f"the recording has no pod with the uid {uid}")
+            found.append(self._compiled_version(pod))
+        return found
+
+    def _compiled_version(self, pod: Pod) -> PodInfo:
+        uid = pod.metadata.uid
+        known = self._compiled.get(uid)
         if known is None or known.pod is not pod:
-            known = self._compiled[entry.uid] = self.cluster.compiler.pending(pod)
+            known = self._compiled[uid] = self.cluster.compiler.pending(pod)
         return known
 
     # --- objects ----------------------------------------------------------------------------
@@ -86,8 +106,7 @@ class ReplayState:
         uid = pod.metadata.uid
         self.cluster.put_pod(pod)
         self._placed[uid] = None
-        self.pending.pop(uid, None)
-        self._compiled.pop(uid, None)
+        self._no_longer_pending(uid)
 
     def _removed(self, entry: Removed) -> None:
         if entry.kind == "Pod":
@@ -102,11 +121,19 @@ class ReplayState:
         self._placed.pop(uid, None)
 
     def _pending(self, entry: Pending) -> None:
-        self.pending[entry.pod.metadata.uid] = entry.pod
+        pod = entry.pod
+        self.pending[pod.metadata.uid] = pod
+        if pod.spec.scheduling_group is not None:
+            self.cluster.groups.put_pending(self.cluster.compiler.pending(pod))
 
     def _gone(self, entry: Gone) -> None:
-        self.pending.pop(entry.uid, None)
-        self._compiled.pop(entry.uid, None)
+        self._no_longer_pending(entry.uid)
+
+    def _no_longer_pending(self, uid: str) -> None:
+        pod = self.pending.pop(uid, None)
+        if pod is not None:
+            self.cluster.groups.remove_pending(pod)
+        self._compiled.pop(uid, None)
 
     # --- decisions --------------------------------------------------------------------------
 
@@ -123,6 +150,12 @@ class ReplayState:
 
     def _unnominated(self, entry: Unnominated) -> None:
         self.cluster.nominator.clear(entry.uid)
+
+    def _claim_decided(self, entry: ClaimDecided) -> None:
+        self.cluster.devices.claims.signal(entry.uid, entry.allocation)
+
+    def _claim_dropped(self, entry: ClaimDropped) -> None:
+        self.cluster.devices.claims.drop(entry.uid, is_written=entry.written)
 
     def _volume_assumed(self, entry: VolumeAssumed) -> None:
         self._stores[entry.kind].assume(entry.object)

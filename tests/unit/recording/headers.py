@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from kubesched.recording.entries import Header
+from kubesched.recording.entries import FORMAT, Header
 
 HEADER = Header(
-    kubesched_recording=1,
+    kubesched_recording=FORMAT,
     run="r",
     first_entry=0,
     start=0.0,

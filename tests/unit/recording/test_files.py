@@ -38,7 +38,7 @@ def test_a_closed_file_is_plain_gzip_with_an_object_a_line(tmp_path: Path) -> No
     file.close()
 
     header, entry, seal, end, last_seal = lines(path)
-    assert b'"kubeschedRecording":1' in header
+    assert b'"kubeschedRecording":2' in header
     assert entry == b'{"is":"gone","at":5,"uid":"a"}'
     assert end == b'{"is":"end"}'
     assert seal.startswith(b'{"is":"seal"')

@@ -143,7 +143,7 @@ def test_another_configuration(tmp_path: Path) -> None:
 
 def test_an_attempt_that_breaks_off(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def script(lab: Lab) -> None:
-        def broken(*_arguments: object) -> None:
+        def broken(*_arguments: object, **_options: object) -> None:
             raise RuntimeError("a bug")
 
         with monkeypatch.context() as patched:

@@ -55,7 +55,6 @@ def test_a_whole_recording(path: Path) -> None:
     decisions = list(recording.decisions())
     assert len(decisions) > 50
     assert all(isinstance(each, Decided) for each in decisions)
-    assert sum(recording.timeline(20)) == len(decisions)
     assert recording.start <= recording.end
 
 
@@ -167,7 +166,7 @@ def test_files_of_another_process_are_another_recording(rotated: Path, tmp_path:
         (b"hello, world\n" * 10, "is no recording of kubesched"),
         (gzip.compress(b'{"kind":"Snapshot"}\n'), "is no recording of kubesched"),
         (gzip.compress(b"\x00\xff\n"), "is no recording of kubesched"),
-        (gzip.compress(b'{"kubeschedRecording":2}\n'), "is a recording in format 2"),
+        (gzip.compress(b'{"kubeschedRecording":3}\n'), "is a recording in format 3"),
         (gzip.compress(b'{"kubeschedRecording":1}\n'), "its header cannot be read"),
     ],
     ids=["empty", "text", "snapshot", "no JSON", "other format", "half a header"],

@@ -70,6 +70,16 @@ def test_a_placed_pod_has_its_node_from_the_decision_on(tmp_path: Path) -> None:
     assert large.since == recording.start
 
 
+def test_a_moment_knows_the_entry_that_led_to_it(recording: Recording) -> None:
+    moments, entries = Moments(recording), _numbered(recording)
+    beginnings = {part.first for part in recording.parts}
+
+    for at in (1, recording.entries, recording.entries // 2, 7):
+        before = moments.entry_before(at)
+        assert before is None if at in beginnings else before == entries[at - 1]
+    assert moments.entry_before(0) is None
+
+
 def _numbered(recording: Recording) -> list[AnyEntry]:
     entries = list(recording.state()[1])
     end = next(n for n, each in enumerate(entries) if isinstance(each, CheckpointEnd))
