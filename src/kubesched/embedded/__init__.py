@@ -3,7 +3,7 @@
     HTTP ──▶ app ──▶ registry ──▶ store ──▶ watchers ──▶ HTTP
                                     ▲ │
                                     │ ▼
-                          kubelet, namespaces (same loop, no HTTP)
+                          kubelet, controllers (same loop, no HTTP)
 
 For demos with a stock kubectl, for fast simulations, and for tests that start in milliseconds. What
 it serves behaves as in kube-apiserver: one suite of contract tests runs against both.
@@ -12,6 +12,7 @@ it serves behaves as in kube-apiserver: one suite of contract tests runs against
 from __future__ import annotations
 
 from kubesched.embedded.cluster import EmbeddedCluster
+from kubesched.embedded.drivers import SimulatedDriver
 from kubesched.embedded.kubelet import RUN_SECONDS, KubeletOptions
 from kubesched.embedded.nodes import NodeTemplate
 from kubesched.embedded.pods import Admission
@@ -23,5 +24,6 @@ __all__ = [
     "EmbeddedCluster",
     "KubeletOptions",
     "NodeTemplate",
+    "SimulatedDriver",
     "StatusError",
 ]

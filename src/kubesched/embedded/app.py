@@ -50,8 +50,9 @@ from kubesched.embedded.refusals import (
 )
 from kubesched.embedded.registry import ObjectRegistry, Where, without_nulls
 from kubesched.embedded.rendering import RenderedResponse, Renderer, document, refusal, text
-from kubesched.embedded.resources import BINDINGS, PODS, ServedResource
-from kubesched.embedded.routing import resource_path, verb
+from kubesched.embedded.resources import ACCESS_REVIEWS, BINDINGS, PODS, ServedResource
+from kubesched.embedded.routing import SCALE, resource_path, verb
+from kubesched.embedded.scaling import patched_scale, rescale, scale_of
 from kubesched.embedded.streams import WatchResponse
 from kubesched.embedded.versions import encode
 
@@ -186,6 +187,8 @@ class EmbeddedApiApp:
         form = wanted_form(request.accept)
         await self._reach(object_version(request.query) or 0)
         version = self._registry.get(request.where)
+        if request.where.subresource == SCALE:
+            return document(scale_of(version))
         return self._renderer(request, form).one(version)
 
     async def _list(self, request: ApiRequest) -> RenderedResponse:
@@ -247,6 +250,10 @@ class EmbeddedApiApp:
     def _create(self, request: ApiRequest) -> RenderedResponse:
         where, sent = request.where, _decoded(request)
         dry_run = is_dry_run(request.query, "CreateOptions")
+        if where.resource is ACCESS_REVIEWS:
+            # There is no authentication, and so no one who may not.
+            review = {"kind": ACCESS_REVIEWS.kind, "apiVersion": ACCESS_REVIEWS.api_version}
+            return document({**review, **sent, "status": {"allowed": True}}, code=201)
         if where.resource is BINDINGS:
             pod = where._replace(resource=PODS)
             return document(self._registry.bind(pod, sent, dry_run=dry_run), code=201)
@@ -262,6 +269,9 @@ class EmbeddedApiApp:
     def _update(self, request: ApiRequest) -> RenderedResponse:
         form = wanted_form(request.accept)
         dry_run = is_dry_run(request.query, "UpdateOptions")
+        if request.where.subresource == SCALE:
+            sent = _decoded(request, "Scale")
+            return document(rescale(self._registry, request.where, sent, dry_run=dry_run))
         written = self._registry.update(request.where, _decoded(request), dry_run=dry_run)
         code = 201 if written.created else 200
         return self._renderer(request, form).one(written.version, code=code)
@@ -274,6 +284,9 @@ class EmbeddedApiApp:
                 "415: Unsupported Media Type", code=415, reason="UnsupportedMediaType", details={}
             )
         dry_run = is_dry_run(request.query, "PatchOptions")
+        if request.where.subresource == SCALE:
+            wanted = patched_scale(self._registry, request.where, request.body)
+            return document(rescale(self._registry, request.where, wanted, dry_run=dry_run))
         force = flag(request.query, "force")
         if kind == patches.APPLY:
             written = self._registry.apply(

@@ -14,7 +14,7 @@ import contextlib
 import errno
 import logging
 import socket
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -25,6 +25,9 @@ import yaml
 
 from kubesched.clock import Clock
 from kubesched.embedded.app import EmbeddedApiApp
+from kubesched.embedded.claims import ClaimController
+from kubesched.embedded.drivers import SimulatedDriver, SliceController
+from kubesched.embedded.groups import GroupProtection
 from kubesched.embedded.kubelet import Kubelet, KubeletOptions
 from kubesched.embedded.namespaces import NamespaceController
 from kubesched.embedded.nodes import NodeTemplate, ready_condition
@@ -34,6 +37,7 @@ from kubesched.embedded.registry import ObjectRegistry, Where, without_nulls
 from kubesched.embedded.resources import BY_KIND
 from kubesched.embedded.store import HISTORY, VersionedStore
 from kubesched.embedded.versions import encode
+from kubesched.embedded.workloads import WorkloadControllers
 from kubesched.errors import UsageError
 
 JsonObject = dict[str, Any]
@@ -73,8 +77,13 @@ class EmbeddedCluster:
         admission: Admission | None = None,
         clock: Clock | None = None,
         history: int = HISTORY,
+        drivers: Sequence[SimulatedDriver] = (),
+        run_workloads: bool = False,
     ) -> None:
         """Port 0 means any free one; ``allow_remote`` must be set for other than loopback.
+
+        ``run_kubelet`` is about all that a cluster does by itself: kubelet, volumes, devices.
+        ``run_workloads`` adds the controllers that make pods of Deployments, Jobs and the like.
 
         There is no authentication: every client that can connect has full access.
         """
@@ -88,8 +97,17 @@ class EmbeddedCluster:
         self.store = VersionedStore(history=history)
         self.registry = ObjectRegistry(self.store, clock=clock, admission=admission)
         self._app = EmbeddedApiApp(self.registry, allowed_hosts=None if allow_remote else _LOOPBACK)
-        self._kubelet = Kubelet(self.store, self._app.deletion, self.registry.times, kubelet)
-        self._provisioner = SimulatedProvisioner(self.registry)
+        kubelets = Kubelet(self.store, self._app.deletion, self.registry.times, kubelet)
+        self._controllers: dict[str, Callable[[], Coroutine[Any, Any, None]]] = {
+            "kubelet": kubelets.run,
+            "provisioner": SimulatedProvisioner(self.registry).run,
+            "claim controller": ClaimController(self.registry, self._app.deletion).run,
+            "group protection": GroupProtection(self.store).run,
+            "driver of devices": SliceController(self.registry, drivers).run,
+        }
+        if run_workloads:
+            workloads = WorkloadControllers(self.registry, self._app.deletion)
+            self._controllers["workload controllers"] = workloads.run
         self._run_kubelet = run_kubelet
         self._namespaces = NamespaceController(self.store, self._app.deletion)
         self._server: _Server | None = None
@@ -171,8 +189,7 @@ class EmbeddedCluster:
             raise
         self._tasks.append(_eternal("namespace controller", self._namespaces.run))
         if self._run_kubelet:
-            self._tasks.append(_eternal("kubelet", self._kubelet.run))
-            self._tasks.append(_eternal("provisioner", self._provisioner.run))
+            self._tasks += [_eternal(name, run) for name, run in self._controllers.items()]
 
     async def stop(self) -> None:
         """End watches, connections and controllers."""

@@ -4,8 +4,8 @@ A pod on a node is only marked at first: its kubelet ends the containers and the
 without grace. An object with finalizers is marked until they are removed. A namespace is marked,
 emptied and then deleted (see ``namespaces``).
 
-There is no garbage collector: ``propagationPolicy`` is checked and has no other effect, and
-dependents stay.
+What an object controls is deleted after it by the workload controllers, if these run. With the
+policy ``Orphan``, its dependents lose their reference to it, and stay.
 """
 
 from __future__ import annotations
@@ -21,13 +21,15 @@ from kubesched.embedded.refusals import (
     success,
 )
 from kubesched.embedded.registry import ObjectRegistry, Where
-from kubesched.embedded.resources import NAMESPACES, PODS, ServedResource
+from kubesched.embedded.resources import BY_KIND, NAMESPACES, PODS, ServedResource
 from kubesched.embedded.schemas import DeleteOptions
 from kubesched.embedded.times import format_time, parse_time
 from kubesched.embedded.versions import Version, encode
 
 JsonObject = dict[str, Any]
 
+#: Kinds that others control.
+_CONTROLLED: Final = (BY_KIND["apps/v1", "ReplicaSet"], PODS)
 _IMMORTAL: Final = frozenset({"default", "kube-system", "kube-public"})
 _POLICIES: Final = ("Foreground", "Background", "Orphan")
 _DONE: Final = frozenset({"Succeeded", "Failed"})
@@ -57,6 +59,8 @@ class ObjectDeletion:
         old = self._registry.get(where)
         self._check_preconditions(resource, old, options)
         dry_run = bool(options.dry_run)
+        if not dry_run and (options.propagation_policy == "Orphan" or options.orphan_dependents):
+            self._orphan(old)
         if resource is NAMESPACES:
             return DeletionResult(self._terminate(old, dry_run=dry_run))
         if resource is PODS:
@@ -88,6 +92,18 @@ class ObjectDeletion:
             )
         if why:
             raise conflict(resource.kind, meta["name"], why, group=resource.group)
+
+    def _orphan(self, old: Version) -> None:
+        """Take the references to an object out of those that it controls."""
+        uid, namespace = old.obj["metadata"]["uid"], old.obj["metadata"].get("namespace", "")
+        for resource in _CONTROLLED:
+            for key in list(self._store.collection(resource).keys(namespace)):
+                found = self._store.get(resource, key)
+                owners = found.obj["metadata"].get("ownerReferences") or () if found else ()
+                if found is not None and any(owner.get("uid") == uid for owner in owners):
+                    meta = dict(found.obj["metadata"])
+                    meta["ownerReferences"] = [each for each in owners if each.get("uid") != uid]
+                    self._store.replace(resource, found, {**found.obj, "metadata": meta})
 
     def _terminate(self, old: Version, *, dry_run: bool) -> Version:
         """Set a namespace to terminating; it is deleted once it is empty."""

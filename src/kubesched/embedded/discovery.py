@@ -16,6 +16,8 @@ JsonObject = dict[str, Any]
 AGGREGATED: Final = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"
 _STATUS_VERBS: Final = ("get", "patch", "update")
 
+_SCALE_GROUP: Final = {"group": "autoscaling", "version": "v1"}
+
 _MAJOR, _MINOR = KUBERNETES_VERSION.removeprefix("v").split(".")[:2]
 
 VERSION: Final[JsonObject] = {
@@ -81,6 +83,7 @@ def resources(group_name: str, version: str) -> JsonObject | None:
                 "name": f"{resource.plural}/{name}",
                 "singularName": "",
                 "namespaced": resource.namespaced,
+                **(_SCALE_GROUP if kind == "Scale" else {}),
                 "kind": kind,
                 "verbs": list(verbs),
             }
@@ -113,6 +116,8 @@ def _subresources(resource: ServedResource) -> list[tuple[str, str, tuple[str, .
     found: list[tuple[str, str, tuple[str, ...]]] = []
     if resource is PODS:
         found.append(("binding", "Binding", ("create",)))
+    if resource.scale:
+        found.append(("scale", "Scale", _STATUS_VERBS))
     if resource.status:
         found.append(("status", resource.kind, _STATUS_VERBS))
     return found
@@ -147,7 +152,8 @@ def _aggregated_group(name: str) -> JsonObject:
 
 def _aggregated_resource(resource: ServedResource) -> JsonObject:
     def kind_of(kind: str) -> JsonObject:
-        return {"group": "", "version": "", "kind": kind}
+        group = _SCALE_GROUP if kind == "Scale" else {"group": "", "version": ""}
+        return {**group, "kind": kind}
 
     entry: JsonObject = {
         "resource": resource.plural,

@@ -176,9 +176,34 @@ def _claim_template(obj: JsonObject) -> None:
 def _device_requests(spec: JsonObject) -> None:
     for request in (spec.get("devices") or {}).get("requests") or ():
         exactly = request.get("exactly")
-        for each in ([exactly] if exactly else []) + (request.get("firstAvailable") or []):
-            if each.setdefault("allocationMode", "ExactCount") == "ExactCount":
-                each.setdefault("count", 1)
+        for each in ([] if exactly is None else [exactly]) + (request.get("firstAvailable") or []):
+            each["allocationMode"] = each.get("allocationMode") or "ExactCount"
+            if each["allocationMode"] == "ExactCount":
+                each["count"] = each.get("count") or 1
+
+
+def _device_class(obj: JsonObject) -> None:
+    obj.setdefault("spec", {})
+
+
+def _pod_group(obj: JsonObject) -> None:
+    spec = obj.setdefault("spec", {})
+    spec.setdefault("schedulingPolicy", {})
+    spec["disruptionMode"] = spec.get("disruptionMode") or {"single": {}}
+
+
+def _workload(obj: JsonObject) -> None:
+    obj.setdefault("spec", {})
+
+
+def device_taints(resource: ServedResource, obj: JsonObject, now: str) -> None:
+    """Note when the taints of devices were added."""
+    spec = obj.setdefault("spec", {})
+    taints = [spec.setdefault("taint", {})] if resource.kind == "DeviceTaintRule" else []
+    for device in spec.get("devices") or ():
+        taints += device.get("taints") or ()
+    for taint in taints:
+        taint["timeAdded"] = taint.get("timeAdded") or now
 
 
 DEFAULTS: Final[Mapping[str, Callable[[JsonObject], None]]] = {
@@ -186,9 +211,11 @@ DEFAULTS: Final[Mapping[str, Callable[[JsonObject], None]]] = {
     "CSIStorageCapacity": _storage_capacity,
     "DaemonSet": _daemon_set,
     "Deployment": _deployment,
+    "DeviceClass": _device_class,
     "Job": _job,
     "PersistentVolume": _volume,
     "PersistentVolumeClaim": _volume_claim,
+    "PodGroup": _pod_group,
     "PriorityClass": _priority_class,
     "ReplicaSet": _replicas,
     "ReplicationController": _replication_controller,
@@ -197,4 +224,5 @@ DEFAULTS: Final[Mapping[str, Callable[[JsonObject], None]]] = {
     "Secret": _secret,
     "StatefulSet": _stateful_set,
     "StorageClass": _storage_class,
+    "Workload": _workload,
 }

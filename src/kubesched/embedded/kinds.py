@@ -12,15 +12,16 @@ from typing import Any, Final
 
 import msgspec
 
-from kubesched.embedded import event_forms
+from kubesched.embedded import device_validation, event_forms, group_validation
 from kubesched.embedded.kind_defaults import (
     DEFAULTS,
+    device_taints,
     job_selector,
     namespace_defaults,
     pod_template,
     template_defaults,
 )
-from kubesched.embedded.pods import default_class
+from kubesched.embedded.pods import admitted_priority, default_class
 from kubesched.embedded.quantities import canonical_amounts
 from kubesched.embedded.refusals import forbidden, invalid, not_allowed, not_supported, not_valid
 from kubesched.embedded.resources import PRIORITY_CLASSES, ServedResource
@@ -61,7 +62,11 @@ _FIRST_STATUS: Final[Mapping[str, JsonObject]] = {
     "VolumeAttachment": {"attached": False},
 }
 #: Kinds of which a status update changes only the status.
-_STATUS_ONLY: Final = frozenset({"ResourceClaim", "VolumeAttachment"})
+_STATUS_ONLY: Final = frozenset(
+    {"CompositePodGroup", "DeviceTaintRule", "PodGroup", "ResourceClaim", "VolumeAttachment"}
+)
+#: What keeps a group until none of its pods is left.
+GROUP_FINALIZER: Final = "scheduling.k8s.io/podgroup-protection"
 _STATUS_META: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 
 _HIGHEST_USER_PRIORITY: Final = 1_000_000_000
@@ -69,6 +74,8 @@ _SYSTEM_CLASSES: Final = {
     "system-cluster-critical": 2_000_000_000,
     "system-node-critical": 2_000_001_000,
 }
+_SPEC_ERRORS: Final = {**device_validation.ERRORS, **group_validation.ERRORS}
+_CHANGE_ERRORS: Final = {**device_validation.UPDATE_ERRORS, **group_validation.UPDATE_ERRORS}
 
 
 class Kinds:
@@ -85,8 +92,10 @@ class Kinds:
         if resource.generation or resource.kind == "PriorityClass":
             meta["generation"] = 1
         if resource.status and resource.kind != "Node":
-            obj["status"] = dict(_FIRST_STATUS.get(resource.kind, {}))
+            obj["status"] = dict(_FIRST_STATUS.get(resource.rules, {}))
         self._set_defaults(resource, obj)
+        if resource.rules == "PodGroup":
+            self._admit_group(obj)
         if resource.kind == "Event":
             errors = event_forms.creation_errors(obj, resource)
         else:
@@ -118,14 +127,14 @@ class Kinds:
             if name not in {"metadata", "status"}:
                 _copy_field(old, obj, name)
         obj["status"] = obj.get("status") or {}
-        if resource.kind in _STATUS_ONLY:
+        if resource.rules in _STATUS_ONLY:
             for name in _STATUS_META:
                 _copy_field(old["metadata"], obj["metadata"], name)
         if resource.kind == "Node":
             obj["status"] = _owned(obj["status"])
             canonical_amounts(obj["status"], "capacity", "allocatable")
         errors = metadata_update_errors(obj["metadata"], old["metadata"])
-        errors += _errors(resource, obj)
+        errors += _status_errors(resource, obj, old)
         if errors:
             raise invalid(resource.kind, old["metadata"]["name"], errors, group=resource.group)
 
@@ -145,12 +154,14 @@ class Kinds:
             obj["spec"] = _owned(obj["spec"] or {})
         if resource.kind == "Service":
             self._service_defaults(obj)
-        elif fill := DEFAULTS.get(resource.kind):
+        elif fill := DEFAULTS.get(resource.rules):
             fill(obj)
         if (template := pod_template(obj)) is not None:
             template_defaults(resource, template)
         if resource.kind == "Job":
             job_selector(obj)
+        elif resource.kind in {"DeviceTaintRule", "ResourceSlice"}:
+            device_taints(resource, obj, self._now())
         elif resource.kind == "PersistentVolume":
             obj["status"].setdefault("lastPhaseTransitionTime", self._now())
 
@@ -178,6 +189,28 @@ class Kinds:
             self._services += 1
             spec["clusterIP"] = f"10.96.{self._services // 256 % 256}.{self._services % 256}"
         spec.setdefault("clusterIPs", [spec["clusterIP"]])
+
+    def _admit_group(self, group: JsonObject) -> None:
+        """Set a group's priority from its class, and the finalizer that protects its pods."""
+        spec, meta = group["spec"], group["metadata"]
+        name, class_name = meta.get("name", ""), spec.get("priorityClassName") or ""
+        classes = self._store.collection(PRIORITY_CLASSES).versions()
+        priority = admitted_priority(classes, class_name)
+        where = {"resource": "podgroups", "name": name, "group": "scheduling.k8s.io"}
+        if priority is None:
+            raise forbidden(why=f"no PriorityClass with name {class_name} was found", **where)
+        given = spec.get("priority")
+        if given is not None and given != priority.value:
+            why = (
+                f"priority set in the pod group ({given}) must match the priority computed "
+                f"({priority.value}) based on the priority class set in the spec"
+            )
+            raise forbidden(why=why, **where)
+        spec["priority"] = priority.value
+        if priority.class_name:
+            spec["priorityClassName"] = priority.class_name
+        if GROUP_FINALIZER not in (meta.get("finalizers") or ()):
+            meta["finalizers"] = [*(meta.get("finalizers") or ()), GROUP_FINALIZER]
 
     def _refuse_second_default(self, obj: JsonObject) -> None:
         if not obj.get("globalDefault"):
@@ -217,7 +250,17 @@ def _errors(resource: ServedResource, obj: JsonObject) -> Errors:
         return _node_errors(obj)
     if resource is PRIORITY_CLASSES:
         return _priority_class_errors(obj)
-    return []
+    validate = _SPEC_ERRORS.get(resource.rules)
+    return validate(obj) if validate is not None else []
+
+
+def _status_errors(resource: ServedResource, obj: JsonObject, old: JsonObject) -> Errors:
+    match resource.rules:
+        case "ResourceClaim":
+            return device_validation.claim_status_errors(obj, old)
+        case "PodGroup" | "CompositePodGroup":
+            return group_validation.group_status_errors(obj)
+    return _errors(resource, obj)
 
 
 def _node_errors(node: JsonObject) -> Errors:
@@ -249,6 +292,8 @@ def _priority_class_errors(obj: JsonObject) -> Errors:
 
 
 def _update_errors(resource: ServedResource, obj: JsonObject, old: JsonObject) -> Errors:
+    if validate := _CHANGE_ERRORS.get(resource.rules):
+        return validate(obj, old)
     if resource is not PRIORITY_CLASSES:
         return []
     errors: Errors = []

@@ -61,6 +61,8 @@ def spec_errors(spec: JsonObject) -> Errors:
     if "preemptionPolicy" in spec:
         policy = spec["preemptionPolicy"]
         errors += _one_of("spec.preemptionPolicy", policy, _PREEMPTION_POLICIES)
+    if (group := spec.get("schedulingGroup")) is not None:
+        errors += _group_errors("spec.schedulingGroup.podGroupName", group.get("podGroupName"))
     for name, amount in (spec.get("overhead") or {}).items():
         errors += amount_errors(f"spec.overhead[{name}]", name, amount)
     return errors
@@ -86,6 +88,12 @@ def _one_of(field: str, value: str | None, choices: Sequence[str]) -> Errors:
     if not value:
         return [required(field)]
     return [] if value in choices else [not_supported(field, value, choices)]
+
+
+def _group_errors(field: str, name: str | None) -> Errors:
+    if name is None:
+        return [not_valid(field, None, "must specify one of: `podGroupName`")]
+    return complaints(field, name, formats.dns_subdomain)
 
 
 # ---------------------------------------------------------------- containers

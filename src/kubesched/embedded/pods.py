@@ -299,6 +299,11 @@ def _priorities(classes: Iterable[Version]) -> dict[str, Priority]:
     return {**found, "": default}
 
 
+def admitted_priority(classes: Iterable[Version], class_name: str) -> Priority | None:
+    """Return the priority of a class, or without a name the default one; None if there is none."""
+    return _priorities(classes).get(class_name)
+
+
 def precondition_failed(kind: str, key: str, details: str) -> StatusError:
     """409: the object does not match the precondition."""
     name = key.rpartition("/")[2]

@@ -12,7 +12,6 @@ when they change; claims that wait for a class or a volume are handled again whe
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 from typing import Any, Final
 
 from kubesched.api.decoding import convert
@@ -26,11 +25,11 @@ from kubesched.api.storage import (
     PersistentVolumeClaim,
 )
 from kubesched.embedded import volume_forms as forms
+from kubesched.embedded.following import follow
 from kubesched.embedded.registry import ObjectRegistry, Where
 from kubesched.embedded.resources import BY_KIND, NODES, ServedResource
 from kubesched.embedded.store import VersionedStore
-from kubesched.embedded.versions import Version, VersionChange
-from kubesched.embedded.watching import WatchSelection
+from kubesched.embedded.versions import Version
 
 JsonObject = dict[str, Any]
 
@@ -60,25 +59,9 @@ class SimulatedProvisioner:
     async def run(self) -> None:
         """Work until cancelled."""
         async with asyncio.TaskGroup() as group:
-            group.create_task(self._follow(CLASSES, self.look_at_class))
-            group.create_task(self._follow(VOLUMES, self.look_at_volume))
-            group.create_task(self._follow(CLAIMS, self.look_at_claim))
-
-    async def _follow(self, resource: ServedResource, look_at: Callable[[str], None]) -> None:
-        collection = self._store.collection(resource)
-        while True:  # if its watch is cut off, it lists again
-            watcher = self._store.watch(
-                resource, WatchSelection(resource), _changed_key, since=self._store.revision
-            )
-            try:
-                for key in list(collection.keys()):
-                    look_at(key)
-                while not watcher.closed:
-                    await watcher.wait()
-                    for key in dict.fromkeys(watcher.take()):
-                        look_at(key)
-            finally:
-                collection.unwatch(watcher)
+            group.create_task(follow(self._store, CLASSES, self.look_at_class))
+            group.create_task(follow(self._store, VOLUMES, self.look_at_volume))
+            group.create_task(follow(self._store, CLAIMS, self.look_at_claim))
 
     # ------------------------------------------------------------ deciding
 
@@ -279,7 +262,3 @@ class SimulatedProvisioner:
         if obj == old.obj:
             return old
         return self._store.replace(resource, old, {**obj, "metadata": dict(obj["metadata"])})
-
-
-def _changed_key(_kind: str, change: VersionChange) -> str:
-    return change.current.key

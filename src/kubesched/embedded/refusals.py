@@ -272,6 +272,12 @@ def too_long(field: str, limit_bytes: int) -> FieldError:
     return FieldError("FieldValueTooLong", field, text)
 
 
+def too_many(field: str, count: int, limit: int) -> FieldError:
+    """A list has too many items."""
+    text = f"Too many: {count}: must have at most {limit} items"
+    return FieldError("FieldValueTooMany", field, text)
+
+
 def not_there(field: str, value: object, detail: str = "") -> FieldError:
     """A value refers to a missing object."""
     text = _with_detail(f"Not found: {shown(value)}", detail)

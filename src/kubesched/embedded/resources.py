@@ -41,6 +41,8 @@ class ServedResource:
     categories: tuple[str, ...] = ()
     #: whether /status is the only way to write the status
     status: bool = False
+    #: whether /scale says and sets how many pods it has
+    scale: bool = False
     #: whether metadata.generation counts versions of the spec
     generation: bool = False
     #: whether a PUT of a missing name creates it
@@ -54,6 +56,8 @@ class ServedResource:
     fields: Mapping[str, Callable[[JsonObject], str]] = field(default_factory=dict)
     #: aliases of selectable fields
     field_aliases: Mapping[str, str] = field(default_factory=dict)
+    #: the name under which the rules of the kind are found, if another kind is called the same
+    rules_name: str = ""
     #: the message for an unknown field, if not the generic one
     unknown_field: str = ""
     #: ``apiVersion`` of the objects
@@ -66,6 +70,11 @@ class ServedResource:
         storage = self.plural if self.kind == "Event" else f"{self.plural}.{self.group}"
         object.__setattr__(self, "api_version", api_version)
         object.__setattr__(self, "storage", storage)
+
+    @property
+    def rules(self) -> str:
+        """The name under which defaults, checks and columns of the kind are found."""
+        return self.rules_name or self.kind
 
     @property
     def singular(self) -> str:
@@ -172,8 +181,9 @@ def _of(name: str, **particulars: Any) -> ServedResource:  # noqa: ANN401 - as S
     """Return a kind that the scheduler reads; its path is in the table of kinds."""
     path = KINDS[name].path
     return ServedResource(
-        name,
+        KINDS[name].called,
         path.plural,
+        rules_name=name,
         group=path.group,
         version=path.version,
         namespaced=path.namespaced,
@@ -184,8 +194,9 @@ def _of(name: str, **particulars: Any) -> ServedResource:  # noqa: ANN401 - as S
 def with_all_kinds(rows: Iterable[ServedResource]) -> tuple[ServedResource, ...]:
     """Return these rows, and a plain one for each other kind."""
     rows = tuple(rows)
-    present = {row.kind for row in rows}
-    return (*rows, *(_of(name) for name in KINDS if name not in present))
+    present = {(row.group, row.kind) for row in rows}
+    others = (kind for kind in KINDS.values() if (kind.path.group, kind.called) not in present)
+    return (*rows, *(_of(kind.name) for kind in others))
 
 
 PODS: Final = _of(
@@ -237,6 +248,14 @@ NEW_EVENTS: Final = ServedResource(
     unknown_field=_NOT_SUPPORTED,
 )
 BINDINGS: Final = ServedResource("Binding", "bindings", verbs=("create",))
+#: Asked and answered, never stored.
+ACCESS_REVIEWS: Final = ServedResource(
+    "SelfSubjectAccessReview",
+    "selfsubjectaccessreviews",
+    group="authorization.k8s.io",
+    namespaced=False,
+    verbs=("create",),
+)
 JOBS: Final = ServedResource(
     "Job",
     "jobs",
@@ -264,6 +283,7 @@ _WORKLOAD: Final[Mapping[str, Any]] = {"categories": ("all",), "status": True, "
 #: Resources with particulars.
 _ROWS: Final = (
     BINDINGS,
+    ACCESS_REVIEWS,
     ServedResource("ConfigMap", "configmaps", short_names=("cm",)),
     EVENTS,
     NAMESPACES,
@@ -277,6 +297,7 @@ _ROWS: Final = (
         categories=("all",),
         status=True,
         generation=True,
+        scale=True,
         fields={"status.replicas": _path("status.replicas", "0")},
         unknown_field=_NOT_SUPPORTED,
     ),
@@ -284,9 +305,11 @@ _ROWS: Final = (
     ServedResource("ServiceAccount", "serviceaccounts", short_names=("sa",), returns_deleted=True),
     SERVICES,
     ServedResource("DaemonSet", "daemonsets", group="apps", short_names=("ds",), **_WORKLOAD),
-    ServedResource("Deployment", "deployments", group="apps", short_names=("deploy",), **_WORKLOAD),
-    _of("ReplicaSet", short_names=("rs",), **_WORKLOAD),
-    _of("StatefulSet", short_names=("sts",), **_WORKLOAD),
+    ServedResource(
+        "Deployment", "deployments", group="apps", short_names=("deploy",), scale=True, **_WORKLOAD
+    ),
+    _of("ReplicaSet", short_names=("rs",), scale=True, **_WORKLOAD),
+    _of("StatefulSet", short_names=("sts",), scale=True, **_WORKLOAD),
     JOBS,
     ServedResource(
         "Lease",
@@ -303,8 +326,16 @@ _ROWS: Final = (
         generation=True,
         unconditional_update=False,
     ),
-    _of("PodGroup", status=True, generation=True),
-    _of("CompositePodGroup", status=True, generation=True),
+    _of("PodGroup", status=True, unconditional_update=False),
+    _of("CompositePodGroup", status=True, unconditional_update=False),
+    ServedResource(
+        "Workload",
+        "workloads",
+        group="scheduling.k8s.io",
+        version="v1beta1",
+        unconditional_update=False,
+    ),
+    _of("CoscheduledGroup", short_names=("pg", "pgs"), status=True, generation=True),
     _of("DeviceClass", generation=True, returns_deleted=True),
     _of("ResourceClaim", status=True, returns_deleted=True),
     ServedResource(

@@ -16,6 +16,7 @@ from kubesched.embedded.resources import BY_PATH, PODS, RESOURCES, ServedResourc
 _VERSIONS: Final = frozenset((resource.group, resource.version) for resource in RESOURCES)
 _STATUS: Final = "status"
 _BINDING: Final = "binding"
+SCALE: Final = "scale"
 _COLLECTION_VERBS: Final = {"GET": "list", "POST": "create", "DELETE": "deletecollection"}
 _OBJECT_VERBS: Final = {"GET": "get", "PUT": "update", "PATCH": "patch", "DELETE": "delete"}
 _PART_VERBS: Final = {
@@ -23,6 +24,9 @@ _PART_VERBS: Final = {
     (_STATUS, "GET"): "get",
     (_STATUS, "PUT"): "update",
     (_STATUS, "PATCH"): "patch",
+    (SCALE, "GET"): "get",
+    (SCALE, "PUT"): "update",
+    (SCALE, "PATCH"): "patch",
 }
 
 
@@ -63,6 +67,8 @@ def _where(group: str, version: str, rest: list[str]) -> Where:
 def _has_subresource(resource: ServedResource, name: str) -> bool:
     if name == _STATUS:
         return resource.status
+    if name == SCALE:
+        return resource.scale
     return name == _BINDING and resource is PODS
 
 

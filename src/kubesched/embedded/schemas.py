@@ -12,6 +12,8 @@ from typing import Any, Final, TypeVar
 import msgspec
 from msgspec import Struct
 
+from kubesched.api import resource as devices
+from kubesched.api import scheduling as groups
 from kubesched.embedded.refusals import bad_request
 from kubesched.embedded.resources import ServedResource
 
@@ -198,6 +200,12 @@ class AffinitySchema(Schema, frozen=True):
     pod_anti_affinity: PodAffinitySchema | None = None
 
 
+class SchedulingGroupSchema(Schema, frozen=True):
+    """The group that a pod is scheduled with."""
+
+    pod_group_name: str | None = None
+
+
 class PodSpecSchema(Schema, frozen=True):
     """The fields read of a pod's spec."""
 
@@ -207,6 +215,7 @@ class PodSpecSchema(Schema, frozen=True):
     volumes: list[NamedSchema] | None = None
     scheduling_gates: list[NamedSchema] | None = None
     resource_claims: list[NamedSchema] | None = None
+    scheduling_group: SchedulingGroupSchema | None = None
     tolerations: list[TolerationSchema] | None = None
     topology_spread_constraints: list[SpreadSchema] | None = None
     affinity: AffinitySchema | None = None
@@ -341,18 +350,61 @@ class DeleteOptions(Schema, frozen=True):
     dry_run: list[str] | None = None
 
 
-_SHAPES: Final[dict[str, type[Schema]]] = {
+class ClaimTemplateSpecSchema(Schema, frozen=True):
+    """What claims made from a template have."""
+
+    metadata: MetaSchema | None = None
+    spec: devices.ResourceClaimSpec | None = None
+
+
+class ClaimTemplateSchema(Schema, frozen=True):
+    """A template of claims, besides its metadata."""
+
+    spec: ClaimTemplateSpecSchema | None = None
+
+
+class GroupTemplateSchema(Schema, frozen=True):
+    """A template of groups in a workload."""
+
+    name: str | None = None
+    scheduling_policy: groups.PodGroupSchedulingPolicy | None = None
+
+
+class WorkloadSpecSchema(Schema, frozen=True):
+    """The templates of a workload."""
+
+    pod_group_templates: list[GroupTemplateSchema] | None = None
+    composite_pod_group_templates: list[JsonObject] | None = None
+
+
+class WorkloadSchema(Schema, frozen=True):
+    """A workload, besides its metadata."""
+
+    spec: WorkloadSpecSchema | None = None
+
+
+#: Kinds that the scheduler reads as a whole have the scheduler's own structs.
+_SHAPES: Final[dict[str, type[Struct]]] = {
+    "CompositePodGroup": groups.CompositePodGroup,
+    "CoscheduledGroup": groups.CoscheduledGroup,
+    "DeviceClass": devices.DeviceClass,
+    "DeviceTaintRule": devices.DeviceTaintRule,
     "Event": EventSchema,
     "Node": NodeSchema,
     "Pod": PodSchema,
+    "PodGroup": groups.PodGroup,
     "PriorityClass": PriorityClassSchema,
+    "ResourceClaim": devices.ResourceClaim,
+    "ResourceClaimTemplate": ClaimTemplateSchema,
+    "ResourceSlice": devices.ResourceSlice,
+    "Workload": WorkloadSchema,
 }
 
 
 def check(resource: ServedResource, obj: JsonObject) -> None:
     """Reject an object whose metadata, spec or status does not match its schema."""
     read(resource, obj.get("metadata"), MetaSchema)
-    read(resource, obj, _SHAPES.get(resource.kind, AnySchema))
+    read(resource, obj, _SHAPES.get(resource.rules, AnySchema))
 
 
 def read(resource: ServedResource, value: object, schema: type[T]) -> T:

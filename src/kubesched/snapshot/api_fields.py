@@ -42,7 +42,8 @@ _TEMPLATES: Final[Mapping[str, tuple[str, ...]]] = {
 
 def _by_group() -> dict[str, list[str]]:
     found = {group_version: list(kinds) for group_version, kinds in _TEMPLATES.items()}
-    for kind in table_of_kinds.KINDS.values():
+    builtin = (each for each in table_of_kinds.KINDS.values() if not each.plugin)
+    for kind in builtin:
         found.setdefault(kind.path.group_path.lstrip("/"), []).append(kind.name)
     return found
 

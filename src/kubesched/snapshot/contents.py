@@ -8,6 +8,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.resource import ResourceClaimTemplate
 from kubesched.api.scheduling import PriorityClass
 from kubesched.kinds import KINDS
 
@@ -36,6 +37,11 @@ class Snapshot(Struct):
     def priority_classes(self) -> list[PriorityClass]:
         """All priority classes."""
         return self.objects["PriorityClass"]
+
+    @property
+    def claim_templates(self) -> list[ResourceClaimTemplate]:
+        """All templates of claims to devices."""
+        return self.objects["ResourceClaimTemplate"]
 
     def add(self, kind: str, obj: Any) -> None:  # noqa: ANN401 (of the kind's type)
         """Add an object."""

@@ -40,13 +40,13 @@ class _Header(ApiStruct, frozen=True):
     notes: tuple[str, ...] = ()
 
 
-class _Identity(ApiStruct, frozen=True):
+class _ManifestIdentity(ApiStruct, frozen=True):
     api_version: str = ""
     kind: str = ""
 
 
 _encode = msgspec.json.Encoder().encode
-_identify = msgspec.json.Decoder(_Identity).decode
+_identify = msgspec.json.Decoder(_ManifestIdentity).decode
 
 
 def write(snapshot: Snapshot, path: Path, *, taken_at: str) -> None:
@@ -72,7 +72,7 @@ def write(snapshot: Snapshot, path: Path, *, taken_at: str) -> None:
 
 def _lines(snapshot: Snapshot) -> Iterator[bytes]:
     for kind in KINDS.values():
-        identity = _encode({"apiVersion": kind.path.api_version, "kind": kind.name})
+        identity = _encode({"apiVersion": kind.path.api_version, "kind": kind.called})
         for obj in snapshot.objects[kind.name]:
             members = _encode(_without_last_applied(obj))
             yield identity[:-1] + (b"," + members[1:] if members != b"{}" else b"}") + b"\n"

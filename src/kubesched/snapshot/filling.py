@@ -14,6 +14,7 @@ from typing import TypeVar
 from msgspec import Struct, field
 
 from kubesched.api import names
+from kubesched.api.claim_templates import FindTemplate, among
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ObjectError
@@ -32,13 +33,16 @@ class Filled(Struct):
     pending: dict[PodKey, Pod] = field(default_factory=dict)
     #: placed pods
     placed: dict[PodKey, Pod] = field(default_factory=dict)
+    #: finds templates of claims
+    find_template: FindTemplate = among(())
     #: notes about skipped objects, one line each
     notes: list[str] = field(default_factory=list)
 
 
 def fill(cluster: Cluster, snapshot: Snapshot) -> Filled:
     """Put all objects that affect scheduling into an empty cluster."""
-    filled = Filled(notes=list(snapshot.notes))
+    find_template = among(snapshot.claim_templates)
+    filled = Filled(find_template=find_template, notes=list(snapshot.notes))
     with _without_collecting():
         for node in snapshot.nodes:
             _try(filled, cluster.put_node, node, f"node {node.metadata.name}")
@@ -72,8 +76,11 @@ def _put_pod(cluster: Cluster, filled: Filled, pod: Pod) -> None:
         filled.placed[key] = pod
         return
     filled.pending[key] = pod
+    if pod.spec.scheduling_group is None and not pod.status.nominated_node_name:
+        return
+    info = cluster.compiler.pending(pod)
+    cluster.groups.put_pending(info)
     if pod.status.nominated_node_name:
-        info = cluster.compiler.pending(pod)
         cluster.nominator.nominate(info, pod.status.nominated_node_name)
 
 

@@ -10,9 +10,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from kubesched.api.claim_templates import with_claims
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
+from kubesched.cluster.transaction import Transaction
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.registry import Registry
@@ -36,6 +38,7 @@ class World:
         self.pending = contents.pending
         #: placed pods
         self.placed = contents.placed
+        self._find_template = contents.find_template
 
     @classmethod
     def of_snapshot(
@@ -63,6 +66,24 @@ class World:
         if pod.spec.node_name:
             pod = replace(pod, spec=replace(pod.spec, node_name=""))
         return self.cluster.compiler.pending(pod)
+
+    def created(self, pod: Pod, tx: Transaction) -> Pod:
+        """Return a pod that is not there yet with its claims, which are there for a while.
+
+        So is the pod as a member of its group. Raises ObjectError if it cannot be compiled.
+        """
+        pod, claims = with_claims(pod, self._find_template)
+        for each in claims:
+            tx.put_object(self.cluster.devices.claims, each)
+        if pod.spec.scheduling_group is not None:
+            groups = self.cluster.groups
+            groups.put_pending(self.compile(pod))
+            tx.on_undo(lambda: groups.remove_pending(pod))
+        return pod
+
+    def has_claim_template(self, namespace: str, name: str) -> bool:
+        """Tell whether a ResourceClaimTemplate is there."""
+        return self._find_template(namespace, name) is not None
 
     def pods_on(self, node_name: str) -> list[PodInfo]:
         """Return the pods on a node."""

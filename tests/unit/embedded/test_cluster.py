@@ -259,7 +259,7 @@ def test_a_kubelet_that_fails_is_heard_of(
         async def broken() -> None:
             raise RuntimeError("oh no")
 
-        monkeypatch.setattr(cluster._kubelet, "run", broken)
+        monkeypatch.setitem(cluster._controllers, "kubelet", broken)
         async with cluster:
             await settle()
             assert await ask(cluster, "GET /readyz") == (200, b"ok")

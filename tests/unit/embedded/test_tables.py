@@ -69,7 +69,7 @@ def test_an_object_with_nothing_in_it_still_has_a_row(resource: ServedResource) 
     table = tables.table([obj], {})
 
     (row,) = table["rows"]
-    assert len(row["cells"]) == len(COLUMNS.get(resource.kind, NAME_AND_AGE))
+    assert len(row["cells"]) == len(COLUMNS.get(resource.rules, NAME_AND_AGE))
     assert "x" in row["cells"]
 
 

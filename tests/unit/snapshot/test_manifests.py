@@ -49,6 +49,21 @@ def test_objects_get_the_defaults_of_the_api_server(tmp_path: Path) -> None:
     assert resources.requests == {"memory": "1Gi"}
 
 
+def test_pods_get_claims_of_templates_as_no_controller_makes_them(tmp_path: Path) -> None:
+    template = (
+        "apiVersion: resource.k8s.io/v1\nkind: ResourceClaimTemplate\nmetadata: {name: gpus}\n"
+        "spec: {spec: {devices: {requests: [{name: r, exactly: {deviceClassName: gpu}}]}}}\n"
+    )
+    claims = "  resourceClaims: [{name: gpu, resourceClaimTemplateName: gpus}]\n"
+
+    found = _read(tmp_path, template, POD + claims)
+
+    [claim] = found.objects["ResourceClaim"]
+    assert claim.metadata.name == "p-gpu"
+    assert found.pods[0].status.resource_claim_statuses[0].resource_claim_name == "p-gpu"
+    assert not found.notes
+
+
 def test_folders_are_read_and_lists_unpacked(tmp_path: Path) -> None:
     (tmp_path / "sub").mkdir()
     (tmp_path / "sub" / "nodes.json").write_text(

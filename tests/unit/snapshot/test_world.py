@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from kubesched.api.core import PodStatus
 from kubesched.snapshot.world import World
+from tests.support.group_objects import key, member, pod_group
 from tests.support.objects import node, on_node, pod
 from tests.support.worlds import world_of
 
@@ -33,6 +34,13 @@ def test_an_unreadable_object_costs_itself_and_is_noted() -> None:
     assert list(world.table.names()) == ["n2"]
     assert world.notes[0].startswith("node n1 left out: ")
     assert world.notes[1].startswith("pod default/p left out: ")
+
+
+def test_pending_members_are_known_to_their_group() -> None:
+    world = world_of(node("n1"), pod_group(gang=2), member("a"), member("b", node="n1"))
+
+    members = world.cluster.groups.members(key())
+    assert (list(members.pending), list(members.placed)) == (["a"], ["b"])
 
 
 def test_nominated_pods_keep_their_room() -> None:

@@ -1,7 +1,7 @@
 """The columns of each kind, as ``kubectl get`` shows them.
 
-As many cells as columns, in their order: see ``core``, ``pods``, ``storage`` and ``workloads``.
-Kinds that are not here have the columns Name and Age.
+As many cells as columns, in their order: see ``core``, ``devices``, ``groups``, ``pods``,
+``storage`` and ``workloads``. Kinds that are not here have the columns Name and Age.
 """
 
 from __future__ import annotations
@@ -78,6 +78,9 @@ COLUMNS: Final[Mapping[str, tuple[TableColumn, ...]]] = {
         "PodDisruptionBudget": "Name, Min Available, Max Unavailable, #Allowed Disruptions, Age",
         "PriorityClass": "Name, #Value, ?Global-Default, Age, PreemptionPolicy",
         "Lease": "Name, Holder, Age",
+        "CompositePodGroup": "Name, Policy, Workload, Age",
+        "DeviceTaintRule": "Name, Key, Value, Effect, TimeAdded, Age",
+        "PodGroup": "Name, Policy, Workload, Status, Age",
         "ResourceClaim": "Name, State, Age",
         "ResourceSlice": "Name, Node, Driver, Pool, Age",
     }.items()

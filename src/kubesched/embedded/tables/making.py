@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from kubesched.embedded.refusals import bad_request
 from kubesched.embedded.resources import PODS, ServedResource
-from kubesched.embedded.tables import core, storage, workloads
+from kubesched.embedded.tables import core, devices, groups, storage, workloads
 from kubesched.embedded.tables.columns import COLUMNS, NAME_AND_AGE
 from kubesched.embedded.tables.pods import pod_cells, pod_row_conditions
 from kubesched.embedded.tables.text import Age, human_duration
@@ -21,6 +21,8 @@ JsonObject = dict[str, Any]
 _CELLS: Final[Mapping[str, Callable[[JsonObject, Age], list[Any]]]] = {
     "Pod": pod_cells,
     **core.CELLS,
+    **devices.CELLS,
+    **groups.CELLS,
     **storage.CELLS,
     **workloads.CELLS,
 }
@@ -40,13 +42,13 @@ class Tables:
         self._resource = resource
         self._times = times
         self._include = include
-        self._cells = _CELLS.get(resource.kind, core.name_and_age)
+        self._cells = _CELLS.get(resource.rules, core.name_and_age)
 
     def table(
         self, objects: Iterable[JsonObject], meta: JsonObject, *, with_columns: bool = True
     ) -> JsonObject:
         """Return a table; later ones of a watch have no columns."""
-        columns = COLUMNS.get(self._resource.kind, NAME_AND_AGE)
+        columns = COLUMNS.get(self._resource.rules, NAME_AND_AGE)
         definitions = [column.definition() for column in columns]
         return {
             "kind": "Table",

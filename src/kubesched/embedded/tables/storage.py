@@ -1,4 +1,4 @@
-"""Cells of storage and device kinds."""
+"""Cells of storage kinds."""
 
 from __future__ import annotations
 
@@ -105,31 +105,12 @@ def _volume_attachment(obj: JsonObject, age: Age) -> list[Any]:
     ]
 
 
-def _resource_claim(obj: JsonObject, age: Age) -> list[Any]:
-    status, deleted = status_of(obj), bool(obj["metadata"].get("deletionTimestamp"))
-    states = ["deleted"] if deleted else []
-    if status.get("allocation") is None:
-        states += [] if deleted else ["pending"]
-    else:
-        states += ["allocated"] + (["reserved"] if status.get("reservedFor") else [])
-    return [obj["metadata"]["name"], ",".join(states), meta_age(obj, age)]
-
-
-def _resource_slice(obj: JsonObject, age: Age) -> list[Any]:
-    spec = spec_of(obj)
-    pool = (spec.get("pool") or {}).get("name", "")
-    head = [obj["metadata"]["name"], spec.get("nodeName") or "", spec.get("driver", ""), pool]
-    return [*head, meta_age(obj, age)]
-
-
 CELLS: Final = {
     "CSIDriver": _csi_driver,
     "CSINode": _csi_node,
     "CSIStorageCapacity": _storage_capacity,
     "PersistentVolume": _volume,
     "PersistentVolumeClaim": _volume_claim,
-    "ResourceClaim": _resource_claim,
-    "ResourceSlice": _resource_slice,
     "StorageClass": _storage_class,
     "VolumeAttachment": _volume_attachment,
 }
