@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import cached_property
 from typing import Final, Literal
@@ -12,6 +12,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod, PodSpec
+from kubesched.api.resource import ResourceClaim, ResourceSlice
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError
@@ -21,7 +22,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status
-from kubesched.snapshot.world import World
+from kubesched.snapshot.world import World, is_bound_to_its_node
 
 NOWHERE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 
@@ -29,6 +30,7 @@ NOWHERE: Final[IndexArray] = np.zeros(0, dtype=np.intp)
 #: The subject of a change.
 Kind = Literal[
     "schedulerName",
+    "schedulingGates",
     "request",
     "tolerate",
     "nodeSelector",
@@ -39,6 +41,12 @@ Kind = Literal[
     "ports",
     "uncordon",
     "bring back",
+    "create",
+    "podGroup",
+    "deviceCount",
+    "deviceToleration",
+    "deviceSelector",
+    "deviceConstraint",
     "evict",
     "node",
     "several",
@@ -59,8 +67,11 @@ class Proposal(Struct, frozen=True, kw_only=True):
     evict: tuple[PodInfo, ...] = ()
     #: changed or new nodes
     nodes: tuple[Node, ...] = ()
-    #: pods that come with new nodes
+    #: pods and slices of devices that come with new nodes
     arriving: tuple[Pod, ...] = ()
+    slices: tuple[ResourceSlice, ...] = ()
+    #: changed claims of the pod
+    claims: tuple[ResourceClaim, ...] = ()
 
 
 class Case:
@@ -77,6 +88,8 @@ class Case:
             status=replace(pod.status, nominated_node_name=""),
         )
         self.info = world.compile(self.pod)
+        #: node and victims that preemption has chosen for the pod
+        self.preempted: tuple[str, tuple[PodInfo, ...]] | None = None
 
     @cached_property
     def reasons(self) -> Reasons:
@@ -114,11 +127,43 @@ class Case:
         with self.world.cluster.transaction() as tx:
             for info in proposal.evict:
                 tx.remove(info.uid)
+                tx.release(info.pod)
+            devices = self.world.cluster.devices
+            for each in proposal.slices:
+                tx.put_object(devices.slices, each)
+            for claim in proposal.claims:
+                tx.put_object(devices.claims, claim)
             for node in proposal.nodes:
                 tx.put_node(node)
             for pod in proposal.arriving:
                 tx.add(pod)
             yield
+
+    def fits_without(self, pods: Iterable[PodInfo]) -> bool:
+        """Tell whether the pod fits somewhere if others were gone."""
+        with self.world.cluster.transaction() as tx:
+            for each in pods:
+                tx.remove(each.uid)
+                tx.release(each.pod)
+            return bool(len(self.feasible()))
+
+    def would_come_back(self, other: PodInfo) -> bool:
+        """Tell whether evicting a pod gains nothing.
+
+        One of higher priority is scheduled first again, a DaemonSet's on the same node, and one of
+        the same controller takes the place of the pod.
+        """
+        return (
+            other.priority > self.info.priority
+            or is_bound_to_its_node(other.pod)
+            or self._is_sibling(other)
+        )
+
+    def _is_sibling(self, other: PodInfo) -> bool:
+        own = {each.uid for each in self.pod.metadata.owner_references if each.controller}
+        return any(
+            each.controller and each.uid in own for each in other.pod.metadata.owner_references
+        )
 
     def outcome(self, proposal: Proposal) -> IndexArray:
         """Return the feasible rows after a proposal."""

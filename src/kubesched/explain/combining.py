@@ -19,7 +19,7 @@ from kubesched.explain.case import Case, Proposal
 from kubesched.explain.surroundings import COST_NODE_BACK, back_in_use, unwell_because
 from kubesched.framework.status import Status
 from kubesched.plugins.inter_pod_affinity import NOT_AWAY, NOT_NEAR, InterPodAffinity
-from kubesched.plugins.node_affinity import NodeAffinity
+from kubesched.plugins.node_affinity import NodeAffinityPlugin
 from kubesched.plugins.node_ports import NodePorts
 from kubesched.plugins.node_resources_fit import NodeResourcesFit
 from kubesched.plugins.node_unschedulable import NodeUnschedulable
@@ -173,7 +173,7 @@ _CHANGES: Final[Mapping[str, Callable[[Case, Pod, int, Status], _Step | None]]] 
     NodeResourcesFit.name: _smaller,
     TaintToleration.name: _past_taints,
     NodeUnschedulable.name: _past_taints,
-    NodeAffinity.name: _any_node,
+    NodeAffinityPlugin.name: _any_node,
     PodTopologySpread.name: _even,
     InterPodAffinity.name: _any_company,
     NodePorts.name: _no_ports,

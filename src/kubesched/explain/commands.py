@@ -22,13 +22,18 @@ from msgspec import Struct
 
 from kubesched.api import names
 from kubesched.api.core import Pod, Toleration
+from kubesched.api.resource import ResourceClaim
+from kubesched.api.scheduling import PodGroup
+from kubesched.api.workloads import ReplicaSet
+from kubesched.cluster.object_store import NamespacedStore
+from kubesched.explain.owners import workload_of
 from kubesched.explain.patching import Path, edits, plain, pointer
 
 JsonObject = dict[str, Any]
 
-_HASH_LABEL: Final = "pod-template-hash"
 #: Controllers with a mutable template, and their kubectl names.
 _CONTROLLERS: Final = {
+    "Deployment": "deployment",
     "ReplicaSet": "replicaset",
     "ReplicationController": "replicationcontroller",
     "StatefulSet": "statefulset",
@@ -42,6 +47,8 @@ _MERGED_BY: Final = {
     "initContainers": "name",
     "ports": "containerPort",
 }
+#: Fields that a pod can change, and how.
+_MUTABLE: Final = {("tolerations", "add"), ("schedulingGates", "remove")}
 _IN_TEMPLATE: Final = ("spec", "template", "spec")
 #: Fields that identify an element of a list.
 _IDENTITY: Final = (
@@ -77,18 +84,44 @@ def evict(pods: Iterable[Pod]) -> Instructions:
     )
 
 
-def change(before: Pod, after: Pod) -> Instructions:
-    """Return the commands that change an existing pod, or its template."""
+def need_fewer(group: PodGroup, members: int) -> Instructions:
+    """Return how to let a gang be bound with fewer members."""
+    meta = group.metadata
+    patch = _compact({"spec": {"schedulingPolicy": {"gang": {"minCount": members}}}})
+    target = f"kubectl -n {shlex.quote(meta.namespace)} patch podgroup {shlex.quote(meta.name)}"
+    return Instructions((f"{target} --type=merge -p {shlex.quote(patch)}",))
+
+
+def change_claim(pod: Pod, claim: ResourceClaim) -> Instructions:
+    """Say how a claim of a pod becomes another one: none can be changed."""
+    of_pod = {each.name: each.resource_claim_name for each in pod.status.resource_claim_statuses}
+    for each in pod.spec.resource_claims:
+        template = each.resource_claim_template_name
+        if template and of_pod.get(each.name) == claim.metadata.name:
+            return Instructions(
+                note=f"A claim cannot be changed: change the ResourceClaimTemplate {template}, "
+                "then create the pod anew."
+            )
+    return Instructions(
+        note=f"A claim cannot be changed: delete the ResourceClaim {claim.metadata.name}, and "
+        "create it anew."
+    )
+
+
+def change(
+    before: Pod, after: Pod, replica_sets: NamespacedStore[ReplicaSet] | None = None
+) -> Instructions:
+    """Return the commands that change an existing pod, or the template of its workload."""
     old, new = plain(before.spec), plain(after.spec)
     found = list(edits(old, new))
     if not found:
         return Instructions()
     name = shlex.quote(before.metadata.name)
-    if all(path[0] == "tolerations" and op == "add" for op, path, _ in found):
+    if all((path[0], op) in _MUTABLE for op, path, _ in found):
         patch = _json_patch(("spec",), found)
         command = _patch(before, f"pod {name}", "json", patch)
         return Instructions((command,), "Can be changed in the pod as it is.")
-    owner = next((each for each in before.metadata.owner_references if each.controller), None)
+    owner = workload_of(before, replica_sets)
     if owner is None:
         text = shlex.quote(_compact(_json_patch(("spec",), found)))
         kubectl = _kubectl(before)
@@ -105,9 +138,6 @@ def change(before: Pod, after: Pod) -> Instructions:
             "was made from, or create that anew."
         )
     target = _CONTROLLERS[owner.kind], owner.name
-    deployment = owner.name.removesuffix(f"-{(before.metadata.labels or {}).get(_HASH_LABEL)}")
-    if owner.kind == "ReplicaSet" and deployment != owner.name:
-        target = "deployment", deployment
     return Instructions(
         tuple(_on_template(before, f"{target[0]} {shlex.quote(target[1])}", old, found)),
         f"A pod cannot change these fields: change the template of {target[0]} {target[1]}, "

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
+from functools import cached_property
 from itertools import chain
+from typing import TypedDict
 
 import numpy as np
 from msgspec import Struct
@@ -12,26 +14,42 @@ from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.arrays import IndexArray
+from kubesched.cluster.pod_groups import named_group
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError, UsageError
-from kubesched.explain import combining, commands, requests, surroundings, wishes
+from kubesched.explain import (
+    combining,
+    commands,
+    device_changes,
+    requests,
+    surroundings,
+    wishes,
+)
 from kubesched.explain.case import Case, Proposal
 from kubesched.explain.commands import Instructions
-from kubesched.explain.patching import differences
+from kubesched.explain.devices import explain_devices
+from kubesched.explain.groups import GATE_OFF, explain_group
+from kubesched.explain.patching import claim_differences, differences
+from kubesched.explain.platform import OTHER_PLATFORM, is_other_platform
+from kubesched.explain.prerequisites import Prerequisites, find_prerequisites, restored
+from kubesched.explain.reasons import RejectedPod
 from kubesched.explain.report import (
     ExplainedScore,
     Explanation,
     HelpfulChange,
     NodeAnswer,
+    Operation,
     PluginScore,
     PreemptionEffect,
     Reason,
     ReasonCount,
+    ReasonDetail,
     Victim,
 )
 from kubesched.explain.unclaimed import is_unclaimed, unclaimed_message
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.diagnosis import NO_NODES_AVAILABLE, Diagnosis
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status
@@ -41,6 +59,13 @@ from kubesched.snapshot.world import World
 MAX_CHANGES = 12
 _EXAMPLES = 3
 _SIMILAR = 3
+
+
+class ClaimChange(TypedDict, total=False):
+    """The change of a claim, as fields of a `HelpfulChange`."""
+
+    claim: str
+    claim_patch: tuple[Operation, ...]
 
 
 class ExplainOptions(Struct, frozen=True):
@@ -70,8 +95,39 @@ def explain(world: World, pod: Pod, options: ExplainOptions = ExplainOptions()) 
     framework = _framework(world, pod, options)
     with world.cluster.transaction() as tx:
         tx.remove(pod.metadata.uid)
+        if pod.spec.node_name:
+            tx.release(pod)
+        if world.find_pod(pod.metadata.namespace, pod.metadata.name) is None:
+            pod = world.created(pod, tx)
         found = _Explaining(world, framework, pod, options).explanation()
+        found = _as_member(world, pod, found, options)
     return replace(found, current_node=pod.spec.node_name, notes=(*world.notes, *found.notes))
+
+
+def _as_member(world: World, pod: Pod, said: Explanation, options: ExplainOptions) -> Explanation:
+    """Return an explanation with that of the group of a pending pod, which decides about it."""
+    key = named_group(pod)
+    if key is None or pod.spec.node_name:
+        return said
+    if world.engine.groups is None:
+        return replace(said, notes=(*said.notes, GATE_OFF))
+    group = world.cluster.groups.objects.get(key.namespace, key.name)
+    if group is None:
+        return said
+    of_group = explain_group(world, group, changes=options.changes)
+    if said.outcome in ("Gated", "Unclaimed"):
+        return replace(said, group=of_group)
+    mine = next((each for each in of_group.pods if each.pod == said.pod), None)
+    message = (mine.condition if mine is not None else "") or of_group.message
+    is_fitting = of_group.outcome == "Schedulable" and mine is not None and bool(mine.node)
+    return replace(
+        said,
+        outcome="Schedulable" if is_fitting else of_group.outcome,
+        message="" if is_fitting else message,
+        group=of_group,
+        changes=of_group.changes,
+        preemption=of_group.preemption,
+    )
 
 
 def _framework(world: World, pod: Pod, options: ExplainOptions) -> Framework:
@@ -124,12 +180,14 @@ class _Explaining:
             preemption=preemption,
             notes=tuple(self._notes),
         )
+        # Changes are tried on more rows, so they come last.
         if len(rows):
-            if self._unclaimed and self._options.changes:
-                said = replace(said, changes=(self._other_scheduler(rows),))
-            return self._with_scores(said, rows)
-        if self._options.changes and total and outcome == "Unschedulable":
-            return replace(said, changes=self._changes())
+            said = self._with_scores(said, rows)
+        else:
+            said = replace(said, devices=explain_devices(self._case))
+        is_rejected = outcome == "Unschedulable" or self._prerequisites is not None
+        if self._options.changes and total and is_rejected and outcome != "Error":
+            said = replace(said, changes=self._changes())
         return said
 
     # --- the scheduler's attempt ------------------------------------------------------------
@@ -166,7 +224,7 @@ class _Explaining:
         evicted = evictor.taken()
         if evicted is None:
             return PreemptionEffect(message=result.status.message)
-        node_name, victims = evicted
+        node_name, victims = self._case.preempted = evicted
         return PreemptionEffect(node=node_name, victims=tuple(map(_victim, victims)))
 
     # --- node by node -----------------------------------------------------------------------
@@ -174,8 +232,23 @@ class _Explaining:
     def _counts(self) -> tuple[ReasonCount, ...]:
         found = self._case.reasons.counts()
         return tuple(
-            ReasonCount(plugin, text, nodes, alone)
+            ReasonCount(plugin, text, nodes, alone, self._details(plugin, text))
             for (plugin, text), (nodes, alone) in found.items()
+        )
+
+    def _details(self, plugin: str, reason: str) -> tuple[ReasonDetail, ...]:
+        """Return what is behind a reason, over all nodes."""
+        answer = self._case.reasons.answer_of(plugin)
+        found = () if answer is None else answer.details.all
+        return tuple(
+            ReasonDetail(
+                each.text,
+                each.values,
+                nodes=len(each.rows),
+                examples=tuple(self._table.name_at(row) for row in each.rows[:_EXAMPLES]),
+            )
+            for each in found
+            if each.reason in ("", reason)
         )
 
     def _nodes(self, feasible: IndexArray) -> tuple[NodeAnswer, ...]:
@@ -198,10 +271,15 @@ class _Explaining:
                 NodeAnswer(
                     name,
                     feasible=False,
-                    reasons=known or _all_reasons(self._rejected_beside_nominated(row)),
+                    reasons=tuple(self._with_details(row, each) for each in known)
+                    or _all_reasons(self._rejected_beside_nominated(row)),
                 )
             )
         return tuple(answers)
+
+    def _with_details(self, row: int, reason: Reason) -> Reason:
+        details = self._case.reasons.details_of(row, reason.plugin, reason.text)
+        return replace(reason, details=_told(details)) if details else reason
 
     def _rejected_beside_nominated(self, row: int) -> tuple[Status, ...]:
         """Return why a row is infeasible although every filter passes it."""
@@ -249,30 +327,44 @@ class _Explaining:
     # --- changes ----------------------------------------------------------------------------
 
     def _changes(self) -> tuple[HelpfulChange, ...]:
-        found = (self._change(proposal, rows) for proposal, rows in changes_that_help(self._case))
-        ranked = sorted(found, key=lambda each: (each.steps, each.cost, -each.nodes))
+        found = (self._change(proposal, rows) for proposal, rows in self._helping())
+        ranked = sorted(
+            found, key=lambda each: (each.last_resort, each.steps, each.cost, -each.nodes)
+        )
         return tuple(ranked[:MAX_CHANGES])
 
-    def _other_scheduler(self, rows: IndexArray) -> HelpfulChange:
-        """Propose a scheduler that exists, for a pod whose schedulerName has no profile."""
-        profile = self._framework.scheduler_name
-        named = self._pod.spec.scheduler_name
-        return self._change(
-            Proposal(
-                kind="schedulerName",
-                title=f"schedulerName {profile} instead of {named}",
-                cost=wishes.COST_OTHER_VALUE,
-                pod=self._case.with_spec(lambda spec: replace(spec, scheduler_name=profile)),
-            ),
-            rows,
-        )
+    def _helping(self) -> Iterator[tuple[Proposal, IndexArray]]:
+        """Yield changes with the then feasible rows, what the pod lacks by itself first."""
+        needed = self._prerequisites
+        if needed is None:
+            yield from changes_that_help(self._case)
+            return
+        case = Case(self._world, self._framework, needed.trial)
+        rows = case.feasible()
+        if len(rows):
+            yield needed.alone(), rows
+            return
+        for proposal, then in changes_that_help(case):
+            yield needed.before(proposal), then
+
+    @cached_property
+    def _prerequisites(self) -> Prerequisites | None:
+        return find_prerequisites(self._case, is_unclaimed=self._unclaimed)
 
     def _change(self, proposal: Proposal, rows: IndexArray) -> HelpfulChange:
         # Hypothetical nodes of the proposal have no meaningful name.
         there = [
             self._table.name_at(row) for row in rows.tolist() if self._table.nodes[row] is not None
         ]
-        how = self._instructions(proposal, there)
+        needed = self._prerequisites
+        changed = proposal.pod if needed is None else restored(proposal.pod, self._case.pod)
+        how = self._instructions(proposal, changed, there)
+        is_other = is_other_platform(self._case.pod, changed)
+        notes = [
+            "" if needed is None else needed.note,
+            OTHER_PLATFORM if is_other else "",
+            *(each.note for each in how),
+        ]
         return HelpfulChange(
             kind=proposal.kind,
             title=proposal.title,
@@ -280,13 +372,26 @@ class _Explaining:
             examples=tuple(there[:_EXAMPLES]),
             cost=round(proposal.cost, 3),
             steps=proposal.steps,
-            patch=differences(self._case.pod, proposal.pod),
+            last_resort=is_other,
+            patch=differences(self._case.pod, changed),
+            **self._claim_change(proposal),
             evict=tuple(map(_victim, proposal.evict)),
             commands=tuple(chain.from_iterable(each.commands for each in how)),
-            note=" ".join(each.note for each in how if each.note),
+            note=" ".join(dict.fromkeys(filter(None, notes))),
         )
 
-    def _instructions(self, proposal: Proposal, fits_on: list[str]) -> list[Instructions]:
+    def _claim_change(self, proposal: Proposal) -> ClaimChange:
+        for claim in proposal.claims:
+            meta = claim.metadata
+            before = self._world.cluster.devices.claims.get(meta.namespace, meta.name)
+            if before is not None:
+                patch = claim_differences(before, claim)
+                return {"claim": f"{meta.namespace}/{meta.name}", "claim_patch": patch}
+        return {}
+
+    def _instructions(
+        self, proposal: Proposal, changed_pod: Pod, fits_on: list[str]
+    ) -> list[Instructions]:
         """Return the commands for nodes, other pods and the pod itself."""
         found: list[Instructions] = []
         changed = {each.metadata.name for each in proposal.nodes}
@@ -296,13 +401,21 @@ class _Explaining:
             if row is not None:
                 found.append(_node_back(self._table.node_at(row)))
         if proposal.evict:
-            found.append(commands.evict(each.pod for each in proposal.evict))
+            found.append(self._evicting(proposal))
+        found += (commands.change_claim(self._case.pod, claim) for claim in proposal.claims)
         meta = self._pod.metadata
         if self._world.find_pod(meta.namespace, meta.name) is not None:
-            found.append(commands.change(self._case.pod, proposal.pod))
-        elif proposal.pod != self._case.pod:
+            replica_sets = self._world.cluster.workloads.replica_sets
+            found.append(commands.change(self._case.pod, changed_pod, replica_sets))
+        elif changed_pod != self._case.pod:
             found.append(Instructions(note="Change the manifest of the pod."))
         return found
+
+    def _evicting(self, proposal: Proposal) -> Instructions:
+        evicting = commands.evict(each.pod for each in proposal.evict)
+        if self._case.preempted is None:
+            return evicting
+        return replace(evicting, note="Preemption does it by itself.")
 
 
 def changes_that_help(case: Case) -> Iterator[tuple[Proposal, IndexArray]]:
@@ -311,6 +424,7 @@ def changes_that_help(case: Case) -> Iterator[tuple[Proposal, IndexArray]]:
     for proposal in chain(
         requests.proposals(case),
         wishes.proposals(case),
+        device_changes.proposals(case),
         surroundings.nodes_back(case),
         surroundings.evictions(case),
         combining.proposals(case),
@@ -345,6 +459,12 @@ def _reasons(status: Status) -> Iterator[Reason]:
         yield Reason(status.plugin, text, resolvable=status.code is Code.UNSCHEDULABLE)
 
 
-def _reason(status: Status) -> Reason:
+def _reason(rejected: RejectedPod) -> Reason:
+    status = rejected.status
     resolvable = status.code is Code.UNSCHEDULABLE
-    return Reason(status.plugin, status.message, resolvable=resolvable)
+    details = _told(rejected.details)
+    return Reason(status.plugin, status.message, resolvable=resolvable, details=details)
+
+
+def _told(details: Iterable[Detail]) -> tuple[ReasonDetail, ...]:
+    return tuple(ReasonDetail(each.text, each.values) for each in details)

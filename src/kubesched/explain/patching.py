@@ -14,6 +14,7 @@ import msgspec
 from msgspec import UNSET
 
 from kubesched.api.core import Pod
+from kubesched.api.resource import ResourceClaim
 from kubesched.explain.report import Operation
 
 #: Path of a JSON Patch, as a list of keys and indices.
@@ -27,6 +28,14 @@ def plain(value: object) -> Any:  # noqa: ANN401 (any JSON value)
 
 def differences(before: Pod, after: Pod) -> tuple[Operation, ...]:
     """Return the operations that turn the spec of one pod into that of the other."""
+    return tuple(
+        Operation(op, pointer(("spec", *path)), value)
+        for op, path, value in edits(plain(before.spec), plain(after.spec))
+    )
+
+
+def claim_differences(before: ResourceClaim, after: ResourceClaim) -> tuple[Operation, ...]:
+    """Return the operations that turn the spec of one claim into that of the other."""
     return tuple(
         Operation(op, pointer(("spec", *path)), value)
         for op, path, value in edits(plain(before.spec), plain(after.spec))

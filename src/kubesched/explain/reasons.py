@@ -2,28 +2,61 @@
 
 The scheduler stops at a node's first rejection; to know what to change, a user needs all of them,
 also where one filter has several rules. A filter whose PreFilter rejected the pod as a whole does
-not run on nodes.
+not run on nodes. Each plugin is then asked for the numbers and names behind its rejections.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
+from typing import Final
 
 import numpy as np
 from msgspec import Struct
+from msgspec.structs import replace
 
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.cycle_state import CycleState
-from kubesched.framework.plugin import PreFilter, PreFilterResult, RowFilter, SignaturePreFilter
+from kubesched.framework.detail import Detail
+from kubesched.framework.plugin import (
+    Plugin,
+    PreFilter,
+    PreFilterResult,
+    RowFilter,
+    SignaturePreFilter,
+)
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Code, Status, unresolvable
 from kubesched.framework.verdict import ALL_PASS, Verdict, first_of, reject
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
+
+NO_ROWS: Final[IndexArray] = np.zeros(0, dtype=np.intp)
+
+
+class RowDetails:
+    """What a plugin says about the rows that it rejects, in its order."""
+
+    def __init__(self, details: Iterable[Detail] = ()) -> None:
+        self.all = tuple(details)
+        self._of_row: dict[int, list[Detail]] = {}
+        for detail in self.all:
+            for row in detail.rows:
+                self._of_row.setdefault(row, []).append(detail)
+
+    def of(self, row: int, reason: str) -> list[Detail]:
+        """Return what is behind one reason of a row."""
+        return [each for each in self._of_row.get(row, ()) if each.reason in ("", reason)]
+
+
+class RejectedPod(Struct, frozen=True):
+    """Why a plugin rejects the pod as a whole."""
+
+    status: Status
+    details: tuple[Detail, ...] = ()
 
 
 class FilterVerdict(Struct, frozen=True):
@@ -31,6 +64,7 @@ class FilterVerdict(Struct, frozen=True):
 
     plugin: str
     verdict: Verdict
+    details: RowDetails = RowDetails()
 
     def status_of(self, row: int) -> Status | None:
         """Return why the filter rejects a row, None if it does not."""
@@ -41,7 +75,7 @@ class Reasons:
     """All verdicts of all filters, and PreFilter's rejections of the pod as a whole."""
 
     def __init__(
-        self, table: NodeTable, answers: list[FilterVerdict], of_pod: list[Status]
+        self, table: NodeTable, answers: list[FilterVerdict], of_pod: list[RejectedPod]
     ) -> None:
         self._table = table
         #: only filters that reject some row, in filter order
@@ -80,7 +114,12 @@ class Reasons:
             for answer in self.answers
             if (status := answer.status_of(row)) is not None
         )
-        return [*self.of_pod, *found]
+        return [*(each.status for each in self.of_pod), *found]
+
+    def details_of(self, row: int, plugin: str, reason: str) -> list[Detail]:
+        """Return what is behind a reason of a row."""
+        answer = self.answer_of(plugin)
+        return [] if answer is None else answer.details.of(row, reason)
 
     def answer_of(self, plugin: str) -> FilterVerdict | None:
         """Return a filter's verdict, None if it rejects no row."""
@@ -117,7 +156,7 @@ class Reasons:
 def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons:
     """Run every filter of a profile on every node."""
     state, everywhere = CycleState(), NodeRows.all_of(table)
-    of_pod: list[Status] = []
+    of_pod: list[RejectedPod] = []
     not_asked: set[str] = set()
     answers: list[FilterVerdict] = []
     for pre_filter in framework.plugins.pre_filter:
@@ -126,7 +165,8 @@ def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons
             state.skip_filter |= {pre_filter.name}
             not_asked.add(pre_filter.name)
         elif not result.status.ok:
-            of_pod.append(result.status.by(pre_filter.name))
+            details = _details(pre_filter, state, pod, NodeRows(table, NO_ROWS), result.status)
+            of_pod.append(RejectedPod(result.status.by(pre_filter.name), details.all))
             not_asked.add(pre_filter.name)
         elif result.node_names is not None:
             answers += _elsewhere(pre_filter.name, result.node_names, everywhere)
@@ -140,8 +180,24 @@ def all_reasons(framework: Framework, table: NodeTable, pod: PodInfo) -> Reasons
         else:
             verdict = plugin.filter(state, pod, everywhere)
         if verdict.answers is not None:
-            answers.append(FilterVerdict(plugin.name, verdict))
+            rejected = table.valid[: table.size] & (verdict.answers > 0)
+            rows = NodeRows(table, np.flatnonzero(rejected))
+            details = _details(plugin, state, pod, rows, *verdict.statuses)
+            answers.append(FilterVerdict(plugin.name, verdict, details))
     return Reasons(table, _merged(answers), of_pod)
+
+
+def _details(
+    plugin: Plugin, state: CycleState, pod: PodInfo, nodes: NodeRows, *said: Status
+) -> RowDetails:
+    """Ask a plugin what is behind its rejections; an error of its own says what it is."""
+    if not any(status.rejected for status in said):
+        return RowDetails()
+    everywhere = tuple(nodes.row_numbers().tolist())
+    return RowDetails(
+        each if each.rows else replace(each, rows=everywhere)
+        for each in plugin.details(state, pod, nodes)
+    )
 
 
 def _pre_filter(
@@ -190,5 +246,5 @@ def _merged(answers: list[FilterVerdict]) -> list[FilterVerdict]:
             result[answer.plugin] = answer
             continue
         merged = first_of(answer.verdict, general.verdict)
-        result[answer.plugin] = FilterVerdict(answer.plugin, merged)
+        result[answer.plugin] = FilterVerdict(answer.plugin, merged, answer.details)
     return list(result.values())

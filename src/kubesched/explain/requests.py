@@ -9,12 +9,12 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from kubesched.api import names
+from kubesched.api.amounts import quantity, readable, rounded_down
 from kubesched.api.core import Container, Pod, PodSpec, ResourceRequirements
 from kubesched.api.requests import pod_requests
 from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.pod_signature import is_sidecar
 from kubesched.errors import QuantityError
-from kubesched.explain.amounts import quantity, readable, rounded_down
 from kubesched.explain.case import Case, Proposal
 from kubesched.framework.status import Status
 from kubesched.plugins.node_resources_fit import NodeResourcesFit

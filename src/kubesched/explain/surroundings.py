@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Literal
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from kubesched.api import names
-from kubesched.api.core import Node
+from kubesched.api.amounts import readable
+from kubesched.api.core import Node, Pod
 from kubesched.api.requests import node_allocatable
+from kubesched.api.resource import ResourceSlice
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.explain.amounts import readable
 from kubesched.explain.case import Case, Proposal
 from kubesched.explain.wishes import CONDITION_TAINTS
 from kubesched.framework.attempt_error import AttemptError
@@ -25,7 +27,7 @@ from kubesched.plugins.node_unschedulable import NodeUnschedulable
 from kubesched.plugins.taint_toleration import TaintToleration
 from kubesched.plugins.verdicts import Candidate, choose
 from kubesched.plugins.victims import VictimSearch
-from kubesched.snapshot.world import is_bound_to_its_node
+from kubesched.snapshot.world import World, is_bound_to_its_node
 
 COST_NODE_BACK = 0.45
 COST_EVICTION = 0.5
@@ -33,8 +35,6 @@ COST_VICTIM = 0.05
 COST_OVERDRAWN = 0.5
 COST_NEW_NODE = 1.0
 
-#: Above any pod's priority: finds all possible victims.
-_ABOVE_ALL = 2**31 - 1
 #: Where pods on other nodes matter, nodes are tried one by one, up to this many.
 _TRIED_ALONE = 48
 _SHOWN_VICTIMS = 3
@@ -49,17 +49,30 @@ NEW_NODE = "ONE-MORE-NODE"
 
 
 def evictions(case: Case) -> Iterator[Proposal]:
-    """Propose the cheapest evictions, regardless of priority."""
-    candidates = _candidates(case)
+    """Propose what preemption does by itself, or the cheapest evictions of pods that it spares.
+
+    None of a pod that would come back: one of higher priority, of the same controller, or of the
+    node's own.
+    """
+    if case.preempted is not None:
+        node, victims = case.preempted
+        row = case.table.row_of(node)
+        if row is not None:
+            yield eviction(case, victims, row)
+        return
+    candidates = [
+        each for each in _candidates(case) if not any(map(case.would_come_back, each.victims))
+    ]
     if not candidates:
         return
     best = min(choose(candidates), key=lambda each: (len(each.victims), each.row))
     fewest = min(candidates, key=lambda each: (each.violations, len(each.victims), each.row))
     for candidate in dict.fromkeys((best, fewest)):
-        yield _eviction(case, _needed(case, candidate.victims), candidate.row)
+        yield eviction(case, _needed(case, candidate.victims), candidate.row)
 
 
-def _eviction(case: Case, victims: tuple[PodInfo, ...], row: int) -> Proposal:
+def eviction(case: Case, victims: tuple[PodInfo, ...], row: int) -> Proposal:
+    """Return the proposal to evict pods so that a node becomes feasible."""
     overdrawing = len(case.world.cluster.budgets.split(victims)[0])
     budgets = f", overdrawing disruption budgets {overdrawing} times" if overdrawing else ""
     return Proposal(
@@ -77,17 +90,15 @@ def _needed(case: Case, victims: tuple[PodInfo, ...]) -> tuple[PodInfo, ...]:
         return victims
     for victim in victims:
         rest = tuple(each for each in victims if each.uid != victim.uid)
-        with case.world.cluster.transaction() as tx:
-            for each in rest:
-                tx.remove(each.uid)
-            if len(case.feasible()):
-                victims = rest
+        if case.fits_without(rest):
+            victims = rest
     return victims
 
 
 def _candidates(case: Case) -> list[Candidate]:
     evaluator, state = case.framework.evaluator, CycleState()
-    foremost = replace(case.pod, spec=replace(case.pod.spec, priority=_ABOVE_ALL))
+    # Those of the same priority are not preempted, but may be evicted by hand.
+    foremost = replace(case.pod, spec=replace(case.pod.spec, priority=case.info.priority + 1))
     info = case.world.compile(foremost)
     try:
         found = evaluator.look(state, info)
@@ -180,15 +191,27 @@ def back_in_use(node: Node) -> Node:
 # --- a new node -------------------------------------------------------------------------------
 
 ShapeKey = tuple[object, ...]
+#: Node → the driver of each of its own devices.
+OwnDevices = dict[str, tuple[str, ...]]
+
+
+def _own_devices(world: World) -> OwnDevices:
+    found: OwnDevices = {}
+    for each in world.cluster.devices.slices:
+        if each.spec.node_name:
+            drivers = (each.spec.driver,) * len(each.spec.devices)
+            found[each.spec.node_name] = (*found.get(each.spec.node_name, ()), *drivers)
+    return found
 
 
 def new_nodes(case: Case) -> Iterator[Proposal]:
     """Propose one more node like an existing one, with its DaemonSet pods."""
+    devices = _own_devices(case.world)
     examples: dict[ShapeKey, Node] = {}
     counts: Counter[ShapeKey] = Counter()
     for node in case.table.nodes:
         if node is not None:
-            key = _shape_key(node)
+            key: ShapeKey = (shape_key(node), devices.get(node.metadata.name, ()))
             counts[key] += 1
             examples.setdefault(key, node)
     helping: set[str] = set()
@@ -196,30 +219,68 @@ def new_nodes(case: Case) -> Iterator[Proposal]:
     for key, count in counts.most_common(_MAX_SHAPES):
         example = examples[key]
         title = (
-            f"one more node like {example.metadata.name} ({_described(example)}; there are {count})"
+            f"one more node like {example.metadata.name} "
+            f"({_described(example, devices)}; there are {count})"
         )
         proposal = _with_one_more(case, example, title)
         # Of nodes with the same description, one is enough.
-        if _described(example) not in helping and len(case.outcome(proposal)):
-            helping.add(_described(example))
+        offer = _described(example, devices)
+        if offer not in helping and len(case.outcome(proposal)):
+            helping.add(offer)
             yield proposal
         if len(helping) == _MAX_HELPING:
             return
 
 
-def _with_one_more(case: Case, example: Node, title: str) -> Proposal:
-    node = like(example, NEW_NODE)
+class NodeCopy(Struct, frozen=True):
+    """A new node like another, with what comes with it."""
+
+    node: Node
+    #: pods of DaemonSets, and static pods
+    daemons: tuple[Pod, ...]
+    #: its own devices
+    slices: tuple[ResourceSlice, ...]
+
+
+def more_like(world: World, example: Node, name: str) -> NodeCopy:
+    """Return a new node like another, in service and healthy."""
     daemons = tuple(
         replace(
-            each.object_on(NEW_NODE),
-            metadata=replace(each.pod.metadata, uid=f"{each.uid}/{NEW_NODE}"),
+            each.object_on(name),
+            metadata=replace(each.pod.metadata, uid=f"{each.uid}/{name}"),
         )
-        for each in case.world.pods_on(example.metadata.name)
+        for each in world.pods_on(example.metadata.name)
         if is_bound_to_its_node(each.pod)
     )
+    slices = tuple(slices_like(world.cluster.devices.slices, example.metadata.name, name))
+    return NodeCopy(like(example, name), daemons, slices)
+
+
+def _with_one_more(case: Case, example: Node, title: str) -> Proposal:
+    made = more_like(case.world, example, NEW_NODE)
     return Proposal(
-        kind="node", title=title, cost=COST_NEW_NODE, pod=case.pod, nodes=(node,), arriving=daemons
+        kind="node",
+        title=title,
+        cost=COST_NEW_NODE,
+        pod=case.pod,
+        nodes=(made.node,),
+        arriving=made.daemons,
+        slices=made.slices,
     )
+
+
+def slices_like(
+    slices: Iterable[ResourceSlice], example: str, name: str
+) -> Iterator[ResourceSlice]:
+    """Yield copies of the slices of a node's own devices, for another node."""
+    for each in slices:
+        if each.spec.node_name == example:
+            pool = each.spec.pool
+            spec = replace(
+                each.spec, node_name=name, pool=replace(pool, name=f"{pool.name}/{name}")
+            )
+            meta = replace(each.metadata, name=f"{each.metadata.name}-{name}", uid="")
+            yield replace(each, metadata=meta, spec=spec)
 
 
 def like(example: Node, name: str) -> Node:
@@ -232,7 +293,8 @@ def like(example: Node, name: str) -> Node:
     return replace(back_in_use(example), metadata=meta)
 
 
-def _shape_key(node: Node) -> ShapeKey:
+def shape_key(node: Node) -> ShapeKey:
+    """Return what nodes have in common that are alike but for their names and devices."""
     name = node.metadata.name
     labels = frozenset(
         item
@@ -245,13 +307,20 @@ def _shape_key(node: Node) -> ShapeKey:
     return labels, offered, taints, node.status.declared_features
 
 
-def _described(node: Node) -> str:
+def described(world: World, node: Node) -> str:
+    """Return what a node offers, its own devices included."""
+    return _described(node, _own_devices(world))
+
+
+def _described(node: Node, devices: OwnDevices) -> str:
     offered = node_allocatable(node)
     parts = [
         readable(resource, amount) + ("" if resource == names.MEMORY else f" {resource}")
         for resource, amount in offered.items()
         if amount and resource not in (names.PODS, names.EPHEMERAL_STORAGE)
     ]
+    counts = Counter(devices.get(node.metadata.name, ()))
+    parts += [f"{count} of {driver}" for driver, count in sorted(counts.items())]
     labels = node.metadata.labels or {}
     shown = ("node.kubernetes.io/instance-type", names.LABEL_ZONE)
     parts += [labels[key] for key in shown if key in labels]

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
-from rich.table import Table
 
-from kubesched.explain.report import Explanation, NodeAnswer
+from kubesched.explain import group_table
+from kubesched.explain.device_table import show_devices
+from kubesched.explain.report import Explanation, NodeAnswer, Reason, ReasonDetail
+from kubesched.explain.table_parts import show_changes, show_preemption, start_table
 
+#: So many details are shown of each reason, and so many nodes are named for each.
+_DETAILS: Final = 3
+_NAMED_NODES: Final = 2
+_ONLY_OF_POD: Final = "only what is about the pod itself"
 _COLOURS = {
     "Schedulable": "green",
     "Unschedulable": "red",
@@ -23,9 +31,13 @@ def show(console: Console, said: Explanation, *, top: int, every_node: bool) -> 
     """Print an explanation; `top` limits nodes and scores unless `every_node`."""
     limit = max(said.total_nodes, 1) if every_node else top
     _headline(console, said)
-    _reasons(console, said)
+    _reasons(console, said, most_details=limit if every_node else _DETAILS)
+    if said.devices is not None:
+        show_devices(console, said.devices)
+    if said.group is not None:
+        group_table.show_summary(console, said.group)
     _scores(console, said, limit)
-    _preemption(console, said)
+    show_preemption(console, said.preemption)
     _changes(console, said)
     _nodes(console, said, limit, every_node=every_node)
     for note in said.notes:
@@ -44,19 +56,49 @@ def _headline(console: Console, said: Explanation) -> None:
         console.print(escape(said.message), soft_wrap=True)
 
 
-def _reasons(console: Console, said: Explanation) -> None:
+def _reasons(console: Console, said: Explanation, *, most_details: int) -> None:
+    plugins_by: dict[str, list[Reason]] = {}
     for reason in said.pod_reasons:
-        console.print(f"\n[bold]About the pod itself[/] ({reason.plugin}): {escape(reason.text)}")
+        plugins_by.setdefault(reason.text, []).append(reason)
+    for text, reasons in plugins_by.items():
+        plugins = ", ".join(each.plugin for each in reasons)
+        console.print(
+            f"\n[bold]About the pod itself[/] ({plugins}): {escape(text)}", soft_wrap=True
+        )
+        for detail in (detail for each in reasons for detail in each.details):
+            console.print(f"  {escape(detail.text)}", soft_wrap=True)
     if not said.reasons:
         return
-    table = _table(console, "Why nodes were rejected (a node may have several reasons)")
-    table.add_column("nodes", justify="right")
-    table.add_column("sole reason", justify="right")
-    table.add_column("plugin")
-    table.add_column("reason", overflow="fold")
+    console.print("\n[bold]Why nodes were rejected (a node may have several reasons)[/]")
+    width = max(len(each.plugin) for each in said.reasons)
+    console.print(f"[bold]nodes  sole reason  {'plugin':{width}}  reason[/]")
     for each in said.reasons:
-        table.add_row(str(each.nodes), str(each.alone or "-"), each.plugin, escape(each.text))
-    console.print(table)
+        console.print(
+            f"{each.nodes:5}  {each.alone or '-':>11}  {each.plugin:{width}}  {escape(each.text)}",
+            soft_wrap=True,
+        )
+        # Not a table's cell, in which a line of numbers would be wrapped.
+        for line in detail_lines(each.details, most_details):
+            console.print(f"       [dim]{escape(line)}[/]", soft_wrap=True)
+
+
+def detail_lines(details: Sequence[ReasonDetail], most: int) -> Iterator[str]:
+    """Return a line for each of the first details, and how many more there are."""
+    for each in details[:most]:
+        yield f"{each.text}{_where(each)}"
+    rest = details[most:]
+    if rest:
+        nodes = sum(each.nodes for each in rest)
+        on = f" ({nodes} nodes)" if nodes > len(rest) else ""
+        yield f"… and {len(rest)} more{on}"
+
+
+def _where(detail: ReasonDetail) -> str:
+    if not detail.nodes:
+        return ""
+    if detail.nodes <= len(detail.examples) <= _NAMED_NODES:
+        return f": {', '.join(detail.examples)}"
+    return f": {detail.nodes} nodes such as {detail.examples[0]}"
 
 
 def _scores(console: Console, said: Explanation, limit: int) -> None:
@@ -69,7 +111,7 @@ def _scores(console: Console, said: Explanation, limit: int) -> None:
         for plugin in said.weights
         if any(each.plugins[plugin].normalized for each in said.scores)
     ]
-    table = _table(
+    table = start_table(
         console, f"Scores of {len(shown)} of {len(said.scores)} feasible nodes (raw→normalized)"
     )
     table.add_column("node", no_wrap=True)
@@ -92,38 +134,11 @@ def _scores(console: Console, said: Explanation, limit: int) -> None:
         )
 
 
-def _preemption(console: Console, said: Explanation) -> None:
-    found = said.preemption
-    if found is None:
-        return
-    if not found.node:
-        console.print(
-            f"\n[bold]Preemption[/] would not help: {escape(found.message)}", soft_wrap=True
-        )
-        return
-    victims = ", ".join(f"{each.pod} (priority {each.priority})" for each in found.victims)
-    console.print(
-        f"\n[bold]Preemption[/] would make room on {escape(found.node)}: evict {escape(victims)}"
-    )
-
-
 def _changes(console: Console, said: Explanation) -> None:
-    if not said.changes and said.outcome != "Unschedulable":
-        return
-    if not said.changes:
+    if said.changes:
+        show_changes(console, said.changes)
+    elif said.outcome == "Unschedulable":
         console.print("\nNo change was found that would place the pod.")
-        return
-    table = _table(console, "What would place it, the smallest change first (each was tried out)")
-    table.add_column("#", justify="right")
-    table.add_column("change", overflow="fold")
-    table.add_column("nodes", justify="right")
-    table.add_column("for example", overflow="fold")
-    for number, each in enumerate(said.changes, start=1):
-        examples = ", ".join(each.examples)
-        table.add_row(str(number), escape(each.title), str(each.nodes), escape(examples))
-    console.print(table)
-    if any(each.commands for each in said.changes):
-        console.print("[dim]-o json has the kubectl commands for them[/]")
 
 
 def _nodes(console: Console, said: Explanation, limit: int, *, every_node: bool) -> None:
@@ -131,17 +146,17 @@ def _nodes(console: Console, said: Explanation, limit: int, *, every_node: bool)
     if not refused:
         return
     if every_node:
-        table = _table(console, "Every rejected node")
+        table = start_table(console, "Every rejected node")
         table.add_column("node", no_wrap=True)
         table.add_column("reasons", overflow="fold")
         for each in refused:
-            table.add_row(escape(each.node), escape(_listed(each)))
+            table.add_row(escape(each.node), escape(_listed(each, said, details=True)))
         console.print(table)
         return
     groups: dict[str, list[str]] = {}
     for each in refused:
-        groups.setdefault(_listed(each), []).append(each.node)
-    table = _table(console, "Nodes with the same reasons together (--all lists every node)")
+        groups.setdefault(_listed(each, said), []).append(each.node)
+    table = start_table(console, "Nodes with the same reasons together (--all lists every node)")
     table.add_column("nodes", justify="right")
     table.add_column("reasons", overflow="fold")
     table.add_column("for example", overflow="fold")
@@ -153,11 +168,13 @@ def _nodes(console: Console, said: Explanation, limit: int, *, every_node: bool)
         console.print(f"[dim]… and {len(counts) - limit} more combinations of reasons[/]")
 
 
-def _listed(answer: NodeAnswer) -> str:
-    return "; ".join(each.text for each in answer.reasons)
+def _listed(answer: NodeAnswer, said: Explanation, *, details: bool = False) -> str:
+    """Return the reasons of a node; those of the pod itself are told before."""
+    of_pod = {(each.plugin, each.text) for each in said.pod_reasons}
+    own = [each for each in answer.reasons if (each.plugin, each.text) not in of_pod]
+    return "; ".join(_with_details(each) if details else each.text for each in own) or _ONLY_OF_POD
 
 
-def _table(console: Console, title: str) -> Table:
-    """Start a table under a heading: a table's own title is wrapped to its width."""
-    console.print(f"\n[bold]{title}[/]")
-    return Table(box=None, pad_edge=False)
+def _with_details(reason: Reason) -> str:
+    told = ", ".join(each.text for each in reason.details)
+    return f"{reason.text} ({told})" if told else reason.text

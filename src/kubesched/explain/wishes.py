@@ -29,7 +29,7 @@ from kubesched.api.core import (
 )
 from kubesched.explain.case import Case, Kind, Proposal
 from kubesched.plugins.inter_pod_affinity import InterPodAffinity
-from kubesched.plugins.node_affinity import NodeAffinity as NodeAffinityPlugin
+from kubesched.plugins.node_affinity import NodeAffinityPlugin
 from kubesched.plugins.node_ports import NodePorts
 from kubesched.plugins.pod_topology_spread import PodTopologySpread
 from kubesched.plugins.taint_toleration import TaintToleration
@@ -112,13 +112,8 @@ def tolerating(pod: Pod, taints: tuple[Taint, ...]) -> Pod:
 
 def tolerating_title(taints: tuple[Taint, ...]) -> str:
     """Describe the tolerated taints."""
-    listed = ", ".join(_taint_text(each) for each in taints)
+    listed = ", ".join(map(str, taints))
     return f"tolerate taint{'s' if len(taints) > 1 else ''} {listed}"
-
-
-def _taint_text(taint: Taint) -> str:
-    value = f"={taint.value}" if taint.value else ""
-    return f"{taint.key}{value}:{taint.effect}"
 
 
 # --- node selector and affinity ---------------------------------------------------------------

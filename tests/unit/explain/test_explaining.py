@@ -105,6 +105,20 @@ def test_a_gated_pod_is_said_to_wait_for_its_gates() -> None:
 
     assert said.outcome == "Gated"
     assert "wait" in said.message
+    assert [each.title for each in said.changes] == ["remove gate wait"]
+
+
+def test_gates_are_removed_from_a_pod_as_it_is() -> None:
+    gated = pod("p", gates=["a", "b"])
+
+    said = explain(world_of(node("n1"), gated), gated)
+
+    [change] = said.changes
+    assert change.title == "remove gates a, b"
+    assert change.patch == (Operation("remove", "/spec/schedulingGates"),)
+    [command] = change.commands
+    assert command.startswith("kubectl -n default patch pod p --type=json")
+    assert "created anew" not in change.note
 
 
 def test_without_nodes_there_is_nothing_to_try() -> None:
@@ -381,3 +395,45 @@ def test_every_change_makes_the_pod_fit_in_a_cluster_made_anew(drawn: Drawn) -> 
             back = [on_node(each.pod, each.pod.spec.node_name) for each in proposal.evict[-1:]]
             assert not len(case_of(world_of(*kept, *back), proposal.pod).feasible())
     world.cluster.validate()
+
+
+# --- evictions and preemption -------------------------------------------------------------------
+
+
+def test_an_eviction_is_the_one_that_preemption_would_make() -> None:
+    said = explained(
+        pod("p", cpu="3", priority=100),
+        node("n1", cpu="4"),
+        node("n2", cpu="4"),
+        pod("large", cpu="4", node="n1", priority=50),
+        *(pod(f"small-{n}", cpu="1", node="n2", priority=10) for n in range(4)),
+    )
+
+    assert said.preemption is not None
+    assert said.preemption.node == "n2"
+    (eviction,) = [each for each in said.changes if each.kind == "evict"]
+    assert eviction.evict == said.preemption.victims
+    assert eviction.title.endswith(" from n2")
+    assert eviction.note == "Preemption does it by itself."
+
+
+def test_no_pod_is_evicted_that_would_be_scheduled_first_again() -> None:
+    important = pod("important", cpu="4", node="n1", priority=10)
+    equal = pod("equal", cpu="4", node="n2", priority=0)
+
+    assert titles(pod("p", cpu="3"), node("n1", cpu="4"), important) == [
+        "one more node like n1 (4 cpu, 8Gi; there are 1)"
+    ]
+    found = titles(pod("p", cpu="3"), node("n1", cpu="4"), node("n2", cpu="4"), important, equal)
+    assert "evict default/equal (priority 0) from n2" in found
+
+
+def test_no_pod_of_a_daemon_set_is_evicted() -> None:
+    agent = pod("agent", cpu="2", node="n1", priority=-1)
+    owner = OwnerReference(kind="DaemonSet", name="agent", uid="d", controller=True)
+    agent = replace(agent, metadata=replace(agent.metadata, owner_references=(owner,)))
+    # A pod that never preempts: otherwise preemption would evict it.
+    patient = pod("p", cpu="3")
+    patient = replace(patient, spec=replace(patient.spec, preemption_policy="Never"))
+
+    assert not [each for each in titles(patient, node("n1", cpu="4"), agent) if "evict" in each]

@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kubesched.api import quantity
+from kubesched.api import amounts, quantity
 from kubesched.api.core import Pod
 from kubesched.api.requests import pod_requests
-from kubesched.explain import amounts
 from kubesched.explain.requests import lacking, with_requests
 from kubesched.framework.status import unschedulable
 from tests.support.objects import container, pod

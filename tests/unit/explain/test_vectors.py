@@ -5,6 +5,7 @@ Cases hold, for every filter by itself, which nodes it turns away and why: all r
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 from msgspec.structs import replace
 
 from kubesched.api.core import Pod
+from kubesched.api.resource import ResourceClaim, ResourceClaimStatus
 from kubesched.config.features import FeatureGates
 from kubesched.config.loading import profile_from_fragment
 from kubesched.config.types import SchedulerConfiguration
@@ -142,6 +144,26 @@ def test_scores_are_kube_schedulers(theme: str) -> None:
         assert set(said.best_nodes) == set(expect["best"]), vector.name
 
 
+def _decoded(vector: Vector, kind: str) -> list[Any]:
+    plural = KINDS[kind].path.plural
+    given = vector.case["objects"].items()
+    found = [each for key, manifests in given if key.lower() == plural for each in manifests]
+    return [msgspec.convert(each, KINDS[kind].type) for each in found]
+
+
+def _claims(vector: Vector, gone: set[str], changed: Sequence[ResourceClaim]) -> list[Any]:
+    """The claims without those of pods that are gone, and with what is changed about others."""
+    found = {}
+    for claim in _decoded(vector, "ResourceClaim"):
+        users = [each for each in claim.status.reserved_for if each.uid not in gone]
+        is_over = claim.status.reserved_for and not users
+        status = replace(claim.status, reserved_for=tuple(users))
+        claim = replace(claim, status=ResourceClaimStatus() if is_over else status)  # noqa: PLW2901
+        found[claim.metadata.namespace, claim.metadata.name] = claim
+    found |= {(each.metadata.namespace, each.metadata.name): each for each in changed}
+    return list(found.values())
+
+
 @pytest.mark.parametrize("theme", THEMES)
 def test_every_change_places_the_pod_when_it_is_applied(theme: str) -> None:
     for vector in _some(theme, CASES_WITH_CHANGES, unschedulable=True):
@@ -163,6 +185,8 @@ def test_every_change_places_the_pod_when_it_is_applied(theme: str) -> None:
                     *(each for each in pods if each.metadata.uid not in evicted),
                     *proposal.arriving,
                 ],
+                ResourceSlice=[*_decoded(vector, "ResourceSlice"), *proposal.slices],
+                ResourceClaim=_claims(vector, evicted, proposal.claims),
             )
             other = Case(anew, next(iter(anew.frameworks.values())), proposal.pod)
             fits = len(other.feasible(proposal.pod))
