@@ -2,19 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from random import Random
 
 import msgspec
 from msgspec.structs import replace
 
-from kubesched.api.core import Node, Pod
+from kubesched.api.core import Node, Pod, PodSchedulingGroup
+from kubesched.api.meta import ObjectMeta
+from kubesched.api.scheduling import (
+    GangPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    SchedulingConstraints,
+    TopologyConstraint,
+)
 from kubesched.cluster.node_order import zone_of
 from kubesched.errors import ObjectError
 from kubesched.explain.surroundings import like
-from kubesched.simulate.forms import JsonObject, NodeChange, decoded, seconds
-from kubesched.simulate.timed_events import NodeAdded, NodeDrained, NodeLost, TimedEvent
+from kubesched.simulate.forms import Gang, JsonObject, NodeChange, decoded, seconds
+from kubesched.simulate.timed_events import (
+    GroupArrival,
+    NodeAdded,
+    NodeDrained,
+    NodeLost,
+    TimedEvent,
+)
 from kubesched.snapshot import manifests
 from kubesched.snapshot.contents import Snapshot
 
@@ -39,6 +54,8 @@ class Casting:
         """Read the pod of a file; it can then be referenced by its name."""
         classes = self._snapshot.priority_classes
         pod = manifests.read_pod(path, classes, namespace=NAMESPACE)
+        # Templates of claims, in particular, come with the pods that refer to them.
+        manifests.add_beside_pods(self._snapshot, path)
         self.templates[pod.metadata.name] = pod
         return pod
 
@@ -134,6 +151,33 @@ def _node(tree: JsonObject, where: str) -> Node:
     if not node.status.allocatable:
         raise ObjectError(f"{where}: node: status.capacity is missing: it offers nothing")
     return node
+
+
+def gang_arrival(
+    gang: Gang, at_s: float, name: str, pods: Sequence[tuple[Pod, float | None]], where: str
+) -> GroupArrival:
+    """Return the arrival of pods as a gang; raises ObjectError if it can never be complete."""
+    needed = len(pods) if gang.min_count is None else gang.min_count
+    if not 1 <= needed <= len(pods):
+        raise ObjectError(
+            f"{where}: minCount is {needed}, but {len(pods)} pods arrive: give a count"
+        )
+    topology = (TopologyConstraint(key=gang.topology_key),) if gang.topology_key else ()
+    pod = pods[0][0]
+    group = PodGroup(
+        metadata=ObjectMeta(name=name, namespace=pod.metadata.namespace, uid=f"group/{name}"),
+        spec=PodGroupSpec(
+            scheduling_policy=PodGroupSchedulingPolicy(gang=GangPolicy(min_count=needed)),
+            scheduling_constraints=SchedulingConstraints(topology=topology) if topology else None,
+            priority=pod.spec.priority,
+        ),
+    )
+    member_of = PodSchedulingGroup(pod_group_name=name)
+    members = (
+        (replace(each, spec=replace(each.spec, scheduling_group=member_of)), lifetime_s)
+        for each, lifetime_s in pods
+    )
+    return GroupArrival(at_s, group, tuple(members))
 
 
 def named(pod: Pod, name: str, uid: str) -> Pod:

@@ -21,6 +21,7 @@ from kubesched.api.resource import (
     ResourceClaimStatus,
 )
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_info import Claimed
 from kubesched.cluster.resource_claims import ClaimKey
 from kubesched.kinds import KINDS
 from kubesched.queue.scheduling_queue import SchedulingQueue
@@ -49,10 +50,16 @@ class SimulatedClaims:
         user: ResourceClaimConsumerReference,
         *,
         has_timestamp: bool,  # noqa: ARG002 (devices are ready at once)
+        is_shared: bool = False,
     ) -> ResourceClaim:
         """Write an allocation, if there is one, and that a pod may use it."""
+        newest = self._claims.get(claim.metadata.namespace, claim.metadata.name)
+        if is_shared and newest is not None:
+            claim = newest
+            if any(each.uid == user.uid for each in claim.status.reserved_for):
+                return claim
         status = claim.status
-        if allocation is not None:
+        if allocation is not None and not (is_shared and status.allocation is not None):
             status = replace(status, allocation=allocation, devices=_ready(allocation))
         users = (*status.reserved_for, user)
         return self._put(replace(claim, status=replace(status, reserved_for=users)))
@@ -67,6 +74,9 @@ class SimulatedClaims:
     async def map_extended_resources(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
+        """Take no note: no kubelet reads it."""
+
+    async def claim_resources(self, pod: Pod, claimed: Claimed) -> None:
         """Take no note: no kubelet reads it."""
 
     async def poll(
@@ -93,10 +103,29 @@ class SimulatedClaims:
         """Give up the allocation of a claim."""
         self._put(replace(claim, status=ResourceClaimStatus()))
 
-    def unreserve(self, claim: ResourceClaim, pod: Pod) -> None:
-        """Take back that a pod may use a claim."""
-        users = tuple(each for each in claim.status.reserved_for if each.uid != pod.metadata.uid)
+    def unclaim_resources(self, pod: Pod) -> None:
+        """Do nothing: it was not noted."""
+
+    def unreserve(self, claim: ResourceClaim, uid: str) -> None:
+        """Take back that a pod or a group may use a claim."""
+        users = tuple(each for each in claim.status.reserved_for if each.uid != uid)
         self._put(replace(claim, status=replace(claim.status, reserved_for=users)))
+
+    def add(self, claim: ResourceClaim) -> None:
+        """Make a claim for a pod, as the controller of claims does."""
+        self._put(claim)
+
+    def release(self, pod: Pod) -> None:
+        """Delete the claims of a pod that is gone, and let go of those that others made."""
+        for claim in self._claims.of_pod(pod):
+            owners = (each.uid for each in claim.metadata.owner_references if each.controller)
+            if pod.metadata.uid in owners:
+                self.delete(claim)
+                continue
+            users = tuple(e for e in claim.status.reserved_for if e.uid != pod.metadata.uid)
+            status = replace(claim.status, reserved_for=users) if users else ResourceClaimStatus()
+            if status != claim.status:
+                self._put(replace(claim, status=status))
 
     def delete(self, claim: ResourceClaim) -> None:
         """Delete a claim."""

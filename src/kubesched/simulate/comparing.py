@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from kubesched.api.core import Node, Pod
-from kubesched.cluster.transaction import Transaction
 from kubesched.errors import ObjectError
-from kubesched.explain.surroundings import like
+from kubesched.explain.surroundings import more_like
 from kubesched.simulate.placing import SequentialPlacer, in_order
 from kubesched.simulate.playing import Conditions, Played, play
 from kubesched.simulate.report import Addition, ConfigurationComparison, Left, Move, Utilisation
-from kubesched.simulate.spreading import changes, spread_of, summed
-from kubesched.snapshot.world import World, is_bound_to_its_node
+from kubesched.simulate.spreading import changes, spread_of, summed, workload_of
+from kubesched.snapshot.world import World
 
 
 def compare(before: Conditions, after: Conditions) -> ConfigurationComparison:
@@ -24,8 +21,9 @@ def compare(before: Conditions, after: Conditions) -> ConfigurationComparison:
     was, now = play(before), play(after)
     nodes_before, nodes_after = _nodes(was), _nodes(now)
     concerned = was.pending_at_start | _victims(was) | _victims(now)
+    workloads = {_name(pod): workload_of(pod) for pod in now.pods}
     moves = tuple(
-        Move(name, nodes_before.get(name, ""), nodes_after.get(name, ""))
+        Move(name, nodes_before.get(name, ""), nodes_after.get(name, ""), workloads.get(name, ""))
         for name in sorted(concerned)
         if nodes_before.get(name) != nodes_after.get(name)
     )
@@ -66,11 +64,14 @@ def add_nodes(world: World, count: int, example: str | Node, *, seed: int = 0) -
         example = world.table.node_at(row)
     name = example.metadata.name
     before, _, used_before = _place_pending(world, seed)
-    nodes = [like(example, f"{name}-added-{number}") for number in range(1, count + 1)]
     with world.cluster.transaction() as tx:
-        for node in nodes:
-            tx.put_node(node)
-            _bring_daemons(world, name, node.metadata.name, tx)
+        for number in range(1, count + 1):
+            made = more_like(world, example, f"{name}-added-{number}")
+            for piece in made.slices:
+                tx.put_object(world.cluster.devices.slices, piece)
+            tx.put_node(made.node)
+            for pod in made.daemons:
+                tx.add(pod)
         after, left, used_after = _place_pending(world, seed)
     return Addition(
         added=count,
@@ -84,21 +85,13 @@ def add_nodes(world: World, count: int, example: str | Node, *, seed: int = 0) -
     )
 
 
-def _bring_daemons(world: World, example: str, node_name: str, tx: Transaction) -> None:
-    """Place the DaemonSet pods of the example on a new node, too."""
-    for each in world.pods_on(example):
-        if is_bound_to_its_node(each.pod):
-            uid = f"{each.uid}/{node_name}"
-            meta = replace(each.pod.metadata, uid=uid)
-            tx.add(replace(each.object_on(node_name), metadata=meta))
-
-
 def _place_pending(world: World, seed: int) -> tuple[int, tuple[Left, ...], Utilisation]:
     placer = SequentialPlacer(world, seed=seed)
     try:
-        outcomes = [(pod, placer.place(pod)) for pod in in_order(world.pending.values())]
+        ordered = in_order(world.pending.values())
+        outcomes = list(zip(ordered, placer.place_all(ordered), strict=True))
         left = tuple(
-            Left(_name(pod), pod.spec.priority or 0, outcome.message)
+            Left(_name(pod), pod.spec.priority or 0, outcome.message, workload_of(pod))
             for pod, outcome in outcomes
             if not outcome.node
         )

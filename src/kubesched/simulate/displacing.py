@@ -3,22 +3,32 @@
     nodes removed ──> their pods, by priority and age ──> placed elsewhere, or left ──> undone
 
 Pods of DaemonSets, and static pods, end with their node. No pod is preempted: a pod is left over if
-it does not fit as things are.
+it does not fit as things are. Pods of a group are placed together; their devices, and those of all
+others, are free for the pods that are placed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.node_order import zone_of
+from kubesched.cluster.pod_groups import named_group
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError
 from kubesched.simulate.placing import SequentialPlacer, in_order
-from kubesched.simulate.report import Displacement, Left, Losses
+from kubesched.simulate.report import (
+    BlockingBudget,
+    BrokenGang,
+    DisplacedPod,
+    Displacement,
+    Left,
+    Losses,
+)
+from kubesched.simulate.spreading import workload_of
 from kubesched.snapshot.world import World, is_bound_to_its_node
 
 
@@ -76,19 +86,21 @@ def _nodes(world: World, node_names: Sequence[str]) -> list[Node]:
 def _displace(world: World, name: str, nodes: list[Node], *, seed: int, gone: bool) -> Displacement:
     pods = [pod for node in nodes for pod in world.pods_on(node.metadata.name)]
     moving = {pod.uid: pod for pod in pods if not is_bound_to_its_node(pod.pod)}
-    overdrawing, _ = world.cluster.budgets.split(moving.values())
+    budgets = () if gone else _blocking_budgets(world, moving)
     placer = SequentialPlacer(world, seed=seed)
-    moves: dict[str, str] = {}
+    moved: list[DisplacedPod] = []
     left: list[Left] = []
     with _out_of_use(world, nodes, pods if gone else list(moving.values()), gone=gone):
         try:
-            for pod in in_order(each.pod for each in moving.values()):
-                outcome = placer.place(_unplaced(moving[pod.metadata.uid]))
-                full_name = moving[pod.metadata.uid].full_name
+            ordered = [_unplaced(moving[pod.metadata.uid]) for pod in _in_order(moving)]
+            for pod, outcome in zip(ordered, placer.place_all(ordered), strict=True):
+                info, workload = moving[pod.metadata.uid], workload_of(pod)
                 if outcome.node:
-                    moves[full_name] = outcome.node
+                    before = info.pod.spec.node_name
+                    moved.append(DisplacedPod(info.full_name, before, outcome.node, workload))
                 else:
-                    left.append(Left(full_name, pod.spec.priority or 0, outcome.message))
+                    left.append(Left(info.full_name, info.priority, outcome.message, workload))
+            gangs = _broken_gangs(world, moving.values())
         finally:
             placer.take_all_back()
     return Displacement(
@@ -96,11 +108,52 @@ def _displace(world: World, name: str, nodes: list[Node], *, seed: int, gone: bo
         nodes=len(nodes),
         displaced=len(moving),
         ended=len(pods) - len(moving) if gone else 0,
-        placed=len(moves),
+        placed=len(moved),
         left=tuple(left),
-        against_budgets=() if gone else tuple(each.full_name for each in overdrawing),
-        moves=moves,
+        against_budgets=tuple(name for each in budgets for name in each.pods),
+        budgets=budgets,
+        moves={each.pod: each.after for each in moved},
+        moved=tuple(moved),
+        gangs=gangs,
     )
+
+
+def _blocking_budgets(world: World, moving: Mapping[str, PodInfo]) -> tuple[BlockingBudget, ...]:
+    """Return the budgets that allow fewer evictions than there would be, in this order."""
+    store = world.cluster.budgets
+    found: dict[tuple[str, str], list[str]] = {}
+    for uid, name in store.overdrawn(moving.values()).items():
+        pod = moving[uid]
+        found.setdefault((pod.pod.metadata.namespace, name), []).append(pod.full_name)
+    return tuple(
+        BlockingBudget(
+            budget=f"{namespace}/{name}",
+            allowed=0 if budget is None else budget.status.disruptions_allowed,
+            pods=tuple(pods),
+        )
+        for (namespace, name), pods in found.items()
+        for budget in [store.get(namespace, name)]
+    )
+
+
+def _in_order(moving: Mapping[str, PodInfo]) -> list[Pod]:
+    return in_order(each.pod for each in moving.values())
+
+
+def _broken_gangs(world: World, moved: Iterable[PodInfo]) -> tuple[BrokenGang, ...]:
+    """Return the gangs that have fewer pods on nodes now than they need."""
+    groups = world.cluster.groups
+    if world.engine.groups is None:
+        return ()
+    found = []
+    for key in dict.fromkeys(named_group(pod.pod) for pod in moved):
+        group = None if key is None else groups.objects.get(key.namespace, key.name)
+        if key is None or group is None:
+            continue
+        running = groups.members(key).placed_count
+        if running < group.min_count:
+            found.append(BrokenGang(key.full_name, running=running, needed=group.min_count))
+    return tuple(found)
 
 
 def _unplaced(info: PodInfo) -> Pod:
@@ -115,10 +168,11 @@ def _unplaced(info: PodInfo) -> Pod:
 def _out_of_use(
     world: World, nodes: list[Node], pods: list[PodInfo], *, gone: bool
 ) -> Iterator[None]:
-    """Remove or cordon nodes, without some pods."""
+    """Remove or cordon nodes, without some pods, which give their devices back."""
     with world.cluster.transaction() as tx:
         for pod in pods:
             tx.remove(pod.uid)
+            tx.release(pod.pod)
         for node in nodes:
             if gone:
                 tx.remove_node(node.metadata.name)

@@ -24,6 +24,15 @@ class InputSchema(Struct, frozen=True, rename="camel", forbid_unknown_fields=Tru
     """Base of all schemas."""
 
 
+class Gang(InputSchema, frozen=True):
+    """Pods that arrive together are a gang."""
+
+    #: how many of them have to fit; None: all
+    min_count: int | None = None
+    #: label of which all their nodes must have the same value
+    topology_key: str = ""
+
+
 class NodeChange(InputSchema, frozen=True, kw_only=True):
     """Nodes that are added or removed; one of `add`, `lose`, `lose_zone` and `drain`."""
 

@@ -3,7 +3,8 @@
 Where only row-local filters apply, all nodes are evaluated at once: a binary search with the
 filters themselves finds how many copies each node takes. For a pod with one hard spread constraint,
 these are summed by domain, and the allowed skew decides the rest. Otherwise copies are placed one
-by one, until none fits.
+by one, until none fits. Claims to devices are made of their templates, one for each copy; a claim
+that the pod names is shared by all copies.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from collections import Counter
 import numpy as np
 from msgspec.structs import replace
 
+from kubesched.api.claim_templates import without_own_claims
 from kubesched.api.core import Pod
 from kubesched.cluster.arrays import IndexArray, Int64Array
 from kubesched.cluster.node_order import zone_of
@@ -53,14 +55,15 @@ def headroom(world: World, pod: Pod, *, limit: int = DEFAULT_LIMIT, seed: int = 
 
 
 def _copy(pod: Pod, number: int) -> Pod:
-    """Return a copy of a pod, without a nomination."""
+    """Return a copy of a pod, without a nomination, in no group, with claims still to be made."""
     name = f"{pod.metadata.name}-{number}"
-    return replace(
+    copy = replace(
         pod,
         metadata=replace(pod.metadata, name=name, uid=f"headroom/{pod.metadata.uid}/{number}"),
-        spec=replace(pod.spec, node_name=""),
+        spec=replace(pod.spec, node_name="", scheduling_group=None),
         status=replace(pod.status, nominated_node_name=""),
     )
+    return without_own_claims(copy)
 
 
 def _name(pod: Pod) -> str:

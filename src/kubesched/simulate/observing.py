@@ -100,16 +100,18 @@ class Observations:
             self._refused_for.setdefault(reason, set()).add(pod.metadata.uid)
             self._refusal_counts[reason] += 1
 
-    def preempted(self, victim: Pod, preemptor: str) -> None:
-        """A pod has to make room for another, or for a group."""
+    def preempted(self, victim: Pod, preemptor: str, violated: str = "") -> None:
+        """A pod has to make room for another, or for a group; `violated` is a budget, or ""."""
         at_s = round(self.now_s, 3)
         node = victim.spec.node_name
         last = self.preemptions[-1] if self.preemptions else None
+        name = _name(victim)
+        budgets = {name: violated} if violated else {}
         if last and (last.at_s, last.preemptor, last.node) == (at_s, preemptor, node):
-            victims = (*last.victims, _name(victim))
-            self.preemptions[-1] = Preemption(at_s, preemptor, node, victims)
+            victims, budgets = (*last.victims, name), {**last.violated, **budgets}
+            self.preemptions[-1] = Preemption(at_s, preemptor, node, victims, budgets)
         else:
-            self.preemptions.append(Preemption(at_s, preemptor, node, (_name(victim),)))
+            self.preemptions.append(Preemption(at_s, preemptor, node, (name,), budgets))
 
     # --- samples ----------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 
@@ -52,6 +52,12 @@ DEFAULT_START = "2026-01-01T00:00:00Z"
 #: How long pods whose attempts failed with errors are retried when nothing else will happen.
 PATIENCE_S = 600.0
 READING_DELAY_S = 0.001
+#: How often progress is reported, in virtual time.
+PROGRESS_PERIOD_S = 60.0
+
+
+def _tell_nothing(seconds: float, waiting: int) -> None:
+    """Tell nothing of the progress."""
 
 
 class Conditions(Struct, frozen=True):
@@ -71,6 +77,8 @@ class Conditions(Struct, frozen=True):
     until_s: float | None = None
     #: seconds between samples; 0 takes only the last
     reading_period_s: float = 0.0
+    #: told of the virtual time that has passed, and how many pods wait
+    progress: Callable[[float, int], None] = _tell_nothing
 
 
 class Played(Struct, frozen=True):
@@ -136,6 +144,8 @@ class _Play:
         audience = SimulationRecorder(stage, observations)
         engine = self._engine(cluster, stage, audience)
         stage.attach(engine)
+        engine.queue.is_futile = stage.futility
+        stage.futility.on_skip = audience.stirred.set
         engine.failures.begin()
         # If the scheduler fails, so does the simulation.
         async with asyncio.TaskGroup() as background:
@@ -143,6 +153,7 @@ class _Play:
                 background.create_task(engine.scheduler.run()),
                 background.create_task(_flush(engine.queue, self._clock, audience.stirred)),
                 background.create_task(self._read(cluster, observations)),
+                background.create_task(self._tell(observations)),
             ]
             for pod in pending:
                 stage.create(pod)
@@ -198,6 +209,7 @@ class _Play:
         )
         volumes.attach(engine.queue)
         claims.attach(engine.queue)
+        stage.claims = claims
         return engine
 
     async def _all(
@@ -221,6 +233,12 @@ class _Play:
             await asyncio.sleep(period_s)
             if too_many:
                 period_s *= 2
+
+    async def _tell(self, observations: Observations) -> None:
+        """Report progress at regular intervals of virtual time."""
+        while True:
+            self._conditions.progress(self._now_s(), observations.waiting_count)
+            await asyncio.sleep(PROGRESS_PERIOD_S)
 
     def _reading(self, cluster: Cluster, observations: Observations) -> UsageSample:
         used = Utilisation.of(cluster.table)

@@ -20,6 +20,8 @@ class Left(SimulationReport, frozen=True):
     pod: str
     priority: int
     message: str
+    #: "" if it has none
+    workload: str = ""
 
 
 class Utilisation(SimulationReport, frozen=True):
@@ -65,6 +67,114 @@ class Headroom(SimulationReport, frozen=True):
     message: str = ""
 
 
+class NodesOfPods(SimulationReport, frozen=True):
+    """Nodes of one pool and zone, with the pods that go there."""
+
+    pods: int
+    #: node → pods
+    nodes: dict[str, int]
+    #: "" if no label of the nodes says so
+    pool: str = ""
+    zone: str = ""
+
+
+class AppliedWorkload(SimulationReport, frozen=True):
+    """A workload and the pods that it lacks."""
+
+    kind: str
+    namespace: str
+    name: str
+    #: how many pods it is to have, and how many of these are there
+    asked: int
+    existing: int
+    #: how many are missing, and how many of these fit
+    more: int
+    placed: int
+
+
+class PreemptedPod(SimulationReport, frozen=True):
+    """A pod that has to make room for another, or for a group."""
+
+    pod: str
+    priority: int
+    node: str
+    preemptor: str
+    #: "" if it has none
+    workload: str = ""
+    #: the PodDisruptionBudget that its eviction violates
+    budget: str = ""
+    #: the node that it finds instead
+    now: str = ""
+
+
+class Applied(SimulationReport, frozen=True, kw_only=True):
+    """Whether the pods of manifests fit, and where."""
+
+    fits: bool
+    pods: int
+    placed: int
+    workloads: tuple[AppliedWorkload, ...] = ()
+    places: tuple[NodesOfPods, ...] = ()
+    #: pod → node
+    placements: dict[str, str] = field(default_factory=dict)
+    preempted: tuple[PreemptedPod, ...] = ()
+    left: tuple[Left, ...] = ()
+    notes: tuple[str, ...] = ()
+
+
+class GangPlacement(SimulationReport, frozen=True):
+    """Where the pods of one gang go."""
+
+    #: node → pods
+    nodes: dict[str, int]
+    #: value of the group's topology label
+    domain: str = ""
+
+
+class GangHeadroom(SimulationReport, frozen=True):
+    """How many more gangs fit, each as a whole."""
+
+    group: str
+    gangs: int
+    #: pods of each gang, and how many of them it needs
+    pods_each: int
+    min_count: int
+    #: whether the count stopped at a limit
+    at_least: bool = False
+    #: in the order in which they are placed
+    placements: tuple[GangPlacement, ...] = ()
+    #: why not one more
+    message: str = ""
+
+
+class BrokenGang(SimulationReport, frozen=True):
+    """A gang that has too few pods left on nodes."""
+
+    group: str
+    running: int
+    needed: int
+
+
+class BlockingBudget(SimulationReport, frozen=True):
+    """A PodDisruptionBudget that does not allow all evictions now."""
+
+    budget: str
+    #: how many it allows
+    allowed: int
+    #: pods whose eviction it does not
+    pods: tuple[str, ...]
+
+
+class DisplacedPod(SimulationReport, frozen=True):
+    """A pod that another node takes."""
+
+    pod: str
+    before: str
+    after: str
+    #: "" if it has none
+    workload: str = ""
+
+
 class Displacement(SimulationReport, frozen=True):
     """The pods of nodes that are lost or drained."""
 
@@ -75,10 +185,14 @@ class Displacement(SimulationReport, frozen=True):
     ended: int = 0
     placed: int = 0
     left: tuple[Left, ...] = ()
-    #: pods whose eviction a PDB does not allow now
+    #: pods whose eviction a PDB does not allow now, and these PDBs
     against_budgets: tuple[str, ...] = ()
-    #: pod → node
+    budgets: tuple[BlockingBudget, ...] = ()
+    #: pod → node, and the same with where it was and what it belongs to
     moves: dict[str, str] = field(default_factory=dict)
+    moved: tuple[DisplacedPod, ...] = ()
+    #: gangs below what they need afterwards
+    gangs: tuple[BrokenGang, ...] = ()
 
 
 class Losses(SimulationReport, frozen=True):
@@ -111,6 +225,8 @@ class Move(SimulationReport, frozen=True):
     pod: str
     before: str
     after: str
+    #: "" if it has none
+    workload: str = ""
 
 
 class Preemption(SimulationReport, frozen=True):
@@ -121,6 +237,8 @@ class Preemption(SimulationReport, frozen=True):
     preemptor: str
     node: str
     victims: tuple[str, ...]
+    #: victim → the PodDisruptionBudget that its eviction violates
+    violated: dict[str, str] = field(default_factory=dict)
 
 
 class WorkloadSpread(SimulationReport, frozen=True):

@@ -9,7 +9,7 @@ from rich.markup import escape
 
 from kubesched.config.durations import Duration
 from kubesched.simulate.report import RunReport
-from kubesched.simulate.table import show_preemptions, start_table
+from kubesched.simulate.table import show_more, show_preemptions, start_table
 
 _BARS = "▁▂▃▄▅▆▇█"
 #: Width of a line without its bars.
@@ -91,8 +91,7 @@ def _show_waiting(console: Console, said: RunReport, *, top: int) -> None:
             escape(each.pod), duration(each.waited_s), times, escape(_brief(each.message))
         )
     console.print(table)
-    if len(said.waiting) > top:
-        console.print(f"[dim]… and {len(said.waiting) - top} more[/]")
+    show_more(console, len(said.waiting), top)
 
 
 def _brief(message: str) -> str:

@@ -17,21 +17,29 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from kubesched.api import names
+from kubesched.api.claim_templates import with_claims, without_own_claims
 from kubesched.api.core import Node, Pod, PodCondition
+from kubesched.api.resource import ResourceSlice
 from kubesched.api.scheduling import GroupCondition, PodGroup
+from kubesched.client.informer import Handler
 from kubesched.client.meta import ObjectReference
 from kubesched.clock import Clock
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_groups import GroupKey, key_of_group, named_group
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.errors import NotFoundError
-from kubesched.explain.surroundings import back_in_use
+from kubesched.errors import NotFoundError, UsageError
+from kubesched.explain.groups import GATE_OFF
+from kubesched.explain.surroundings import back_in_use, slices_like
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.engine import Engine
-from kubesched.scheduler.handlers import NodeHandler, PodHandler
+from kubesched.scheduler.handlers import NodeHandler, PodHandler, state_handlers
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.timestamps import rfc3339
+from kubesched.simulate.claims import SimulatedClaims
+from kubesched.simulate.futility import Futility
 from kubesched.simulate.lines import WaitingLines
 from kubesched.simulate.observing import Observations
+from kubesched.simulate.simulated_budgets import SimulatedBudgets
 from kubesched.snapshot.filling import Filled, PodKey
 from kubesched.snapshot.world import is_bound_to_its_node
 
@@ -83,12 +91,25 @@ class SimulatedCluster(ApiCalls):
         self._pod_events: PodHandler
         self._node_events: NodeHandler
         self._lines: WaitingLines
+        #: makes and releases claims to devices, once there is an engine
+        self.claims: SimulatedClaims
+        #: tells which attempts would be in vain, once attached
+        self.futility: Futility
+        self._group_events: Handler[PodGroup]
+        self._slice_events: Handler[ResourceSlice]
+        self._find_template = filled.find_template
+        #: groups that came with their pods, and go with the last of them: key → number of pods
+        self._own_groups: dict[GroupKey, int] = {}
+        self._budgets = SimulatedBudgets(cluster)
+        #: uid of an evicted pod → the budget that this violated
+        self.violated: dict[str, str] = {}
         #: number of pods of schedulers that the configuration does not have
         self.adopted = 0
 
     def attach(self, engine: Engine) -> None:
         """Connect an engine, which then gets all events."""
         self._names = list(engine.frameworks)
+        self._has_groups = engine.gates.enabled("GenericWorkload")
         self._node_events = NodeHandler(engine.cluster, engine.queue, engine.nominations)
         self._pod_events = PodHandler(
             engine.cluster,
@@ -98,6 +119,9 @@ class SimulatedCluster(ApiCalls):
             is_ours=engine.is_ours,
             on_unreadable=engine.failures.refuse,
         )
+        self.futility = Futility(engine)
+        handlers = state_handlers(engine.cluster, engine.queue, engine.nominations)
+        self._group_events, self._slice_events = handlers["PodGroup"], handlers["ResourceSlice"]
         self._lines = WaitingLines(
             engine.cluster,
             withdraw=engine.queue.delete,
@@ -138,13 +162,41 @@ class SimulatedCluster(ApiCalls):
         if _key(pod) in self.pods:
             name = f"{pod.metadata.name}-{self._observations.arrivals}"
             pod = replace(pod, metadata=replace(pod.metadata, name=name))
+        pod, claims = with_claims(pod, self._find_template)
+        for each in claims:
+            self.claims.add(each)
         self.pods[_key(pod)] = pod
         self._observations.arrived(pod)
         self._pod_events.on_add(pod, initial=False)
 
-    def add_node(self, node: Node, daemons: Iterable[Pod] = ()) -> None:
-        """Add a node, with pods that are on it from the start."""
+    def create_group(self, group: PodGroup, pods: Iterable[tuple[Pod, float | None]]) -> None:
+        """Create a group with pods and their lifetimes; it goes with the last of them."""
+        if not self._has_groups:
+            raise UsageError(GATE_OFF)
+        members = list(pods)
+        self._own_groups[key_of_group(group)] = len(members)
+        self._group_events.on_add(group, initial=False)
+        for pod, lifetime_s in members:
+            self.create(pod, lifetime_s)
+
+    def _left_group(self, pod: Pod) -> None:
+        """Count a pod that ended; delete a group of which it was the last."""
+        key = named_group(pod)
+        if key is None or key not in self._own_groups:
+            return
+        self._own_groups[key] -= 1
+        group = self._cluster.groups.objects.get(key.namespace, key.name)
+        if not self._own_groups[key]:
+            del self._own_groups[key]
+            if group is not None:
+                self._group_events.on_delete(group)
+
+    def add_node(self, node: Node, daemons: Iterable[Pod] = (), like: str = "") -> None:
+        """Add a node, with pods that are on it from the start, and devices like another's."""
         if self._cluster.table.row_of(node.metadata.name) is None:
+            slices = self._cluster.devices.slices
+            for each in slices_like(slices, like, node.metadata.name) if like else ():
+                self._slice_events.on_add(each, initial=False)
             self._node_events.on_add(node, initial=False)
             for pod in daemons:
                 self.pods[_key(pod)] = pod
@@ -173,6 +225,7 @@ class SimulatedCluster(ApiCalls):
         pods = self._pods_on(name)
         self._node_events.on_delete(node)
         for pod in pods:
+            self._budgets.disrupted(pod)
             self._remove(pod)
             self._recreate(pod)
         return node, [pod for pod in pods if is_bound_to_its_node(pod)]
@@ -216,6 +269,7 @@ class SimulatedCluster(ApiCalls):
     async def bind(self, pod: PodInfo, node_name: str) -> None:
         """Run a pod on a node; raises NotFoundError if it is gone."""
         self._lines.moved_on(pod.uid)
+        self.futility.placed(pod.priority)
         if self._delays.binding_s:
             await asyncio.sleep(self._delays.binding_s)
         old = self._newest(pod.pod)
@@ -231,6 +285,7 @@ class SimulatedCluster(ApiCalls):
         )
         self._change(old, new)
         self._observations.placed(new)
+        self._budgets.placed(new)
         if self._cluster.table.row_of(node_name) is None:
             # The node was lost while the pod was being bound.
             self._remove(new)
@@ -307,6 +362,9 @@ class SimulatedCluster(ApiCalls):
     def _begin_deletion(self, pod: Pod) -> None:
         if pod.metadata.deletion_timestamp is not None:
             return
+        violated = self._budgets.disrupted(pod)
+        if violated:
+            self.violated[pod.metadata.uid] = violated
         if not self._delays.termination_s:
             self._remove(pod)
             self._recreate(pod)
@@ -327,6 +385,7 @@ class SimulatedCluster(ApiCalls):
             self._remove(self.pods[_key(pod)])
             self._lifetimes_s.pop(pod.metadata.uid, None)
             self._observations.ended(pod)
+            self._left_group(pod)
 
     def _is_there(self, pod: Pod) -> bool:
         found = self.pods.get(_key(pod))
@@ -336,6 +395,7 @@ class SimulatedCluster(ApiCalls):
         del self.pods[_key(pod)]
         self._lines.moved_on(pod.metadata.uid)
         self._pod_events.on_delete(pod)
+        self.claims.release(pod)
 
     def _recreate(self, pod: Pod) -> None:
         """Recreate a pod, after its removal is complete."""
@@ -353,7 +413,7 @@ class SimulatedCluster(ApiCalls):
             creation_timestamp=rfc3339(self._clock.time()),
             deletion_timestamp=None,
         )
-        return unplaced(replace(pod, metadata=meta))
+        return without_own_claims(unplaced(replace(pod, metadata=meta)))
 
 
 class SimulationRecorder(Recorders):
@@ -381,7 +441,8 @@ class SimulationRecorder(Recorders):
         note: str,  # noqa: ARG002
     ) -> None:
         """A pod had to make room."""
-        self._observations.preempted(victim, f"{by.namespace}/{by.name}")
+        violated = self._stage.violated.pop(victim.metadata.uid, "")
+        self._observations.preempted(victim, f"{by.namespace}/{by.name}", violated)
 
 
 def unplaced(pod: Pod) -> Pod:

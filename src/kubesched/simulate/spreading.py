@@ -93,9 +93,18 @@ def workload_of(pod: Pod) -> str:
         return ""
     meta = pod.metadata
     labels = meta.labels or {}
-    if meta.owner_references:
-        name = meta.owner_references[0].name
-        # All ReplicaSets of a Deployment are one workload.
-        return f"{meta.namespace}/{name.removesuffix('-' + labels.get(TEMPLATE_HASH, '-'))}"
+    owner = owner_of(pod)
+    if owner is not None:
+        return f"{meta.namespace}/{owner[1]}"
     app = next((labels[label] for label in APP_LABELS if labels.get(label)), "")
     return f"{meta.namespace}/{app}" if app else ""
+
+
+def owner_of(pod: Pod) -> tuple[str, str] | None:
+    """Return kind and name of what made a pod; all ReplicaSets of a Deployment are that one."""
+    meta = pod.metadata
+    if not meta.owner_references:
+        return None
+    owner = meta.owner_references[0]
+    name = owner.name.removesuffix(f"-{(meta.labels or {}).get(TEMPLATE_HASH, '-')}")
+    return ("Deployment" if name != owner.name else owner.kind), name

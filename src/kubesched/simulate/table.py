@@ -4,23 +4,31 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
+from typing import Final
 
 from rich.console import Console
 from rich.markup import escape
 from rich.table import Table
 
+from kubesched.simulate.places import natural
 from kubesched.simulate.report import (
     Addition,
     ConfigurationComparison,
+    DisplacedPod,
     Displacement,
+    GangHeadroom,
     Headroom,
     Left,
     Losses,
+    Move,
     Preemption,
     SpreadChange,
     Utilisation,
     WorkloadSpread,
 )
+
+_FEW: Final = 3
+_SIDES: Final = ("before", "after")
 
 
 def show_headroom(console: Console, said: Headroom, *, top: int) -> None:
@@ -41,16 +49,96 @@ def show_headroom(console: Console, said: Headroom, *, top: int) -> None:
         console.print(f"\nWhy not one more: {escape(said.message)}", soft_wrap=True)
 
 
-def show_displacement(console: Console, said: Displacement, *, verb: str, top: int) -> None:
-    """Print where the pods of some nodes go."""
-    ended = f", {said.ended} end with their nodes" if said.ended else ""
+def show_gang_headroom(console: Console, said: GangHeadroom, *, top: int) -> None:
+    """Print how many more gangs fit, and where."""
+    more = "at least " if said.at_least else ""
+    each = f"{said.pods_each} pods each"
+    if said.pods_each != said.min_count:
+        each += f", {said.min_count} of which it needs"
     console.print(
-        f"[bold]{escape(said.name)}[/] {verb}: {said.displaced} pods must move{ended}; "
-        f"[bold]{said.placed}[/] find another node, [bold]{len(said.left)}[/] are left"
+        f"[bold]podgroup {escape(said.group)}[/]: {more}[bold]{said.gangs}[/] more like it fit "
+        f"({each})"
     )
-    for name in said.against_budgets[:top]:
-        console.print(f"  a disruption budget does not allow to evict {escape(name)} now")
-    _show_left(console, said.left, top=top)
+    if said.placements:
+        table = start_table(
+            console, "Where they go", ">gang", ">pods", ">nodes", "in", "for example"
+        )
+        for number, one in enumerate(said.placements[:top], start=1):
+            nodes = ", ".join(f"{name} {count}" for name, count in list(one.nodes.items())[:3])
+            counts = str(sum(one.nodes.values())), str(len(one.nodes))
+            table.add_row(str(number), *counts, escape(one.domain or "-"), escape(nodes))
+        console.print(table)
+        show_more(console, len(said.placements), top)
+    if said.message:
+        console.print(f"\nWhy not one more: {escape(said.message)}", soft_wrap=True)
+
+
+def show_displacement(
+    console: Console, said: Displacement, *, verb: str, top: int, wide: bool = False
+) -> None:
+    """Print where the pods of some nodes go."""
+    console.print(f"[bold]{escape(said.name)}[/] {verb}: {_fate(said)}")
+    for gang in said.gangs[:top]:
+        console.print(
+            f"  gang {escape(gang.group)} keeps {gang.running} pods on nodes, of the {gang.needed} "
+            "that it needs"
+        )
+    _show_budgets(console, said, top=top, wide=wide)
+    _show_moved(console, said, top=top, wide=wide)
+    show_left(console, said.left, top=top, wide=wide)
+
+
+def _fate(said: Displacement) -> str:
+    parts = [f"[bold]{counted(said.displaced, 'pod')}[/] to move"] if said.displaced else []
+    if said.left:
+        parts += [
+            f"{said.placed} placed elsewhere",
+            f"[bold]{len(said.left)}[/] left without a node",
+        ]
+    elif said.displaced:
+        parts.append("placed elsewhere" if said.displaced == 1 else "all placed elsewhere")
+    if said.ended:
+        parts.append(f"{counted(said.ended, 'daemon pod')} end with their node")
+    return ", ".join(parts) or "no pod to move"
+
+
+def _show_budgets(console: Console, said: Displacement, *, top: int, wide: bool) -> None:
+    if not said.budgets:
+        return
+    title, columns = "Evictions that a PodDisruptionBudget blocks now", (">allowed", ">blocked")
+    table = start_table(console, title, "budget", *columns, "pods")
+    for each in said.budgets[:top]:
+        pods = ", ".join(each.pods) if wide else listed(each.pods)
+        table.add_row(*map(escape, (each.budget, str(each.allowed), str(len(each.pods)), pods)))
+    console.print(table)
+    show_more(console, len(said.budgets), top)
+
+
+def _show_moved(console: Console, said: Displacement, *, top: int, wide: bool) -> None:
+    """Print where pods go; those of one workload in one line unless all are to be shown."""
+    if not said.moved:
+        return
+    if wide:
+        table = start_table(console, "Where they go", "pod", "from", "to")
+        for each in said.moved:
+            table.add_row(*map(escape, (each.pod, each.before, each.after)))
+        console.print(table)
+        return
+    alike: dict[str, list[DisplacedPod]] = {}
+    for each in said.moved:
+        alike.setdefault(each.workload or each.pod, []).append(each)
+    table = start_table(console, "Where they go", ">pods", "of", "to")
+    for title, pods in list(alike.items())[:top]:
+        counts = Counter(each.after for each in pods)
+        table.add_row(str(len(pods)), escape(title), escape(_nodes(counts)))
+    console.print(table)
+    show_more(console, len(alike), top)
+
+
+def _nodes(counts: Counter[str]) -> str:
+    """Return nodes, each with its number of pods where that is not 1."""
+    each = [name if count == 1 else f"{name} ({count})" for name, count in counts.items()]
+    return listed(sorted(each, key=natural))
 
 
 def show_losses(console: Console, said: Losses, *, top: int) -> None:
@@ -76,7 +164,7 @@ def show_losses(console: Console, said: Losses, *, top: int) -> None:
     console.print(table)
 
 
-def show_addition(console: Console, said: Addition, *, top: int) -> None:
+def show_addition(console: Console, said: Addition, *, top: int, wide: bool = False) -> None:
     """Print the effect of more nodes."""
     console.print(
         f"{said.added} more nodes like [bold]{escape(said.like)}[/]: of {said.pending} pending "
@@ -84,10 +172,12 @@ def show_addition(console: Console, said: Addition, *, top: int) -> None:
     )
     if said.before is not None and said.after is not None:
         _show_utilisation(console, said.before, said.after)
-    _show_left(console, said.still_left, top=top)
+    show_left(console, said.still_left, top=top, wide=wide)
 
 
-def show_comparison(console: Console, said: ConfigurationComparison, *, top: int) -> None:
+def show_comparison(
+    console: Console, said: ConfigurationComparison, *, top: int, wide: bool = False
+) -> None:
     """Print the effect of another configuration."""
     console.print(
         f"of {said.pods} pods, [bold]{len(said.moves)}[/] are placed otherwise and "
@@ -99,14 +189,31 @@ def show_comparison(console: Console, said: ConfigurationComparison, *, top: int
     _show_spread(console, said, top=top)
     show_preemptions(console, said.preemptions_before, title="Preempted before", top=top)
     show_preemptions(console, said.preemptions_after, title="Preempted after", top=top)
-    if not said.moves:
-        return
-    table = start_table(console, "Placed otherwise", "pod", "before", "after")
-    for each in said.moves[:top]:
-        table.add_row(*map(escape, (each.pod, each.before or "(none)", each.after or "(none)")))
+    if said.moves:
+        _show_moves(console, said.moves, top=top, wide=wide)
+
+
+def _show_moves(console: Console, moves: Sequence[Move], *, top: int, wide: bool) -> None:
+    """Print pods that are placed otherwise; those of one workload in one line."""
+    alike: dict[str, list[Move]] = {}
+    for each in moves:
+        alike.setdefault(each.pod if wide else each.workload or each.pod, []).append(each)
+    table = start_table(console, "Placed otherwise", ">pods", "of", "before", "after")
+    for title, pods in list(alike.items())[:top]:
+        before, after = (_places([getattr(each, side) for each in pods]) for side in _SIDES)
+        table.add_row(str(len(pods)), *map(escape, (title, before, after)))
     console.print(table)
-    if len(said.moves) > top:
-        console.print(f"[dim]… and {len(said.moves) - top} more[/]")
+    show_more(console, len(alike), top)
+
+
+def _places(nodes: Sequence[str]) -> str:
+    """Return the nodes of pods, or how many there are."""
+    without = nodes.count("")
+    on = sorted({each for each in nodes if each}, key=natural)
+    parts = [", ".join(on) if len(on) <= _FEW else f"{len(on)} nodes"] if on else []
+    if without:
+        parts.append("(none)" if without == 1 else f"({without} none)")
+    return ", ".join(parts)
 
 
 def show_preemptions(
@@ -120,8 +227,7 @@ def show_preemptions(
         row = (each.preemptor, str(len(each.victims)), each.node, each.victims[0])
         table.add_row(*map(escape, row))
     console.print(table)
-    if len(preemptions) > top:
-        console.print(f"[dim]… and {len(preemptions) - top} more[/]")
+    show_more(console, len(preemptions), top)
 
 
 def _victims(preemptions: Sequence[Preemption]) -> int:
@@ -153,8 +259,7 @@ def _show_spread_changes(console: Console, found: Sequence[SpreadChange], *, top
         pairs = zip(_numbers(each.before), _numbers(each.after), strict=True)
         table.add_row(escape(each.workload), *(_change(was, now) for was, now in pairs))
     console.print(table)
-    if len(found) > top:
-        console.print(f"[dim]… and {len(found) - top} more[/]")
+    show_more(console, len(found), top)
 
 
 def _numbers(spread: WorkloadSpread) -> tuple[int, ...]:
@@ -177,15 +282,39 @@ def _show_utilisation(console: Console, before: Utilisation, after: Utilisation)
     console.print(table)
 
 
-def _show_left(console: Console, left: Sequence[Left], *, top: int) -> None:
+def show_left(console: Console, left: Sequence[Left], *, top: int, wide: bool = False) -> None:
+    """Print pods without a node; those of one workload with one reason in one line."""
     if not left:
         return
-    table = start_table(console, "Left without a node", "pod", ">priority", "because")
-    for each in left[:top]:
-        table.add_row(escape(each.pod), str(each.priority), escape(each.message))
+    if wide:
+        table = start_table(console, "Left without a node", "pod", ">priority", "because")
+        for each in left:
+            table.add_row(escape(each.pod), str(each.priority), escape(each.message))
+        console.print(table)
+        return
+    alike = Counter((each.workload or each.pod, each.priority, each.message) for each in left)
+    table = start_table(console, "Left without a node", ">pods", "of", ">priority", "because")
+    for (title, priority, message), count in list(alike.items())[:top]:
+        table.add_row(str(count), escape(title), str(priority), escape(message))
     console.print(table)
-    if len(left) > top:
-        console.print(f"[dim]… and {len(left) - top} more[/]")
+    show_more(console, len(alike), top)
+
+
+def show_more(console: Console, rows: int, top: int) -> None:
+    """Print how many rows of a table are not shown."""
+    if rows > top:
+        console.print(f"[dim]… and {rows - top} more (--top N, or -o wide)[/]")
+
+
+def counted(number: int, what: str) -> str:
+    """Return a number of things, one of which has no plural."""
+    return f"{number} {what}" if number == 1 else f"{number} {what}s"
+
+
+def listed(names: Sequence[str]) -> str:
+    """Return the first few of several names, and how many more there are."""
+    more = len(names) - _FEW
+    return ", ".join(names[:_FEW]) + (f" and {more} more" if more > 0 else "")
 
 
 def start_table(console: Console, title: str, *columns: str) -> Table:

@@ -7,6 +7,7 @@ from typing import Protocol
 from msgspec import Struct
 
 from kubesched.api.core import Node, Pod
+from kubesched.api.scheduling import PodGroup
 from kubesched.simulate.simulated_cluster import SimulatedCluster
 
 
@@ -34,6 +35,19 @@ class Arrival(Struct, frozen=True, gc=False):
         stage.create(self.pod, self.lifetime_s)
 
 
+class GroupArrival(Struct, frozen=True):
+    """A group that arrives with its pods."""
+
+    at_s: float
+    group: PodGroup
+    #: its pods, and how long each runs once it is placed; None: forever
+    pods: tuple[tuple[Pod, float | None], ...]
+
+    def happen(self, stage: SimulatedCluster) -> None:
+        """Create the group and its pods."""
+        stage.create_group(self.group, self.pods)
+
+
 class NodeAdded(Struct, frozen=True):
     """A node that is added, with the DaemonSet pods of another one."""
 
@@ -44,7 +58,8 @@ class NodeAdded(Struct, frozen=True):
 
     def happen(self, stage: SimulatedCluster) -> None:
         """Add the node."""
-        stage.add_node(self.node, stage.daemons_like(self.like, self.node.metadata.name))
+        daemons = stage.daemons_like(self.like, self.node.metadata.name)
+        stage.add_node(self.node, daemons, self.like)
 
 
 class NodeLost(Struct, frozen=True):

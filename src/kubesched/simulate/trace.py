@@ -29,9 +29,9 @@ from msgspec import Struct
 from kubesched.api.core import Pod
 from kubesched.config import untrusted_yaml
 from kubesched.errors import ObjectError
-from kubesched.simulate.casting import Casting, named
-from kubesched.simulate.forms import JsonObject, NodeChange, Time, decoded, seconds
-from kubesched.simulate.timed_events import Arrival, TimedEvent
+from kubesched.simulate.casting import Casting, gang_arrival, named
+from kubesched.simulate.forms import Gang, JsonObject, NodeChange, Time, decoded, seconds
+from kubesched.simulate.timed_events import Arrival, GroupArrival, TimedEvent
 from kubesched.simulate.workload import KIND, read_workload
 
 _NUMBERS = ("count", "add")
@@ -52,7 +52,7 @@ class Trace(Struct, frozen=True):
     """Recorded events."""
 
     #: all but changes of random nodes
-    arrivals: tuple[Arrival, ...]
+    arrivals: tuple[Arrival | GroupArrival, ...]
     #: time, change, place in the file
     node_changes: tuple[tuple[float, NodeChange, str], ...]
     casting: Casting
@@ -78,6 +78,7 @@ class _Record(NodeChange, frozen=True, kw_only=True):
     #: lifetime of the pod once it is placed; None: forever
     duration: Time | None = None
     count: int = 1
+    gang: Gang | None = None
     name: str = ""
     namespace: str = ""
 
@@ -158,13 +159,20 @@ def _line(line: str, where: str) -> Any:  # noqa: ANN401 (any JSON value)
 def _trace(documents: Sequence[tuple[str, Any]], path: Path, casting: Casting) -> Trace:
     records = [(where, _record(tree, where)) for where, tree in documents]
     times_s = _times_s(records)
-    arrivals: list[Arrival] = []
+    arrivals: list[Arrival | GroupArrival] = []
+    count = 0
     node_changes: list[tuple[float, NodeChange, str]] = []
     for (where, record), at_s in zip(records, times_s, strict=True):
         if record.template or record.pod:
             lifetime_s = _lifetime_s(record, where)
-            pods = _pods(record, where, path.parent, casting, first=len(arrivals) + 1)
-            arrivals.extend([Arrival(at_s, pod, lifetime_s) for pod in pods])
+            pods = list(_pods(record, where, path.parent, casting, first=count + 1))
+            count += len(pods)
+            if record.gang is None:
+                arrivals.extend([Arrival(at_s, pod, lifetime_s) for pod in pods])
+            else:
+                members = [(pod, lifetime_s) for pod in pods]
+                name = record.name or pods[0].metadata.name
+                arrivals.append(gang_arrival(record.gang, at_s, name, members, f"{where}: gang"))
         else:
             _check_change(record, where, casting)
             node_changes.append((at_s, record, where))

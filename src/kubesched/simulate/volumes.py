@@ -69,7 +69,9 @@ class SimulatedVolumes:
         row = self._cluster.table.row_of(node_name)
         if storage_class is not None and row is not None:
             node: Node = self._cluster.table.node_at(row)
-            made = forms.provisioned_volume(_tree(written), _tree(storage_class), _tree(node))
+            made = forms.provisioned_volume(
+                object_tree(written), object_tree(storage_class), object_tree(node)
+            )
             volume = self._put_volume(msgspec.convert(made, PersistentVolume))
             self._bind(written, volume)
         return written
@@ -93,8 +95,8 @@ class SimulatedVolumes:
     # --- effects ----------------------------------------------------------------------------
 
     def _bind(self, claim: PersistentVolumeClaim, volume: PersistentVolume) -> None:
-        tree = {"status": {}, **_tree(claim)}
-        bound = forms.bound_claim(tree, {"spec": {}, **_tree(volume)})
+        tree = {"status": {}, **object_tree(claim)}
+        bound = forms.bound_claim(tree, {"spec": {}, **object_tree(volume)})
         self._put_claim(msgspec.convert(bound, PersistentVolumeClaim))
 
     def _put_volume(self, volume: PersistentVolume) -> PersistentVolume:
@@ -120,7 +122,8 @@ class SimulatedVolumes:
         return {"resource_version": str(self._version)}
 
 
-def _tree(obj: object) -> dict[str, Any]:
+def object_tree(obj: object) -> dict[str, Any]:
+    """Return an object as JSON, with the parts that every stored object has."""
     tree: dict[str, Any] = msgspec.to_builtins(obj)
     meta = tree.setdefault("metadata", {})
     for name in ("namespace", "uid", "resourceVersion"):

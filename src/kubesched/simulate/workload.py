@@ -26,8 +26,16 @@ from msgspec import Struct
 
 from kubesched.api.core import Pod
 from kubesched.errors import ObjectError
-from kubesched.simulate.casting import Casting, named
-from kubesched.simulate.forms import InputSchema, JsonObject, NodeChange, Time, decoded, seconds
+from kubesched.simulate.casting import Casting, gang_arrival, named
+from kubesched.simulate.forms import (
+    Gang,
+    InputSchema,
+    JsonObject,
+    NodeChange,
+    Time,
+    decoded,
+    seconds,
+)
 from kubesched.simulate.timed_events import Arrival, TimedEvent
 
 KIND = "Workload"
@@ -75,6 +83,8 @@ class Template(InputSchema, frozen=True):
     file: str = ""
     #: without it they never end
     lifetime: Lifetime | None = None
+    #: whether pods that arrive together are a gang
+    gang: Gang | None = None
 
 
 class NodeEvent(NodeChange, frozen=True, kw_only=True):
@@ -101,6 +111,7 @@ class _Cast(Struct, frozen=True):
     arrivals: Arrivals
     peak_at_s: float
     lifetime: Lifetime | None
+    gang: Gang | None = None
 
 
 class GeneratedWorkload(Struct, frozen=True):
@@ -129,10 +140,16 @@ class GeneratedWorkload(Struct, frozen=True):
     def _arrivals(self, cast: _Cast, random: Random) -> Iterator[TimedEvent]:
         number = 0
         for at_s in _times(cast, self.duration_s, random):
+            together = []
             for _ in range(cast.arrivals.count):
                 number += 1
                 pod = named(cast.pod, f"{cast.name}-{number}", f"{cast.name}/{number}")
-                yield Arrival(at_s, pod, _lifetime_s(cast.lifetime, random))
+                together.append((pod, _lifetime_s(cast.lifetime, random)))
+            if cast.gang is None:
+                yield from (Arrival(at_s, pod, lifetime_s) for pod, lifetime_s in together)
+            else:
+                name = together[0][0].metadata.name
+                yield gang_arrival(cast.gang, at_s, name, together, f"template {cast.name}: gang")
 
     def _node_changes(self, event: NodeEvent, number: int, random: Random) -> Iterator[TimedEvent]:
         where = f"{self.source}: nodes[{number - 1}]"
@@ -189,6 +206,7 @@ def _cast(template: Template, where: str, folder: Path, casting: Casting) -> _Ca
         arrivals=arrivals,
         peak_at_s=seconds(arrivals.peak_at, f"{where}.arrivals.peakAt"),
         lifetime=template.lifetime,
+        gang=template.gang,
     )
 
 

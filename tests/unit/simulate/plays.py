@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
 
 from kubesched.api.core import Node, Pod
+from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.simulate.playing import Conditions, Played, play
 from kubesched.simulate.simulated_cluster import Delays
@@ -53,3 +55,24 @@ def played(
 def nodes_of(found: Played) -> dict[str, str]:
     """Return the node of each pod, by its name."""
     return {pod.metadata.name: pod.spec.node_name for pod in found.pods}
+
+
+def run_of(
+    objects: Iterable[Any],
+    happenings: Sequence[TimedEvent] = (),
+    *,
+    gates: FeatureGates = GATES,
+    until_s: float | None = None,
+    progress: Callable[[float, int], None] = lambda _seconds, _waiting: None,
+) -> Played:
+    """Play with objects of any kind and feature gates; the state in the end is sound."""
+    conditions = Conditions(
+        snapshot=snapshot_of(objects),
+        config=SchedulerConfiguration.default(gates),
+        gates=gates,
+        until_s=until_s,
+        progress=progress,
+    )
+    found = play(conditions, happenings)
+    found.cluster.validate()
+    return found

@@ -80,6 +80,8 @@ def test_daemons_stay_on_a_drained_node_and_budgets_are_named() -> None:
 
     assert (found.displaced, found.ended, found.moves) == (1, 0, {"default/a": "n2"})
     assert found.against_budgets == ("default/a",)
+    [blocking] = found.budgets
+    assert (blocking.allowed, blocking.pods) == (0, ("default/a",))
 
 
 def test_each_zone_is_lost_in_turn() -> None:
