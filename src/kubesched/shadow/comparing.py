@@ -81,7 +81,7 @@ def compare_refusal(
     if isinstance(ours, Placed):
         why = f"{len(ours.rows)} nodes fit"
         return DecisionComparison(verdict=Agreement.WOULD_PLACE, ours=outcome, why=why)
-    if _PLACEMENT.sub("", ours.message) != _PLACEMENT.sub("", message):
+    if not same_words(ours.message, message):
         return DecisionComparison(
             verdict=Agreement.OTHER_WORDS, ours=outcome, why=f"ours: {ours.message}"
         )
@@ -92,6 +92,11 @@ def compare_refusal(
         )
         return DecisionComparison(verdict=Agreement.OTHER_NOMINATION, ours=outcome, why=why)
     return DecisionComparison(verdict=Agreement.SAME_MESSAGE, ours=outcome)
+
+
+def same_words(ours: str, theirs: str) -> bool:
+    """Tell whether two messages are the same, but for where pods are preempted."""
+    return _PLACEMENT.sub("", ours) == _PLACEMENT.sub("", theirs)
 
 
 def outcome_of(ours: Decision, table: NodeTable) -> SchedulerChoice:

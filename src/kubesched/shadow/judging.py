@@ -22,9 +22,12 @@ from kubesched.api import names
 from kubesched.api.core import Pod, PodCondition
 from kubesched.client.informer import Handler
 from kubesched.clock import Clock
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError
+from kubesched.framework.runtime import Framework
 from kubesched.shadow.comparing import DecisionComparison, compare_binding, compare_refusal
 from kubesched.shadow.deciding import decide
+from kubesched.shadow.groups import GroupJudge
 from kubesched.shadow.reordering import BURST_S, Reordering
 from kubesched.shadow.report import SchedulerChoice, ShadowFinding
 from kubesched.shadow.watching import WatchedCluster
@@ -80,6 +83,7 @@ class JudgingHandler:
         self._on_finding = on_finding
         self._on_not_judged = on_not_judged
         self._order: Reordering | None = None
+        self._group_judge: GroupJudge | None = None
 
     # --- events -----------------------------------------------------------------------------
 
@@ -125,14 +129,17 @@ class JudgingHandler:
         decided = self._decided(old, new)
         if decided is None:
             return
+        groups = self._groups_of(old)
+        if groups is not None and decided.theirs.nodes and groups.is_judged(old):
+            return
         late_s = self._clock.monotonic() - self._watched().backlog.current.arrived
         compared = self._first_look(decided, late_s)
         if isinstance(compared, str):
             self._on_not_judged(compared)
             return
         finding = self._finding(decided, compared, late_s)
-        # If we lag behind, there is no time for a second evaluation.
-        if compared.verdict.agrees or late_s > BURST_S:
+        # If we lag behind, there is no time for a second evaluation; a group has no order.
+        if compared.verdict.agrees or late_s > BURST_S or finding.group:
             self._on_finding(finding)
         else:
             self._second_look(decided, finding)
@@ -176,6 +183,9 @@ class JudgingHandler:
         framework = watched.framework_for(pod.spec.scheduler_name)
         if framework is None:
             return NO_PROFILE
+        groups = self._groups_of(pod)
+        if groups is not None:
+            return groups.compare(pod, theirs)
         table = watched.cluster.table
         row = table.row_of(theirs.nodes[0]) if theirs.nodes else None
         if theirs.nodes and row is None:
@@ -184,10 +194,35 @@ class JudgingHandler:
             info = watched.cluster.compiler.pending(pod)
         except ObjectError:
             return UNREADABLE
-        ours = decide(watched.engine, framework, info, preempt=row is None)
+        return self._compare(framework, info, row, theirs)
+
+    def _compare(
+        self, framework: Framework, info: PodInfo, row: int | None, theirs: SchedulerChoice
+    ) -> DecisionComparison:
+        """Decide about a pod, and compare; with a rejection, if there is no row."""
+        watched, pod = self._watched(), info.pod
+        table = watched.cluster.table
         if row is None:
+            ours = decide(watched.engine, framework, info, preempt=True)
             return compare_refusal(ours, theirs.message, theirs.nominated_node, table=table)
-        return compare_binding(ours, info, row, table=table, evaluator=framework.evaluator)
+        with watched.cluster.transaction() as tx:
+            # The other scheduler has written the devices of the pod before its binding.
+            tx.release(pod)
+            ours = decide(watched.engine, framework, info, preempt=False)
+            return compare_binding(ours, info, row, table=table, evaluator=framework.evaluator)
+
+    def _group_name(self, pod: Pod) -> str:
+        key = self._watched().cluster.groups.of(pod)
+        return key.full_name if key is not None and self._groups_of(pod) is not None else ""
+
+    def _groups_of(self, pod: Pod) -> GroupJudge | None:
+        """Return what judges the group of a pod; None if it is judged by itself."""
+        engine = self._watched().engine
+        if engine.groups is None or engine.cluster.groups.of(pod) is None:
+            return None
+        if self._group_judge is None:
+            self._group_judge = GroupJudge(self._watched(), engine.groups)
+        return self._group_judge
 
     def _finding(
         self, decided: TheirDecision, compared: DecisionComparison, late_s: float
@@ -207,6 +242,7 @@ class JudgingHandler:
             refused_by=compared.refused_by,
             late_seconds=round(late_s, 1) if late_s > LATE_S else 0.0,
             burst=decided.burst,
+            group=self._group_name(pod),
         )
 
 

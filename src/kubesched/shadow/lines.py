@@ -17,6 +17,7 @@ _WORDS = {
     Agreement.OTHER_WORDS: "other words",
     Agreement.OTHER_NOMINATION: "other nomination",
     Agreement.WOULD_PLACE: "ours would place it",
+    Agreement.OTHER_PLACEMENT: "other placement",
     Agreement.GATED: "gated by ours",
     Agreement.FAILED: "ours failed",
 }
@@ -61,7 +62,8 @@ class TextLines:
         """Write a finding."""
         clock = finding.time[11:23]
         theirs, ours = _short(finding.theirs), _short(finding.ours)
-        text = f"{clock}  {finding.pod}  theirs {theirs}  ours {ours}  {_WORDS[finding.verdict]}"
+        which = f"{finding.pod} (podgroup {finding.group})" if finding.group else finding.pod
+        text = f"{clock}  {which}  theirs {theirs}  ours {ours}  {_WORDS[finding.verdict]}"
         if finding.why:
             text += f": {finding.why}"
         if finding.late_seconds:
@@ -122,6 +124,8 @@ def final_lines(summary: ShadowSummary) -> list[str]:
         ("  other node scores less", summary.lower_score, ""),
         ("  node refused by our filters", summary.refused, ""),
         ("  no node fits in our eyes", summary.none_fits, ""),
+        ("  of whole groups", summary.groups, f"{summary.groups_same} the same"),
+        ("  group placed elsewhere", summary.other_placement, ""),
         ("refusals judged", summary.unschedulable, ""),
         ("  same message", summary.same_message, ""),
         ("  other words", summary.other_words, ""),

@@ -26,6 +26,8 @@ class Agreement(StrEnum):
     OTHER_NOMINATION = "OtherNomination"
     #: it finds no node, and we find one
     WOULD_PLACE = "WouldPlace"
+    #: both place the pod's group, in different topology domains
+    OTHER_PLACEMENT = "OtherPlacement"
     #: our plugins gate the pod
     GATED = "Gated"
     #: one of our plugins failed
@@ -100,6 +102,8 @@ class ShadowFinding(Struct, frozen=True, kw_only=True, rename="camel", omit_defa
     burst: int = 0
     #: whether both agree with another order of bindings of the same burst
     by_order: bool = False
+    #: the pod's group, if the decision was compared as one about the group
+    group: str = ""
 
     @property
     def plugin(self) -> str:
@@ -143,6 +147,10 @@ class ShadowSummary(Struct, kw_only=True, rename="camel"):
     would_place: int = 0
     gated: int = 0
     failed: int = 0
+    #: bindings that were judged as those of a whole group, and how many of them agree
+    groups: int = 0
+    groups_same: int = 0
+    other_placement: int = 0
     #: differences by the plugin that makes them
     plugins: dict[str, int] = {}
     #: differences that another order of bindings of the same burst explains

@@ -19,6 +19,7 @@ _COUNTED: Final = {
     Agreement.OTHER_WORDS: "other_words",
     Agreement.OTHER_NOMINATION: "other_nomination",
     Agreement.WOULD_PLACE: "would_place",
+    Agreement.OTHER_PLACEMENT: "other_placement",
     Agreement.GATED: "gated",
     Agreement.FAILED: "failed",
 }
@@ -43,6 +44,9 @@ class Tally(Struct):
         counts, verdict = self.counts, finding.verdict
         if finding.kind == "Binding":
             counts["bindings"] += 1
+            if finding.group:
+                counts["groups"] += 1
+                counts["groups_same"] += verdict is Agreement.SAME
             if finding.ours.best_nodes:
                 group = "one_best" if finding.ours.best_nodes == 1 else "ties"
                 counts[group] += 1

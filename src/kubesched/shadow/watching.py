@@ -1,4 +1,4 @@
-"""A watched cluster: the scheduler's own state, kept current, and no way to write.
+"""A watched cluster: the scheduler's own state, maintained by informers, without writes.
 
     informers ──> Backlog ──> the scheduler's handlers ──> Cluster (columns)
                                                        DryRun ──^

@@ -22,6 +22,7 @@ from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.plugin import (
     Filter,
@@ -82,6 +83,20 @@ class Asker:
             scores=self.named(nodes, _listed(scores)),
             normalized=self.named(nodes, _listed(normalized)),
         )
+
+    def details(self, pod: PodInfo) -> tuple[dict[int, Status], list[Detail]]:
+        """Return the rejected rows, each with the reason, and the plugin's details of them."""
+        state, nodes = CycleState(), NodeRows(self._table, rows_in_use(self._table))
+        _, said = self._filter(state, pod, nodes)
+        rejected = {
+            row: status
+            for row, status in zip(nodes.row_numbers().tolist(), said or (), strict=False)
+            if status is not None and status.rejected
+        }
+        if not rejected:
+            return {}, []
+        rows = NodeRows(self._table, np.array([*rejected], dtype=np.intp))
+        return rejected, list(self._plugin.details(state, pod, rows))
 
     def raw_scores(self, pod: PodInfo, nodes: NodeRows) -> Scores:
         """Return the plugin's raw scores; None if it has none."""

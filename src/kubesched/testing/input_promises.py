@@ -7,10 +7,12 @@ from typing import Any, Final
 import msgspec
 
 from kubesched.api.core import Node, Pod
+from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ObjectError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.plugin import Filter, RowFilter
 from kubesched.testing.trial import DECIDING, PluginTrial, Promises
 
 PROMISES: Final = Promises()
@@ -90,6 +92,8 @@ def _ask_about_odd_pods(trial: PluginTrial) -> None:
             pod = trial.cluster.compiler.pending(made)
         except ObjectError:
             continue  # the scheduler does not try undecodable pods
+        if isinstance(trial.plugin, Filter | RowFilter):
+            _ask_for_details(trial, pod)
         for framework in (trial.alone, trial.together):
             evaluator, state = framework.evaluator, CycleState()
             try:
@@ -102,3 +106,13 @@ def _ask_about_odd_pods(trial: PluginTrial) -> None:
                     trial.fail(failed.status.message, pod=pod, cause=failed)
             except Exception as bug:  # noqa: BLE001 (a plugin may raise anything)
                 trial.fail(f"it raised {type(bug).__name__}: {bug}", pod=pod, cause=bug)
+
+
+def _ask_for_details(trial: PluginTrial, pod: PodInfo) -> None:
+    try:
+        _, details = trial.asker.details(pod)
+    except AttemptError:
+        return  # the filter has no answer, which is asked for below
+    for each in details:
+        if each.text.startswith(f"plugin {trial.subject.name} failed at"):
+            trial.fail(each.text, pod=pod)

@@ -74,6 +74,14 @@ class PodProperties(TypedDict, total=False):
     tolerations: Iterable[str]
     #: names of its PersistentVolumeClaims
     claims: Iterable[str]
+    #: devices that it claims for itself: of class ``gpu``, or ``{"gpu": 2, "nic": 1}``
+    devices: int | Mapping[str, int]
+    #: CEL expression that these devices have to meet
+    device_selector: str
+    #: names of ResourceClaims that it uses, which may be shared with others
+    device_claims: Iterable[str]
+    #: name of its PodGroup
+    group: str
     #: its node; a pod without one is pending
     node: str
     #: other fields of its spec, as in a manifest
@@ -156,6 +164,11 @@ def make_pod(name: str, **given: Unpack[PodProperties]) -> Pod:
                     {"name": each, "persistentVolumeClaim": {"claimName": each}}
                     for each in given.get("claims", ())
                 ],
+                **(
+                    {"schedulingGroup": {"podGroupName": given["group"]}}
+                    if "group" in given
+                    else {}
+                ),
                 **given.get("spec", {}),
             },
         },

@@ -20,7 +20,7 @@ class PluginScoreColumn(Struct, frozen=True):
     scores: Mapping[str, int]
 
 
-class Placement(Struct, frozen=True, kw_only=True):
+class PodPlacement(Struct, frozen=True, kw_only=True):
     """The result of scheduling one pod."""
 
     pod: str
@@ -35,13 +35,17 @@ class Placement(Struct, frozen=True, kw_only=True):
     nominated_node: str = ""
     #: the victims
     victims: tuple[str, ...] = ()
+    #: the devices that its claims got, as pool/device
+    devices: tuple[str, ...] = ()
     #: node → why it rejects the pod
     refused: Mapping[str, str] = {}
+    #: node → the numbers and names behind that, if the plugin gives any
+    details: Mapping[str, str] = {}
     scores: tuple[PluginScoreColumn, ...] = ()
     #: node → sum of the weighted scores
     totals: Mapping[str, int] = {}
 
-    def lands_on(self, *nodes: str) -> Placement:
+    def lands_on(self, *nodes: str) -> PodPlacement:
         """Expect that the pod goes to this node, or to one of these, and not by chance."""
         __tracebackhide__ = True
         wanted = " or ".join(nodes)
@@ -57,7 +61,7 @@ class Placement(Struct, frozen=True, kw_only=True):
             )
         return self
 
-    def avoids(self, *nodes: str) -> Placement:
+    def avoids(self, *nodes: str) -> PodPlacement:
         """Expect that the pod is placed, but on none of these."""
         __tracebackhide__ = True
         if not self.node:
@@ -69,7 +73,7 @@ class Placement(Struct, frozen=True, kw_only=True):
             raise AssertionError(self._text(f"{self.pod} may land on {', '.join(bad)}"))
         return self
 
-    def stays_pending_because(self, reason: str) -> Placement:
+    def stays_pending_because(self, reason: str) -> PodPlacement:
         """Expect that the pod is unschedulable, and that its condition has this text."""
         __tracebackhide__ = True
         if self.node:
@@ -117,20 +121,20 @@ class Placement(Struct, frozen=True, kw_only=True):
         ]
 
 
-class Placements(Sequence[Placement]):
+class PodPlacements(Sequence[PodPlacement]):
     """The results of scheduling several pods in sequence."""
 
-    def __init__(self, placements: Sequence[Placement], zones: Sequence[str]) -> None:
+    def __init__(self, placements: Sequence[PodPlacement], zones: Sequence[str]) -> None:
         self._placements = list(placements)
         self._zones = list(zones)
 
     def __len__(self) -> int:
         return len(self._placements)
 
-    def __getitem__(self, index: int) -> Placement:  # type: ignore[override]
+    def __getitem__(self, index: int) -> PodPlacement:  # type: ignore[override]
         return self._placements[index]
 
-    def __iter__(self) -> Iterator[Placement]:
+    def __iter__(self) -> Iterator[PodPlacement]:
         return iter(self._placements)
 
     @property
@@ -149,7 +153,7 @@ class Placements(Sequence[Placement]):
         counts = Counter(each.zone for each in self._placements if each.node)
         return {zone: counts[zone] for zone in self._zones}
 
-    def all_land(self) -> Placements:
+    def all_land(self) -> PodPlacements:
         """Expect that none of them stays pending."""
         __tracebackhide__ = True
         pending = [each for each in self._placements if not each.node]
@@ -158,7 +162,7 @@ class Placements(Sequence[Placement]):
             raise AssertionError(f"{text}\n{pending[0]}")
         return self
 
-    def spreads_over_zones(self, *, max_skew: int = 1) -> Placements:
+    def spreads_over_zones(self, *, max_skew: int = 1) -> PodPlacements:
         """Expect that all land, and that no two zones differ by more than `max_skew` pods."""
         __tracebackhide__ = True
         self.all_land()

@@ -23,6 +23,7 @@ from kubesched.cluster.resources import Requests
 from kubesched.errors import InvariantError
 from kubesched.framework.attempt_error import AttemptError
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.plugin import (
@@ -106,6 +107,29 @@ def check_reads_pods(trial: PluginTrial) -> None:
             trial.compare(after.scores, before.scores, what, pod=pod)
 
 
+@PROMISES.by(Filter, RowFilter)
+def check_details(trial: PluginTrial) -> None:
+    """Details are of nodes that Filter rejected and of reasons that it gave; JSON can hold them."""
+    for pod in trial.pods():
+        rejected, details = trial.asker.details(pod)
+        told: dict[int, list[Detail]] = {}
+        for each in details:
+            if each.text.startswith(f"plugin {trial.subject.name} failed at"):
+                trial.fail(each.text, pod=pod)
+            if not each.text or "\n" in each.text:
+                trial.fail(f"the text of a detail is {each.text!r}, not one line", pod=pod)
+            msgspec.json.encode(each.values)
+            for row in each.rows or rejected:
+                told.setdefault(row, []).append(each)
+        for row, found in told.items():
+            if row not in rejected:
+                trial.fail(f"{found[0].text!r} is of a row that was not asked about", pod=pod)
+            node, reasons = trial.table.name_at(row), ("", *rejected[row].reasons)
+            if not any(each.reason in reasons for each in found):
+                what = f"{found[0].text!r} is of reason {found[0].reason!r}, which it did not give"
+                trial.fail(what, pod=pod, node=node)
+
+
 @PROMISES.by(
     RowFilter,
     RowScore,
@@ -121,30 +145,37 @@ def check_reads_requests(trial: PluginTrial) -> None:
         trial.compare(said.scores, expected.scores, what, pod=pod)
 
 
-@PROMISES.by(RowFilter, where=lambda cls: PODS in getattr(cls, "reads", PODS))
+@PROMISES.by(RowFilter, RowScore, where=lambda cls: PODS in getattr(cls, "reads", PODS))
 def check_supposed_pods(trial: PluginTrial) -> None:
-    """Of the pods on a node, a RowFilter looks at nothing but the sums that it is given."""
+    """Of a node's pods, a RowFilter or RowScore looks at nothing but the sums that it is given."""
     cluster, table = trial.cluster, trial.table
     rows = rows_in_use(table)
     guest = cluster.compiler.pending(make_pod("guest", cpu=1, memory="1Gi"))
     guest.requests.resolve(table.resources)
+    non_zero = np.array(guest.requests.non_zero, dtype=np.int64)
+    what = "with the sums of one more pod, instead of that pod"
     for pod in trial.pods():
         requested = table.requested[:, rows].copy()
         for number, amount in guest.requests.pairs:
             requested[number] += amount
         supposed = SupposedRows(
-            table, rows, requested=requested, pod_count=table.pod_count[rows] + 1
+            table,
+            rows,
+            requested=requested,
+            pod_count=table.pod_count[rows] + 1,
+            non_zero_requested=table.non_zero_requested[:, rows] + non_zero[:, np.newaxis],
         )
         said = trial.asker.ask(pod, supposed)
         for node in map(table.name_at, rows.tolist()):
             cluster.assume(guest, node)
             expected = trial.asker.ask(pod)
             cluster.forget(guest.uid)
-            if expected.rejections and said.rejections[node] != expected.rejections[node]:
-                what = "with the sums of one more pod, instead of that pod"
-                trial.compare(
-                    {node: said.rejections[node]}, {node: expected.rejections[node]}, what, pod=pod
-                )
+            for answers, wanted in (
+                (said.rejections, expected.rejections),
+                (said.scores, expected.scores),
+            ):
+                if answers and wanted and answers[node] != wanted[node]:
+                    trial.compare({node: answers[node]}, {node: wanted[node]}, what, pod=pod)
 
 
 @PROMISES.by(PreFilter, SignaturePreFilter, where=lambda cls: cls.only_with_volumes)

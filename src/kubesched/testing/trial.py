@@ -19,12 +19,12 @@ from kubesched.clock import RealClock
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.config.defaults import complete_profile
+from kubesched.config.defaults import IN_TREE_PLUGINS, complete_profile
 from kubesched.config.features import FeatureGates
 from kubesched.config.profiles import PluginConfig, PluginRef, Plugins, PluginSet, Profile
 from kubesched.errors import InvariantError
 from kubesched.framework.building import build_framework
-from kubesched.framework.plugin import Filter, Plugin, RowFilter, RowScore, Score
+from kubesched.framework.plugin import Filter, Plugin, QueueSort, RowFilter, RowScore, Score
 from kubesched.framework.registry import Registry
 from kubesched.framework.runtime import Framework
 from kubesched.plugin_loading import guarded
@@ -34,7 +34,8 @@ from kubesched.testing.random_cluster import RandomCluster
 
 _GATES: Final = FeatureGates.of({})
 #: Plugins that a profile requires.
-_NEEDED: Final = ("PrioritySort", "DefaultBinder")
+_SORT: Final = "PrioritySort"
+_NEEDED: Final = (_SORT, "DefaultBinder")
 #: Number of recent events in a message.
 _TOLD_EVENTS: Final = 6
 
@@ -68,15 +69,22 @@ class Subject(Struct, frozen=True, kw_only=True):
 
     def framework(self, cluster: Cluster, *, alone: bool) -> Framework:
         """Return a profile with the plugin: as the only one, or beside the default plugins."""
-        in_tree = IN_TREE.get(self.name) is self.plugin
+        is_default = self.name in IN_TREE_PLUGINS and IN_TREE.get(self.name) is self.plugin
+        # A profile has one order of the queue.
+        sorts = issubclass(self.plugin, QueueSort)
         # Weighted, so that the plugin's scores show in decisions.
         own = PluginRef(name=self.name, weight=100)
         if alone:
             # The plugin may itself be one of the required ones.
-            others = [PluginRef(name=each) for each in _NEEDED if each != self.name]
-            chosen = PluginSet(enabled=(*others, own), disabled=(PluginRef(name="*"),))
+            others = [
+                each for each in _NEEDED if each != self.name and not (sorts and each == _SORT)
+            ]
+            needed = map(PluginRef, others)
+            chosen = PluginSet(enabled=(*needed, own), disabled=(PluginRef(name="*"),))
+        elif is_default:
+            chosen = PluginSet()
         else:
-            chosen = PluginSet(enabled=() if in_tree else (own,))
+            chosen = PluginSet(enabled=(own,), disabled=(PluginRef(_SORT),) if sorts else ())
         profile = complete_profile(
             Profile(scheduler_name=names.DEFAULT_SCHEDULER, plugins=Plugins(multi_point=chosen)),
             given_args=()

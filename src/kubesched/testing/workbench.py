@@ -1,7 +1,7 @@
 """A cluster to test plugins and configurations on, with the real engine.
 
     nodes, pods ──> Cluster ──┐
-    plugins, configuration ───┴─> DryRun ──> Placement
+    plugins, configuration ───┴─> DryRun ──> PodPlacement
 
 A pod that is placed is assumed on its node, so the next one sees it. Ties are broken by a generator
 with a fixed seed; failed expectations say so when a result is only chance.
@@ -9,15 +9,20 @@ with a fixed seed; failed expectations say so when a result is only chance.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Unpack, overload
 
+from msgspec.structs import replace
+
 from kubesched.api import names
 from kubesched.api.core import Node, Pod
+from kubesched.api.scheduling import PodGroup
 from kubesched.clock import Clock, RealClock
 from kubesched.cluster.arrays import IndexArray
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.object_store import HasMeta
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config import loading
@@ -31,6 +36,7 @@ from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.diagnosis import Diagnosis
 from kubesched.framework.plugin import Plugin
 from kubesched.framework.runtime import Framework
+from kubesched.framework.status import Status
 from kubesched.kinds import stores
 from kubesched.metrics.recorder import Metrics
 from kubesched.plugin_loading import guarded, open_registry
@@ -38,6 +44,18 @@ from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.dry_run import DryRun
 from kubesched.snapshot import files
 from kubesched.snapshot.filling import fill
+from kubesched.testing.device_objects import (
+    GPU,
+    OWN_CLAIM,
+    DeviceProperties,
+    claiming,
+    make_device_claim,
+    make_device_class,
+    make_devices,
+    sharing,
+    write_allocations,
+)
+from kubesched.testing.group_under_test import GroupOutcome, GroupUnderTest, make_pod_group
 from kubesched.testing.objects import (
     NodeProperties,
     PodProperties,
@@ -45,7 +63,7 @@ from kubesched.testing.objects import (
     make_pod,
     read_manifests,
 )
-from kubesched.testing.placement import Placement, Placements, PluginScoreColumn
+from kubesched.testing.placement import PluginScoreColumn, PodPlacement, PodPlacements
 
 
 class Workbench:
@@ -113,9 +131,71 @@ class Workbench:
             made.append(self.node(f"{prefix}{number}", **properties).metadata.name)
         return made
 
+    def devices(
+        self, node: str, count: int = 1, **properties: Unpack[DeviceProperties]
+    ) -> list[str]:
+        """Add devices to a node, of class ``gpu`` by default; return their names.
+
+        The class is made if it is not there: it selects the devices of their driver.
+        """
+        made = make_devices(node, count, properties)
+        name = properties.get("device_class", GPU)
+        if self.cluster.devices.classes.get(name) is None:
+            self.put(make_device_class(name, driver=made.spec.driver))
+        before = self.cluster.devices.slices.get(made.metadata.name)
+        if before is not None:
+            raise UsageError(f"node {node} has devices of class {name} already: add them at once")
+        self.put(made)
+        return [each.name for each in made.spec.devices]
+
+    def group(
+        self,
+        name: str,
+        *,
+        min_count: int | None = None,
+        topology: str = "",
+        priority: int = 0,
+        disrupted_together: bool = False,
+    ) -> GroupUnderTest:
+        """Create a gang that needs `min_count` pods, or a basic group; then add its `pods`.
+
+        Turns on the feature gates that it needs.
+        """
+        gates = {"GenericWorkload": True}
+        if topology:
+            gates["TopologyAwareWorkloadScheduling"] = True
+        self.feature_gates(**gates)
+        made = make_pod_group(
+            name,
+            min_count=min_count,
+            topology=topology,
+            priority=priority,
+            disrupted_together=disrupted_together,
+        )
+        self.put(made)
+        return GroupUnderTest(self, made)
+
+    def feature_gates(self, **gates: bool) -> Workbench:
+        """Turn feature gates on or off; raises ConfigError for those that cannot be set."""
+        if any(self._gates.enabled(name) != value for name, value in gates.items()):
+            self._gates = self._gates.replace(**gates)
+            self._engine = None
+        return self
+
     def pod(self, name: str = "", **properties: Unpack[PodProperties]) -> PodUnderTest:
         """Create a pending pod, or place one on its `node`."""
-        return self._taken(make_pod(name or self._next_name(), **properties))
+        made = make_pod(name or self._next_name(), **properties)
+        made = sharing(made, properties.get("device_claims", ()))
+        if "devices" in properties:
+            claim = make_device_claim(
+                f"{made.metadata.name}-{OWN_CLAIM}",
+                properties["devices"],
+                selector=properties.get("device_selector", ""),
+                namespace=made.metadata.namespace,
+            )
+            made, claim = claiming(made, claim)
+            self.put(claim)
+        return self._taken(made)
 
     def pods(self, count: int, **properties: Unpack[PodProperties]) -> list[PodUnderTest]:
         """Create several pods that differ only in name."""
@@ -159,6 +239,8 @@ class Workbench:
             if self.cluster.table.row_of(node) is None:
                 raise UsageError(f"pod {pod.metadata.name} is on {node}, which does not exist")
             self.cluster.put_pod(pod)
+        else:
+            self.cluster.groups.put_pending(self.cluster.compiler.pending(pod))
         return PodUnderTest(self, pod)
 
     def _next_name(self) -> str:
@@ -173,21 +255,21 @@ class Workbench:
         return self._dry_run().framework_of(names.DEFAULT_SCHEDULER)
 
     @overload
-    def schedule(self, pods: PodUnderTest) -> Placement: ...
+    def schedule(self, pods: PodUnderTest) -> PodPlacement: ...
 
     @overload
-    def schedule(self, pods: Sequence[PodUnderTest]) -> Placements: ...
+    def schedule(self, pods: Sequence[PodUnderTest]) -> PodPlacements: ...
 
-    def schedule(self, pods: PodUnderTest | Sequence[PodUnderTest]) -> Placement | Placements:
+    def schedule(self, pods: PodUnderTest | Sequence[PodUnderTest]) -> PodPlacement | PodPlacements:
         """Schedule a pod, or several in sequence; decisions are final."""
         if isinstance(pods, PodUnderTest):
             return pods.placement
         placements = [each.placement for each in pods]
         labels = (node.metadata.labels or {} for node in self.cluster.table.nodes if node)
         zones = {each[names.LABEL_ZONE] for each in labels if names.LABEL_ZONE in each}
-        return Placements(placements, sorted(zones))
+        return PodPlacements(placements, sorted(zones))
 
-    def decide(self, pod: Pod) -> Placement:
+    def decide(self, pod: Pod) -> PodPlacement:
         """Schedule one pod, and assume it on its node."""
         info = self.cluster.compiler.pending(pod)
         decision, victims = self._dry_run().decide(self.framework, info)
@@ -195,7 +277,8 @@ class Workbench:
         is_error = not (status.ok or status.rejected)
         # The plugin that failed would fail again.
         scores, totals = ((), {}) if is_error else self._scores(info)
-        placement = Placement(
+        refused = {} if is_error else self._refusals(info)
+        placement = PodPlacement(
             pod=info.full_name,
             node=node,
             zone=self._zone(node),
@@ -203,13 +286,58 @@ class Workbench:
             is_error=is_error,
             nominated_node=decision.nominated_node or "",
             victims=tuple([each.full_name for each in victims]),
-            refused={} if is_error else self._refusals(info),
+            refused={name: status.message for name, status in refused.items()},
+            details=self._details(info, refused),
             scores=scores,
             totals=totals,
         )
         if node:
             self.cluster.assume(info, node)
+            return replace(placement, devices=self._reserved(info, node, decision.state))
         return placement
+
+    def _reserved(self, pod: PodInfo, node: str, state: CycleState) -> tuple[str, ...]:
+        """Choose the devices of a pod, and write them into its claims."""
+        if not pod.pod.spec.resource_claims:
+            return ()
+        status = self.framework.reserve(state, pod, node)
+        if not status.ok:
+            raise UsageError(f"{pod.full_name} cannot be reserved on {node}: {status.message}")
+        return write_allocations(self.cluster, pod.pod, state)
+
+    def decide_group(self, under_test: GroupUnderTest) -> GroupOutcome:
+        """Schedule a group as a whole, and assume its members on their nodes."""
+        groups = self._dry_run().groups
+        infos = [self.cluster.compiler.pending(each) for each in under_test.members]
+        info = None if groups is None else groups.info(under_test.key, infos)
+        if groups is None or info is None or not infos:
+            raise UsageError(f"group {under_test.key.full_name} has no pods to schedule")
+        decision = groups.decide(info)
+        assigned = decision.assigned
+        names = {each.pod.uid: each.node_name for each in assigned}
+        outcome = GroupOutcome(
+            group=under_test.key.full_name,
+            nodes={each.pod.full_name: each.node_name for each in assigned},
+            members=len(infos),
+            message=decision.status.message if decision.gate.ok else "",
+            gate=decision.gate.message,
+            victims=tuple(each.full_name for each in decision.victims),
+            pending={
+                each.full_name: decision.message_of(each) for each in infos if each.uid not in names
+            },
+        )
+        for each in assigned:
+            self.cluster.assume(each.pod, each.node_name)
+            self._reserved(each.pod, each.node_name, each.state)
+        return outcome
+
+    def domains(self, group: PodGroup, nodes: Iterable[str]) -> set[str]:
+        """Return the values of a group's topology label on some nodes."""
+        constraints = group.spec.scheduling_constraints
+        key = constraints.topology[0].key if constraints and constraints.topology else ""
+        rows = [row for name in nodes if (row := self.cluster.table.row_of(name)) is not None]
+        labels = (self.cluster.table.node_at(row).metadata.labels or {} for row in rows)
+        return {each.get(key, "") for each in labels}
 
     def _scores(self, info: PodInfo) -> tuple[tuple[PluginScoreColumn, ...], dict[str, int]]:
         evaluator, state = self.framework.evaluator, CycleState()
@@ -231,10 +359,26 @@ class Workbench:
         totals = {n: sum(each.weight * each.scores[n] for each in columns) for n in nodes}
         return columns, totals
 
-    def _refusals(self, info: PodInfo) -> dict[str, str]:
+    def _details(self, info: PodInfo, refused: Mapping[str, Status]) -> dict[str, str]:
+        """Return the numbers and names behind refusals."""
+        found: dict[str, str] = {}
+        if not refused:
+            return found
+        state, table = CycleState(), self.cluster.table
+        with suppress(AttemptError):
+            self.framework.evaluator.look(state, info)
+        for name, status in refused.items():
+            plugin, row = self.framework.plugins.instances.get(status.plugin), table.row_of(name)
+            if plugin is not None and row is not None:
+                details = plugin.details(state, info, NodeRows.one(table, row))
+                told = [each.text for each in details if each.reason in ("", *status.reasons)]
+                found |= {name: ", ".join(told)} if told else {}
+        return found
+
+    def _refusals(self, info: PodInfo) -> dict[str, Status]:
         """Return why nodes reject the pod, in the state before it was placed."""
         evaluator, table, state = self.framework.evaluator, self.cluster.table, CycleState()
-        refused: dict[str, str] = {}
+        refused: dict[str, Status] = {}
         try:
             found = evaluator.look(state, info)
             if isinstance(found, Diagnosis) and found.pre_filter is not None:
@@ -244,7 +388,7 @@ class Workbench:
                 if row not in feasible:
                     status = evaluator.status_on(state, info, row)
                     if status is not None:
-                        refused[table.name_at(row)] = status.message
+                        refused[table.name_at(row)] = status
         except AttemptError:
             return {}
         return refused
@@ -299,10 +443,10 @@ class PodUnderTest:
     def __init__(self, workbench: Workbench, pod: Pod) -> None:
         self._workbench = workbench
         self.object = pod
-        self._placement: Placement | None = None
+        self._placement: PodPlacement | None = None
 
     @property
-    def placement(self) -> Placement:
+    def placement(self) -> PodPlacement:
         """The result of scheduling it."""
         if self.object.spec.node_name:
             raise UsageError(f"pod {self.object.metadata.name} has its node already")
@@ -310,17 +454,17 @@ class PodUnderTest:
             self._placement = self._workbench.decide(self.object)
         return self._placement
 
-    def lands_on(self, *nodes: str) -> Placement:
+    def lands_on(self, *nodes: str) -> PodPlacement:
         """Expect that it goes to this node, or to one of these."""
         __tracebackhide__ = True
         return self.placement.lands_on(*nodes)
 
-    def avoids(self, *nodes: str) -> Placement:
+    def avoids(self, *nodes: str) -> PodPlacement:
         """Expect that it is placed, but on none of these."""
         __tracebackhide__ = True
         return self.placement.avoids(*nodes)
 
-    def stays_pending_because(self, reason: str) -> Placement:
+    def stays_pending_because(self, reason: str) -> PodPlacement:
         """Expect that it is unschedulable, and that its condition has this text."""
         __tracebackhide__ = True
         return self.placement.stays_pending_because(reason)

@@ -23,7 +23,12 @@ GATES = FeatureGates.of({})
 class ShadowLab:
     """Another scheduler at work, and what ours says to it."""
 
-    def __init__(self, *nodes: Node, scheduler_names: tuple[str, ...] = ()) -> None:
+    def __init__(
+        self,
+        *nodes: Node,
+        scheduler_names: tuple[str, ...] = (),
+        gates: FeatureGates = GATES,
+    ) -> None:
         self.clock = VirtualClock(1_000.0)
         self.findings: list[ShadowFinding] = []
         self.not_judged: list[str] = []
@@ -42,8 +47,8 @@ class ShadowLab:
 
         self.watched = WatchedCluster(
             ClusterAccess.plain("http://127.0.0.1:1"),
-            SchedulerConfiguration.default(GATES),
-            GATES,
+            SchedulerConfiguration.default(gates),
+            gates,
             clock=self.clock,
             wrap_pods=judging,
         )

@@ -16,6 +16,7 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.cycle_state import CycleState
+from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.node_by_node import (
     CachedNodeFilter,
@@ -143,6 +144,15 @@ class LooksBehindSums(RowFilter):
 
     def filter(self, signature: PodSignature, nodes: NodeRows) -> Verdict:
         return reject(nodes.table.pod_count[nodes.rows] > 1, FULL)
+
+
+class ScoresBehindSums(RowScore):
+    """Scores by the table's sums, and not by those that it is given."""
+
+    name = "ScoresBehindSums"
+
+    def score(self, signature: PodSignature, nodes: NodeRows) -> Int64Array:
+        return np.minimum(nodes.table.pod_count[nodes.rows], 100)
 
 
 class NotOnlyVolumes(PreFilter, Filter):
@@ -374,6 +384,34 @@ class HintsFail(RegistersText):
         return [Registration(event, has_label)]
 
 
+class TellsOfAnotherReason(CachedNodeFilter):
+    name = "TellsOfAnotherReason"
+    reads = NODE
+
+    def filter_node(self, pod: SignatureView, node: NodeView) -> str:
+        return "never"
+
+    def node_detail(self, pod: PodView, node: NodeWithPods) -> Detail:
+        return Detail("because", reason="Never")
+
+
+class TellsOfOtherNodes(Filter):
+    name = "TellsOfOtherNodes"
+
+    def filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Verdict:
+        return reject(nodes.row_numbers() == 0, unschedulable("it is the first"))
+
+    def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> list[Detail]:
+        return [Detail("it comes later", rows=(1,))]
+
+
+class FailsToTell(TellsOfAnotherReason):
+    name = "FailsToTell"
+
+    def node_detail(self, pod: PodView, node: NodeWithPods) -> Detail:
+        return Detail("because", {"node": node})
+
+
 #: Broken plugin → the check that must catch it, and what it says.
 BROKEN: list[tuple[type[Plugin], str, str]] = [
     (Fickle, "deterministic", "scores, asked a second time: said"),
@@ -382,8 +420,12 @@ BROKEN: list[tuple[type[Plugin], str, str]] = [
     (LastIsFull, "row_by_row", "said Unschedulable 'it is full', expected None"),
     (SecretlyCounts, "reads_pods", "PODS is not in reads, yet with one more pod on the node"),
     (SecretlyFull, "reads_pods", "said Unschedulable 'has pods', expected None"),
+    (TellsOfAnotherReason, "details", "'because' is of reason 'Never', which it did not give"),
+    (TellsOfOtherNodes, "details", "is of a row that was not asked about"),
+    (FailsToTell, "details", "plugin FailsToTell failed at "),
     (SecretlyWeighs, "reads_requests", "said None, expected Unschedulable 'too small'"),
     (LooksBehindSums, "supposed_pods", "said None, expected Unschedulable 'it is full'"),
+    (ScoresBehindSums, "supposed_pods", "with the sums of one more pod, instead of that pod"),
     (NotOnlyVolumes, "only_with_volumes", "said Success, expected Skip"),
     (TwoFilters, "row_filter", "row_filter instead of filter: said None, expected"),
     (TwoScores, "row_scorer", "row_scorer instead of score: said "),
