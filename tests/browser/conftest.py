@@ -79,16 +79,20 @@ def open_page(browser: Browser) -> Iterator[OpenPage]:
     """Open pages of which none may complain: no error, no broken policy, nothing from elsewhere."""
     contexts: list[BrowserContext] = []
     complaints: list[str] = []
+    expected: list[str] = []
 
     def complain(message: ConsoleMessage) -> None:
-        if message.type in {"error", "warning"}:
-            complaints.append(message.text)
+        text = message.text
+        if message.type in {"error", "warning"} and not any(each in text for each in expected):
+            complaints.append(text)
 
     def foreign(request: Request) -> None:
         if not request.url.startswith("http://127.0.0.1:"):
             complaints.append(f"request to {request.url}")
 
-    def open_one(address: str, **options: object) -> Page:
+    def open_one(address: str, *, complains: str = "", **options: object) -> Page:
+        """`complains` is a part of the complaints that the test provokes."""
+        expected.extend(filter(None, [complains]))
         options.setdefault("viewport", {"width": 1440, "height": 900})
         context = browser.new_context(**options)  # type: ignore[arg-type]  # passed on as they come
         contexts.append(context)

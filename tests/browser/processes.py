@@ -20,7 +20,7 @@ _COMMAND = (sys.executable, "-m", "kubesched.cli.kubesched")
 _PAGE = re.compile(r"(http://127\.0\.0\.1:\d+/ui/)\?token=(\S+)")
 _API = re.compile(r"API server at (http://127\.0\.0\.1:\d+)")
 _KUBECONFIG = re.compile(r"KUBECONFIG=(\S+)")
-START_S = 60.0
+START_S = 120.0
 END_S = 15.0
 
 

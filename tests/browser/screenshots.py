@@ -20,7 +20,9 @@ _PICTURES = (
     ("web-light.png", "#/pod/default/oversized-00001", "light", 1440, 900),
     ("web-dark.png", "#/queue", "dark", 1440, 900),
     ("web-scores.png", "#/pod/default/web-00001", "light", 1440, 900),
-    ("web-what-if.png", "#/what-if?kind=loss&zone=zone-b", "dark", 1440, 900),
+    ("web-what-if.png", "#/what-if?kind=loss&zone=region-1/zone-b", "dark", 1440, 900),
+    ("web-group.png", "#/group/default/pretrain", "dark", 1440, 900),
+    ("web-devices.png", "#/node/node-0299", "light", 1440, 900),
     ("web-phone.png", "#/queue", "light", 400, 860),
 )
 

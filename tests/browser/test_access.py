@@ -25,7 +25,7 @@ def test_strangers_see_nothing(browser: Browser, demo: Served, query: str) -> No
 
     assert answer is not None
     assert answer.status == 401
-    assert page.locator("h1, canvas, #panel, script").count() == 0
+    assert page.locator("#title, canvas, #panel, script").count() == 0
     assert "node-" not in page.content()
     for path in ("main.js", "api/overview", "api/nodes", "api/queue", "api/stream"):
         refused = context.request.get(demo.page + path)
@@ -55,8 +55,8 @@ def test_what_is_refused_is_said_in_the_page(browser: Browser, demo: Served) -> 
 
     page.goto(f"{demo.page}#/what-if?kind=drain&nodes=nowhere")
     expect(page.locator(".failure")).to_contain_text("nowhere")
-    page.get_by_role("link", name="New pod").click()
-    page.get_by_label("Manifest of a pod").fill("kind: [")
+    page.get_by_role("link", name="New workload").click()
+    page.get_by_label("Manifest of").fill("kind: [")
     page.get_by_role("button", name="Find out").click()
     expect(page.locator(".failure")).to_be_visible()
     context.close()

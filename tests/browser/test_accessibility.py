@@ -90,10 +90,60 @@ def test_the_focus_survives_live_updates(page: Page, api: ClusterApi) -> None:
         api.ask("DELETE", f"/api/v1/namespaces/default/pods/late-{number}")
 
 
-def test_a_narrow_screen_needs_no_sideways_scrolling(open_page: OpenPage, demo: Served) -> None:
-    page = open_page(
-        f"{demo.address}#/pod/default/oversized-00000", viewport={"width": 400, "height": 800}
-    )
-    expect(page.locator(".changes > li").first).to_be_visible()
+#: Elements that are cut off or covered sideways.
+_BEYOND = """() => [...document.querySelectorAll("body *")]
+  .filter((each) => each.checkVisibility() && !each.closest(".hidden, #skip, .wide-table, .table-scroll, .brand span")
+    && each.getBoundingClientRect().right > innerWidth + 1)
+  .map((each) => each.outerHTML.slice(0, 80))"""  # noqa: E501 (the same)
 
-    assert page.evaluate("document.documentElement.scrollWidth") <= 400
+
+def test_a_phone_shows_everything(open_page: OpenPage, demo: Served) -> None:
+    page = open_page(
+        f"{demo.address}#/pod/default/oversized-00000", viewport={"width": 390, "height": 844}
+    )
+    for view, there in (
+        ("#/pod/default/oversized-00000", ".changes > li"),
+        ("#/queue", ".group"),
+        ("#/node/node-0299", ".devices"),
+        ("#/what-if?kind=loss&zone=zone-a", ".figure"),
+    ):
+        page.evaluate("target => { location.hash = target; }", view)
+        expect(page.locator(f"#view {there}").first).to_be_visible()
+        assert (view, page.evaluate(_BEYOND)) == (view, [])
+    expect(page.locator(".totals")).to_contain_text("memory")
+    # The map is as tall as it has to be.
+    hidden = (
+        "document.querySelector('.map').scrollHeight > document.querySelector('.map').clientHeight"
+    )
+    assert page.evaluate(hidden) is False
+
+
+#: The element with the focus: what it is, whether it can be seen, and whether a ring shows it.
+_FOCUSED = """() => {
+  const { activeElement: each } = document;
+  const { outlineStyle, outlineWidth } = getComputedStyle(each);
+  return { name: each.outerHTML.slice(0, 120), body: each === document.body, seen: each.checkVisibility(),
+    ring: outlineStyle !== "none" && parseFloat(outlineWidth) >= 2 };
+}"""  # noqa: E501 (the same)
+_REACHABLE = """() => [...document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']")]
+  .filter((each) => each.checkVisibility()).length"""  # noqa: E501 (the same)
+
+
+@pytest.mark.parametrize("view", ["#/what-if?kind=apply", "#/pod/default/oversized-00000"])
+def test_the_tab_key_reaches_everything_with_a_ring(
+    open_page: OpenPage, demo: Served, view: str
+) -> None:
+    page = open_page(f"{demo.address}{view}")
+    expect(page.locator("#view form, #view .nodes-list").first).to_be_attached()
+    expect(page.locator(".loading")).to_have_count(0)
+    reachable = page.evaluate(_REACHABLE)
+    seen = []
+    for _ in range(reachable + 5):
+        page.keyboard.press("Tab")
+        focused = page.evaluate(_FOCUSED)
+        if focused["body"]:
+            break
+        seen.append(focused)
+
+    assert [each["name"] for each in seen if not (each["seen"] and each["ring"])] == []
+    assert len(seen) == reachable

@@ -37,7 +37,7 @@ def test_each_node_is_drawn_and_zones_are_named(page: Page) -> None:
     expect(page.locator(".zone-label").first).to_contain_text("zone-a 100 nodes · ")
     assert page.evaluate(_PIXEL, list(_FIRST_CELL))[3] == 255
     assert page.evaluate(_COLOURS) > 3
-    expect(page.locator("#legend")).to_contain_text("tainted 15")
+    expect(page.locator("#legend")).to_contain_text("tainted 19")
 
 
 def test_another_resource_has_other_colours(page: Page) -> None:
@@ -64,10 +64,12 @@ def test_arrow_keys_go_from_node_to_node_and_are_spoken(page: Page) -> None:
     page.keyboard.press("End")
     page.keyboard.press("Home")
     spoken = page.locator("#spoken")
-    expect(spoken).to_contain_text(re.compile(r"node-0000, zone-a, cpu \d+%, .* requested"))
+    expect(spoken).to_contain_text(
+        re.compile(r"node-0000, region-1/zone-a, cpu \d+%, .* requested")
+    )
 
     page.keyboard.press("ArrowRight")
-    expect(spoken).to_contain_text("node-0003, zone-a")
+    expect(spoken).to_contain_text("node-0003, region-1/zone-a")
     page.keyboard.press("PageDown")
     expect(spoken).to_contain_text("zone-b")
     page.keyboard.press("ArrowLeft")

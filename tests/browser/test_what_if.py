@@ -4,11 +4,28 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 
 from playwright.sync_api import Page, expect
 
-from .cluster_api import JsonObject
+from .cluster_api import ClusterApi, JsonObject
+from .conftest import OpenPage
 from .processes import Served, printed
+
+#: More important than all others, and too large for most nodes as they are.
+CRITICAL = """apiVersion: apps/v1
+kind: Deployment
+metadata: {name: critical}
+spec:
+  replicas: 3
+  template:
+    spec:
+      priorityClassName: system-cluster-critical
+      containers:
+      - name: main
+        image: example
+        resources: {requests: {cpu: "14"}}
+"""
 
 
 def _ask(page: Page, kind: str, **fields: str) -> None:
@@ -44,10 +61,11 @@ def test_drain_asked_from_a_node(page: Page, demo: Served) -> None:
 def test_loss_of_a_zone(page: Page) -> None:
     page.get_by_role("link", name="What if").click()
     page.get_by_role("link", name="Loss", exact=True).click()
-    page.locator("select[name=zone]").select_option("zone-a")
+    page.locator("select[name=zone]").select_option("region-1/zone-a")
     page.get_by_role("button", name="Find out").click()
 
-    expect(page.locator(".result")).to_contain_text("zone-a: 100 nodes")
+    expect(page.locator("select[name=zone]")).to_have_value("region-1/zone-a")
+    expect(page.locator(".result")).to_contain_text("region-1/zone-a: 100 nodes")
     expect(page.locator(".result")).to_contain_text("Insufficient nvidia.com/gpu")
 
 
@@ -58,6 +76,66 @@ def test_more_nodes(page: Page) -> None:
     expect(page.locator(".figure.good .value")).to_have_text(re.compile(r"^[1-9]"))
 
 
-def test_a_pod_that_is_not_there_yet(page: Page) -> None:
-    _ask(page, "New pod")
-    expect(page.locator(".outcome")).to_contain_text("It fits on 285 of 300 nodes")
+def test_a_workload_that_is_not_there_yet(page: Page) -> None:
+    _ask(page, "New workload")
+
+    result = page.locator(".result")
+    expect(result).to_contain_text("All 40 pods of default/example find a node")
+    expect(result.locator(".figure .value")).to_have_text(["40", "0", "0"])
+    expect(result).to_contain_text("By zone")
+    expect(result.get_by_role("rowheader", name="region-1/zone-a")).to_be_visible()
+    result.get_by_text("One of the pods explained").click()
+    expect(result).to_contain_text("It fits on 281 of 300 nodes")
+
+
+def test_a_workload_of_a_file_with_more_replicas_than_fit(page: Page, tmp_path: Path) -> None:
+    manifest = tmp_path / "critical.yaml"
+    manifest.write_text(CRITICAL)
+    page.get_by_role("link", name="What if").click()
+    page.get_by_role("link", name="New workload", exact=True).click()
+    page.get_by_label("or of a file").set_input_files(manifest)
+    expect(page.get_by_label("Manifest of")).to_have_value(CRITICAL)
+    page.get_by_label("Replicas", exact=True).fill("2000")
+    page.get_by_role("button", name="Find out").click()
+
+    result = page.locator(".result")
+    expect(result).to_contain_text("of 2,000 pods of default/critical find a node")
+    expect(result).to_contain_text("pods would be preempted")
+    fit, preempting, none = (
+        int(each.replace(",", "")) for each in result.locator(".figure .value").all_inner_texts()
+    )
+    assert fit > 0
+    assert preempting > 0
+    assert fit + preempting + none == 2000
+
+
+def test_a_manifest_that_is_wrong_is_said_to_be_wrong(open_page: OpenPage, demo: Served) -> None:
+    page = open_page(f"{demo.address}#/what-if?kind=apply", complains="422")
+    page.get_by_label("Manifest of").fill("kind: Service")
+    page.get_by_role("button", name="Find out").click()
+
+    expect(page.locator(".result .failure")).to_contain_text("nothing with a pod template")
+
+
+def test_a_gated_pod_without_its_gate(open_page: OpenPage, demo: Served) -> None:
+    page = open_page(f"{demo.address}#/pod/default/gated-00000")
+    page.get_by_role("link", name="Without its gates?").click()
+
+    gate = page.get_by_role("checkbox", name="example.com/quota")
+    expect(gate).to_be_checked()
+    expect(page.locator(".result .badge").first).to_have_text("Schedulable")
+    expect(page.locator(".result .outcome")).to_contain_text("It fits on")
+
+
+def test_only_some_gates_are_removed(open_page: OpenPage, demo: Served, api: ClusterApi) -> None:
+    gates = [{"name": "example.com/quota"}, {"name": "example.com/review"}]
+    api.create_pod("twice-held", schedulingGates=gates)
+    page = open_page(f"{demo.address}#/pod/default/twice-held")
+    page.get_by_role("link", name="Try without gate example.com/review").click()
+
+    expect(page.get_by_role("checkbox", name="example.com/quota")).not_to_be_checked()
+    expect(page.locator(".result .badge").first).to_have_text("Gated")
+    expect(page.locator(".result .message")).to_have_text(
+        "waiting for scheduling gates: [example.com/quota]"
+    )
+    api.ask("DELETE", "/api/v1/namespaces/default/pods/twice-held")

@@ -19,7 +19,7 @@ from kubesched.api import names
 from kubesched.api.core import Node
 from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.incremental import View
-from kubesched.cluster.node_order import zone_of
+from kubesched.cluster.node_order import zone_name
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.vocabulary import Lookup
 from kubesched.web.report import AllNodes, ChangedNodes, NodesTold, ResourceColumns
@@ -123,7 +123,7 @@ class NodeColumns(View):
         moved = False
         for row in rows:
             node = self._table.nodes[row]
-            place = None if node is None else (zone_of(node)[1], node.metadata.name)
+            place = None if node is None else (zone_name(node), node.metadata.name)
             if place != self._places[row]:
                 moved = True
                 self._place(row, place)

@@ -20,6 +20,8 @@ UNSCHEDULABLE: Final = "unschedulable"
 GATED: Final = "gated"
 UNCLAIMED: Final = "unclaimed"
 
+#: A Deployment's pods have it; their ReplicaSet's name ends with it.
+_TEMPLATE_HASH: Final = "pod-template-hash"
 _GATED_REASON: Final = "SchedulingGated"
 #: Part of a message → its plugin.
 _WHO_SAYS: Final = (
@@ -44,6 +46,8 @@ _WHO_SAYS: Final = (
     ("no available disk", "VolumeRestrictions"),
     ("resourceclaim", "DynamicResources"),
     ("allocate all claims", "DynamicResources"),
+    ("minCount (", "GangScheduling"),
+    ("pod group is unschedulable", "GangScheduling"),
 )
 
 
@@ -58,6 +62,8 @@ def waiting_pod(pod: Pod, profiles: Collection[str]) -> PendingPodReport:
             message=unclaimed_message(pod, profiles),
             since=pod.metadata.creation_timestamp or "",
             priority=pod.spec.priority or 0,
+            group=group_name(pod),
+            workload=workload_of(pod),
         )
     gated = bool(pod.spec.scheduling_gates)
     message = said.message if said is not None else ""
@@ -69,7 +75,26 @@ def waiting_pod(pod: Pod, profiles: Collection[str]) -> PendingPodReport:
         message=message or (gates_message(pod) if gated else ""),
         since=pod.metadata.creation_timestamp or "",
         priority=pod.spec.priority or 0,
+        group=group_name(pod),
+        workload=workload_of(pod),
     )
+
+
+def group_name(pod: Pod) -> str:
+    """Return the name of a pod's group, "" if it has none."""
+    group = pod.spec.scheduling_group
+    return "" if group is None else group.pod_group_name or ""
+
+
+def workload_of(pod: Pod) -> str:
+    """Return kind and name of a pod's controller; that of a ReplicaSet, if it tells its name."""
+    for owner in pod.metadata.owner_references:
+        if owner.controller:
+            of_template = (pod.metadata.labels or {}).get(_TEMPLATE_HASH)
+            if owner.kind == "ReplicaSet" and of_template:
+                return f"Deployment/{owner.name.removesuffix(f'-{of_template}')}"
+            return f"{owner.kind}/{owner.name}"
+    return ""
 
 
 def scheduled_condition(pod: Pod) -> PodCondition | None:

@@ -12,20 +12,33 @@ from kubesched.api.scheduling import PriorityClass
 from kubesched.app import App
 from kubesched.client import resources
 from kubesched.clock import Clock
+from kubesched.cluster.pod_groups import GroupKind
 from kubesched.errors import ClientError
 from kubesched.metrics.recorder import Metrics
+from kubesched.queue.group_queue import INCOMPLETE, PENDING
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.snapshot.world import World
-from kubesched.web.conditions import scheduled_condition, waiting_pod
+from kubesched.web.conditions import (
+    ACTIVE,
+    GATED,
+    group_name,
+    plugins_named,
+    scheduled_condition,
+    waiting_pod,
+    workload_of,
+)
+from kubesched.web.feed import DecisionFeed
 from kubesched.web.freshness import Freshness
 from kubesched.web.living_world import LivingWorld, Rules
 from kubesched.web.pending_pods import PendingPods
 from kubesched.web.rates import of_metrics
-from kubesched.web.report import PendingPodReport, PodTotals
+from kubesched.web.report import DecisionsTold, PendingPodReport, PodTotals
 from kubesched.web.source import LiveSource, Source
 from kubesched.web.state import ClusterState, PendingEntry
 from kubesched.web.times import rfc3339
 
+#: Parts of the queue that only pods of groups are in → how the page counts them.
+_STATES = {PENDING: ACTIVE, INCOMPLETE: GATED}
 #: Limit of a list of priority classes: clusters have a few.
 _MOST_CLASSES = 1000
 
@@ -33,13 +46,15 @@ _MOST_CLASSES = 1000
 class EngineState(ClusterState):
     """The state of a running scheduler."""
 
-    def __init__(self, app: App, rules: Callable[[], Rules]) -> None:
+    def __init__(self, app: App, rules: Callable[[], Rules], clock: Clock) -> None:
         """`rules` returns the current configuration, which may be reloaded."""
         super().__init__(app.cluster)
         self._app = app
         self._rules = rules
         self._pending = PendingPods()
+        self._feed = DecisionFeed(clock)
         app.informers.pods.add_handler(self._pending)
+        app.informers.pods.add_handler(self._feed)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -53,10 +68,10 @@ class EngineState(ClusterState):
         queue = self._app.queue
         return PodTotals(
             placed=self.cluster.pod_count,
-            active=queue.active_count,
+            active=queue.active_count + queue.pending_count,
             backoff=queue.backoff_count,
             unschedulable=queue.unschedulable_count,
-            gated=queue.gated_count,
+            gated=queue.gated_count + queue.incomplete_count,
             unclaimed=sum(1 for _ in self._unclaimed()),
         )
 
@@ -82,6 +97,22 @@ class EngineState(ClusterState):
     def find_pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod."""
         return self._app.find_pod(namespace, name)
+
+    def members(self) -> Mapping[tuple[str, str], Sequence[Pod]]:
+        """Return the pods of each group."""
+        groups = self.cluster.groups
+        found: dict[tuple[str, str], Sequence[Pod]] = {}
+        for key in groups.groups_with_members():
+            if key.kind is GroupKind.POD_GROUP:
+                members = groups.members(key)
+                every = {**members.pending, **members.placed}
+                newest = (self.find_pod(key.namespace, e.pod.metadata.name) for e in every.values())
+                found[key.namespace, key.name] = [pod for pod in newest if pod is not None]
+        return found
+
+    def decisions(self, limit: int) -> DecisionsTold:
+        """Return the last decisions, newest first."""
+        return self._feed.last(limit)
 
     def make_world(self) -> World:
         """Return a world for what-if questions; only in a child."""
@@ -113,15 +144,21 @@ class EngineState(ClusterState):
         pod = queued.info.pod
         meta = pod.metadata
         newest = self.find_pod(meta.namespace, meta.name) or pod
+        group = group_name(pod)
+        message = self._message(queued, newest)
+        if state == INCOMPLETE:
+            message = f"waiting for pod group {group} to be created"
         return PendingPodReport(
             namespace=meta.namespace,
             name=meta.name,
-            state=state,
-            plugins=tuple(sorted(queued.waits_for)),
-            message=self._message(queued, newest),
+            state=_STATES.get(state, state),
+            plugins=tuple(sorted(queued.waits_for)) or plugins_named(message),
+            message=message,
             attempts=queued.attempts,
             since=meta.creation_timestamp or rfc3339(queued.queued_at),
             priority=queued.info.priority,
+            group=group,
+            workload=workload_of(newest),
         )
 
     def _message(self, queued: QueuedPod, newest: Pod) -> str:
@@ -145,7 +182,7 @@ def engine_source(
     frameworks = app.engine.frameworks
     return LiveSource(
         "scheduler",
-        EngineState(app, rules),
+        EngineState(app, rules, clock),
         of_metrics(metrics, clock, lambda: frameworks),
         clock=clock,
         title=title,

@@ -50,7 +50,7 @@ _SIGNALS: Final = (
 )
 
 
-class _Outcome(Struct, frozen=True, array_like=True):
+class _ForkResult(Struct, frozen=True, array_like=True):
     #: the answer
     answer: bytes = b""
     #: why there is none; "" if there is one
@@ -128,7 +128,7 @@ def _is_gone(pid: int) -> bool:
 
 def _opened(received: bytes) -> bytes:
     try:
-        outcome = msgspec.msgpack.decode(received, type=_Outcome)
+        outcome = msgspec.msgpack.decode(received, type=_ForkResult)
     except msgspec.DecodeError:
         raise BrokenError("the answer was lost: the process that worked on it ended") from None
     if outcome.bug:
@@ -238,13 +238,13 @@ def _descriptors() -> Iterable[int]:
         return range(min(resource.getrlimit(resource.RLIMIT_NOFILE)[0], _MOST_DESCRIPTORS))
 
 
-def _outcome(work: Callable[[], bytes]) -> _Outcome:
+def _outcome(work: Callable[[], bytes]) -> _ForkResult:
     try:
-        return _Outcome(answer=work())
+        return _ForkResult(answer=work())
     except KubeschedError as refused:
-        return _Outcome(refusal=str(refused))
+        return _ForkResult(refusal=str(refused))
     except BaseException:  # noqa: BLE001 (reported by the parent)
-        return _Outcome(bug=traceback.format_exc())
+        return _ForkResult(bug=traceback.format_exc())
 
 
 def _write_all(pipe: int, data: bytes) -> None:

@@ -44,6 +44,10 @@ class LivingWorld(World):
         for pod in pods:
             _sort_in(pod, cluster, contents)
         super().__init__(engine, contents)
+        for pod in contents.pending.values():
+            # Of another scheduler's cluster, only placed members are known.
+            if pod.spec.scheduling_group is not None:
+                cluster.groups.put_pending(self.compile(pod))
 
 
 def _sort_in(pod: Pod, cluster: Cluster, contents: Filled) -> None:

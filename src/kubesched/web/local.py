@@ -28,7 +28,8 @@ from kubesched.server.app import send_answer
 from kubesched.server.guest_server import GuestServer
 from kubesched.server.protocol import ServingProtocol
 from kubesched.server.request import Receive, Scope, Send, ServerRequest
-from kubesched.web.page import HEADERS, PREFIX, WebPage, problem
+from kubesched.web.page import HEADERS, WebPage
+from kubesched.web.problems import PREFIX, for_reader, problem
 
 _log = logging.getLogger(__name__)
 
@@ -61,7 +62,7 @@ class Door:
             _log.exception("%s %r failed", request.method, request.path)
             answer = problem("this failed unexpectedly: the terminal says more", 500)
         if not any(name == "content-security-policy" for name, _ in answer.headers):
-            answer = replace(answer, headers=(*HEADERS, *answer.headers))
+            answer = replace(for_reader(request, answer), headers=(*HEADERS, *answer.headers))
         try:
             await send_answer(send, answer, bodiless=request.method == "HEAD")
         except asyncio.CancelledError:
@@ -83,7 +84,7 @@ class Door:
             return ServerAnswer(code=303, headers=(("location", PREFIX),))
         if request.path == "/ui" or request.path.startswith(PREFIX):
             return await self._page.answer(request)
-        return problem("there is nothing here", 404)
+        return problem(f"there is nothing at {request.path}", 404)
 
     def _enter(self, request: ServerRequest) -> ServerAnswer:
         if request.method != "GET" or not _same(request.query["token"][0], self.token):

@@ -22,17 +22,16 @@ from msgspec.structs import replace
 from kubesched.errors import KubeschedError, ObjectError, UsageError
 from kubesched.server.answers import ServerAnswer
 from kubesched.server.request import ServerRequest
-from kubesched.web import questions, static, telling
+from kubesched.web import group_state, questions, static, telling
 from kubesched.web.errors import BrokenError, BusyError, TooLongError
 from kubesched.web.forked import ForkedAnswers
-from kubesched.web.report import Problem
+from kubesched.web.pod_state import pod_told
+from kubesched.web.problems import JSON, PREFIX, for_reader, problem
 from kubesched.web.source import Source
 from kubesched.web.streams import Streams
 
 _log = logging.getLogger(__name__)
 
-PREFIX: Final = "/ui/"
-JSON: Final = "application/json"
 EVENTS: Final = "text/event-stream"
 BODY_LIMIT_BYTES: Final = 1 << 20
 MOST_ROWS: Final = 1000
@@ -49,6 +48,10 @@ HEADERS: Final = (
 )
 
 _encode = msgspec.json.Encoder().encode
+
+_Handler = Callable[[ServerRequest], Awaitable[ServerAnswer]]
+#: the entry of a recording
+_AT: Final = ("at",)
 
 
 class _RefusalError(Exception):
@@ -74,12 +77,25 @@ class WebPage:
         self._streams = streams or Streams(source)
         self._forked = forked or ForkedAnswers()
         self._running: asyncio.Task[None] | None = None
-        self._by_name: dict[str, Callable[[ServerRequest], Awaitable[ServerAnswer]]] = {
-            "overview": self._overview,
-            "nodes": self._nodes,
-            "queue": self._queue,
-            "pods": self._pods,
-            "stream": self._stream,
+        #: each with the parameters that it takes
+        self._by_name: dict[str, tuple[_Handler, tuple[str, ...]]] = {
+            "overview": (self._overview, _AT),
+            "nodes": (self._nodes, _AT),
+            "queue": (self._queue, (*_AT, "limit", "search")),
+            "pods": (self._pods, (*_AT, "limit", "search")),
+            "stream": (self._stream, ("version",)),
+            "groups": (self._groups, _AT),
+            "decisions": (self._decisions, (*_AT, "limit")),
+            "labels": (self._labels, (*_AT, "key")),
+        }
+        #: what is asked about an object: its kind, and a part of it
+        self._of_object: dict[
+            tuple[str, ...], Callable[[str, str, ServerRequest], Awaitable[ServerAnswer]]
+        ] = {
+            ("groups",): self._group,
+            ("groups", "explanation"): self._group_explanation,
+            ("pods",): self._pod,
+            ("pods", "explanation"): self._explanation,
         }
 
     async def __aenter__(self) -> Self:
@@ -108,7 +124,7 @@ class WebPage:
             found = replace(problem(str(refused), refused.code), headers=refused.headers)
         except KubeschedError as failed:
             found = problem(str(failed), _code_of(failed))
-        return replace(found, headers=(*HEADERS, *found.headers))
+        return replace(for_reader(request, found), headers=(*HEADERS, *found.headers))
 
     # --- inside -----------------------------------------------------------------------------
 
@@ -121,25 +137,27 @@ class WebPage:
         if path == request.path:  # /ui without its slash
             return ServerAnswer(code=308, headers=(("location", PREFIX),))
         if path.startswith("api/"):
-            handler = self._handler(path.split("/")[1:])
-            if handler is None:
+            found = self._handler(path.split("/")[1:])
+            if found is None:
                 raise _RefusalError(404, f"there is nothing at {request.path}")
+            handler, parameters = found
+            _check_query(request, parameters)
             return await handler(request)
-        found = static.file(path or static.INDEX)
-        if found is None:
-            raise _RefusalError(404, f"there is no file {path or static.INDEX}")
-        return found
+        file = static.file(path or static.INDEX)
+        if file is None:
+            raise _RefusalError(404, f"there is nothing at {request.path}")
+        return file
 
-    def _handler(
-        self, path: list[str]
-    ) -> Callable[[ServerRequest], Awaitable[ServerAnswer]] | None:
+    def _handler(self, path: list[str]) -> tuple[_Handler, tuple[str, ...]] | None:
+        """Return what answers requests for a path, and the parameters that it takes."""
         match path:
-            case ["nodes", name]:
-                return partial(self._node, name)
-            case ["pods", namespace, name, "explanation"]:
-                return partial(self._explanation, namespace, name)
             case [name]:
                 return self._by_name.get(name)
+            case ["nodes", name]:
+                return partial(self._node, name), _AT
+            case [kind, namespace, name, *part]:
+                handler = self._of_object.get((kind, *part))
+                return None if handler is None else (partial(handler, namespace, name), _AT)
         return None
 
     async def _overview(self, request: ServerRequest) -> ServerAnswer:
@@ -167,6 +185,36 @@ class WebPage:
         limit = _number(request, "limit", default=50, most=MOST_ROWS)
         return _json(await telling.pods(state, _text(request, "search"), limit=limit))
 
+    async def _pod(self, namespace: str, name: str, request: ServerRequest) -> ServerAnswer:
+        state = await self._source.state(_at(request))
+        pod = state.find_pod(namespace, name)
+        if pod is None:
+            raise _RefusalError(404, f"there is no pod {namespace}/{name}")
+        return _json(pod_told(state, pod))
+
+    async def _groups(self, request: ServerRequest) -> ServerAnswer:
+        return _json(group_state.groups(await self._source.state(_at(request)), most=MOST_ROWS))
+
+    async def _group(self, namespace: str, name: str, request: ServerRequest) -> ServerAnswer:
+        told = group_state.group(await self._source.state(_at(request)), namespace, name)
+        if told is None:
+            raise _RefusalError(404, f"there is no pod group {namespace}/{name}")
+        return _json(told)
+
+    async def _group_explanation(
+        self, namespace: str, name: str, request: ServerRequest
+    ) -> ServerAnswer:
+        question = questions.AboutGroup(at=_at(request), namespace=namespace, name=name)
+        return await self._ask(request, question)
+
+    async def _decisions(self, request: ServerRequest) -> ServerAnswer:
+        limit = _number(request, "limit", default=100, most=MOST_ROWS)
+        return _json((await self._source.state(_at(request))).decisions(limit))
+
+    async def _labels(self, request: ServerRequest) -> ServerAnswer:
+        state = await self._source.state(_at(request))
+        return _json(telling.node_labels(state, _text(request, "key")))
+
     async def _explanation(self, namespace: str, name: str, request: ServerRequest) -> ServerAnswer:
         at = _at(request)
         if (await self._source.state(at)).find_pod(namespace, name) is None:
@@ -191,7 +239,7 @@ class WebPage:
         """Run a question in a child, as long as the client waits for it."""
         state = await self._source.state(question.at)
         classes = (
-            await state.priority_classes() if isinstance(question, questions.AboutManifest) else ()
+            await state.priority_classes() if isinstance(question, questions.AboutWorkload) else ()
         )
 
         def work() -> bytes:
@@ -221,11 +269,6 @@ class WebPage:
         )
 
 
-def problem(message: str, code: int) -> ServerAnswer:
-    """Return an error response of one line."""
-    return ServerAnswer(_encode(Problem(" ".join(message.split()))), code, JSON)
-
-
 def _json(told: object) -> ServerAnswer:
     return ServerAnswer(_encode(told), 200, JSON)
 
@@ -249,6 +292,13 @@ def _want(request: ServerRequest, method: str) -> None:
     if request.method != method:
         message = f"{request.method} is not possible here, only {method}"
         raise _RefusalError(405, message, ("allow", method))
+
+
+def _check_query(request: ServerRequest, known: tuple[str, ...]) -> None:
+    for name in request.query:
+        if name not in known:
+            takes = ", ".join(f"'{each}'" for each in known)
+            raise _RefusalError(400, f"there is no parameter '{name}' here, only {takes}")
 
 
 def _check_origin(request: ServerRequest) -> None:

@@ -10,21 +10,26 @@ from typing import Annotated, Final
 
 import msgspec
 from msgspec import Meta, Struct
+from msgspec.structs import replace
 
 from kubesched.api.core import Pod
-from kubesched.api.scheduling import PriorityClass
+from kubesched.api.scheduling import PodGroup, PriorityClass
 from kubesched.errors import ObjectError, UsageError
 from kubesched.explain.explaining import explain, find_pod
+from kubesched.explain.groups import explain_group
 from kubesched.explain.report import Explanation
 from kubesched.simulate import displacing
 from kubesched.simulate.comparing import add_nodes
 from kubesched.simulate.headroom import headroom
 from kubesched.snapshot import manifests
 from kubesched.snapshot.world import World
-from kubesched.web.report import ShortExplanation
+from kubesched.web.applying import MOST_REPLICAS, replicas_in, try_replicas
+from kubesched.web.report import ShortExplanation, WorkloadTrial
 
 #: Maximum number of nodes, and of their scores, in an explanation.
 MOST_NODES: Final = 500
+#: Maximum number of details of a reason over all nodes: nearly every node has numbers of its own.
+MOST_DETAILS: Final = 20
 MOST_ADDED: Final = 1000
 MOST_DRAINED: Final = 1000
 
@@ -48,6 +53,13 @@ class AboutPod(WebQuestion, frozen=True, kw_only=True, tag="explanation"):
     name: _Name
 
 
+class AboutGroup(WebQuestion, frozen=True, kw_only=True, tag="group"):
+    """How much of a group fits, and where?"""
+
+    namespace: _Name
+    name: _Name
+
+
 class AboutHeadroom(WebQuestion, frozen=True, kw_only=True, tag="headroom"):
     """How many more pods like this one fit?"""
 
@@ -55,10 +67,21 @@ class AboutHeadroom(WebQuestion, frozen=True, kw_only=True, tag="headroom"):
     name: _Name
 
 
-class AboutManifest(WebQuestion, frozen=True, kw_only=True, tag="manifest"):
-    """Where would a new pod go?"""
+class AboutWorkload(WebQuestion, frozen=True, kw_only=True, tag="apply"):
+    """How many replicas of a new workload fit, and where would they go?"""
 
     manifest: Annotated[str, Meta(min_length=1)]
+    #: None for as many as the manifest says
+    replicas: Annotated[int, Meta(ge=1, le=MOST_REPLICAS)] | None = None
+
+
+class AboutGates(WebQuestion, frozen=True, kw_only=True, tag="ungate"):
+    """Where would a pod go without scheduling gates?"""
+
+    namespace: _Name
+    name: _Name
+    #: gates to remove, all of them if there are none
+    gates: tuple[_Name, ...] = ()
 
 
 class AboutMoreNodes(WebQuestion, frozen=True, kw_only=True, tag="add"):
@@ -81,8 +104,8 @@ class AboutLoss(WebQuestion, frozen=True, kw_only=True, tag="loss"):
     node: str = ""
 
 
-WhatIf = AboutHeadroom | AboutManifest | AboutMoreNodes | AboutDrain | AboutLoss
-AnyQuestion = WhatIf | AboutPod
+WhatIf = AboutHeadroom | AboutWorkload | AboutGates | AboutMoreNodes | AboutDrain | AboutLoss
+AnyQuestion = WhatIf | AboutPod | AboutGroup
 
 _decoder = msgspec.json.Decoder(WhatIf)
 
@@ -104,21 +127,63 @@ def answered(world: World, question: AnyQuestion, classes: Sequence[PriorityClas
 
 
 def _answer(world: World, question: AnyQuestion, classes: Sequence[PriorityClass]) -> Struct:
+    answer: Struct
     match question:
         case AboutPod():
-            return _explained(world, find_pod(world, question.namespace, question.name))
-        case AboutManifest():
-            pod = manifests.parse_pod(question.manifest, classes, namespace="default")
-            return _explained(world, pod)
+            answer = _explained(world, find_pod(world, question.namespace, question.name))
+        case AboutGroup():
+            answer = explain_group(world, _group(world, question))
+        case AboutWorkload():
+            answer = _applied(world, question, classes)
+        case AboutGates():
+            answer = _explained(world, _without_gates(world, question))
         case AboutHeadroom():
-            return headroom(world, find_pod(world, question.namespace, question.name))
+            answer = headroom(world, find_pod(world, question.namespace, question.name))
         case AboutMoreNodes():
-            return add_nodes(world, question.count, question.like)
+            answer = add_nodes(world, question.count, question.like)
         case AboutDrain():
-            return displacing.drain(world, question.nodes)
+            answer = displacing.drain(world, question.nodes)
         case AboutLoss():
             name, node_names = _lost(world, question)
-            return displacing.lose(world, name, node_names)
+            answer = displacing.lose(world, name, node_names)
+    return answer
+
+
+def _group(world: World, question: AboutGroup) -> PodGroup:
+    found = world.cluster.groups.objects.get(question.namespace, question.name)
+    if found is None:
+        raise ObjectError(f"there is no pod group {question.namespace}/{question.name}")
+    return found
+
+
+def _applied(
+    world: World, question: AboutWorkload, classes: Sequence[PriorityClass]
+) -> WorkloadTrial:
+    """Try a workload, and explain one of its pods."""
+    pod = manifests.parse_pod(question.manifest, classes, namespace="default")
+    replicas = question.replicas or replicas_in(question.manifest)
+    if replicas > MOST_REPLICAS:
+        raise UsageError(f"the manifest asks for {replicas} pods: {MOST_REPLICAS} can be tried")
+    return replace(try_replicas(world, pod, replicas), explanation=_explained(world, pod))
+
+
+def _without_gates(world: World, question: AboutGates) -> Pod:
+    """Return a pending pod without gates; its group then counts it like this, too."""
+    pod = find_pod(world, question.namespace, question.name)
+    there = [each.name for each in pod.spec.scheduling_gates]
+    full_name = f"{question.namespace}/{question.name}"
+    if not there:
+        raise ObjectError(f"pod {full_name} has no scheduling gates")
+    removed = question.gates or there
+    missing = [each for each in removed if each not in there]
+    if missing:
+        raise ObjectError(f"pod {full_name} has no gate {missing[0]}, but {', '.join(there)}")
+    gates = tuple(each for each in pod.spec.scheduling_gates if each.name not in removed)
+    pod = replace(pod, spec=replace(pod.spec, scheduling_gates=gates))
+    if pod.spec.scheduling_group is not None:
+        # The world is this question's own: there is nothing to undo.
+        world.cluster.groups.put_pending(world.compile(pod))
+    return pod
 
 
 def _lost(world: World, question: AboutLoss) -> tuple[str, list[str]]:
@@ -143,6 +208,9 @@ def shortened(said: Explanation, most: int = MOST_NODES) -> ShortExplanation:
         nodes = tuple(sorted(nodes, key=lambda each: len(each.reasons))[:most])
     told = {name: getattr(said, name) for name in Explanation.__struct_fields__}
     told |= {"nodes": nodes, "scores": said.scores[:most]}
+    told["reasons"] = tuple(
+        replace(each, details=each.details[:MOST_DETAILS]) for each in said.reasons
+    )
     return ShortExplanation(
         **told,
         nodes_left_off=len(said.nodes) - len(nodes),

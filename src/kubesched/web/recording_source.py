@@ -12,12 +12,12 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
 
 import numpy as np
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Node, Pod
 from kubesched.cluster.arrays import Float64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_table import NodeTable
@@ -29,19 +29,38 @@ from kubesched.recording.reader import Recording
 from kubesched.replay.moments import Moments, PendingPod
 from kubesched.snapshot.world import World
 from kubesched.web.columns import NodeColumns
-from kubesched.web.conditions import ACTIVE, GATED, UNSCHEDULABLE, gates_message, waiting_pod
+from kubesched.web.conditions import (
+    ACTIVE,
+    GATED,
+    UNSCHEDULABLE,
+    gates_message,
+    group_name,
+    waiting_pod,
+    workload_of,
+)
+from kubesched.web.entry_words import words_of
 from kubesched.web.errors import BusyError
 from kubesched.web.living_world import Rules
 from kubesched.web.rates import HISTORY_S, RECENT_S
-from kubesched.web.report import AllNodes, PendingPodReport, PodTotals, Rate, RecordingTold
+from kubesched.web.recorded_feed import RecordedFeed
+from kubesched.web.report import (
+    AllNodes,
+    DecisionsTold,
+    PendingPodReport,
+    PodTotals,
+    Rate,
+    RecordingTold,
+)
 from kubesched.web.source import Source
-from kubesched.web.state import PageState, PendingEntry, ReportedPending
+from kubesched.web.state import PageState, PendingEntry, ReportedPending, by_group
 from kubesched.web.times import rfc3339
 
 _KEPT: Final = 8
 #: Limit of queued entries: a moving slider requests many.
 _MOST_WAITING: Final = 16
 _BUCKETS: Final = 200
+#: Playing a recording takes no more steps.
+_STEPS: Final = 120
 
 
 class _Frozen:
@@ -66,16 +85,20 @@ class _Frozen:
 class Moment(PageState):
     """The state before one entry, with the minimal work to show it."""
 
-    def __init__(self, moments: Moments, entry: int, rules: Rules) -> None:
+    def __init__(self, moments: Moments, entry: int, rules: Rules, feed: RecordedFeed) -> None:
         """Move the recording to the entry, if it is not there, and read the state."""
         cluster = moments.cluster_at(entry)
         self.at = entry
         #: seconds since the epoch
         self.time = moments.time_at(entry).timestamp()
+        #: what led to this state
+        self.entry = words_of(moments.entry_before(entry), feed.name_of)
         self.columns = _Frozen(cluster.table)
         self._placed = cluster.pod_count
         self._snapshot = moments.snapshot_at(entry)
         self._rules = rules
+        self._feed = feed
+        self._members: dict[tuple[str, str], list[Pod]] | None = None
         self._by_name = {
             (pod.metadata.namespace, pod.metadata.name): pod for pod in self._snapshot.pods
         }
@@ -124,6 +147,24 @@ class Moment(PageState):
         """Yield the pending pods, those already tried first."""
         return self._pending.waiting()
 
+    def nodes(self) -> Iterable[Node]:
+        """Return all nodes."""
+        return self._snapshot.nodes
+
+    def objects(self, kind: str) -> Iterable[Any]:
+        """Return the objects of a kind."""
+        return self._snapshot.objects.get(kind, ())
+
+    def members(self) -> Mapping[tuple[str, str], Sequence[Pod]]:
+        """Return the pods of each group."""
+        if self._members is None:
+            self._members = by_group(self._snapshot.pods)
+        return self._members
+
+    def decisions(self, limit: int) -> DecisionsTold:
+        """Return the last decisions before this moment, newest first."""
+        return self._feed.before(self.at, limit)
+
     def pods(self) -> Iterable[Pod]:
         """Return all pods that are not terminated."""
         return self._snapshot.pods
@@ -163,8 +204,10 @@ class RecordingSource(Source):
         self._coming: dict[int, asyncio.Task[Moment]] = {}
         #: the last requested ones, newest last
         self._kept: OrderedDict[int, Moment] = OrderedDict()
-        self._timeline = tuple(recording.timeline(_BUCKETS))
         self._decided = _decision_times(recording)
+        self._feed = RecordedFeed(recording)
+        self._timeline = self._feed.timeline(_BUCKETS)
+        self._steps = self._feed.steps(_STEPS)
 
     @property
     def title(self) -> str:
@@ -208,12 +251,20 @@ class RecordingSource(Source):
 
     def recording(self, state: PageState) -> RecordingTold:
         """Return the recording's name and the current position."""
+        at = _moment(state).at
         return RecordingTold(
             entries=self._recording.entries,
-            at=_moment(state).at,
+            first=self._feed.start,
+            at=at,
+            entry=_moment(state).entry,
+            decision=self._feed.count(at),
+            decisions=len(self._feed.positions),
             start=rfc3339(self._recording.start.timestamp()),
             end=rfc3339(self._recording.end.timestamp()),
             timeline=self._timeline,
+            steps=self._steps,
+            previous_decision=self._feed.previous(at),
+            next_decision=self._feed.next(at),
         )
 
     def notes(self) -> tuple[str, ...]:
@@ -246,7 +297,7 @@ class RecordingSource(Source):
     def _make(self, entry: int) -> Moment:
         moments = self._moments
         config = self._config or moments.configuration_at(entry)
-        return Moment(moments, entry, Rules(config, moments.gates, self._registry))
+        return Moment(moments, entry, Rules(config, moments.gates, self._registry), self._feed)
 
 
 def _moment(state: PageState) -> Moment:
@@ -257,16 +308,19 @@ def _moment(state: PageState) -> Moment:
 
 def _told(pod: Pod, waiting: PendingPod) -> PendingPodReport:
     gated = bool(pod.spec.scheduling_gates)
-    tried = waiting.attempts > 0
+    # Between the decision that gave it a node and its assumption, a pod is not rejected.
+    rejected = waiting.attempts > 0 and bool(waiting.message)
     return PendingPodReport(
         namespace=waiting.namespace,
         name=waiting.name,
-        state=GATED if gated else UNSCHEDULABLE if tried else ACTIVE,
+        state=GATED if gated else UNSCHEDULABLE if rejected else ACTIVE,
         plugins=("SchedulingGates",) if gated else waiting.plugins,
         message=waiting.message or (gates_message(pod) if gated else ""),
         attempts=waiting.attempts,
         since=rfc3339(waiting.since.timestamp()),
         priority=waiting.priority,
+        group=group_name(pod),
+        workload=workload_of(pod),
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from kubesched.explain.report import Explanation
+from kubesched.explain.report import Explanation, Victim
 
 
 class Told(Struct, frozen=True, gc=False, rename="camel"):
@@ -47,11 +47,23 @@ class RecordingTold(Told, frozen=True):
     """A recording, and the position in it."""
 
     entries: int
+    #: position after the first listing; before it, the cluster is not complete
+    first: int
     at: int
+    #: what the entry before this position was, "" where a file begins
+    entry: str
+    #: number of decisions up to this position, and of all
+    decision: int
+    decisions: int
     start: str
     end: str
-    #: decisions in each of several equal intervals
+    #: decisions in each of several equal parts of the positions after `first`
     timeline: tuple[int, ...] = ()
+    #: positions of decisions to step through when it is played
+    steps: tuple[int, ...] = ()
+    #: positions before and after this one at which a decision has just been made
+    previous_decision: int | None = None
+    next_decision: int | None = None
 
 
 class Stale(Told, frozen=True):
@@ -133,6 +145,28 @@ class PodOnNode(Told, frozen=True):
     requests: dict[str, str]
 
 
+class DeviceTold(Told, frozen=True):
+    """A device of a node, and the claims that it is allocated to."""
+
+    name: str
+    #: namespace/name
+    claims: tuple[str, ...] = ()
+    #: namespace/name of the pods that these are reserved for
+    pods: tuple[str, ...] = ()
+
+
+class DevicePoolTold(Told, frozen=True):
+    """The devices of one pool that a node has or can reach."""
+
+    driver: str
+    pool: str
+    #: whether other nodes have them, too
+    shared: bool
+    total: int
+    allocated: int
+    devices: tuple[DeviceTold, ...]
+
+
 class NodeTold(Told, frozen=True):
     """One node in detail."""
 
@@ -144,6 +178,7 @@ class NodeTold(Told, frozen=True):
     ready: bool
     resources: dict[str, Amounts]
     pods: tuple[PodOnNode, ...]
+    devices: tuple[DevicePoolTold, ...] = ()
 
 
 class PendingPodReport(Told, frozen=True):
@@ -158,6 +193,118 @@ class PendingPodReport(Told, frozen=True):
     attempts: int = 0
     since: str = ""
     priority: int = 0
+    #: name of its pod group, "" if it has none
+    group: str = ""
+    #: kind/name of its controller, "" if it has none
+    workload: str = ""
+
+
+class MemberTold(Told, frozen=True):
+    """A pod of a group."""
+
+    name: str
+    #: "" while it waits
+    node: str = ""
+    message: str = ""
+
+
+class GroupTold(Told, frozen=True):
+    """A group of pods that are scheduled together."""
+
+    namespace: str
+    name: str
+    #: gang or basic
+    policy: str
+    #: how many pods have to fit for any of them to be bound
+    min_count: int
+    pods: int
+    placed: int
+    #: scheduled, unschedulable or pending, as its condition says
+    state: str
+    message: str = ""
+    priority: int = 0
+    since: str = ""
+    #: labels of which all its nodes must have the same value
+    topology: tuple[str, ...] = ()
+    #: nodes of its pods
+    nodes: tuple[str, ...] = ()
+
+
+class GroupDetails(GroupTold, frozen=True, kw_only=True):
+    """A group with its pods."""
+
+    members: tuple[MemberTold, ...]
+
+
+class ClaimTold(Told, frozen=True):
+    """A claim of devices of a pod."""
+
+    #: as the pod calls it
+    name: str
+    #: the object's name, "" if it is not there yet
+    claim: str = ""
+    #: pending, allocated, reserved, or missing
+    state: str = "missing"
+    #: what it asks for, one line a request
+    requests: tuple[str, ...] = ()
+    #: driver/pool/device of those that it has
+    devices: tuple[str, ...] = ()
+
+
+class PodTold(Told, frozen=True):
+    """The pod itself: what it wants, and what it belongs to."""
+
+    namespace: str
+    name: str
+    node: str
+    scheduler_name: str
+    priority: int
+    created: str
+    phase: str
+    #: kind/name of its controller, "" if it has none
+    workload: str
+    requests: dict[str, str]
+    labels: dict[str, str]
+    #: what it demands of nodes and other pods, one line each
+    demands: tuple[str, ...] = ()
+    gates: tuple[str, ...] = ()
+    group: GroupTold | None = None
+    claims: tuple[ClaimTold, ...] = ()
+
+
+class DecisionTold(Told, frozen=True):
+    """An attempt at a pod, or a placement that was seen."""
+
+    #: number of the entry in a recording, otherwise of the decision
+    number: int
+    time: str
+    namespace: str
+    name: str
+    #: "" if none was found
+    node: str = ""
+    message: str = ""
+    attempts: int | None = None
+    #: nodes that were evaluated, and those that fit
+    evaluated: int | None = None
+    feasible: int | None = None
+    #: from the creation of the pod, or since it was first seen
+    waited_s: float | None = field(default=None, name="waitedS")
+
+
+class DecisionsTold(Told, frozen=True):
+    """The last decisions, newest first."""
+
+    decisions: tuple[DecisionTold, ...]
+    total: int
+
+
+class NodeLabels(Told, frozen=True):
+    """Labels that nodes can be grouped by, and the values of one of them."""
+
+    keys: tuple[str, ...]
+    key: str = ""
+    #: node → value; nodes without the label are left out
+    values: dict[str, str] = {}
 
 
 class ReasonTold(Told, frozen=True):
@@ -173,6 +320,8 @@ class QueueTold(Told, frozen=True):
     total: int
     pods: tuple[PendingPodReport, ...]
     reasons: tuple[ReasonTold, ...]
+    #: groups of pods, those that wait first
+    groups: tuple[GroupTold, ...] = ()
 
 
 class FoundPod(Told, frozen=True):
@@ -194,6 +343,27 @@ class ShortExplanation(Explanation, frozen=True, kw_only=True, omit_defaults=Tru
 
     nodes_left_off: int = 0
     scores_left_off: int = 0
+
+
+class WorkloadTrial(Told, frozen=True, kw_only=True):
+    """Replicas that were tried: how many fit, and where."""
+
+    #: namespace/name of the template
+    pod: str
+    replicas: int
+    #: all that find a node, those that preempt others included
+    placed: int
+    #: those of them that find one only after a preemption
+    preempting: int = 0
+    by_node: dict[str, int] = {}
+    by_zone: dict[str, int] = {}
+    #: pods that would be preempted, in order
+    victims: tuple[Victim, ...] = ()
+    #: why the first one that did not fit as things are did not
+    message: str = ""
+    #: the first replica by itself
+    explanation: ShortExplanation | None = None
+    notes: tuple[str, ...] = ()
 
 
 class Problem(Told, frozen=True):

@@ -12,17 +12,26 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Protocol
+from typing import Any, Protocol
 
 from msgspec import Struct
 
-from kubesched.api.core import Pod
+from kubesched.api.core import Node, Pod
 from kubesched.api.scheduling import PriorityClass
 from kubesched.cluster.cluster import Cluster
+from kubesched.cluster.pod_groups import named_group
+from kubesched.kinds import KINDS
 from kubesched.snapshot.world import World
 from kubesched.web.columns import NodeColumns
 from kubesched.web.conditions import ACTIVE, BACKOFF, GATED, UNCLAIMED, UNSCHEDULABLE
-from kubesched.web.report import AllNodes, ChangedNodes, FoundPod, PendingPodReport, PodTotals
+from kubesched.web.report import (
+    AllNodes,
+    ChangedNodes,
+    DecisionsTold,
+    FoundPod,
+    PendingPodReport,
+    PodTotals,
+)
 
 
 class PendingEntry(Struct, frozen=True):
@@ -70,6 +79,10 @@ class PageState(ABC):
         """Return a cluster that has a node with all its pods; None if there is no such node."""
 
     @abstractmethod
+    def nodes(self) -> Iterable[Node]:
+        """Return all nodes."""
+
+    @abstractmethod
     def counts(self) -> PodTotals:
         """Return the number of pods by state."""
 
@@ -88,6 +101,18 @@ class PageState(ABC):
     @abstractmethod
     def find_pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod."""
+
+    @abstractmethod
+    def objects(self, kind: str) -> Iterable[Any]:
+        """Return the objects of a kind of the table of kinds, nodes and pods excepted."""
+
+    def members(self) -> Mapping[tuple[str, str], Sequence[Pod]]:
+        """Return the pods of each group, by its namespace and name."""
+        return by_group(self.pods())
+
+    def decisions(self, limit: int) -> DecisionsTold:  # noqa: ARG002 (for overrides)
+        """Return the last decisions, newest first; none by default."""
+        return DecisionsTold(decisions=(), total=0)
 
     @abstractmethod
     def make_world(self) -> World:
@@ -118,11 +143,30 @@ class ClusterState(PageState):
         """Return the cluster if it has the node."""
         return None if self.cluster.table.row_of(name) is None else self.cluster
 
+    def nodes(self) -> Iterable[Node]:
+        """Return all nodes."""
+        return (each for each in self.cluster.table.nodes if each is not None)
+
+    def objects(self, kind: str) -> Iterable[Any]:
+        """Return the objects of a kind."""
+        store = KINDS[kind].store
+        return () if store is None else store(self.cluster)
+
     def found(self, pod: Pod) -> FoundPod:
         """Return a pod with its node, assumed ones included."""
         meta = pod.metadata
         node = pod.spec.node_name or self.cluster.node_of(meta.uid) or ""
         return FoundPod(meta.namespace, meta.name, node)
+
+
+def by_group(pods: Iterable[Pod]) -> dict[tuple[str, str], list[Pod]]:
+    """Sort pods by the group that they name; others are left out."""
+    found: dict[tuple[str, str], list[Pod]] = {}
+    for pod in pods:
+        key = named_group(pod)
+        if key is not None:
+            found.setdefault((key.namespace, key.name), []).append(pod)
+    return found
 
 
 class ReportedPending:

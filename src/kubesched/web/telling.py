@@ -9,14 +9,17 @@ from typing import Final, TypeVar
 
 from kubesched import __version__
 from kubesched.api import names
+from kubesched.api.amounts import quantity
 from kubesched.api.core import Pod, Taint
-from kubesched.cluster.node_order import zone_of
+from kubesched.cluster.node_order import zone_name
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.explain.amounts import quantity
 from kubesched.web.columns import is_ready
+from kubesched.web.device_state import devices_of
+from kubesched.web.group_state import groups
 from kubesched.web.report import (
     Amounts,
     FoundPods,
+    NodeLabels,
     NodeTold,
     Overview,
     PodOnNode,
@@ -69,6 +72,7 @@ def _queue(state: PageState, total: int, shown: Iterable[PendingEntry]) -> Queue
         total=total,
         pods=tuple(each.tell() for each in shown),
         reasons=tuple(ReasonTold(plugin, pods) for plugin, pods in reasons),
+        groups=groups(state),
     )
 
 
@@ -114,14 +118,32 @@ def node(state: PageState, name: str) -> NodeTold | None:
     resources[names.PODS] = Amounts(str(table.allowed_pods[row]), str(table.pod_count[row]))
     return NodeTold(
         name=name,
-        zone=zone_of(told)[1],
+        zone=zone_name(told),
         labels=dict(sorted((told.metadata.labels or {}).items())),
         taints=tuple(map(_taint, told.spec.taints)),
         unschedulable=told.spec.unschedulable,
         ready=is_ready(told),
         resources=resources,
         pods=tuple(map(_pod_on_node, table.pods[row].values())),
+        devices=devices_of(state, told),
     )
+
+
+def node_labels(state: PageState, key: str) -> NodeLabels:
+    """Return the labels that tell nodes apart, and the values of one of them."""
+    values: dict[str, set[str]] = {}
+    of_key: dict[str, str] = {}
+    count = 0
+    for each in state.nodes():
+        count += 1
+        labels = each.metadata.labels or {}
+        for name, value in labels.items():
+            values.setdefault(name, set()).add(value)
+        if key in labels:
+            of_key[each.metadata.name] = labels[key]
+    # One value for all tells nothing, and one for each node is its name.
+    useful = (name for name, found in values.items() if 1 < len(found) < max(count, 2))
+    return NodeLabels(keys=tuple(sorted(useful)), key=key, values=of_key)
 
 
 def _pod_on_node(pod: PodInfo) -> PodOnNode:

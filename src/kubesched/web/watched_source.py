@@ -18,7 +18,7 @@ def watched_source(
     access: ClusterAccess, rules: Rules, *, clock: Clock
 ) -> tuple[WatchedCluster, Source]:
     """Return a watched cluster, to be run by the caller, and its source."""
-    placements = PlacementCount()
+    placements = PlacementCount(clock)
     watched = WatchedCluster(
         access,
         rules.config,

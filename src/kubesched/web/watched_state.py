@@ -8,19 +8,22 @@ from kubesched.api.core import Pod
 from kubesched.api.scheduling import PriorityClass
 from kubesched.client import resources
 from kubesched.client.informer import Handler
+from kubesched.clock import Clock
 from kubesched.errors import ClientError
 from kubesched.shadow.watching import WatchedCluster
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import waiting_pod
+from kubesched.web.feed import DecisionFeed
 from kubesched.web.living_world import LivingWorld, Rules
-from kubesched.web.report import PendingPodReport, PodTotals
-from kubesched.web.state import ClusterState, PendingEntry, ReportedPending
+from kubesched.web.report import DecisionsTold, PendingPodReport, PodTotals
+from kubesched.web.state import ClusterState, PendingEntry, ReportedPending, by_group
 
 
 class PlacementCount:
     """Wraps the handler of pods, and counts placements."""
 
-    def __init__(self) -> None:
+    def __init__(self, clock: Clock) -> None:
+        self.feed = DecisionFeed(clock)
         self.placed = 0
         #: incremented with every change of a pod
         self.changes = 0
@@ -41,6 +44,7 @@ class PlacementCount:
         """Handle a changed pod."""
         self.changes += 1
         self.placed += bool(new.spec.node_name and not old.spec.node_name)
+        self.feed.on_update(old, new)
         if self._handler is not None:
             self._handler.on_update(old, new)
 
@@ -64,6 +68,8 @@ class WatchedState(ClusterState):
         self._pending = ReportedPending((), self._told)
         #: value of `changes` when `_pending` was built
         self._as_of = -1
+        self._members: dict[tuple[str, str], list[Pod]] = {}
+        self._members_as_of = -1
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -89,6 +95,17 @@ class WatchedState(ClusterState):
     def find_pod(self, namespace: str, name: str) -> Pod | None:
         """Return a pod."""
         return self._watched.pods.get(name, namespace=namespace)
+
+    def members(self) -> Mapping[tuple[str, str], Sequence[Pod]]:
+        """Return the pods of each group."""
+        if self._members_as_of != self._placements.changes:
+            self._members_as_of = self._placements.changes
+            self._members = by_group(self.pods())
+        return self._members
+
+    def decisions(self, limit: int) -> DecisionsTold:
+        """Return the last placements and rejections that were seen, newest first."""
+        return self._placements.feed.last(limit)
 
     def make_world(self) -> World:
         """Return a world for what-if questions; only in a child."""

@@ -239,7 +239,7 @@ def test_priority_classes_of_a_manifest_are_looked_up(run_once: Run) -> None:
 
     async def main() -> None:
         async with demo() as shown:
-            body = msgspec.json.encode({"kind": "manifest", "manifest": manifest})
+            body = msgspec.json.encode({"kind": "apply", "manifest": manifest})
             refused = await shown.ask("/ui/api/what-if", "POST", headers=JSON, body=body)
             assert (refused.code, "no priority class high" in refused.error) == (422, True)
             shown.cluster.create(
@@ -251,7 +251,7 @@ def test_priority_classes_of_a_manifest_are_looked_up(run_once: Run) -> None:
                 }
             )
             reply = await shown.ask("/ui/api/what-if", "POST", headers=JSON, body=body)
-            assert reply.json["outcome"] == "Schedulable"
+            assert reply.json["explanation"]["outcome"] == "Schedulable"
 
     run_once(main())
 

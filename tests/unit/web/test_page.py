@@ -161,6 +161,10 @@ REFUSED = [
     ("/ui/api/queue?limit=0", "GET", 400),
     ("/ui/api/queue?limit=1001", "GET", 400),
     ("/ui/api/queue?limit=%D9%A1", "GET", 400),
+    ("/ui/api/queue?colour=red", "GET", 400),
+    ("/ui/api/nodes/n1?limit=3", "GET", 400),
+    ("/ui/api/pods/shop/waiting?version=1", "GET", 400),
+    ("/ui/api/stream?at=3", "GET", 400),
     ("/ui/api/stream", "GET", 404),
 ]
 
@@ -286,5 +290,68 @@ def test_streams_end_with_the_page(run_once: Run) -> None:
             assert (await anext(answer.pieces)).startswith(b"retry:")
         async for _ in answer.pieces:
             pass
+
+    run_once(main())
+
+
+def test_nodes_can_be_grouped_by_labels_that_tell_them_apart(run_once: Run) -> None:
+    async def main() -> None:
+        nodes = [
+            node("n1", labels={"pool": "a", "os": "linux", "host": "n1"}),
+            node("n2", labels={"pool": "a", "os": "linux", "host": "n2"}),
+            node("n3", labels={"pool": "b", "os": "linux", "host": "n3"}),
+        ]
+        async with asked(page_of(*nodes)) as ask:
+            assert (await ask("/ui/api/labels")).json == {"keys": ["pool"], "key": "", "values": {}}
+            told = (await ask("/ui/api/labels?key=pool")).json
+            assert told["values"] == {"n1": "a", "n2": "a", "n3": "b"}
+
+    run_once(main())
+
+
+def test_a_parameter_that_is_not_known_is_named_with_those_that_are() -> None:
+    reply = ask("/ui/api/queue?limit=3&colour=red")
+
+    assert reply.error == "there is no parameter 'colour' here, only 'at', 'limit', 'search'"
+
+
+def test_a_wrong_address_is_a_page_for_a_browser() -> None:
+    reply = ask("/ui/nonsense", Accept="text/html")
+
+    assert reply.code == 404
+    assert reply.answer.content_type.startswith("text/html")
+    assert b"There is nothing at /ui/nonsense" in reply.answer.body
+
+
+def test_zones_have_one_name_everywhere() -> None:
+    region = {"topology.kubernetes.io/region": "r"}
+    objects = (node("n1", zone="a", labels=region), pod("p", cpu="1"))
+
+    async def main() -> None:
+        async with asked(page_of(*objects)) as page:
+            nodes = (await page("/ui/api/nodes")).json
+            one = (await page("/ui/api/nodes/n1")).json
+            question = {"kind": "headroom", "namespace": "default", "name": "p"}
+            body = json.dumps(question).encode()
+            room = (await page("/ui/api/what-if", "POST", headers=JSON, body=body)).json
+            body = json.dumps({"kind": "loss", "zone": "r/a"}).encode()
+            lost = (await page("/ui/api/what-if", "POST", headers=JSON, body=body)).json
+        names = nodes["zones"][0], one["zone"], next(iter(room["byZone"])), lost["name"]
+        assert set(names) == {"r/a"}
+
+    asyncio.run(main())
+
+
+def test_what_is_not_there_is_said_so(run_once: Run) -> None:
+    async def main() -> None:
+        async with asked(page_of(node("n1"))) as ask:
+            for target, why in (
+                ("/ui/api/pods/shop/p", "there is no pod shop/p"),
+                ("/ui/api/groups/shop/g", "there is no pod group shop/g"),
+            ):
+                reply = await ask(target)
+                assert (reply.code, reply.error) == (404, why)
+            assert (await ask("/ui/api/groups")).json == []
+            assert (await ask("/ui/api/decisions")).json == {"decisions": [], "total": 0}
 
     run_once(main())

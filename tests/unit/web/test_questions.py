@@ -2,19 +2,30 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 import pytest
 
+from kubesched.api.core import Pod
+from kubesched.api.decoding import convert
 from kubesched.api.meta import ObjectMeta
-from kubesched.api.scheduling import PriorityClass
-from kubesched.errors import KubeschedError, UsageError
+from kubesched.api.scheduling import (
+    GangPolicy,
+    PodGroup,
+    PodGroupSchedulingPolicy,
+    PodGroupSpec,
+    PriorityClass,
+)
+from kubesched.config.features import FeatureGates
+from kubesched.errors import KubeschedError, ObjectError, UsageError
 from kubesched.explain.explaining import explain
 from kubesched.simulate import displacing
 from kubesched.simulate.comparing import add_nodes
 from kubesched.simulate.headroom import headroom
 from kubesched.snapshot.world import World
 from kubesched.web import questions
-from kubesched.web.questions import AboutPod, answered, read, shortened
+from kubesched.web.questions import AboutGates, AboutGroup, AboutPod, answered, read, shortened
 from tests.support.objects import node, pod
 from tests.support.worlds import world_of
 
@@ -72,12 +83,46 @@ def test_an_explanation_is_that_of_the_command_line() -> None:
     assert b'"changes"' in said
 
 
-def test_a_manifest_is_explained_as_the_pod_that_it_would_make() -> None:
-    said = ask({"kind": "manifest", "manifest": MANIFEST})
+def test_a_workload_is_tried_and_one_of_its_pods_explained() -> None:
+    said = ask({"kind": "apply", "manifest": MANIFEST, "replicas": 4})
 
     assert isinstance(said, dict)
-    assert said["pod"] == "shop/web"
-    assert said["bestNodes"] == ["n2"]
+    assert (said["pod"], said["replicas"], said["placed"]) == ("shop/web", 4, 4)
+    assert (said["byNode"], said["preempting"]) == ({"n1": 2, "n2": 2}, 1)
+    assert said["victims"] == [{"pod": "default/placed", "priority": 0}]
+    assert said["explanation"]["bestNodes"] == ["n2"]
+
+
+def test_a_workload_has_as_many_pods_as_its_manifest_says() -> None:
+    said = ask({"kind": "apply", "manifest": MANIFEST.replace("spec:", "spec:\n  replicas: 2", 1)})
+
+    assert isinstance(said, dict)
+    assert (said["replicas"], said["placed"]) == (2, 2)
+
+
+def gated_world() -> World:
+    return world_of(node("n1", cpu="4"), pod("held", cpu="1", gates=["quota", "review"]))
+
+
+def without_gates(*gates: str) -> dict[str, Any]:
+    question = AboutGates(namespace="default", name="held", gates=gates)
+    said: dict[str, Any] = msgspec.json.decode(answered(gated_world(), question, ()))
+    return said
+
+
+def test_a_gated_pod_is_tried_without_its_gates() -> None:
+    every, one = without_gates(), without_gates("quota")
+
+    assert (every["outcome"], every["bestNodes"]) == ("Schedulable", ["n1"])
+    assert (one["outcome"], one["message"]) == ("Gated", "waiting for scheduling gates: [review]")
+
+
+def test_gates_that_a_pod_does_not_have_cannot_be_removed() -> None:
+    with pytest.raises(ObjectError, match="default/held has no gate other, but quota, review"):
+        without_gates("quota", "other")
+    question = AboutGates(namespace="default", name="waiting")
+    with pytest.raises(ObjectError, match="default/waiting has no scheduling gates"):
+        answered(small_world(), question, ())
 
 
 @pytest.mark.parametrize(
@@ -89,6 +134,8 @@ def test_a_manifest_is_explained_as_the_pod_that_it_would_make() -> None:
         (b'{"kind":"add","count":0,"like":"n"}', "Expected `int` >= 1"),
         (b'{"kind":"add","count":1001,"like":"n"}', "Expected `int` <= 1000"),
         (b'{"kind":"add","count":1}', "missing required field `like`"),
+        (b'{"kind":"apply","manifest":""}', "length >= 1"),
+        (b'{"kind":"apply","manifest":"{}","replicas":10001}', "<= 10000"),
         (b'{"kind":"drain","nodes":[]}', "length >= 1"),
         (b'{"kind":"drain","nodes":["n"],"at":"x"}', "Expected `int | null`"),
         (b'{"kind":"drain","nodes":["n"],"force":true}', "unknown field `force`"),
@@ -114,15 +161,26 @@ def test_what_cannot_be_understood_is_said_so_in_one_line(question: bytes, wrong
         ({"kind": "add", "count": 1, "like": "n9"}, "node n9 not found"),
         ({"kind": "drain", "nodes": ["n1", "n9"]}, "node n9 not found"),
         ({"kind": "loss", "zone": "c"}, "there is no zone c"),
-        ({"kind": "manifest", "manifest": "{"}, "the manifest: not YAML"),
-        ({"kind": "manifest", "manifest": "kind: Service"}, "no pod in it"),
+        ({"kind": "apply", "manifest": "{"}, "the manifest: not YAML"),
+        ({"kind": "apply", "manifest": "kind: Service"}, "no pod in it"),
         (
-            {"kind": "manifest", "manifest": "{kind: Pod, metadata: {name: x}, spec: {a: [}"},
+            {"kind": "apply", "manifest": MANIFEST.replace("Deployment", "DaemonSet")},
+            "a DaemonSet has one pod for each node",
+        ),
+        (
+            {
+                "kind": "apply",
+                "manifest": MANIFEST.replace("spec:", "spec:\n  replicas: 20000", 1),
+            },
+            "the manifest asks for 20000 pods: 10000 can be tried",
+        ),
+        (
+            {"kind": "apply", "manifest": "{kind: Pod, metadata: {name: x}, spec: {a: [}"},
             "not YAML",
         ),
         (
             {
-                "kind": "manifest",
+                "kind": "apply",
                 "manifest": "{kind: Pod, metadata: {name: x}, spec: {priorityClassName: low}}",
             },
             "there is no priority class low",
@@ -159,3 +217,44 @@ def test_of_many_scores_the_best_are_shown() -> None:
     assert short.scores == whole.scores[:2]
     assert short.scores_left_off == 3
     assert questions.MOST_NODES == 500
+
+
+def test_a_group_is_explained_with_its_placements() -> None:
+    gates = FeatureGates.of({"GenericWorkload": True})
+    policy = PodGroupSchedulingPolicy(gang=GangPolicy(min_count=3))
+    meta = ObjectMeta(name="g", namespace="default")
+    group = PodGroup(metadata=meta, spec=PodGroupSpec(scheduling_policy=policy))
+    members = [
+        convert(
+            {
+                "metadata": {"name": name, "namespace": "default", "uid": name},
+                "spec": {
+                    "schedulerName": "default-scheduler",
+                    "schedulingGroup": {"podGroupName": "g"},
+                    "containers": [{"name": "c", "resources": {"requests": {"cpu": "2"}}}],
+                },
+            },
+            Pod,
+        )
+        for name in ("a", "b", "c")
+    ]
+    world = world_of(node("n1", cpu="4"), group, *members, gates=gates)
+
+    said = msgspec.json.decode(answered(world, AboutGroup(namespace="default", name="g"), ()))
+
+    assert (said["outcome"], said["members"]) == ("Unschedulable", 3)
+    assert said["placements"][0]["fits"] == 2
+    with pytest.raises(ObjectError, match="there is no pod group default/h"):
+        answered(world, AboutGroup(namespace="default", name="h"), ())
+
+
+def test_a_page_gets_the_numbers_behind_reasons_those_of_the_closest_nodes() -> None:
+    nodes = [node(f"n{number:02}", cpu=str(number + 1)) for number in range(30)]
+    world = world_of(*nodes, pod("p", cpu="64"))
+    whole = explain(world, world.pending["default", "p"])
+
+    (reason,) = shortened(whole).reasons
+
+    assert len(reason.details) == questions.MOST_DETAILS < 30
+    assert reason.details[0].text == "64 requested, 30 of 30 free"
+    assert reason.details[0].values["free"] == "30"

@@ -123,6 +123,26 @@ def test_every_entry_is_a_moment_of_its_own(run_once: Run, recorded: Path) -> No
     run_once(main())
 
 
+def test_each_moment_says_what_led_to_it(run_once: Run, recorded: Path) -> None:
+    async def main() -> None:
+        async with shown(recorded) as (recording, ask):
+            number, first = decisions(recording)["first"]
+            told = (await ask(f"/ui/api/overview?at={number + 1}")).json["recording"]
+            assert told["entry"] == f"pod default/first was given node {first.node}"
+            assert (told["decision"], told["decisions"]) == (1, 3)
+            pods = (await ask(f"/ui/api/overview?at={number + 1}")).json["pods"]
+            assert (pods["placed"], pods["unschedulable"]) == (0, 0)  # not assumed yet
+            assert told["first"] <= number
+            assert told["steps"][0] == number + 1
+            start = (await ask(f"/ui/api/overview?at={told['first']}")).json
+            assert start["nodes"] == 2
+            assert start["recording"]["decision"] == 0
+            beginning = (await ask("/ui/api/overview?at=0")).json["recording"]
+            assert beginning["entry"] == ""
+
+    run_once(main())
+
+
 def test_a_pod_is_explained_as_of_the_moment_before_its_decision(
     run_once: Run, recorded: Path
 ) -> None:
@@ -196,5 +216,31 @@ def test_many_who_ask_at_once_wait_for_the_same_work(
             codes = {each.code for each in replies}
             assert 200 in codes
             assert codes <= {200, 400, 429}
+
+    run_once(main())
+
+
+def test_decisions_up_to_a_moment_newest_first(run_once: Run, recorded: Path) -> None:
+    async def main() -> None:
+        async with shown(recorded) as (recording, ask):
+            numbers = sorted(number + 1 for number, _ in decisions(recording).values())
+            told = (await ask("/ui/api/decisions")).json
+            assert told["total"] == len(told["decisions"])
+            assert [each["number"] for each in told["decisions"]] == numbers[::-1]
+            by_name = {each["name"]: each for each in told["decisions"]}
+            assert by_name["first"]["node"]
+            assert by_name["first"]["feasible"] == 2
+            assert by_name["large"]["message"].startswith("0/2 nodes are available")
+
+            before = (await ask(f"/ui/api/decisions?at={numbers[0] - 1}")).json
+            assert before["decisions"] == []
+            one = (await ask(f"/ui/api/decisions?at={numbers[0]}&limit=1")).json
+            assert [each["number"] for each in one["decisions"]] == numbers[:1]
+
+            here = (await ask(f"/ui/api/overview?at={numbers[1]}")).json["recording"]
+            assert here["previousDecision"] == numbers[0]
+            assert here["nextDecision"] == numbers[2]
+            end = (await ask("/ui/api/overview")).json["recording"]
+            assert end["nextDecision"] is None
 
     run_once(main())

@@ -10,7 +10,7 @@ const SHOWN = 200;
 
 /** @param {string} kind @param {any} said @returns {HTMLElement} */
 export function answer(kind, said) {
-  const made = { manifest: (each) => explanation(each, null), headroom, add, drain: moved, loss: moved };
+  const made = { apply: applied, ungate: (each) => explanation(each, null), headroom, add, drain: moved, loss: moved };
   return el("section", made[kind](said));
 }
 
@@ -22,15 +22,38 @@ function titled(title, titles, rows) {
 }
 
 function headroom(said) {
-  const nodes = Object.entries(said.byNode ?? {}).sort((a, b) => b[1] - a[1]);
-  const zones = Object.entries(said.byZone ?? {});
-  const most = Math.max(1, ...zones.map(([, pods]) => pods));
-  if (nodes.length) highlight(nodes.map(([name]) => name));
   return [
     el("div.figures", figure(`${said.atLeast ? "≥ " : ""}${count(said.pods)}`, `more like ${said.pod} fit`), figure(count(said.nodes ?? 0), "nodes take one")),
     said.message && el("blockquote.message", said.message),
-    titled("By zone", ["Zone", "", ">Pods"], zones.map(([zone, pods]) => [zone || "no zone", meter(pods / most), count(pods)])),
-    titled("By node", ["Node", ">Pods"], nodes.map(([name, pods]) => [nodeLink(name), count(pods)])),
+    where(said),
+  ];
+}
+
+/** How many pods go where; the nodes are brought out on the map. */
+function where({ byNode = {}, byZone = {} }) {
+  const nodes = Object.entries(byNode).sort((a, b) => b[1] - a[1]);
+  const zones = Object.entries(byZone);
+  const most = Math.max(1, ...zones.map(([, pods]) => pods));
+  if (nodes.length) highlight(nodes.map(([name]) => name));
+  return [titled("By zone", ["Zone", "", ">Pods"], zones.map(([zone, pods]) => [zone || "no zone", meter(pods / most), count(pods)])),
+    titled("By node", ["Node", ">Pods"], nodes.map(([name, pods]) => [nodeLink(name), count(pods)]))];
+}
+
+function applied(said) {
+  const { replicas, placed, preempting, victims } = said;
+  const all = placed === replicas;
+  // Its scores and nodes are those of one replica: the map shows all of them instead.
+  const one = said.explanation && explanation(said.explanation, null);
+  return [
+    el("p.outcome", el(`span.badge.${all ? "placed" : "unschedulable"}`, all ? "Fits" : "Does not fit"),
+      all ? ` All ${plural(replicas, "pod")} of ${said.pod} find a node.` : ` ${count(placed)} of ${plural(replicas, "pod")} of ${said.pod} find a node.`),
+    el("div.figures", figure(count(placed - preempting), "fit as things are", ".good"), figure(count(preempting), "fit after preemption"),
+      figure(count(replicas - placed), "find no node", all ? "" : ".bad")),
+    said.message && [el("p.muted", preempting ? "Why the first of them did not fit as things are:" : "Why the next one finds none:"), el("blockquote.message", said.message)],
+    said.notes.map((each) => el("p.muted", `Note: ${each}`)),
+    titled(`${plural(victims.length, "pod")} would be preempted`, ["Pod", ">Priority"], victims.map((each) => [podLink(each.pod), count(each.priority)])),
+    where(said),
+    one && el("details", el("summary", "One of the pods explained"), one),
   ];
 }
 

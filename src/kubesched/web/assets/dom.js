@@ -61,6 +61,24 @@ export function reconcile(list, entries, keyOf, render) {
   for (const gone of old.values()) gone.remove();
 }
 
+/** A table that scrolls sideways can be reached with the keyboard; others are no stop on the way. */
+const sideways = new ResizeObserver((entries) => {
+  for (const { target } of entries) {
+    const scrolls = target.scrollWidth > target.clientWidth;
+    for (const [name, value] of [["tabindex", "0"], ["role", "region"], ["aria-label", target.querySelector("caption").textContent]]) {
+      if (scrolls) target.setAttribute(name, value);
+      else target.removeAttribute(name);
+    }
+  }
+});
+
+/** A box for a table that may be too wide. @param {HTMLTableElement} inner with a caption */
+export function scrolling(inner) {
+  const box = el("div.wide-table", inner);
+  sideways.observe(box);
+  return box;
+}
+
 /**
  * A table; the first cell of a row is its heading. Columns whose title begins with ">" are numbers.
  * @param {string} caption @param {string[]} titles @param {any[][]} rows
@@ -68,7 +86,7 @@ export function reconcile(list, entries, keyOf, render) {
 export function table(caption, titles, rows) {
   const style = titles.map((each) => (each.startsWith(">") ? ".number" : ""));
   const cell = (each, at) => (each instanceof HTMLTableCellElement ? each : at ? el(`td${style[at]}`, each) : el("th", { scope: "row" }, each));
-  return el("div.wide-table", el("table", el("caption.hidden", caption),
+  return scrolling(el("table", el("caption.hidden", caption),
     el("thead", el("tr", titles.map((each, at) => (each ? el(`th${style[at]}`, { scope: "col" }, each.replace(">", "")) : el("td"))))),
     el("tbody", rows.map((row) => el("tr", row.map(cell))))));
 }
@@ -84,7 +102,8 @@ export const meter = (of) => el("span.meter", quiet, el("span", { style: { width
 
 /** An error box with a retry button. */
 export function failure(error, retry) {
-  return el("div.failure", { role: "alert" }, el("p", error.message), retry && el("button", { onclick: retry }, "Try again"));
+  const { message } = error;
+  return el("div.failure", { role: "alert" }, el("p", message[0].toUpperCase() + message.slice(1)), retry && el("button", { onclick: retry }, "Try again"));
 }
 
 /** A placeholder while a response is pending. @param {string} text */

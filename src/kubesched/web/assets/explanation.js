@@ -4,9 +4,12 @@ import { get, Latest } from "./api.js";
 import { copyButton, el, failure, loading, meter, muted, show, table } from "./dom.js";
 import { count, plural } from "./format.js";
 import { highlight } from "./nodes.js";
+import { podInfo } from "./podinfo.js";
 import { href, nodeLink, podLink } from "./route.js";
 import { scores } from "./scores.js";
 
+const PLACEMENTS = 50;
+const CLOSEST = 5;
 const STYLE = { Schedulable: "placed", Gated: "gated" };
 
 /**
@@ -17,10 +20,16 @@ export function open(view, namespace, name) {
   const latest = new Latest();
   async function load() {
     // The same pod at another moment: what is there stays until the answer comes.
-    if (view.querySelector("h2")?.textContent !== `${namespace}/${name}`) show(view, loading(`Evaluating ${namespace}/${name} on every node…`));
+    const waiting = () => loading(`Evaluating ${namespace}/${name} on every node…`);
+    const fresh = view.querySelector("h2")?.textContent !== `${namespace}/${name}`;
+    if (fresh) show(view, waiting());
     try {
-      const said = await latest.run((signal) => get(["pods", namespace, name, "explanation"], {}, signal));
-      if (said) show(view, render(said, load));
+      await latest.run(async (signal) => {
+        const pod = await get(["pods", namespace, name], {}, signal);
+        if (fresh && !signal.aborted) show(view, el("article", heading(`${namespace}/${name}`), podInfo(pod), waiting()));
+        const said = await get(["pods", namespace, name, "explanation"], {}, signal);
+        if (!signal.aborted) show(view, render(said, load, pod));
+      });
     } catch (error) {
       show(view, el("h2", `${namespace}/${name}`), failure(error, load));
     }
@@ -29,19 +38,32 @@ export function open(view, namespace, name) {
   return () => { latest.cancel(); highlight(null); };
 }
 
-/** @param {any} said the explanation @param {(() => void) | null} again @returns {HTMLElement} */
-export function render(said, again) {
+function heading(pod, ...actions) {
+  const [namespace, name] = pod.split("/");
+  return el("header.line", el("h2", muted(`${namespace}/`), name), actions);
+}
+
+/**
+ * @param {any} said the explanation @param {(() => void) | null} again asks once more @param {any} [pod] the pod itself
+ * @returns {HTMLElement}
+ */
+export function render(said, again, pod) {
   if (said.scores?.length) highlight(said.scores.map((each) => each.node));
-  const [namespace, name] = said.pod.split("/");
-  return el("article", el("header.line", el("h2", muted(`${namespace}/`), name),
-      again && el("span.actions", el("a.small", { href: href(["what-if"], { kind: "headroom", pod: said.pod }) }, "How many more fit?"),
+  return el("article", heading(said.pod, again && el("span.actions", pod?.gates.length > 0 && !said.currentNode && el("a.small", { href: href(["what-if"], { kind: "ungate", pod: said.pod }) }, "Without its gates?"),
+        el("a.small", { href: href(["what-if"], { kind: "headroom", pod: said.pod }) }, "How many more fit?"),
         el("button.small", { onclick: again }, "Ask again"))),
-    el("p.outcome", el(`span.badge.${STYLE[said.outcome] ?? "unschedulable"}`, said.outcome), " ", sentence(said)),
-    said.message && el("blockquote.message", said.message),
+    el("p.outcome", ...(waitsForGroup(said) ? [el("span.badge.unschedulable", "Waits for its group"), " By itself, ", lower(sentence(said))]
+      : [el(`span.badge.${STYLE[said.outcome] ?? "unschedulable"}`, said.outcome), " ", sentence(said)])),
+    said.message && el("blockquote.message", said.message), pod && podInfo(pod),
     said.podReasons?.map((each) => el("p", el("b", each.plugin), `: ${each.text}`)),
-    changes(said), reasons(said), scores(said), preemption(said), nodes(said),
+    changes(said), said.group && placements(said.group), devices(said.devices), reasons(said), scores(said), preemption(said), nodes(said),
     said.notes?.map((each) => el("p.muted", `Note: ${each}`)));
 }
+
+/** Whether a pod would fit, and has no node because its group does not. */
+const waitsForGroup = (said) => said.group && !said.currentNode && said.outcome === "Unschedulable" && said.feasibleNodes > 0;
+
+const lower = (text) => (Array.isArray(text) ? [lower(text[0]), ...text.slice(1)] : text.replace(/^It /, "it "));
 
 function sentence(said) {
   const fits = `fits on ${count(said.feasibleNodes)} of ${plural(said.totalNodes, "node")}`;
@@ -55,7 +77,8 @@ function sentence(said) {
 
 const listed = (links) => links.flatMap((link, at) => (at ? [", ", link] : [link]));
 
-function changes(said) {
+/** What would place a pod, or a group. @param {any} said its explanation */
+export function changes(said) {
   if (!said.changes?.length) return null;
   return el("section", el("h3", "What would place it"), el("p.muted", "The smallest change first; each was tried out on the state of the cluster."),
     el("ol.changes", said.changes.map(change)));
@@ -70,9 +93,33 @@ function change({ title, nodes: fits, examples = [], commands = [], note }) {
       command && el("div.snippet", el("pre", { tabindex: "0" }, command), copyButton(command))));
 }
 
+/** How much of a group fits, placement by placement. @param {any} group its explanation */
+export function placements(group) {
+  const tried = group.placements ?? [];
+  if (!tried.length) return null;
+  return el("section", el("h3", tried.length > 1 ? `Placements tried, by ${group.topologyKey}` : "How much of the group fits"),
+    table("Placements, and how many members fit on each", ["Placement", ">Nodes", ">Fit", ">Needed", "What is missing"], tried.slice(0, PLACEMENTS).map((each) => [
+      each.name || "all nodes", count(each.nodes), `${count(each.fits)} of ${count(each.members)}`, count(each.needed),
+      each.feasible ? el("span.badge.placed", "enough") : (each.lacking ?? []).map((lack) => el("div", el("b", plural(lack.pods, "pod")), `: ${lack.message}`))])),
+    tried.length > PLACEMENTS && el("p.muted", `and ${count(tried.length - PLACEMENTS)} more`));
+}
+
+/** Why devices do not serve a pod's claims: how many there are, what excludes them, and where it came closest. */
+function devices(found) {
+  if (!found) return null;
+  const causes = (each) => (each.causes ?? []).map((cause) => el("div", `${count(cause.devices)} ${cause.text}`));
+  return el("section", el("h3", "Devices"), el("p.muted", `${plural(found.devices, "device")} on ${plural(found.nodes, "node")}`),
+    (found.requests ?? []).length > 0 && table("Requests, and the devices that could serve them", ["Request", ">Asked", ">Usable", "Why not the others"], found.requests.map((each) => [
+      [each.request, muted(` ${each.deviceClass}`)], each.count ? count(each.count) : "all", `${count(each.usable)} of ${count(each.devices)}`, each.problem || causes(each)])),
+    (found.closest ?? []).length > 0 && el("div", el("p.muted", "Closest"), el("ul", found.closest.slice(0, CLOSEST).map((each) => el("li", nodeLink(each.node), ` ${each.text}`)))));
+}
+
 function reasons(said) {
   if (!said.reasons?.length) return null;
+  // The message has one reason a node, as kube-scheduler stops at the first plugin that rejects it.
+  const several = said.reasons.reduce((sum, each) => sum + each.nodes, 0) > said.totalNodes - said.feasibleNodes;
   return el("section", el("h3", "Why nodes were rejected"),
+    several && el("p.muted", `A node counts for each of its reasons here${said.message ? "; in the message above, for the first plugin only" : ""}.`),
     table("Reasons, the nodes that have them, and the nodes of which each is the sole reason", ["Reason", ">Nodes", ">Sole reason", ""], said.reasons.map((each) => [
       [each.text, el("span.plugin", each.plugin), meter(each.nodes / said.totalNodes)], count(each.nodes), each.alone ? count(each.alone) : "–",
       said.nodes?.length > 0 && onMap(() => keptAway(said, each))])));

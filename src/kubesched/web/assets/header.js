@@ -5,8 +5,8 @@ import { count, milliseconds, plural, resourceName, short } from "./format.js";
 import { href } from "./route.js";
 import { percentOf, store } from "./store.js";
 
-const TOTALS = 4;
-const [WIDTH, HEIGHT] = [132, 28];
+const TOTALS = 3;
+const [WIDTH, HEIGHT] = [96, 26];
 const MEANING = {
   placed: "have a node",
   active: "will be tried next",
@@ -24,7 +24,7 @@ export function start() {
   show(byId("stats"),
     counts.map(({ state, meaning, value }) => stat("", `pods that ${meaning}`, [el(`span.dot.${state}`, quiet), state[0].toUpperCase() + state.slice(1)],
       state === "placed" ? value : el("a", { href: href(["queue"], { state }) }, value))),
-    stat(".wide", "in the last minute", "Pods per second", rate, spark), stat("", "how long attempts took in the last minute", "Attempt", median, tail),
+    stat(".wide", "placements in the last minute", "Pods per second", rate, spark), stat(".wide", "how long attempts took in the last minute", "Attempt", median, tail),
     el("div.stat.totals", el("dt", "Requested of all nodes"), totals));
 
   store.addEventListener("overview", () => {
@@ -45,8 +45,10 @@ export function start() {
 /** How much of each resource that is in use is requested on all nodes. */
 function used(nodes) {
   const rows = nodes.names.map((_, row) => row);
-  return Object.keys(nodes.resources).map((resource) => [resource, percentOf(nodes, resource, rows)])
-    .filter(([resource, value]) => value !== "0%" || resource === "cpu" || resource === "memory").slice(0, TOTALS)
+  const [cpu, memory, ...others] = Object.keys(nodes.resources).map((resource) => [resource, percentOf(nodes, resource, rows)]);
+  // Of the others, the scarcest.
+  others.sort((a, b) => parseFloat(b[1]) - parseFloat(a[1]));
+  return [cpu, memory, ...others].filter((each) => each && (each[1] !== "0%" || each === cpu || each === memory)).slice(0, TOTALS)
     .map(([resource, value]) => el("span", el("b.value", value), " ", muted(resourceName(resource))));
 }
 

@@ -4,10 +4,10 @@
  */
 
 import { el, muted, say, show } from "./dom.js";
-import { plural } from "./format.js";
+import { amount, plural, resourceName } from "./format.js";
 import { arrange, corner, hit, neighbour } from "./layout.js";
 import { describe, hideTip, showTip } from "./nodetip.js";
-import { paint, ring } from "./painter.js";
+import { isCard, paint, ring } from "./painter.js";
 import { FULLEST, percentOf, share, store } from "./store.js";
 
 const FLASH_MS = 600;
@@ -15,6 +15,9 @@ const FLASH_MS = 600;
 const FEW = 6;
 const FEW_OF_ALL = 0.02;
 const SMALLEST_HEIGHT = 200;
+/** In one column: the part of the window that the map fills, if it needs no more. */
+const STACKED_HEIGHT = 0.6;
+const stacked = matchMedia("(max-width: 900px)");
 const calm = matchMedia("(prefers-reduced-motion: reduce)");
 
 export class HeatMap {
@@ -72,7 +75,9 @@ export class HeatMap {
   }
 
   #arrange(always) {
-    const { clientWidth: width, clientHeight: height } = this.element;
+    const { clientWidth: width } = this.element;
+    // In one column, the map is as tall as it has to be, and the page scrolls.
+    const height = stacked.matches ? Math.round(innerHeight * STACKED_HEIGHT) : this.element.clientHeight;
     if (!store.nodes || !width || (!always && this.#seen === `${width} ${height}`)) return;
     this.#seen = `${width} ${height}`;
     this.#layout = arrange(this.#zones(), width, Math.max(height, SMALLEST_HEIGHT));
@@ -91,7 +96,8 @@ export class HeatMap {
     const { nodes } = store;
     /** @type {Map<string, number[]>} */
     const zones = new Map();
-    nodes.zones.forEach((zone, row) => {
+    nodes.names.forEach((_, row) => {
+      const zone = store.placeOf(row);
       if (zones.has(zone)) zones.get(zone).push(row);
       else zones.set(zone, [row]);
     });
@@ -99,26 +105,30 @@ export class HeatMap {
       const value = nodes.names.map((_, row) => share(nodes, this.#options.resource(), row) || 0);
       for (const rows of zones.values()) rows.sort((a, b) => value[b] - value[a] || a - b);
     }
-    return [...zones].map(([zone, rows]) => ({ zone, rows }));
+    const sorted = store.grouping ? [...zones].sort(([a], [b]) => (!a - !b) || (a < b ? -1 : 1)) : [...zones];
+    return sorted.map(([zone, rows]) => ({ zone, rows }));
   }
 
   #drawCells(wanted, flash = false) {
     const { nodes } = store;
     const resource = this.#options.resource();
-    const { size, blocks } = this.#layout;
+    const { wide, tall, blocks } = this.#layout;
+    const words = isCard(wide);
     const some = this.#highlighted;
     for (const block of blocks) {
       block.rows.forEach((row, place) => {
         if (!wanted(row) || row >= nodes.names.length) return;
         const [x, y] = corner(this.#layout, block, place);
         const brought = some?.has(nodes.names[row]);
-        paint(this.#context, x, y, size, {
+        const box = { x, y, wide, tall };
+        paint(this.#context, box, {
+          ...(words ? { name: nodes.names[row], lines: cardLines(nodes, row) } : {}),
           share: share(nodes, resource, row), faint: some?.size > 1 && !brought,
           taints: nodes.taints[row], ready: nodes.ready[row], unschedulable: nodes.unschedulable[row] });
-        if (flash || (brought && some.size === 1)) ring(this.#context, x, y, size);
+        if (flash || (brought && some.size === 1)) ring(this.#context, box);
       });
     }
-    if (this.#cell) ring(this.#context, ...this.#corner(), size);
+    if (this.#cell) ring(this.#context, this.#box());
   }
 
   /** Describe the zones as text. */
@@ -127,7 +137,7 @@ export class HeatMap {
     const resource = this.#options.resource();
     show(this.#labels, this.#layout.blocks.map((block) => el("p.zone-label", {
       style: { left: `${block.x}px`, top: `${block.y}px`, width: `${this.#layout.blockWidth}px` } },
-    el("b", block.zone || "no zone"), " ", muted(`${plural(block.rows.length, "node")} · ${percentOf(nodes, resource, block.rows)}`))));
+    el("b", el("bdi", block.zone || `no ${store.grouping?.key ?? "zone"}`)), " ", muted(`${plural(block.rows.length, "node")} · ${percentOf(nodes, resource, block.rows)}`))));
     const what = resource === FULLEST ? "the fullest resource" : resource;
     this.#canvas.setAttribute("aria-label", `Heat map of ${plural(nodes.names.length, "node")}: how much of ${what} is requested`);
   }
@@ -178,13 +188,18 @@ export class HeatMap {
   #scroll() {
     const [, y] = this.#corner();
     const { scrollTop, clientHeight } = this.element;
-    if (y < scrollTop || y + this.#layout.size > scrollTop + clientHeight) this.element.scrollTop = y - clientHeight / 2;
+    if (y < scrollTop || y + this.#layout.tall > scrollTop + clientHeight) this.element.scrollTop = y - clientHeight / 2;
   }
 
   #showTip() {
     const { left, top } = this.#canvas.getBoundingClientRect();
+    const { x, y, wide, tall } = this.#box();
+    showTip(this.#row(this.#cell), new DOMRect(left + x, top + y, wide, tall));
+  }
+
+  #box() {
     const [x, y] = this.#corner();
-    showTip(this.#row(this.#cell), new DOMRect(left + x, top + y, this.#layout.size, this.#layout.size));
+    return { x, y, wide: this.#layout.wide, tall: this.#layout.tall };
   }
 
   #corner() { return corner(this.#layout, this.#layout.blocks[this.#cell.block], this.#cell.place); }
@@ -192,4 +207,10 @@ export class HeatMap {
   #row(cell) { return this.#layout.blocks[cell.block].rows[cell.place]; }
 
   #name(cell) { return store.nodes.names[this.#row(cell)]; }
+}
+
+/** What a card says of a node beside its name: each resource that it has. */
+function cardLines(nodes, row) {
+  return Object.entries(nodes.resources).filter(([, { allocatable }]) => allocatable[row] > 0).map(([title, { requested, allocatable }]) => ({
+    title: resourceName(title), text: `${amount(title, requested[row])} / ${amount(title, allocatable[row])}`, share: requested[row] / allocatable[row] }));
 }

@@ -1,15 +1,21 @@
-/** Where the cells of the heat map are: a block for each zone, cells as large as fit. Pure arithmetic. */
+/**
+ * Where the cells of the heat map are: a block for each zone, cells as large as fit. Many nodes are squares; of a few,
+ * each is a card that fills its part of the space. Pure arithmetic.
+ */
 
 export const HEAD = 26;
 const GAP = 14;
 const SMALLEST = 6;
-const LARGEST = 44;
+const LARGEST = 84;
+const CARD_GAP = 8;
+const [CARD_WIDTH, CARD_HEIGHT] = [150, 84];
+const [LARGEST_CARD_WIDTH, LARGEST_CARD_HEIGHT] = [640, 340];
 const MAX_ACROSS = 6;
 const MIN_BLOCK_WIDTH = 170;
 
 /**
  * @typedef {{zone: string, rows: number[], x: number, y: number, across: number, height: number}} Block
- * @typedef {{size: number, gap: number, blocks: Block[], width: number, height: number, blockWidth: number}} Layout
+ * @typedef {{wide: number, tall: number, gap: number, blocks: Block[], width: number, height: number, blockWidth: number}} Layout
  */
 
 /**
@@ -23,39 +29,61 @@ export function arrange(zones, width, height) {
   const most = Math.min(MAX_ACROSS, zones.length, Math.max(1, Math.floor(width / MIN_BLOCK_WIDTH)));
   for (let columns = 1; columns <= most; columns += 1) {
     for (let size = LARGEST; size >= SMALLEST; size -= 1) {
-      const made = place(zones, width, columns, size);
+      const made = squares(zones, width, columns, size);
       const fits = made.height <= height;
       if (!fits && size > SMALLEST) continue;
-      if (!best || made.size > best.size || (made.size === best.size && made.height < best.height)) best = made;
+      if (!best || made.wide > best.wide || (made.wide === best.wide && made.height < best.height)) best = made;
       break;
     }
   }
-  return best ?? { size: LARGEST, gap: 2, blocks: [], width, height: 0, blockWidth: width };
+  const roomy = best?.wide === LARGEST ? cards(zones, width, height, most) : null;
+  return roomy ?? best ?? { wide: LARGEST, tall: LARGEST, gap: 2, blocks: [], width, height: 0, blockWidth: width };
 }
 
-function place(zones, width, columns, size) {
+function squares(zones, width, columns, size) {
   const gap = size >= 16 ? 2 : 1;
-  const blockWidth = Math.floor((width - GAP * (columns - 1)) / columns);
-  const across = Math.max(1, Math.floor((blockWidth + gap) / (size + gap)));
+  const across = Math.max(1, Math.floor((widthOfBlock(width, columns) + gap) / (size + gap)));
+  return place(zones, width, columns, { wide: size, tall: size, gap, across });
+}
+
+/** Cards of the largest area with which everything fits; null if they would be too small. */
+function cards(zones, width, height, most) {
+  let best = null;
+  const longest = Math.max(...zones.map(({ rows }) => rows.length));
+  for (let columns = 1; columns <= most; columns += 1) {
+    for (let across = 1; across <= longest; across += 1) {
+      const gap = CARD_GAP;
+      const wide = Math.min(Math.floor((widthOfBlock(width, columns) + gap) / across) - gap, LARGEST_CARD_WIDTH);
+      if (wide < CARD_WIDTH) break;
+      const { height: heads, lines } = place(zones, width, columns, { wide, tall: -gap, gap, across });
+      const tall = Math.min(Math.floor((height - heads) / lines) - gap, wide, LARGEST_CARD_HEIGHT);
+      if (tall >= CARD_HEIGHT && (!best || wide * tall > best.wide * best.tall)) best = place(zones, width, columns, { wide, tall, gap, across });
+    }
+  }
+  return best;
+}
+
+const widthOfBlock = (width, columns) => Math.floor((width - GAP * (columns - 1)) / columns);
+
+function place(zones, width, columns, { wide, tall, gap, across }) {
+  const blockWidth = widthOfBlock(width, columns);
   const blocks = [];
-  let y = 0;
+  let [y, lines] = [0, 0];
   for (let first = 0; first < zones.length; first += columns) {
     const row = zones.slice(first, first + columns);
-    let tallest = 0;
-    row.forEach(({ zone, rows }, column) => {
-      const height = HEAD + Math.ceil(rows.length / across) * (size + gap);
-      blocks.push({ zone, rows, x: column * (blockWidth + GAP), y, across, height });
-      tallest = Math.max(tallest, height);
-    });
-    y += tallest + GAP;
+    const most = Math.max(...row.map(({ rows }) => Math.ceil(rows.length / across)));
+    row.forEach(({ zone, rows }, column) => blocks.push({ zone, rows, x: column * (blockWidth + GAP), y, across,
+      height: HEAD + Math.ceil(rows.length / across) * (tall + gap) }));
+    y += HEAD + most * (tall + gap) + GAP;
+    lines += most;
   }
-  return { size, gap, blocks, width, height: Math.max(0, y - GAP), blockWidth };
+  return { wide, tall, gap, blocks, width, height: Math.max(0, y - GAP), blockWidth, lines };
 }
 
 /** Top left corner of a cell. @param {Layout} layout @param {Block} block @param {number} place in the block */
 export function corner(layout, block, place) {
-  const step = layout.size + layout.gap;
-  return [block.x + (place % block.across) * step, block.y + HEAD + Math.floor(place / block.across) * step];
+  const [right, down] = [place % block.across, Math.floor(place / block.across)];
+  return [block.x + right * (layout.wide + layout.gap), block.y + HEAD + down * (layout.tall + layout.gap)];
 }
 
 /**
@@ -63,11 +91,11 @@ export function corner(layout, block, place) {
  * @returns {{block: number, place: number} | null}
  */
 export function hit(layout, x, y) {
-  const step = layout.size + layout.gap;
+  const { wide, tall, gap } = layout;
   for (const [block, { x: left, y: top, across, rows, height }] of layout.blocks.entries()) {
     if (x < left || y < top + HEAD || y >= top + height) continue;
-    const column = Math.floor((x - left) / step);
-    const place = Math.floor((y - top - HEAD) / step) * across + column;
+    const column = Math.floor((x - left) / (wide + gap));
+    const place = Math.floor((y - top - HEAD) / (tall + gap)) * across + column;
     if (column < across && place < rows.length) return { block, place };
   }
   return null;

@@ -5,13 +5,15 @@
 
 import { get } from "./api.js";
 import { byId, el, failure, show } from "./dom.js";
+import * as decisions from "./decisions.js";
 import * as explanation from "./explanation.js";
 import { clock, count } from "./format.js";
+import * as groups from "./groups.js";
 import * as header from "./header.js";
 import * as nodes from "./nodes.js";
 import * as nodeview from "./nodeview.js";
 import * as queue from "./queue.js";
-import { current, href, moveTo, place } from "./route.js";
+import { current, href, moveTo, place, wrong } from "./route.js";
 import * as search from "./search.js";
 import { store } from "./store.js";
 import { follow } from "./stream.js";
@@ -43,7 +45,9 @@ async function begin() {
     await load();
   } catch (error) {
     show(byId("nodes-view"), failure(error, begin));
-    show(byId("view"), el("p.empty", "Nothing to show."));
+    // A moment that the recording does not have is left by any link.
+    show(byId("view"), el("p.empty", "Nothing to show.", place() !== undefined && [" ", el("a", { href: "#/queue" }, "Go without the moment in the address")]));
+    addEventListener("hashchange", begin, { once: true });
     return;
   }
   openView();
@@ -69,25 +73,39 @@ async function travel() {
     notice("");
     openView();
   } catch (error) {
-    notice(error.message);
+    notice(`${error.message}; what you see is another moment.`);
   }
 }
 
 function openView() {
   const { path: [kind = "queue", ...rest], query } = current();
   const view = byId("view");
+  const problem = wrong();
   close();
   tabs(kind);
-  if (kind === "pod" && rest.length === 2) close = explanation.open(view, rest[0], rest[1]);
+  if (problem) close = nowhere(view, problem);
+  else if (kind === "pod" && rest.length === 2) close = explanation.open(view, rest[0], rest[1]);
   else if (kind === "node" && rest.length === 1) close = nodeview.open(view, rest[0]);
+  else if (kind === "group" && rest.length === 2) close = groups.openOne(view, rest[0], rest[1]);
   else if (kind === "what-if") close = whatif.open(view, query);
-  else close = queue.open(view, query);
+  else if (kind === "groups") close = groups.open(view);
+  else if (kind === "decisions") close = decisions.open(view);
+  else if (kind === "queue") close = queue.open(view, query);
+  else close = nowhere(view, `There is nothing at ${location.hash}.`);
+}
+
+/** The address is wrong. @param {HTMLElement} view @param {string} problem */
+function nowhere(view, problem) {
+  show(view, el("h2.hidden", "Wrong address"), el("div.failure", { role: "alert" }, el("p", problem), el("p", el("a", { href: href(["queue"]) }, "To the queue"))));
+  return () => {};
 }
 
 function tabs(kind) {
   const tab = (title, name, target = href([name])) => el("a", { href: target, "aria-current": name === kind ? "page" : null }, title);
-  show(byId("tabs"), tab(["Queue ", el("b", { id: "waiting" }, count(store.queue.total))], "queue"), store.overview.whatIf && tab("What if", "what-if"),
-    kind === "pod" && tab("Pod", "pod", location.hash), kind === "node" && tab("Node", "node", location.hash));
+  show(byId("tabs"), tab(["Queue ", el("b", { id: "waiting" }, count(store.queue.total))], "queue"),
+    tab("Decisions", "decisions"), (store.queue.groups.length > 0 || kind === "groups") && tab(["Groups ", el("b", { id: "groups" }, count(store.queue.groups.length))], "groups"),
+    store.overview.whatIf && tab("What if", "what-if"),
+    kind === "pod" && tab("Pod", "pod", location.hash), kind === "group" && tab("Group", "group", location.hash), kind === "node" && tab("Node", "node", location.hash));
 }
 
 function report(state, retryMs) {
@@ -125,7 +143,11 @@ store.addEventListener("overview", () => {
   notice(trouble);
   if (connection) showLink();
 });
-store.addEventListener("queue", () => { if (byId("waiting")) byId("waiting").textContent = count(store.queue.total); });
+store.addEventListener("queue", () => {
+  if (byId("waiting")) byId("waiting").textContent = count(store.queue.total);
+  if (byId("groups")) byId("groups").textContent = count(store.queue.groups.length);
+  else if (store.queue.groups.length) tabs(current().path[0] ?? "queue");
+});
 byId("skip").addEventListener("click", (event) => { event.preventDefault(); byId("panel").focus(); });
 bindToggle(byId("theme"));
 header.start();

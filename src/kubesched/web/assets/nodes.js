@@ -1,5 +1,6 @@
 /** The card of nodes: choice of resource and view, the map or the table, and the legend. */
 
+import { get } from "./api.js";
 import { byId, el, muted, quiet, show } from "./dom.js";
 import { count } from "./format.js";
 import { HeatMap } from "./heatmap.js";
@@ -13,6 +14,7 @@ import { isDark, onTheme } from "./theme.js";
 let resource = "cpu";
 const fullest = el("input", { type: "checkbox", onchange: () => map.refresh() });
 const select = el("select", { id: "resource", "aria-label": "Resource", onchange: () => { resource = select.value; map.refresh(); } });
+const grouping = el("select", { id: "grouping", "aria-label": "Group nodes by", onfocus: labels, onpointerdown: labels, onchange: group }, el("option", { value: "" }, "by zone"));
 const filter = el("input", { type: "search", placeholder: "Filter by node or zone", "aria-label": "Filter nodes", oninput: () => table.setFilter(filter.value.trim()) });
 const order = el("label", fullest, " fullest first");
 const map = new HeatMap({ open: (node) => go(nodeHref(node)), resource: () => resource, fullestFirst: () => fullest.checked });
@@ -23,8 +25,15 @@ const buttons = [[map, "Map"], [table, "Table"]].map(([which, title]) => el("but
 
 /** Start showing nodes. */
 export function start() {
-  show(byId("nodes-tools"), order, select, filter, el("div.segments", { role: "group", "aria-label": "Show as" }, buttons));
-  store.addEventListener("nodes", showView);
+  show(byId("nodes-tools"), order, grouping, select, filter, el("div.segments", { role: "group", "aria-label": "Show as" }, buttons));
+  let known = "";
+  store.addEventListener("nodes", () => {
+    const names = store.nodes.names.join();
+    if (store.grouping && names !== known) group();
+    known = names;
+    showView();
+  });
+  labels();
   store.addEventListener("rows", (event) => {
     if (view === map) map.drawRows(event.detail);
     else table.refresh();
@@ -40,7 +49,7 @@ function showView() {
   const place = byId("nodes-view");
   const asMap = view === map;
   buttons.forEach((button, at) => button.setAttribute("aria-pressed", String(asMap === !at)));
-  order.hidden = select.hidden = byId("legend").hidden = !asMap;
+  order.hidden = grouping.hidden = select.hidden = byId("legend").hidden = !asMap;
   filter.hidden = asMap;
   hideTip();
   if (!store.nodes?.names.length) return void (store.nodes && show(place, el("p.empty", "There are no nodes yet.")));
@@ -48,6 +57,30 @@ function showView() {
   if (view.element.parentNode !== place) show(place, view.element);
   view.refresh();
   legend();
+}
+
+/** Offer the labels that tell nodes apart. */
+async function labels() {
+  try {
+    const { keys } = await get(["labels"]);
+    const known = [...grouping.options].slice(1).map((each) => each.value);
+    if (known.join() === keys.join()) return;
+    const chosen = grouping.value;
+    show(grouping, el("option", { value: "" }, "by zone"), keys.map((each) => el("option", { value: each }, `by ${each}`)));
+    grouping.value = keys.includes(chosen) ? chosen : "";
+  } catch { /* the choice stays as it is */ }
+}
+
+/** Group nodes by what was chosen; their labels are asked for again when nodes come or go. */
+async function group() {
+  const key = grouping.value;
+  if (!key) return void store.setGrouping(null);
+  try {
+    store.setGrouping(await get(["labels"], { key }));
+  } catch {
+    grouping.value = "";
+    store.setGrouping(null);
+  }
 }
 
 /** Offer the resources that there are. @param {string[]} there */

@@ -30,7 +30,7 @@ export function showTip(row, box) {
     special.length > 0 && el("p.marks", special.join(" · ")),
     el("table", lines.map(([resource, { requested, allocatable }]) => {
       const of = requested[row] / allocatable[row];
-      return el("tr", el("th", resource), el("td", meter(of)), el("td.number", percent(of)),
+      return el("tr", el("th", { scope: "row" }, resource), el("td", meter(of)), el("td.number", percent(of)),
         el("td.number.muted", `${amount(resource, requested[row])} / ${amount(resource, allocatable[row])}`));
     })));
   tip.hidden = false;

@@ -2,7 +2,7 @@
 
 import { get, Latest } from "./api.js";
 import { el, failure, loading, meter, muted, show, table } from "./dom.js";
-import { percent, plural } from "./format.js";
+import { count, percent, plural } from "./format.js";
 import { highlight } from "./nodes.js";
 import { href, podLink } from "./route.js";
 import { share, store } from "./store.js";
@@ -42,12 +42,20 @@ function render(node) {
   const ask = (title, query) => el("a.small", { href: href(["what-if"], query) }, title);
   return el("article", el("header.line", el("h2", node.name), el("span.actions", ask("Drain it?", { kind: "drain", nodes: node.name }),
       ask("Lose it?", { kind: "loss", node: node.name }), ask("One more?", { kind: "add", count: 1, like: node.name }))),
-    el("p", node.zone || "no zone", node.unschedulable && el("span.badge.backoff", "cordoned"),
+    el("p", el("span.muted", node.zone || "no zone"), node.unschedulable && el("span.badge.backoff", "cordoned"),
       node.ready === false && el("span.badge.unschedulable", "not ready"), node.taints.map((each) => el("span.badge", each))),
-    table("Resources", ["Resource", "", ">", ">Requested", ">Allocatable"], resources),
+    table("Resources", ["Resource", "", ">Share", ">Requested", ">Allocatable"], resources),
     el("details", el("summary", plural(Object.keys(node.labels).length, "label")),
       el("ul.labels", Object.entries(node.labels).map(([key, value]) => el("li", muted(`${key}=`), value)))),
+    node.devices.map(devices),
     el("h3", plural(node.pods.length, "pod")),
     node.pods.length > 0 && table("Pods of the node", ["Pod", ">Priority", ...names.map((each) => `>${each}`)],
       node.pods.map((pod) => [podLink(`${pod.namespace}/${pod.name}`), pod.priority ?? 0, ...names.map((each) => pod.requests?.[each] ?? "–")])));
+}
+
+/** The devices of one pool, and the claims and pods that have them. */
+function devices({ driver, pool, shared, total, allocated, devices: every }) {
+  return el("section.devices", el("h3", plural(total, "device"), muted(` of ${driver}, pool ${pool}${shared ? ", shared with other nodes" : ""}`)),
+    el("p", `${count(allocated)} allocated, ${count(total - allocated)} free`), meter(total ? allocated / total : 0),
+    table(`Devices of ${driver} in ${pool}`, ["Device", "Claim", "Pod"], every.map((each) => [each.name, each.claims.join(", ") || muted("free"), each.pods.map((pod) => el("div", podLink(pod)))])));
 }

@@ -3,7 +3,8 @@
 import { get, Latest } from "./api.js";
 import { el, failure, muted, reconcile, show } from "./dom.js";
 import { age, count, plural } from "./format.js";
-import { href, podLink } from "./route.js";
+import { card } from "./groups.js";
+import { go, href, podLink } from "./route.js";
 import { store } from "./store.js";
 
 const SEARCH_LIMIT = 1000;
@@ -15,7 +16,8 @@ const SHOWN_IN_GROUP = 40;
  * @returns {() => void} ends it
  */
 export function open(view, query) {
-  const [state, plugin] = [query.get("state"), query.get("plugin")];
+  const [state, plugin, namespace, workload] = ["state", "plugin", "namespace", "workload"].map((key) => query.get(key));
+  const narrowed = { state, plugin, namespace, workload };
   const latest = new Latest();
   /** the server's answer, where what the stream brings is not enough */
   let searched = null;
@@ -24,13 +26,16 @@ export function open(view, query) {
   const input = el("input", { type: "search", placeholder: "Search waiting pods", "aria-label": "Search waiting pods", oninput: later });
   const reasons = el("ul.reasons", { "aria-label": "Waiting pods by plugin" });
   const summary = el("p.muted", { role: "status" });
+  const filters = [["namespace", "All namespaces", namespace], ["workload", "All workloads", workload]].map(([key, all, chosen]) => ({ key, all, chosen,
+    select: el("select", { "aria-label": all, onchange: (event) => go(href(["queue"], { ...narrowed, [key]: event.target.value })) }) }));
+  const gangs = el("div");
   const groups = el("div");
   const problem = el("div");
-  show(view, el("h2.hidden", "Queue"), reasons, el("div.line", input, summary), problem, groups);
+  show(view, el("h2.hidden", "Queue"), reasons, el("div.line", input, filters.map(({ select }) => select), summary), problem, gangs, groups);
 
   async function refresh() {
     const search = input.value.trim();
-    const enough = !search && !((state || plugin) && store.queue.total > store.queue.pods.length);
+    const enough = !search && !(Object.values(narrowed).some(Boolean) && store.queue.total > store.queue.pods.length);
     try {
       searched = enough ? null : await latest.run((signal) => get(["queue"], { search, limit: SEARCH_LIMIT }, signal)) ?? searched;
       show(problem);
@@ -41,12 +46,18 @@ export function open(view, query) {
   }
 
   function render(queue) {
-    const chips = store.queue.reasons.map((each) => [each.plugin, count(each.pods), plugin === each.plugin, { plugin: each.plugin }]);
-    if (state) chips.push([`only ${state}`, "×", true]);
+    const chips = store.queue.reasons.map((each) => [each.plugin, count(each.pods), plugin === each.plugin, { ...narrowed, plugin: plugin === each.plugin ? undefined : each.plugin }]);
+    if (state) chips.push([`only ${state}`, "×", true, { ...narrowed, state: undefined }]);
     reconcile(reasons, chips, ([label]) => label, renderChip);
-    const pods = queue.pods.filter((pod) => (!state || pod.state === state) && (!plugin || pod.plugins.includes(plugin)));
+    for (const filter of filters) offer(filter, queue.pods);
+    const pods = queue.pods.filter((pod) => (!state || pod.state === state) && (!plugin || pod.plugins.includes(plugin))
+      && (!namespace || pod.namespace === namespace) && (!workload || pod.workload === workload));
+    const waiting = store.queue.groups.filter((group) => group.state !== "scheduled" && (!namespace || group.namespace === namespace));
+    reconcile(gangs, plugin || state || workload || input.value.trim() ? [] : waiting, (group) => `${group.namespace}/${group.name}`, card);
+    const counted = store.queue.reasons.reduce((sum, each) => sum + each.pods, 0);
     summary.textContent = plural(pods.length, "pod")
-      + (queue.total > queue.pods.length ? `, among the first ${count(queue.pods.length)} of ${count(queue.total)}: search for others` : "");
+      + (queue.total > queue.pods.length ? `, among the first ${count(queue.pods.length)} of ${count(queue.total)}: search for others` : "")
+      + (counted > store.queue.total && !input.value.trim() ? "; above, a pod counts for each plugin that rejects it" : "");
     if (!pods.length) return void show(groups, el("p.empty", store.queue.total ? "No waiting pod is like this." : "Nothing waits: every pod has a node."));
     groups.querySelector(":scope > .empty")?.remove();
     reconcile(groups, grouped(pods), (group) => group.key, renderGroup);
@@ -61,9 +72,18 @@ export function open(view, query) {
   };
 }
 
+/** Offer the values that pods have; a filter that has nothing to choose from is not there. */
+function offer({ key, all, chosen, select }, pods) {
+  const values = [...new Set([...pods.map((pod) => pod[key]), chosen ?? ""])].filter(Boolean).sort();
+  select.hidden = values.length < 2 && !chosen;
+  const known = [...select.options].slice(1).map((each) => each.value);
+  if (known.join() !== values.join() || !select.options.length) show(select, ["", ...values].map((each) => el("option", { value: each }, each || all)));
+  select.value = chosen ?? "";
+}
+
 /** @returns {HTMLElement} */
 function renderChip([label, extra, mine, query], item) {
-  item ??= el("li", el("a.chip", { href: href(["queue"], mine ? {} : query), "aria-current": mine ? "true" : null }, label, el("b")));
+  item ??= el("li", el("a.chip", { href: href(["queue"], query), "aria-current": mine ? "true" : null }, label, el("b")));
   item.firstChild.lastChild.textContent = extra;
   return item;
 }

@@ -15,10 +15,11 @@ function table(stops) {
     const low = Math.min(Math.floor(position), stops.length - 2);
     const [from, to] = [channels(stops[low]), channels(stops[low + 1])];
     const [r, g, b] = from.map((value, at) => Math.round(value + (to[at] - value) * (position - low)));
-    // Relative luminance decides whether marks on the colour are black or white.
+    // Relative luminance decides whether words and marks on the colour are black or white: at this limit, both have a
+    // contrast of 4.58, so that one of them always has 4.5.
     const linear = [r, g, b].map((each) => ((each / 255 + 0.055) / 1.055) ** 2.4);
     const luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2];
-    return { fill: `rgb(${r} ${g} ${b})`, ink: luminance > 0.18 ? "#0b1220" : "#ffffff" };
+    return { fill: `rgb(${r} ${g} ${b})`, ink: luminance > 0.179 ? "#000000" : "#ffffff" };
   });
 }
 

@@ -19,11 +19,28 @@ function decoded(part) {
 
 /**
  * Write an address, in the moment that is shown. @param {string[]} path
- * @param {Record<string, string | number | undefined>} [query] what is empty is left out
+ * @param {Record<string, string | number | null | undefined>} [query] what is empty is left out
  */
 export function written(path, query = {}) {
-  const all = Object.entries({ at: place(), ...query }).filter(([, value]) => value !== undefined && value !== "");
+  const all = Object.entries({ at: place(), ...query }).filter(([, value]) => value !== undefined && value !== null && value !== "");
   return path.map(encodeURIComponent).join("/") + (all.length ? `?${new URLSearchParams(all)}` : "");
+}
+
+/** What each view takes after "?", beside the moment; one value of a list, or any. */
+const TAKES = {
+  queue: { state: ["active", "backoff", "unschedulable", "gated", "unclaimed"], plugin: null, namespace: null, workload: null },
+  "what-if": { kind: ["headroom", "apply", "ungate", "add", "drain", "loss"], pod: null, gates: null, count: null, like: null, nodes: null, zone: null, node: null },
+};
+
+/** What is wrong with the address's query, in a sentence; "" if nothing. @returns {string} */
+export function wrong() {
+  const { path: [view = "queue"], query } = current();
+  const takes = { at: null, ...TAKES[view] };
+  for (const [key, value] of query) {
+    if (!(key in takes)) return `There is no “${key}” at #/${view}, only ${Object.keys(takes).join(", ")}.`;
+    if (takes[key] && !takes[key].includes(value)) return `There is no ${key} “${value}” at #/${view}, only ${takes[key].join(", ")}.`;
+  }
+  return "";
 }
 
 /** The address of a view. @param {string[]} path @param {Parameters<typeof written>[1]} [query] */
@@ -45,6 +62,7 @@ export function go(target) {
 }
 
 export const podHref = (namespace, name) => href(["pod", namespace, name]);
+export const groupHref = (namespace, name) => href(["group", namespace, name]);
 export const nodeHref = (name) => href(["node", name]);
 
 /** @param {string} name */

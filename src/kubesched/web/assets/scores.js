@@ -1,6 +1,6 @@
 /** The scores of nodes, plugin by plugin: what each adds, and which of them made the difference. */
 
-import { el, muted, quiet, show } from "./dom.js";
+import { el, muted, quiet, scrolling, show } from "./dom.js";
 import { count, plural } from "./format.js";
 import { nodeLink } from "./route.js";
 
@@ -24,7 +24,7 @@ export function scores(said) {
       : "All of these nodes are equally good.",
       silent.length > 0 && ` Without a say here: ${silent.join(", ")}.`, leftOff),
     el("ul.keys", quiet, telling.map((each) => el("li", el(`span.key.${each.style}`), each.name, muted(` ×${each.weight}`)))),
-    el("div.wide-table", el("table.scores", el("caption.hidden", "Weighted scores of each plugin for each node that the pod fits on"),
+    scrolling(el("table.scores", el("caption.hidden", "Weighted scores of each plugin for each node that the pod fits on"),
         el("thead", el("tr", el("th", { scope: "col" }, "Node"), el("th.number", { scope: "col" }, "Total"), el("td"),
           telling.map((each) => el("th.number", { scope: "col", title: each.name }, el(`span.key.${each.style}`, quiet), el("span.hidden", each.name))))),
         body)),

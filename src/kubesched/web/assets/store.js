@@ -17,6 +17,7 @@ class Store extends EventTarget {
   /** @type {Nodes | null} */ nodes = null;
   /** @type {any} */ queue = null;
   /** name → row @type {Map<string, number>} */ rows = new Map();
+  /** what nodes are grouped by: a label and its value of each node; null for zones @type {{key: string, values: Record<string, string>} | null} */ grouping = null;
 
   setOverview(overview) {
     this.overview = overview;
@@ -28,6 +29,17 @@ class Store extends EventTarget {
     this.nodes = nodes;
     this.rows = new Map(nodes.names.map((name, row) => [name, row]));
     this.dispatchEvent(new CustomEvent("nodes"));
+  }
+
+  /** Group nodes by a label, or by zone. @param {{key: string, values: Record<string, string>} | null} grouping */
+  setGrouping(grouping) {
+    this.grouping = grouping;
+    if (this.nodes) this.dispatchEvent(new CustomEvent("nodes"));
+  }
+
+  /** The group that a node is shown in; "" if it has none. @param {number} row */
+  placeOf(row) {
+    return this.grouping ? this.grouping.values[this.nodes.names[row]] ?? "" : this.nodes.zones[row];
   }
 
   setQueue(queue) {

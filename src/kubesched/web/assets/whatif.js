@@ -1,35 +1,43 @@
-/** The what-if form. The question is in the URL, so that it can be shared. */
+/** The what-if form. The question is in the URL, so that it can be shared; a manifest is too long for that. */
 
-import { Latest, whatIf } from "./api.js";
+import { get, Latest, whatIf } from "./api.js";
 import { answer } from "./answers.js";
-import { el, failure, loading, show } from "./dom.js";
+import { el, failure, loading, muted, show } from "./dom.js";
 import { highlight } from "./nodes.js";
 import { go, href } from "./route.js";
 import { store } from "./store.js";
 
 const KINDS = {
   headroom: ["Headroom", "How many more pods like this one fit?"],
-  manifest: ["New pod", "Where would a pod go that is not there yet, and why?"],
+  apply: ["New workload", "How many pods of a workload that is not there yet fit, where would they go, and which pods would they preempt?"],
+  ungate: ["Remove gates", "Where would a gated pod go without its scheduling gates?"],
   add: ["Add nodes", "Would more nodes place what waits?"],
   drain: ["Drain", "Where would the pods of these nodes go?"],
   loss: ["Loss", "What becomes of the pods if this fails?"],
 };
 const OFFERED = 30;
-/** Too long for an address; kept while the page is open. */
-let manifest = `apiVersion: v1
-kind: Pod
+const MOST_REPLICAS = 10000;
+/** What was written last, as long as the page is open. */
+const workload = {
+  manifest: `apiVersion: apps/v1
+kind: Deployment
 metadata: {name: example, namespace: default}
 spec:
-  containers:
-  - name: main
-    image: example
-    resources: {requests: {cpu: "2", memory: 4Gi}}
-`;
+  replicas: 40
+  template:
+    spec:
+      containers:
+      - name: main
+        image: example
+        resources: {requests: {cpu: "2", memory: 4Gi}}
+`,
+  replicas: "",
+};
 
 /** @param {HTMLElement} view @param {URLSearchParams} query @returns {() => void} ends it */
 export function open(view, query) {
   const latest = new Latest();
-  const kind = query.get("kind") in KINDS ? query.get("kind") : "headroom";
+  const kind = query.get("kind") ?? "headroom";
   const result = el("div.result", { "aria-live": "polite" });
   const form = el("form", { onsubmit: submit }, fields(kind, query),
     el("button.primary", { type: "submit" }, "Find out"));
@@ -40,8 +48,10 @@ export function open(view, query) {
 
   function submit(event) {
     event.preventDefault();
-    if (kind === "manifest") ask({ kind, manifest });
-    else go(href(["what-if"], { kind, ...Object.fromEntries(new FormData(form)) }));
+    const given = new FormData(form);
+    if (kind === "apply") ask({ kind, manifest: workload.manifest, replicas: Number(workload.replicas) || null });
+    else if (kind === "ungate") go(href(["what-if"], { kind, pod: given.get("pod"), gates: given.getAll("gates").join() }));
+    else go(href(["what-if"], { kind, ...Object.fromEntries(given) }));
   }
   async function ask(question) {
     show(result, loading("Playing it through…"));
@@ -61,9 +71,9 @@ export function open(view, query) {
 /** The question in the URL; null if there is none. */
 function questionOf(kind, query) {
   const text = (key) => (query.get(key) ?? "").trim();
-  if (kind === "headroom" && text("pod").includes("/")) {
+  if ((kind === "headroom" || kind === "ungate") && text("pod").includes("/")) {
     const [namespace, name] = text("pod").split("/");
-    return { kind, namespace, name };
+    return kind === "headroom" ? { kind, namespace, name } : { kind, namespace, name, gates: text("gates").split(",").filter(Boolean) };
   }
   if (kind === "add" && text("like")) return { kind, count: Number(text("count")) || 1, like: text("like") };
   if (kind === "drain" && text("nodes")) return { kind, nodes: text("nodes").split(/[\s,]+/) };
@@ -73,21 +83,56 @@ function questionOf(kind, query) {
 
 function fields(kind, query) {
   const names = () => store.nodes?.names ?? [];
-  const pods = () => (store.queue?.pods ?? []).map((each) => `${each.namespace}/${each.name}`);
+  const waiting = (wanted) => () => (store.queue?.pods ?? []).filter(wanted).map((each) => `${each.namespace}/${each.name}`);
   const text = (name, title, properties, offers) => offering(title,
     el("input", { name, value: query.get(name) ?? "", autocomplete: "off", spellcheck: "false", ...properties }), offers);
-  const keep = (event) => { manifest = event.target.value; };
   switch (kind) {
-    case "headroom": return text("pod", "Pod", { placeholder: "namespace/name" }, pods);
-    case "manifest": return labelled("Manifest of a pod", el("textarea", { name: "manifest", rows: 10, spellcheck: "false", value: manifest, oninput: keep }));
-    case "add": return [text("count", "How many", { type: "number", min: 1, max: 1000, value: query.get("count") ?? 3 }), text("like", "Like node", {}, names)];
-    case "drain": return text("nodes", "Nodes", { placeholder: "node-1, node-2" }, names);
+    case "headroom": return text("pod", "Pod", { placeholder: "namespace/name", required: true }, waiting(() => true));
+    case "apply": return manifest();
+    case "ungate": return gates(query, text("pod", "Gated pod", { placeholder: "namespace/name", required: true }, waiting((each) => each.state === "gated")));
+    case "add": return [text("count", "How many", { type: "number", min: 1, max: 1000, value: query.get("count") ?? 3 }), text("like", "Like node", { required: true }, names)];
+    case "drain": return text("nodes", "Nodes", { placeholder: "node-1, node-2", required: true }, names);
     default: {
       const zones = ["", ...new Set(store.nodes?.zones ?? [])];
-      return [labelled("Zone", el("select", { name: "zone" }, zones.map((zone) => el("option", { value: zone, selected: zone === query.get("zone") }, zone || "–")))),
+      // The server takes a zone without its region, too.
+      const asked = (zone) => query.get("zone") && [zone, zone.split("/").at(-1)].includes(query.get("zone"));
+      return [labelled("Zone", el("select", { name: "zone" }, zones.map((zone) => el("option", { value: zone, selected: asked(zone) }, zone || "–")))),
         text("node", "or one node", {}, names)];
     }
   }
+}
+
+/** A manifest, pasted or of a file, and how many pods to try. */
+function manifest() {
+  const text = el("textarea", { name: "manifest", rows: 12, spellcheck: "false", required: true, value: workload.manifest, oninput: () => { workload.manifest = text.value; } });
+  const read = async (event) => {
+    const [file] = event.target.files;
+    if (file) workload.manifest = text.value = await file.text();
+  };
+  return [labelled("Manifest of a Deployment, a Job, a pod, or anything else with a pod template", text),
+    labelled("or of a file", el("input", { type: "file", accept: ".yaml,.yml,.json", onchange: read })),
+    labelled("Replicas", el("input", { name: "replicas", type: "number", min: 1, max: MOST_REPLICAS, placeholder: "as in the manifest", value: workload.replicas,
+      oninput: (event) => { workload.replicas = event.target.value; } }))];
+}
+
+/** A pod, and which of its gates to remove: those that the pod has are offered once it is named. */
+function gates(query, field) {
+  const choices = el("fieldset", { hidden: true });
+  const latest = new Latest();
+  const input = field.querySelector("input");
+  const chosen = (query.get("gates") ?? "").split(",").filter(Boolean);
+  async function offer() {
+    const [namespace, name] = input.value.trim().split("/");
+    choices.hidden = true;
+    if (!name) return;
+    const pod = await latest.run((signal) => get(["pods", namespace, name], {}, signal)).catch(() => null);
+    choices.hidden = !pod;
+    if (pod) show(choices, el("legend", pod.gates.length ? "Gates to remove" : muted("It has no gates.")), pod.gates.map((gate) =>
+      el("label.line", el("input", { type: "checkbox", name: "gates", value: gate, checked: !chosen.length || chosen.includes(gate) }), gate)));
+  }
+  input.addEventListener("change", offer);
+  offer();
+  return [field, choices];
 }
 
 const labelled = (title, ...inputs) => el("label", el("span", title), inputs);
