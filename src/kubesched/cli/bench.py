@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kubesched import logs, output_file
 from kubesched.cli import running
-from kubesched.cli.parsing import Parser, positive
+from kubesched.cli.parsing import Parser, add_output, positive
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:
@@ -25,6 +25,7 @@ examples:
   kubesched bench --list                              the workloads
   kubesched bench families --full --rounds 3          scheduler_perf's families at their own sizes
   kubesched bench pending --nodes 5000 --pods 3000 --precreate
+  kubesched bench gangs --full                        500 gangs of 8, 20 of 256, on 1,000 nodes
   kubesched bench --config .../misc/performance-config.yaml --test SchedulingBasic --workload 5Nodes
   kubesched bench --schedulers ours,old=/opt/kube-scheduler-1.35
   kubesched bench --decisions --full                  decisions per second of the engine alone
@@ -40,7 +41,6 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "turns, and compares them; kube-scheduler, etcd and kube-apiserver are those of "
         "'make envtest'.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="names, or groups")
     parser.add_argument("--list", action="store_true", help="list the workloads and exit")
@@ -57,14 +57,14 @@ def _add_size(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--full", action="store_true", help="at the sizes of scheduler_perf's thresholds"
     )
-    parser.add_argument("--rounds", type=positive, default=1, metavar="N", help="how often (1)")
+    parser.add_argument("--rounds", type=positive, default=1, metavar="N", help="how often")
     parser.add_argument(
         "--precreate",
         action="store_true",
         help="create the pods before the scheduler starts, and time from the first one bound",
     )
     parser.add_argument(
-        "--timeout", type=positive, default=600, metavar="S", help="longest wait for pods (600)"
+        "--timeout", type=positive, default=600, metavar="S", help="longest wait for pods"
     )
 
 
@@ -75,9 +75,15 @@ def _add_schedulers(parser: argparse.ArgumentParser) -> None:
         metavar="LIST",
         help="of ours, kube-scheduler, null, null-events, /path/to/binary, name=/path/to/binary",
     )
-    parser.add_argument("--apiserver", choices=("real", "embedded"), default="real")
-    parser.add_argument("--qps", type=float, default=5000.0, metavar="N", help="of all (5000)")
-    parser.add_argument("--burst", type=positive, default=10_000, metavar="N", help="(10000)")
+    parser.add_argument(
+        "--apiserver", choices=("real", "embedded"), default="real", help="which API server"
+    )
+    parser.add_argument(
+        "--qps", type=float, default=5000.0, metavar="N", help="requests a second of each scheduler"
+    )
+    parser.add_argument(
+        "--burst", type=positive, default=10_000, metavar="N", help="requests at once"
+    )
     parser.add_argument(
         "--percentage-of-nodes-to-score",
         type=int,
@@ -93,7 +99,7 @@ def _add_files(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("--test", default="*", metavar="NAME", help="test in it, may hold *")
     parser.add_argument("--workload", default="*", metavar="NAME", help="workload, may hold *")
-    parser.add_argument("-o", "--output", choices=("table", "json"), default="table")
+    add_output(parser, "table", "json")
     parser.add_argument(
         "--results", type=Path, metavar="DIR", help="write the report (JSON) and a chart (SVG) here"
     )
@@ -104,7 +110,7 @@ def _add_decisions(parser: argparse.ArgumentParser) -> None:
         "--decisions", action="store_true", help="the engine alone: no API server, one process"
     )
     parser.add_argument(
-        "--existing", type=int, metavar="N", help="pods on the nodes already (ten a node)"
+        "--existing", type=int, metavar="N", help="pods on the nodes already (default: ten a node)"
     )
 
 
@@ -153,14 +159,13 @@ async def _measure(session: Session) -> None:
 
 
 def _show(report: BenchReport, flags: argparse.Namespace) -> None:
-    from rich.console import Console  # noqa: PLC0415
-
     from kubesched.bench import report as reporting  # noqa: PLC0415
+    from kubesched.cli.console import stdout_console  # noqa: PLC0415
 
     if flags.output == "json":
         sys.stdout.write(report.to_json().decode())
     else:
-        console = Console(highlight=False)
+        console = stdout_console()
         console.width = max(console.width, reporting.width_of(report))
         reporting.show(console, report)
     if flags.results:

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 
 
 def add_source(parser: argparse.ArgumentParser) -> None:
-    """Add the flags of where the cluster comes from; the current kubeconfig is the default."""
-    group = parser.add_argument_group("which cluster (default: the one of the current kubeconfig)")
-    group.add_argument("--kubeconfig", type=Path, metavar="FILE", help="read it from this cluster")
-    group.add_argument("--context", metavar="NAME", help="context of the kubeconfig")
+    """Add the flags that select the cluster; the current kubeconfig's is the default."""
+    group = parser.add_argument_group("cluster (default: that of the current kubeconfig)")
+    add_access(group)
     group.add_argument(
         "--snapshot", type=Path, metavar="FILE", help="a file that 'kubesched snapshot' wrote"
     )
@@ -34,9 +33,35 @@ def add_source(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_access(parser: argparse._ActionsContainer) -> None:
+    """Add the flags of how to reach a live cluster: kubectl's."""
+    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
+    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig")
+    parser.add_argument(
+        "-s", "--server", metavar="URL", help="address of the API server, instead of the context's"
+    )
+    parser.add_argument(
+        "--as", dest="as_user", default="", metavar="USER", help="user to impersonate"
+    )
+    parser.add_argument(
+        "--as-group",
+        action="append",
+        default=[],
+        metavar="GROUP",
+        help="group to impersonate; may be repeated",
+    )
+
+
+def names_access(flags: argparse.Namespace) -> bool:
+    """Whether a flag says how to reach a live cluster."""
+    return bool(
+        flags.kubeconfig or flags.context or flags.server or flags.as_user or flags.as_group
+    )
+
+
 def add_configuration(parser: argparse.ArgumentParser) -> None:
     """Add the flags of the scheduler's configuration."""
-    group = parser.add_argument_group("which scheduler (default: kube-scheduler's defaults)")
+    group = parser.add_argument_group("scheduler (default: kube-scheduler's defaults)")
     group.add_argument("--config", type=Path, metavar="FILE", help="its KubeSchedulerConfiguration")
     group.add_argument("--feature-gates", default="", metavar="A=true,…", help="its feature gates")
 
@@ -62,7 +87,7 @@ def read_snapshot(flags: argparse.Namespace) -> Snapshot:
         for flag, value in (
             ("--snapshot", flags.snapshot),
             ("--manifests", flags.manifests),
-            ("--kubeconfig or --context", flags.kubeconfig or flags.context),
+            ("flags of a live cluster", names_access(flags)),
         )
         if value
     ]
@@ -76,11 +101,27 @@ def read_snapshot(flags: argparse.Namespace) -> Snapshot:
     return asyncio.run(live.read(access(flags), gates))
 
 
+def read_snapshot_with(flags: argparse.Namespace, file: Path | None) -> Snapshot:
+    """Read the selected cluster, and what a file of a pod has beside the pod."""
+    from kubesched.snapshot import manifests  # noqa: PLC0415
+
+    snapshot = read_snapshot(flags)
+    if file is not None:
+        manifests.add_beside_pods(snapshot, file, namespace=namespace_of(flags))
+    return snapshot
+
+
 def access(flags: argparse.Namespace) -> ClusterAccess:
     """Return address and credentials of the kubeconfig's cluster."""
     from kubesched.client import kubeconfig  # noqa: PLC0415
+    from kubesched.client.kubeconfig_user import Impersonated  # noqa: PLC0415
 
-    return kubeconfig.load(flags.kubeconfig, context=flags.context)
+    return kubeconfig.load(
+        flags.kubeconfig,
+        context=flags.context,
+        master=flags.server,
+        impersonated=Impersonated(flags.as_user, tuple(flags.as_group)),
+    )
 
 
 def namespace_of(flags: argparse.Namespace) -> str:

@@ -32,6 +32,8 @@ from kubesched.scheduler.engine import EngineOptions
 from kubesched.server.serving import SecureServer
 
 if TYPE_CHECKING:
+    from kubesched.tracing.exporting import SpanExporter
+    from kubesched.tracing.tracer import AttemptTracer
     from kubesched.web.page import WebPage
 
 _log = logs.get_logger(__name__)
@@ -49,6 +51,8 @@ class Component:
         #: the task of `run`
         self._task: asyncio.Task[object] | None = None
         config = options.config
+        #: sends spans; None if nothing is traced
+        self._exporter: SpanExporter | None = None
         #: None if nothing is recorded
         self._journal = self._open_journal()
         self._access = kubeconfig.for_component(
@@ -69,6 +73,7 @@ class Component:
             metrics=self._metrics,
             may_write=None if self._election is None else self._election.elector.may_act,
             observer=self._journal,
+            tracer=self._make_tracer(),
             options=EngineOptions(
                 seed=options.seed,
                 max_unschedulable_s=options.max_unschedulable_s,
@@ -143,6 +148,21 @@ class Component:
                 yield
         finally:
             watching.cancel()
+            if self._exporter is not None:
+                # Its thread may wait for a collector that is down.
+                await asyncio.to_thread(self._exporter.close)
+
+    def _make_tracer(self) -> AttemptTracer | None:
+        config = self._options.tracing
+        if config is None or not config.share:
+            return None
+        # Imported only if attempts are traced.
+        from kubesched.tracing.exporting import SpanExporter  # noqa: PLC0415
+        from kubesched.tracing.tracer import AttemptTracer  # noqa: PLC0415
+
+        self._exporter = SpanExporter(config)
+        self._exporter.start()
+        return AttemptTracer(self._exporter.add, self._clock, share=config.share)
 
     def _open_journal(self) -> Journal | None:
         options = self._options
@@ -179,4 +199,4 @@ class Component:
 
     def _page_notes(self) -> Iterable[str]:
         if self._election is not None and not self._election.elector.leading:
-            yield "another replica is in charge: this one watches, and schedules nothing"
+            yield "another replica is the leader: this one watches and does not schedule"

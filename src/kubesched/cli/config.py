@@ -1,4 +1,4 @@
-"""``kubesched config``: configurations of older schedulers as v1, and what sets two apart."""
+"""``kubesched config``: converts old configurations to v1, and compares configurations."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 from kubesched import output_file
-from kubesched.cli import cluster_source
+from kubesched.cli import cluster_source, exit_codes
 from kubesched.cli.explain import encoded
-from kubesched.cli.parsing import Parser
-from kubesched.errors import ConfigError, KubeschedError, UsageError
+from kubesched.cli.parsing import Parser, add_output
+from kubesched.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
     from kubesched.config.legacy.converting import Conversion
@@ -19,16 +19,13 @@ if TYPE_CHECKING:
     from kubesched.config.types import SchedulerConfiguration
 
 STDIN: Final = "-"
-#: As ``diff`` does it.
-_DIFFERENT: Final = 1
-_TROUBLE: Final = 2
 
 _EXAMPLES = """\
 examples:
   kubesched config convert policy.cfg -o scheduler.yaml         a Policy, or a ConfigMap with one
   kubesched config convert old.yaml -o scheduler.yaml           v1alpha1 … v1beta3
   kubesched config convert --algorithm-provider=ClusterAutoscalerProvider
-  kubesched config diff old.yaml scheduler.yaml                 what they do differently
+  kubesched config diff old.yaml scheduler.yaml                 differences in behaviour
 """
 
 
@@ -39,7 +36,6 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         help="convert old scheduler configurations, compare any two",
         description="Works on files alone, and needs no cluster.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     kinds = parser.add_subparsers(title="what", metavar="WHAT", required=True)
     _add_convert(kinds)
@@ -49,11 +45,11 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
 def _add_convert(kinds: argparse._SubParsersAction[Parser]) -> None:
     parser = kinds.add_parser(
         "convert",
-        help="make KubeSchedulerConfiguration v1 of an older configuration",
+        help="convert an older configuration to KubeSchedulerConfiguration v1",
         description="Reads a legacy Policy (JSON, YAML, or a ConfigMap manifest with the key "
         "policy.cfg) or a KubeSchedulerConfiguration of v1alpha1, v1alpha2, v1beta1, v1beta2 or "
-        "v1beta3, and writes v1 that means the same. A report says what became what, what is the "
-        "default anyway, and what has no counterpart.",
+        "v1beta3, and writes the equivalent v1. A report lists what each part was converted to, "
+        "which parts are defaults today, and which have no counterpart.",
     )
     parser.add_argument(
         "file",
@@ -66,13 +62,13 @@ def _add_convert(kinds: argparse._SubParsersAction[Parser]) -> None:
         "--algorithm-provider",
         default="",
         metavar="NAME",
-        help="what the flag of that name said: DefaultProvider or ClusterAutoscalerProvider",
+        help="the value of that flag: DefaultProvider or ClusterAutoscalerProvider",
     )
     parser.add_argument(
         "--policy",
         type=Path,
         metavar="FILE",
-        help="the Policy that algorithmSource names, if it is not where it says",
+        help="the Policy of algorithmSource, if it is not at the path that it names",
     )
     parser.add_argument(
         "-o",
@@ -80,13 +76,13 @@ def _add_convert(kinds: argparse._SubParsersAction[Parser]) -> None:
         type=Path,
         default=Path(output_file.STDOUT),
         metavar="FILE",
-        help="where to (default: standard output)",
+        help="file for the result (default: standard output)",
     )
     parser.add_argument(
         "--report",
         type=Path,
         metavar="FILE",
-        help="where the report goes (default: standard error)",
+        help="file for the report (default: standard error)",
     )
     _add_scheduler(parser)
     parser.set_defaults(run=_convert)
@@ -95,16 +91,16 @@ def _add_convert(kinds: argparse._SubParsersAction[Parser]) -> None:
 def _add_diff(kinds: argparse._SubParsersAction[Parser]) -> None:
     parser = kinds.add_parser(
         "diff",
-        help="tell what two configurations do differently",
+        help="compare the behaviour of two configurations",
         description="Compares two configurations after defaulting: profiles by name, plugins of "
         "each extension point with their weights, arguments, extenders and all other fields. "
-        "Old configurations are converted first. Ends with 0 if they do the same, with 1 if not, "
-        "and with 2 if one of them cannot be read.",
+        "Old configurations are converted first. The exit code is 0 if they behave alike, 1 if "
+        "not, and 2 if one of them cannot be read.",
     )
-    parser.failure_code = _TROUBLE
+    parser.failure_code = exit_codes.TROUBLE
     parser.add_argument("a", type=Path, metavar="A", help="a configuration")
     parser.add_argument("b", type=Path, metavar="B", help="another one; - for standard input")
-    parser.add_argument("-o", "--output", choices=("text", "json", "yaml"), default="text")
+    add_output(parser, "text", "json", "yaml")
     _add_scheduler(parser)
     parser.set_defaults(run=_diff)
 
@@ -118,7 +114,7 @@ def _add_scheduler(parser: Parser) -> None:
 
 def _convert(flags: argparse.Namespace) -> int:
     if flags.file is None and not flags.algorithm_provider:
-        raise UsageError("what is to be converted? Name a FILE, or --algorithm-provider")
+        raise UsageError("nothing to convert: name a FILE, or --algorithm-provider")
     converted = _converted(flags, _today(flags))
     _write(converted.text, flags.output)
     report = converted.report.text()
@@ -159,7 +155,7 @@ def _converted(flags: argparse.Namespace, today: Today) -> Conversion:
 def _diff(flags: argparse.Namespace) -> int:
     from kubesched.config import comparing  # noqa: PLC0415 (costs time to import)
 
-    try:
+    with exit_codes.answering():
         today = _today(flags)
         a, b = (_loaded(path, today) for path in (flags.a, flags.b))
         found = comparing.compare(a, b, today.points_of)
@@ -168,10 +164,7 @@ def _diff(flags: argparse.Namespace) -> int:
         else:
             text = encoded(found, flags.output)
         _write(text, Path(output_file.STDOUT))
-    except KubeschedError as refused:
-        refused.exit_code = _TROUBLE
-        raise
-    return 0 if found.equal else _DIFFERENT
+    return exit_codes.YES if found.equal else exit_codes.NO
 
 
 def _loaded(path: Path, today: Today) -> SchedulerConfiguration:

@@ -9,7 +9,7 @@ import tempfile
 import time
 from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from kubesched import logs
 from kubesched.cli import running
@@ -40,10 +40,12 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         description="Starts an API server with pretended nodes in this process, schedules a mixed "
         "workload on it, and shows what came of it.",
     )
-    parser.add_argument("--nodes", type=positive, default=300, metavar="N")
-    parser.add_argument("--pods", type=not_negative, default=5000, metavar="N")
+    parser.add_argument("--nodes", type=positive, default=300, metavar="N", help="how many nodes")
     parser.add_argument(
-        "--port", type=port, default=0, help="port of the API server (any free one)"
+        "--pods", type=not_negative, default=5000, metavar="N", help="how many pods"
+    )
+    parser.add_argument(
+        "--port", type=port, default=0, help="port of the API server (default: any free one)"
     )
     parser.add_argument("--seed", type=int, default=1, metavar="N", help="the same run every time")
     parser.add_argument(
@@ -56,7 +58,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         type=port,
         default=0,
         metavar="PORT",
-        help="port of the web page (any free one)",
+        help="port of the web page (default: any free one)",
     )
     parser.set_defaults(run=run)
 
@@ -79,31 +81,35 @@ def run(flags: argparse.Namespace) -> int:
 
 
 async def _demo(flags: argparse.Namespace) -> None:
-    from rich.console import Console  # noqa: PLC0415 (costs time to import)
-
-    from kubesched.cli import demo_report, demo_workload  # noqa: PLC0415
+    from kubesched.cli import demo_groups, demo_report, demo_workload  # noqa: PLC0415
+    from kubesched.cli.console import stdout_console  # noqa: PLC0415 (costs time to import)
     from kubesched.embedded.cluster import EmbeddedCluster  # noqa: PLC0415
 
-    console = Console(highlight=False)
+    console = stdout_console()
     statistics = demo_report.Statistics()
-    async with EmbeddedCluster(port=flags.port) as cluster:
+    async with EmbeddedCluster(
+        port=flags.port, drivers=[demo_groups.driver()], run_workloads=True
+    ) as cluster:
         templates = demo_workload.node_templates(flags.nodes)
         for count, template in templates:
             cluster.add_nodes(count, template)
         cluster.create_all(demo_workload.services())
-        gpu_slots = 4 * templates[-1][0]
-        pods = list(demo_workload.pods(flags.pods, gpu_slots=gpu_slots, seed=flags.seed))
+        cluster.create_all(demo_groups.objects(flags.nodes))
         nodes = sum(count for count, _ in templates)
+        gpu_slots = demo_workload.gpu_slots(templates)
+        workloads = demo_workload.deployments(flags.pods)
+        alone = flags.pods - sum(each["spec"]["replicas"] for each in workloads)
+        pods = list(demo_workload.pods(alone, gpu_slots=gpu_slots, nodes=nodes, seed=flags.seed))
         plural, zones = demo_report.plural, min(nodes, len(demo_workload.ZONES))
         console.print(
             f"[bold]kubesched demo[/]: {plural(nodes, 'node')} in {plural(zones, 'zone')}, "
-            f"{plural(len(pods), 'pod')}, API server at {cluster.url}",
+            f"{plural(flags.pods, 'pod')}, API server at {cluster.url}",
             soft_wrap=True,
         )
         app, make_page = _make_app(cluster, flags.seed, statistics)
         async with _running(app), _served(make_page, flags) as url:
-            with demo_report.progress(console, len(pods)) as advance:
-                await _feed(cluster, app, pods, statistics, advance)
+            with demo_report.progress(console, flags.pods) as advance:
+                await _feed(cluster, app, [*workloads, *pods], statistics, advance)
             demo_report.show(console, app, statistics)
             if flags.keep:
                 await _keep_up(cluster, url)
@@ -122,7 +128,7 @@ def _make_app(
     from kubesched.metrics.recorder import Metrics  # noqa: PLC0415
     from kubesched.scheduler.engine import EngineOptions  # noqa: PLC0415
 
-    gates = FeatureGates.of({})
+    gates = FeatureGates.of({"GenericWorkload": True})
     config = SchedulerConfiguration.default(gates)
     config = replace(config, client_connection=replace(config.client_connection, qps=0.0))
     metrics = Metrics(gates)
@@ -183,16 +189,23 @@ async def _running(app: App) -> AsyncIterator[None]:
 async def _feed(
     cluster: EmbeddedCluster,
     app: App,
-    pods: list[dict[str, object]],
+    objects: list[dict[str, object]],
     statistics: Statistics,
     advance: Advance,
 ) -> None:
-    """Create the pods while the scheduler works, and wait until nothing is left to do."""
+    """Create pods and workloads while the scheduler works, and wait until all is done.
+
+    Pods that a controller makes are noted when they are there.
+    """
     statistics.begin()
-    for first in range(0, len(pods), BATCH):
-        for pod in pods[first : first + BATCH]:
-            created = cluster.create(pod)
-            statistics.created(created["metadata"]["uid"])
+    for first in range(0, len(objects), BATCH):
+        for obj in objects[first : first + BATCH]:
+            created = cluster.create(obj)
+            if created["kind"] == "Pod":
+                statistics.created(created["metadata"]["uid"])
+            else:
+                for uid in await _made_by(cluster, created):
+                    statistics.created(uid)
         while statistics.created_count - statistics.bound_count - _parked(app) > BACKLOG:
             advance(statistics.bound_count, _parked(app))
             await asyncio.sleep(POLL_S)
@@ -200,15 +213,33 @@ async def _feed(
     deadline = time.monotonic() + 60
     # The summary shows the messages of conditions, so wait until these are written.
     while (
-        statistics.bound_count + _parked(app) < len(pods) or len(app.engine.reports)
+        statistics.bound_count + _told(app) < statistics.created_count or len(app.engine.reports)
     ) and time.monotonic() < deadline:
-        advance(statistics.bound_count, _parked(app))
+        advance(statistics.bound_count, _told(app))
         await asyncio.sleep(POLL_S)
-    advance(statistics.bound_count, _parked(app))
+    advance(statistics.bound_count, _told(app))
+
+
+async def _made_by(cluster: EmbeddedCluster, deployment: dict[str, Any]) -> list[str]:
+    """Return the uids of a deployment's pods, as soon as its controller has made them."""
+    from kubesched.embedded.resources import PODS  # noqa: PLC0415 (costs time to import)
+
+    wanted, labels = deployment["spec"]["replicas"], deployment["spec"]["template"]["metadata"]
+    while True:
+        pods = [version.obj["metadata"] for version in cluster.store.collection(PODS).versions()]
+        made = [meta["uid"] for meta in pods if labels["labels"].items() <= meta["labels"].items()]
+        if len(made) >= wanted:
+            return made
+        await asyncio.sleep(POLL_S)
 
 
 def _parked(app: App) -> int:
     return app.queue.unschedulable_count + app.queue.gated_count
+
+
+def _told(app: App) -> int:
+    """Return how many pods wait and know why; gangs that were tried in vain are tried again."""
+    return sum(1 for pod in app.queue.pods() if pod.attempts or app.queue.is_gated(pod.info.uid))
 
 
 async def _keep_up(cluster: EmbeddedCluster, url: str) -> None:

@@ -1,15 +1,18 @@
-"""The demo's cluster of three kinds of nodes, and its pods of several kinds.
+"""The demo's cluster of four kinds of nodes, and its pods of several kinds.
 
-Some pods are unschedulable on purpose, to show the scheduler's messages.
+Some pods are unschedulable on purpose, to show the scheduler's messages. Those that claim devices
+or are scheduled as a group are in ``demo_groups``.
 """
 
 from __future__ import annotations
 
 import itertools
 import random
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
+from kubesched.cli import demo_groups
+from kubesched.cli.demo_pod import pod
 from kubesched.embedded.nodes import NodeTemplate
 
 JsonObject = dict[str, Any]
@@ -22,10 +25,14 @@ GPU_TAINT = {"key": GPU, "value": "present", "effect": "NoSchedule"}
 
 
 def node_templates(count: int) -> list[tuple[int, NodeTemplate]]:
-    """Split nodes into general ones, ones with much memory, and a few with GPUs."""
+    """Split nodes into general ones, ones with much memory, and a few with GPUs.
+
+    The GPUs of most are a number that a device plugin reports; those of a few are devices.
+    """
     gpus = max(count // 20, count > 1)
     large = count // 5
-    general = count - gpus - large
+    accelerated = demo_groups.node_count(count)
+    general = count - gpus - large - accelerated
     return [
         (general, NodeTemplate(cpu="16", memory="64Gi", zones=ZONES, labels={"pool": "general"})),
         (large, NodeTemplate(cpu="16", memory="256Gi", zones=ZONES, labels={"pool": "memory"})),
@@ -40,7 +47,13 @@ def node_templates(count: int) -> list[tuple[int, NodeTemplate]]:
                 resources={GPU: "4"},
             ),
         ),
+        (accelerated, demo_groups.node_template(ZONES)),
     ]
+
+
+def gpu_slots(templates: Iterable[tuple[int, NodeTemplate]]) -> int:
+    """Return how many GPUs device plugins report."""
+    return sum(count * int(template.resources.get(GPU, "0")) for count, template in templates)
 
 
 def services() -> list[JsonObject]:
@@ -56,9 +69,40 @@ def services() -> list[JsonObject]:
     ]
 
 
-def pods(count: int, *, gpu_slots: int, seed: int) -> Iterator[JsonObject]:
-    """Return `count` pods in a mixed order."""
+def deployments(count: int) -> list[JsonObject]:
+    """Return what controllers make pods of: one that fits, and one whose pods match no node."""
+    if count < demo_groups.FEW_PODS:
+        return []
+    fast = {"nodeSelector": {"disk": "nvme"}}
+    return [_deployment("frontend", 4), _deployment("reports", 2, **fast)]
+
+
+def _deployment(app: str, replicas: int, **spec: Any) -> JsonObject:  # noqa: ANN401 (a pod's)
+    made = pod(app, 0, cpu="100m", memory="128Mi", **spec)
+    labels = made["metadata"]["labels"]
+    return {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": app, "namespace": "default"},
+        "spec": {
+            "replicas": replicas,
+            "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": made["spec"]},
+        },
+    }
+
+
+def pods(count: int, *, gpu_slots: int, nodes: int, seed: int) -> Iterator[JsonObject]:
+    """Return `count` pods in a mixed order, those with devices and of groups among them."""
     rng = random.Random(seed)  # noqa: S311 (a workload, not a secret)
+    first, last = demo_groups.pods(count, nodes)
+    alone = _alone(count - len(first) - len(last), gpu_slots=gpu_slots)
+    rng.shuffle(alone)
+    return itertools.islice(itertools.chain(first, alone, last), count)
+
+
+def _alone(count: int, *, gpu_slots: int) -> list[JsonObject]:
+    """Return pods that are scheduled one by one."""
     gpu_pods = gpu_slots + max(gpu_slots // 10, 1)
     kinds: list[tuple[int, Callable[[int], JsonObject]]] = [
         (count * 40 // 100, web),
@@ -71,9 +115,7 @@ def pods(count: int, *, gpu_slots: int, seed: int) -> Iterator[JsonObject]:
     ]
     rest = count - sum(number for number, _ in kinds)
     kinds.append((max(rest, 0), batch))
-    made = [make(number) for total, make in kinds for number in range(total)]
-    rng.shuffle(made)
-    return itertools.islice(made, count)
+    return [make(number) for total, make in kinds for number in range(total)]
 
 
 def _some(count: int, *, one_in: int) -> int:
@@ -89,7 +131,7 @@ def web(number: int) -> JsonObject:
         "whenUnsatisfiable": "DoNotSchedule",
         "labelSelector": {"matchLabels": {"app": "web"}},
     }
-    return _pod("web", number, cpu="250m", memory="512Mi", topologySpreadConstraints=[spread])
+    return pod("web", number, cpu="250m", memory="512Mi", topologySpreadConstraints=[spread])
 
 
 def api(number: int) -> JsonObject:
@@ -102,67 +144,37 @@ def api(number: int) -> JsonObject:
         },
     }
     affinity = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [apart]}}
-    return _pod("api", number, cpu="500m", memory="1Gi", affinity=affinity)
+    return pod("api", number, cpu="500m", memory="1Gi", affinity=affinity)
 
 
 def cache(number: int) -> JsonObject:
     """A cache, on nodes with much memory."""
-    return _pod("cache", number, cpu="500m", memory="8Gi", nodeSelector={"pool": "memory"})
+    return pod("cache", number, cpu="500m", memory="8Gi", nodeSelector={"pool": "memory"})
 
 
 def training(number: int) -> JsonObject:
     """A training run that needs a GPU; slightly more of them than GPUs."""
     tolerations = [{"key": GPU, "operator": "Exists", "effect": "NoSchedule"}]
-    return _pod(
-        "training", number, cpu="2", memory="8Gi", extra={GPU: "1"}, tolerations=tolerations
-    )
+    return pod("training", number, cpu="2", memory="8Gi", extra={GPU: "1"}, tolerations=tolerations)
 
 
 def batch(number: int) -> JsonObject:
     """A small piece of work, of one of a few sizes."""
     cpu = ("100m", "200m", "400m")[number % 3]
-    return _pod("batch", number, cpu=cpu, memory="256Mi")
+    return pod("batch", number, cpu=cpu, memory="256Mi")
 
 
 def misplaced(number: int) -> JsonObject:
     """A pod that requires nodes which do not exist."""
-    return _pod("misplaced", number, cpu="100m", memory="128Mi", nodeSelector={"pool": "arm64"})
+    return pod("misplaced", number, cpu="100m", memory="128Mi", nodeSelector={"pool": "arm64"})
 
 
 def oversized(number: int) -> JsonObject:
     """A pod that is larger than any node."""
-    return _pod("oversized", number, cpu="64", memory="512Gi")
+    return pod("oversized", number, cpu="64", memory="512Gi")
 
 
 def gated(number: int) -> JsonObject:
     """A pod with a scheduling gate."""
     gates = [{"name": "example.com/quota"}]
-    return _pod("gated", number, cpu="100m", memory="128Mi", schedulingGates=gates)
-
-
-def _pod(
-    app: str,
-    number: int,
-    *,
-    cpu: str,
-    memory: str,
-    extra: dict[str, str] | None = None,
-    **spec: object,
-) -> JsonObject:
-    amounts = {"cpu": cpu, "memory": memory, **(extra or {})}
-    container = {
-        "name": "main",
-        "image": f"registry.example.com/{app}:1",
-        # Extended resources need a limit that equals the request.
-        "resources": {"requests": amounts, **({"limits": extra} if extra else {})},
-    }
-    return {
-        "apiVersion": "v1",
-        "kind": "Pod",
-        "metadata": {
-            "name": f"{app}-{number:05d}",
-            "namespace": "default",
-            "labels": {"app": app},
-        },
-        "spec": {"containers": [container], **spec},
-    }
+    return pod("gated", number, cpu="100m", memory="128Mi", schedulingGates=gates)

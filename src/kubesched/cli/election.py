@@ -128,7 +128,7 @@ class Election:
             if self.candidate is not None:
                 await self.candidate.run()
         except Exception:  # noqa: BLE001 (without a candidate another replica leads)
-            _bugs.exception("standing as a candidate failed unexpectedly")
+            _bugs.exception("the registration as a candidate failed unexpectedly")
 
     async def _hold(self, scheduling: asyncio.Task[None] | None) -> None:
         """Renew the lease; when that fails, stop scheduling."""

@@ -30,13 +30,25 @@ def kube_scheduler() -> int:
     return _run("kubesched.cli.kube_scheduler")
 
 
-def _run(module: str) -> int:
-    output = _Output.in_place_of_stdout()
-    main = import_module(module).main
-    code: int
+def kubectl_kubesched() -> int:
+    """Run ``kubectl kubesched``; return its exit code."""
+    return _run("kubesched.cli.kubesched", "kubectl_plugin")
+
+
+def kubectl_complete_kubesched() -> int:
+    """Complete the words of ``kubectl kubesched``; return 0."""
+    return _run("kubesched.cli.kubesched", "kubectl_completion")
+
+
+def _run(module: str, function: str = "main") -> int:
+    output = _StandardOutput.in_place_of_stdout()
+    main = getattr(import_module(module), function)
+    code = 0
     try:
         _end_on_signals()
         code = main()
+        # A result that cannot be written is an error, also if its exit code is not 0.
+        sys.stdout.flush()
     except KeyboardInterrupt:
         code = 128 + signal.SIGINT
     except SystemExit as ended:
@@ -44,7 +56,10 @@ def _run(module: str) -> int:
     except (OSError, BaseExceptionGroup):
         if output is None or output.failure is None:
             raise
-        code = 0  # the command itself succeeded
+        from kubesched.cli import exit_codes  # noqa: PLC0415 (nothing is imported before)
+
+        if code != exit_codes.TROUBLE:
+            code = 0  # a result that cannot be written, and not an error that was reported
     # From here on there is nothing to clean up, and Python would only print a traceback.
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     return code if output is None else output.end(code)
@@ -67,13 +82,13 @@ def _unraisable(what: "sys.UnraisableHookArgs") -> None:
     sys.__unraisablehook__(what)
 
 
-class _Output(io.FileIO):
+class _StandardOutput(io.FileIO):
     """Standard output that records write errors, which some libraries swallow."""
 
     failure: OSError | None = None
 
     @classmethod
-    def in_place_of_stdout(cls) -> "_Output | None":
+    def in_place_of_stdout(cls) -> "_StandardOutput | None":
         """Replace standard output, if there is one."""
         before = sys.stdout
         if not isinstance(before, io.TextIOWrapper):

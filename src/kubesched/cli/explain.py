@@ -1,25 +1,32 @@
-"""``kubesched explain``: why a pod is pending, and what would help."""
+"""``kubesched explain``: why pods are pending, and what would help."""
 
 from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubesched.cli import cluster_source
-from kubesched.cli.parsing import Parser, positive
+from kubesched.cli.parsing import Parser, add_output, positive
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
     from kubesched.api.core import Pod
-    from kubesched.explain.report import Explanation
+    from kubesched.explain.targets import ExplainTarget
     from kubesched.snapshot.contents import Snapshot
     from kubesched.snapshot.world import World
 
 _EXAMPLES = """\
 examples:
-  kubesched explain pod shop/web-1                    a pod of the current cluster
+  kubesched explain                                   every pod that waits for a node, by cause
+  kubesched explain pod shop/web-1                    a pod: why it waits, and what would help
+  kubesched explain pod shop/web-1 --node worker-3    why not there, or what it lost points for
+  kubesched explain deploy/web -n shop                the pods of a workload; also rs, sts, ds, job
+  kubesched explain podgroup/ml/train                 a group: how much of it fits where
   kubesched explain -f pod.yaml                       a pod, or a deployment, that is not there yet
   kubesched explain pod shop/web-1 -o json            for programs
   kubesched snapshot -o cluster.gz; kubesched explain pod shop/web-1 --snapshot cluster.gz
@@ -37,71 +44,127 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "of every node, all scores, what preemption would do, and the smallest changes that would "
         "place the pod. Never writes to the cluster.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("pod", nargs="*", metavar="pod NAMESPACE/NAME", help="which pod")
+    named = parser.add_argument(
+        "target",
+        nargs="*",
+        metavar="KIND NAME",
+        help="pod, podgroup, deploy, rs, sts, ds or job; NAME or NAMESPACE/NAME (default: all pods "
+        "that wait for a node)",
+    )
+    named.completer = _complete_kind  # type: ignore[attr-defined]
     parser.add_argument(
         "-f", "--file", type=Path, metavar="FILE", help="manifest of a pod, or with a pod template"
     )
-    parser.add_argument("-n", "--namespace", metavar="NAME", help="namespace of the pod")
+    parser.add_argument("-n", "--namespace", metavar="NAME", help="namespace of what is named")
+    parser.add_argument("--node", metavar="NAME", help="explain why the pod is not on this node")
     parser.add_argument("--profile", default="", metavar="NAME", help="profile to evaluate it with")
     parser.add_argument("--all", action="store_true", help="list every node, and all scores")
-    parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show (10)")
+    parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show")
     parser.add_argument("--no-changes", action="store_true", help="do not look for what would help")
-    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    add_output(parser, "table", "json", "yaml")
     cluster_source.add_source(parser)
     cluster_source.add_configuration(parser)
     cluster_source.add_plugins(parser)
     parser.set_defaults(run=run)
 
 
+def _complete_kind(prefix: str, **_: object) -> list[str]:
+    """Return the kinds that a word may become."""
+    from kubesched.explain.targets import KIND_NAMES  # noqa: PLC0415 (costs time to import)
+
+    return [name for name in KIND_NAMES if name.startswith(prefix)]
+
+
 def run(flags: argparse.Namespace) -> int:
     """Run the command; return the exit code: 0 whether or not the pod fits."""
-    from kubesched.explain.explaining import ExplainOptions, explain  # noqa: PLC0415 (costs time)
+    from kubesched.explain.targets import POD, POD_GROUP, read_target  # noqa: PLC0415
     from kubesched.snapshot.world import World  # noqa: PLC0415
 
-    target = _target(flags)
+    target = read_target(flags.target)
+    if flags.file and target.kind:
+        raise UsageError("a name and --file exclude each other: name one pod")
+    if flags.node and target.kind != POD and not flags.file:
+        raise UsageError(
+            "--node is for one pod: 'kubesched explain pod NAMESPACE/NAME --node NAME'"
+        )
     gates = cluster_source.read_gates(flags)
     registry = cluster_source.read_registry(flags)
     config = cluster_source.read_configuration(flags.config, gates, registry)
-    snapshot = cluster_source.read_snapshot(flags)
+    snapshot = cluster_source.read_snapshot_with(flags, flags.file)
     world = World.of_snapshot(snapshot, config, gates, registry=registry)
-    pod = _pod(flags, target, world, snapshot)
-    options = ExplainOptions(changes=not flags.no_changes, profile=flags.profile)
-    _show(flags, explain(world, pod, options))
+    if target.kind == POD_GROUP:
+        _show_group(flags, target, world)
+    elif target.is_workload:
+        _show_workload(flags, target, world)
+    elif target.kind == POD or flags.file:
+        _show_pod(flags, _pod(flags, target, world, snapshot), world)
+    else:
+        _show_waiting(flags, world)
     return 0
 
 
-def _target(flags: argparse.Namespace) -> str:
-    """Return the name of the pod, "" if it comes from a file."""
-    words = flags.pod[1:] if flags.pod[:1] in (["pod"], ["pods"], ["po"]) else flags.pod
-    if flags.file and words:
-        raise UsageError("a name and --file exclude each other: name one pod")
-    if len(words) > 1 or (not words and not flags.file):
-        raise UsageError("name one pod, as in 'kubesched explain pod NAMESPACE/NAME', or a --file")
-    return str(words[0]).removeprefix("pod/") if words else ""
+def _namespace(flags: argparse.Namespace, target: ExplainTarget) -> str:
+    return target.namespace or cluster_source.namespace_of(flags)
 
 
-def _pod(flags: argparse.Namespace, target: str, world: World, snapshot: Snapshot) -> Pod:
+def _show_group(flags: argparse.Namespace, target: ExplainTarget, world: World) -> None:
+    from kubesched.explain import group_table  # noqa: PLC0415
+    from kubesched.explain.groups import explain_group, find_group  # noqa: PLC0415
+
+    group = find_group(world, _namespace(flags, target), target.name)
+    said = explain_group(world, group, changes=not flags.no_changes)
+    _show(flags, said, lambda console: group_table.show(console, said, top=flags.top))
+
+
+def _show_workload(flags: argparse.Namespace, target: ExplainTarget, world: World) -> None:
+    from kubesched.explain.waiting import explain_workload, find_workload  # noqa: PLC0415
+    from kubesched.explain.waiting_table import show_workload  # noqa: PLC0415
+
+    workload = find_workload(world, target.kind, _namespace(flags, target), target.name)
+    said = explain_workload(world, workload)
+    _show(flags, said, lambda console: show_workload(console, said, top=flags.top))
+
+
+def _show_waiting(flags: argparse.Namespace, world: World) -> None:
+    from kubesched.explain.waiting import waiting_pods  # noqa: PLC0415
+    from kubesched.explain.waiting_table import show_waiting  # noqa: PLC0415
+
+    said = waiting_pods(world, flags.namespace or "")
+    _show(flags, said, lambda console: show_waiting(console, said, top=flags.top))
+
+
+def _show_pod(flags: argparse.Namespace, pod: Pod, world: World) -> None:
+    from kubesched.explain import table  # noqa: PLC0415
+    from kubesched.explain.explaining import ExplainOptions, explain  # noqa: PLC0415
+    from kubesched.explain.on_node import on_node  # noqa: PLC0415
+    from kubesched.explain.on_node_table import show_on_node  # noqa: PLC0415
+
+    changes = not flags.no_changes and not flags.node
+    said = explain(world, pod, ExplainOptions(changes=changes, profile=flags.profile))
+    if flags.node:
+        there = on_node(said, flags.node)
+        _show(flags, there, lambda console: show_on_node(console, there))
+        return
+    every_node = flags.all
+    _show(flags, said, lambda c: table.show(c, said, top=flags.top, every_node=every_node))
+
+
+def _pod(flags: argparse.Namespace, target: ExplainTarget, world: World, snapshot: Snapshot) -> Pod:
     from kubesched.explain.explaining import find_pod  # noqa: PLC0415
     from kubesched.snapshot import manifests  # noqa: PLC0415
 
     if flags.file:
         namespace = cluster_source.namespace_of(flags)
         return manifests.read_pod(flags.file, snapshot.priority_classes, namespace=namespace)
-    namespace, slash, name = target.partition("/")
-    if not slash:
-        namespace, name = cluster_source.namespace_of(flags), target
-    return find_pod(world, namespace, name)
+    return find_pod(world, _namespace(flags, target), target.name)
 
 
-def _show(flags: argparse.Namespace, said: Explanation) -> None:
+def _show(flags: argparse.Namespace, said: object, show: Callable[[Console], None]) -> None:
     if flags.output == "table":
-        from rich.console import Console  # noqa: PLC0415 (costs time to import)
+        from kubesched.cli.console import stdout_console  # noqa: PLC0415 (costs time to import)
 
-        from kubesched.explain import table  # noqa: PLC0415
-
-        table.show(Console(highlight=False), said, top=flags.top, every_node=flags.all)
+        show(stdout_console())
         return
     sys.stdout.write(encoded(said, flags.output))
 

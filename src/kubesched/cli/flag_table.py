@@ -478,6 +478,13 @@ _OWN: Final = (
         "Settle ties between equally good nodes in the same way every time.",
     ),
     Flag(
+        "tracing-config-file",
+        STRING,
+        "",
+        "File with a TracingConfiguration, as kube-apiserver reads it: where OpenTelemetry spans "
+        "are sent, and of how many attempts. Needs the extra kubesched[tracing].",
+    ),
+    Flag(
         "web-ui",
         BOOL,
         False,

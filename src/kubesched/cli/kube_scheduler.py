@@ -34,8 +34,8 @@ _log = logs.get_logger(__name__)
 _plain_log = logging.getLogger(__name__)
 
 _ABOUT: Final = """\
-Gives every pod of a Kubernetes cluster its node: of the nodes that a pod can run on, the one that
-suits it best. A drop-in replacement of kube-scheduler, written in Python.
+Assigns pods to nodes: for each pending pod of a Kubernetes cluster, it filters and scores the nodes
+and binds the pod to the best one. A drop-in replacement of kube-scheduler, written in Python.
 See https://kubernetes.io/docs/concepts/scheduling-eviction/ about scheduling."""
 
 
@@ -133,8 +133,7 @@ def _print(text: str) -> None:
         sys.stdout.write(text)
         sys.stdout.flush()
     except OSError as failed:
-        # Do not retry the buffer at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        output_file.discard_stdout()
         raise ConfigError(f"write to stdout: {(failed.strerror or '').lower()}") from None
 
 

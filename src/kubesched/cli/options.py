@@ -9,6 +9,7 @@ logging, then all other flags together, then the configuration. Files are read, 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any, Final
 
 import msgspec
@@ -34,6 +35,8 @@ from kubesched.server.options import (
     AuthorizationOptions,
     ServingOptions,
 )
+from kubesched.tracing import configuration as tracing_configuration
+from kubesched.tracing.configuration import TracingConfiguration
 
 COMMAND: Final = "kube-scheduler"
 
@@ -78,6 +81,8 @@ class CommandOptions(msgspec.Struct, frozen=True, kw_only=True):
     #: share of a CPU
     queue_check_budget: float
     recording: RecordingOptions
+    #: None: nothing is traced
+    tracing: TracingConfiguration | None = None
     #: plugin files, FILE or FILE:CLASS
     plugin_files: tuple[str, ...]
     #: whether the web page is served
@@ -174,6 +179,7 @@ def complete_options(flags: ParsedFlags, gates: FeatureGates) -> CommandOptions:
         seed=flags.get("seed", int) if flags.is_given("seed") else None,
         queue_check_budget=flags.get("queue-check-budget", float),
         recording=_recording(flags),
+        tracing=_tracing(flags),
         plugin_files=flags.get("plugin", tuple),
         web_ui=flags.get("web-ui", bool),
         reported_version=flags.get("version", VersionFlag).reported,
@@ -227,6 +233,11 @@ def _recording(flags: ParsedFlags) -> RecordingOptions:
         files=flags.get("record-files", int),
         redact=flags.get("record-redact", bool),
     )
+
+
+def _tracing(flags: ParsedFlags) -> TracingConfiguration | None:
+    path = flags.get("tracing-config-file", str)
+    return tracing_configuration.read(Path(path)) if path else None
 
 
 def _serving(flags: ParsedFlags) -> ServingOptions:

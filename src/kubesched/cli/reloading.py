@@ -59,7 +59,7 @@ class Reloader:
     def reload(self) -> None:
         """Read the file and apply it, or log why not."""
         if not self._file:
-            _log.warning("There is no configuration file to read again: start with --config")
+            _log.warning("There is no configuration file to reload: start with --config")
             return
         self._seen = self._content()
         try:
@@ -70,11 +70,11 @@ class Reloader:
                 self._apply(config)
         except KubeschedError as refused:
             _log.error(
-                "Configuration refused, the one before stays in use", refused, file=self._file
+                "Configuration rejected, the previous one stays in use", refused, file=self._file
             )
             return
         except Exception:  # noqa: BLE001 (a bug here must not end the scheduler)
-            _bugs.exception("reading the configuration again failed unexpectedly")
+            _bugs.exception("reloading the configuration failed unexpectedly")
             return
         self.config = config
         _log.info("Configuration in use", file=self._file, profiles=_names(config))
@@ -84,7 +84,7 @@ class Reloader:
             if getattr(config, name) != getattr(read, name)
         ]
         if late:
-            _log.warning("Changes that need a restart were left out", fields=late)
+            _log.warning("Changes that need a restart were ignored", fields=late)
 
     async def watch(self) -> None:
         """Reload the file whenever it has changed, until cancelled."""

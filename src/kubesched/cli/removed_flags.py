@@ -1,6 +1,6 @@
-"""Flags that kube-scheduler once had, and what takes their place.
+"""Flags that kube-scheduler has removed, and their replacements.
 
-They are unknown flags, as they are to kube-scheduler; the error says what to do instead.
+They are unknown flags, as in kube-scheduler; the error says what to use instead.
 """
 
 from __future__ import annotations
@@ -54,6 +54,6 @@ REMOVED_FLAGS: Final[Mapping[str, str]] = {
 
 
 def instead_of(name: str) -> str:
-    """Say what to do instead of a flag that was removed, as the end of a sentence; "" if none."""
+    """Return the replacement of a removed flag, as the end of a sentence; "" if there is none."""
     instead = REMOVED_FLAGS.get(name.replace("_", "-"))
     return f"; it was removed: {instead}" if instead else ""

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from kubesched.cli import cluster_source
 from kubesched.cli.explain import encoded
-from kubesched.cli.parsing import Parser, positive
+from kubesched.cli.parsing import Parser, add_output, positive
 from kubesched.errors import ObjectError, UsageError
 
 if TYPE_CHECKING:
@@ -36,7 +36,6 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "of the same process beside it (FILE.1, …), and makes every decision again. Ends with 0 "
         "if all are the same, and with 1 if not.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("file", type=Path, metavar="FILE", help="the recording")
     parser.add_argument(
@@ -60,8 +59,8 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="FILE[:CLASS]",
         help="Python file with plugins, instead of those that the scheduler was given",
     )
-    parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show (10)")
-    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show")
+    add_output(parser, "table", "json", "yaml")
     parser.set_defaults(run=run)
 
 
@@ -135,8 +134,7 @@ def _show(flags: argparse.Namespace, said: Replayed) -> None:
     if flags.output != "table":
         sys.stdout.write(encoded(said, flags.output))
         return
-    from rich.console import Console  # noqa: PLC0415
-
+    from kubesched.cli.console import stdout_console  # noqa: PLC0415
     from kubesched.replay import table  # noqa: PLC0415
 
-    table.show(Console(highlight=False), said, top=flags.top)
+    table.show(stdout_console(), said, top=flags.top)

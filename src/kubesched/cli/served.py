@@ -124,7 +124,7 @@ class Served:
         progress = self._app.engine.progress
         if progress.is_progressing():
             return None
-        return f"the scheduling loop has not turned for {progress.silent_s:.0f} s"
+        return f"the scheduling loop has made no progress for {progress.silent_s:.0f} s"
 
     def _shutdown(self) -> str | None:
         return "process is shutting down" if self._is_stopping() else None

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from kubesched import output_file
 from kubesched.cli import cluster_source
-from kubesched.cli.parsing import Parser
+from kubesched.cli.parsing import Parser, add_output
 from kubesched.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:
@@ -28,15 +27,13 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
     """Add the command to a parser's."""
     parser = commands.add_parser(
         "shadow",
-        help="decide beside the scheduler in charge, and say where ours would differ",
+        help="compare our decisions with those of the active scheduler",
         description="Watches a cluster and decides for every pod that another scheduler binds or "
         "rejects, on the state just before that. Shows where both differ, by how much and "
         "because of which plugin. Never writes to the cluster: it sends nothing but GET.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--kubeconfig", type=Path, metavar="FILE", help="how to reach the cluster")
-    parser.add_argument("--context", metavar="NAME", help="context of the kubeconfig")
+    cluster_source.add_access(parser)
     parser.add_argument(
         "--scheduler-name",
         action="append",
@@ -48,7 +45,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "--duration", default="", metavar="TIME", help="for how long, such as 90s or 2h"
     )
     parser.add_argument("--only-differences", action="store_true", help="do not list agreement")
-    parser.add_argument("-o", "--output", choices=("text", "json"), default="text")
+    add_output(parser, "text", "json")
     cluster_source.add_configuration(parser)
     parser.add_argument(
         "--plugin",
@@ -87,8 +84,8 @@ def run(flags: argparse.Namespace) -> int:
     try:
         return running.run(watch)
     except BrokenPipeError:
-        # The reader has closed the pipe; discard the buffer.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has closed the pipe.
+        output_file.discard_stdout()
         return 0
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import argparse
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubesched.cli import cluster_source
-from kubesched.cli.simulating import Kinds, add_kind, duration, show, tell
+from kubesched.cli.simulating import Kinds, add_kind, duration, pod_names, show, tell
 
 if TYPE_CHECKING:
     from kubesched.simulate.trace import Script
@@ -18,6 +20,7 @@ _TRACES = """\
 a trace is one JSON or YAML object a line, or CSV with the same fields:
   {"time": 0, "template": "web", "duration": "10m"}
   {"time": "5m", "pod": {"spec": {…}}, "duration": 600, "count": 3}
+  {"time": "10m", "template": "w", "count": 8, "gang": {"minCount": 6}}
   {"time": "1h", "add": 5, "like": "node-7"}
   {"time": "2h", "lose": "node-3", "for": "30m"}
 or a workload with rates, from which one is made by chance (--seed):
@@ -61,14 +64,14 @@ def add_run_flags(parser: argparse.ArgumentParser) -> None:
         type=duration,
         default=0.0,
         metavar="DURATION",
-        help="from decision to binding (0)",
+        help="from decision to binding (default: 0s)",
     )
     group.add_argument(
         "--termination-time",
         type=duration,
         default=0.0,
         metavar="DURATION",
-        help="from a pod's eviction to its end (0)",
+        help="from a pod's eviction to its end (default: 0s)",
     )
     group.add_argument(
         "--in-line",
@@ -89,7 +92,31 @@ def read_script(flags: argparse.Namespace, snapshot: Snapshot) -> Script:
     return trace.read_script(flags.trace, casting)
 
 
+@contextmanager
+def _progress(until_s: float | None) -> Iterator[Callable[[float, int], None]]:
+    """Show the virtual time that has passed on a terminal, as long as it lasts."""
+    from rich.console import Console  # noqa: PLC0415 (costs time to import)
+    from rich.progress import BarColumn, Progress, TextColumn  # noqa: PLC0415
+
+    from kubesched.simulate.run_table import duration as duration_text  # noqa: PLC0415
+
+    columns = BarColumn(), TextColumn("{task.description}")
+    console = Console(stderr=True)
+    is_quiet = not console.is_terminal
+    with Progress(*columns, console=console, transient=True, disable=is_quiet) as bar:
+        task = bar.add_task("", total=until_s)
+
+        def tell(seconds: float, waiting: int) -> None:
+            end = f" of {duration_text(until_s)}" if until_s else ""
+            text = f"{duration_text(seconds)}{end}, {waiting} pods wait"
+            bar.update(task, completed=seconds, description=text)
+
+        yield tell
+
+
 def _run(flags: argparse.Namespace) -> int:
+    from msgspec.structs import replace  # noqa: PLC0415
+
     from kubesched.simulate import run_table  # noqa: PLC0415
     from kubesched.simulate.playing import Conditions  # noqa: PLC0415
     from kubesched.simulate.running import run  # noqa: PLC0415
@@ -111,11 +138,13 @@ def _run(flags: argparse.Namespace) -> int:
         in_line=flags.in_line,
     )
     started = time.perf_counter()
-    said = run(conditions, script)
+    with _progress(conditions.until_s or script.until_s) as progress:
+        said = run(replace(conditions, progress=progress), script)
     took_s = time.perf_counter() - started
     tell(said.notes)
     return show(
         flags,
         said,
-        lambda console: run_table.show_run(console, said, took_s=took_s, top=flags.top),
+        lambda console, top, _wide: run_table.show_run(console, said, took_s=took_s, top=top),
+        pod_names(each.pod for each in said.waiting),
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from kubesched.cli import cluster_source
 from kubesched.cli.explain import encoded
-from kubesched.cli.parsing import Parser, positive
+from kubesched.cli.parsing import Parser, add_output, positive
 from kubesched.errors import ObjectError
 
 if TYPE_CHECKING:
@@ -25,18 +25,19 @@ def add_kind(
     run: Callable[[argparse.Namespace], int],
     *,
     epilog: str = "",
+    description: str = "",
+    has_objects: bool = True,
 ) -> Parser:
-    """Add a kind of simulation, with the common flags."""
+    """Add a kind of simulation, with the common flags; `has_objects`: its result is about some."""
     parser = kinds.add_parser(
         name,
         help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
+        description=description or f"{text[0].upper()}{text[1:]}.",
         epilog=epilog,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--seed", type=int, default=0, metavar="N", help="settles ties (0)")
-    parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show (10)")
-    parser.add_argument("-o", "--output", choices=("table", "json", "yaml"), default="table")
+    parser.add_argument("--seed", type=int, default=0, metavar="N", help="settles ties")
+    parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show")
+    add_output(parser, "table", *(("wide", "name") if has_objects else ()), "json", "yaml")
     cluster_source.add_source(parser)
     cluster_source.add_configuration(parser)
     cluster_source.add_plugins(parser)
@@ -44,15 +45,36 @@ def add_kind(
     return parser
 
 
-def show(flags: argparse.Namespace, said: object, as_table: Callable[[Console], None]) -> int:
-    """Print the result in the requested format; return the exit code."""
-    if flags.output != "table":
+#: Prints a result: to which console, how many rows of a table, whether everything in full.
+Show: TypeAlias = "Callable[[Console, int, bool], None]"
+
+
+def show(flags: argparse.Namespace, said: object, as_table: Show, names: Iterable[str] = ()) -> int:
+    """Print the result in the requested format; return the exit code.
+
+    `names` are the objects that it is about, as ``pod/NAME`` or ``node/NAME``.
+    """
+    if flags.output == "name":
+        sys.stdout.writelines(f"{name}\n" for name in dict.fromkeys(names))
+        return 0
+    if flags.output in ("json", "yaml"):
         sys.stdout.write(encoded(said, flags.output))
         return 0
-    from rich.console import Console  # noqa: PLC0415 (costs time to import)
+    from kubesched.cli.console import stdout_console  # noqa: PLC0415 (costs time to import)
 
-    as_table(Console(highlight=False))
+    is_wide = flags.output == "wide"
+    as_table(stdout_console(wide=is_wide), sys.maxsize if is_wide else flags.top, is_wide)
     return 0
+
+
+def pod_names(pods: Iterable[str]) -> list[str]:
+    """Return pods, given with their namespaces, as kubectl names them."""
+    return [f"pod/{each.rpartition('/')[2]}" for each in pods]
+
+
+def node_names(nodes: Iterable[str]) -> list[str]:
+    """Return nodes as kubectl names them."""
+    return [f"node/{each}" for each in nodes]
 
 
 def tell(notes: Iterable[str]) -> None:

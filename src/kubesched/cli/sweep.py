@@ -21,8 +21,7 @@ _PATHS = """\
 --set changes a field of every configuration; several values, and several --set, are combined:
   --set NodeResourcesFit.weight=1,5,20                  weight of a plugin's scores
   --set ImageLocality.enabled=true,false                plugins to go without
-  --set NodeResourcesFit.scoringStrategy.type=LeastAllocated,MostAllocated
-                                                        arguments of a plugin
+  --set NodeResourcesFit.scoringStrategy.type=LeastAllocated,MostAllocated   arguments of a plugin
   --set podMaxBackoffSeconds=10,60                      a field of the configuration itself
   --set 'NodeResourcesFit.scoringStrategy.resources=[{name: cpu, weight: 1}]'
 """
@@ -31,7 +30,7 @@ _PATHS = """\
 def add_kind_of_simulation(kinds: Kinds) -> None:
     """Add the command."""
     text = "compare many configurations, each with many seeds"
-    parser = add_kind(kinds, "sweep", text, _run, epilog=_PATHS)
+    parser = add_kind(kinds, "sweep", text, _run, epilog=_PATHS, has_objects=False)
     parser.add_argument(
         "trace",
         nargs="?",
@@ -56,8 +55,10 @@ def add_kind_of_simulation(kinds: Kinds) -> None:
         metavar="PATH=A,B,…",
         help="a field and its values to compare; may be repeated",
     )
-    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help="seeds to use (1)")
-    parser.add_argument("--jobs", type=positive, metavar="N", help="processes (one a core)")
+    parser.add_argument("--seeds", type=positive, default=1, metavar="N", help="seeds to use")
+    parser.add_argument(
+        "--jobs", type=positive, metavar="N", help="processes (default: one a core)"
+    )
     parser.add_argument("--dask", metavar="ADDRESS", help="scheduler of a Dask cluster to use")
     add_run_flags(parser)
 
@@ -78,7 +79,7 @@ def _run(flags: argparse.Namespace) -> int:
     results = _results(flags, payload, variants, list(seeds))
     tell(dict.fromkeys(note for each in results for note in each.run.notes))
     said = Sweep(seeds=flags.seeds, variants=summed(results))
-    return show(flags, said, lambda console: sweep_table.show_sweep(console, said))
+    return show(flags, said, lambda console, _top, _wide: sweep_table.show_sweep(console, said))
 
 
 def _variants(flags: argparse.Namespace) -> list[Variant]:

@@ -42,7 +42,6 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         "help, and what if. Only users with the printed address can see it. Never writes to the "
         "cluster.",
         epilog=_EXAMPLES,
-        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     cluster_source.add_source(parser)
     parser.add_argument(
@@ -56,7 +55,9 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
         metavar="FILE[:CLASS]",
         help="Python file with plugins that the configuration may enable; may be repeated",
     )
-    parser.add_argument("--port", type=port, default=0, help="port of the page (any free one)")
+    parser.add_argument(
+        "--port", type=port, default=0, help="port of the page (default: any free one)"
+    )
     parser.add_argument("--no-browser", action="store_true", help="only print the address")
     parser.set_defaults(run=run)
 
@@ -64,7 +65,8 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
 def run(flags: argparse.Namespace) -> int:
     """Run the command; return the exit code."""
     logs.configure(logs.LoggingOptions(verbosity=logs.ERRORS_ONLY))
-    if flags.recording and (flags.snapshot or flags.manifests or flags.kubeconfig or flags.context):
+    named = flags.snapshot or flags.manifests or cluster_source.names_access(flags)
+    if flags.recording and named:
         raise UsageError("--recording and other sources exclude each other: name one")
     if flags.recording:
         return running.run(lambda: _serve(flags, _recorded(flags)))

@@ -90,7 +90,7 @@ def test_convert_needs_something_to_convert(capsys: pytest.CaptureFixture[str]) 
     assert main(["config", "convert"]) == 1
 
     assert capsys.readouterr().err == (
-        "Error: what is to be converted? Name a FILE, or --algorithm-provider\n"
+        "Error: nothing to convert: name a FILE, or --algorithm-provider\n"
     )
 
 

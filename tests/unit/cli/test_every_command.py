@@ -29,6 +29,7 @@ CLUSTER = """\
 {apiVersion: v1, kind: Pod, metadata: {name: web, namespace: shop},
  spec: {containers: [{name: c, image: i}]}}
 """
+POD = "{apiVersion: v1, kind: Pod, metadata: {name: new}, spec: {containers: [{name: c}]}}"
 CONFIG = "apiVersion: kubescheduler.config.k8s.io/v1\nkind: KubeSchedulerConfiguration\n"
 TRACE = """\
 kind: Workload
@@ -43,10 +44,13 @@ templates:
 COMMANDS: dict[Words, Words] = {
     ("demo",): ("--pods=300", "--nodes=20"),
     ("bench",): ("--decisions", "--nodes=50", "--pods=50"),
+    ("completion",): ("bash",),
     ("config", "convert"): ("FOLDER/old.yaml",),
     ("config", "diff"): ("FOLDER/old.yaml", "FOLDER/config.yaml"),
     ("explain",): ("shop/web", "--manifests=FOLDER/cluster.yaml"),
+    ("history",): ("shop/web", "--recording=FOLDER/missing"),
     ("replay",): ("FOLDER/missing",),
+    ("simulate", "apply"): ("--file=FOLDER/pod.yaml", "--manifests=FOLDER/cluster.yaml"),
     ("simulate", "headroom"): ("shop/web", "--manifests=FOLDER/cluster.yaml"),
     ("simulate", "add"): ("1", "--like=n1", "--manifests=FOLDER/cluster.yaml"),
     ("simulate", "drain"): ("n1", "--manifests=FOLDER/cluster.yaml"),
@@ -57,15 +61,17 @@ COMMANDS: dict[Words, Words] = {
     ("snapshot",): ("--output=-", "--manifests=FOLDER/cluster.yaml"),
     ("shadow",): ("--kubeconfig=FOLDER/kubeconfig",),
     ("ui",): ("--no-browser", "--manifests=FOLDER/cluster.yaml"),
+    ("version",): (),
     ("kube-scheduler",): ("--kubeconfig=FOLDER/kubeconfig", "--secure-port=0"),
 }
 #: What commands end with that cannot do their work, if it is not 1.
-TROUBLE: dict[Words, int] = {("config", "diff"): 2}
+TROUBLE: dict[Words, int] = {("config", "diff"): 2, ("simulate", "apply"): 2}
 #: Commands that Ctrl-C is the proper end of.
 ENDLESS = {("ui",), ("shadow",), ("kube-scheduler",)}
 #: What commands print soon that need an API server, a recording or some time.
 PRINTING: dict[Words, Words] = {
     ("bench",): ("--list",),
+    ("history",): ("--help",),
     ("replay",): ("--help",),
     ("shadow",): ("--help",),
     ("kube-scheduler",): ("--help",),
@@ -103,6 +109,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for name, text in (
         ("cluster.yaml", CLUSTER),
         ("config.yaml", CONFIG),
+        ("pod.yaml", POD),
         ("old.yaml", CONFIG.replace("/v1", "/v1beta2")),
         ("trace.yaml", TRACE),
         ("kubeconfig", KUBECONFIG),
@@ -143,7 +150,7 @@ def _to_full_disk(words: Words, folder: Path, arguments: Words) -> tuple[Words, 
             stderr=subprocess.PIPE,
             text=True,
             check=False,
-            timeout=60,
+            timeout=180,
             env={**environment(folder), "PYTHONUNBUFFERED": ""},
         )
     return words, ended.returncode, ended.stderr.removeprefix(_ENTERED)
@@ -259,7 +266,7 @@ def test_a_broken_file_is_one_line_that_names_it(  # noqa: PLR0917
         # Only one source, one file and one pod can be given.
         if option.removeprefix("--") in SOURCES:
             given = [each for each in given if not each.startswith("--manifests=")]
-        if option == "--file":
+        if option == "--file" and not given[0].startswith("--"):
             given = given[1:]
         if words == ("bench",):
             given = ["--apiserver=embedded"]

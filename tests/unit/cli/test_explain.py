@@ -96,6 +96,80 @@ def test_a_pod_that_is_not_there_yet_is_explained(
     assert (said["pod"], said["outcome"], said["bestNodes"]) == ("shop/new", "Schedulable", ["n1"])
 
 
+OWNED = """\
+apiVersion: v1
+kind: Pod
+metadata:
+  name: api-1
+  namespace: shop
+  labels: {pod-template-hash: 5d4f}
+  ownerReferences: [{kind: ReplicaSet, name: api-5d4f, uid: r, controller: true}]
+spec: {containers: [{name: c, image: i, resources: {requests: {cpu: 6}}}]}
+"""
+
+
+def test_without_arguments_all_waiting_pods_are_told_by_cause(
+    manifests: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "more.yaml").write_text(OWNED)
+    both = [manifests, f"--manifests={tmp_path / 'more.yaml'}"]
+
+    assert main(["explain", *both]) == 0
+
+    assert capsys.readouterr().out.splitlines() == [
+        "2 of 3 pods wait for a node; there are 2 nodes",
+        "",
+        "pods  cause",
+        "   2  Insufficient cpu, node(s) had untolerated taint(s)",
+        "        Pod shop/web, Deployment shop/api (1 pod)",
+        "        for example shop/web",
+        "          node(s) had untolerated taint(s): taint gpu:NoSchedule: n2",
+        "          Insufficient cpu: 6 requested, 3 of 4 free: n1",
+        "",
+        "kubesched explain pod shop/web says what would help",
+    ]
+    assert main(["explain", "-n", "other", *both]) == 0
+    out = capsys.readouterr().out
+    assert out == "No pod of namespace other waits for a node; 0 pods have one.\n"
+    assert main(["explain", *both, "-o", "json"]) == 0
+    assert [each["pods"] for each in json.loads(capsys.readouterr().out)["causes"]] == [2]
+
+
+def test_a_workload_is_told_by_cause_and_node(
+    manifests: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    placed = OWNED.replace("api-1", "api-2").replace("{containers", "{nodeName: n1, containers")
+    (tmp_path / "more.yaml").write_text(f"{OWNED}---\n{placed}")
+    both = [manifests, f"--manifests={tmp_path / 'more.yaml'}"]
+
+    assert main(["explain", "deploy/api", "-n", "shop", *both]) == 0
+
+    said = capsys.readouterr().out
+    assert said.startswith("deployment shop/api: 1 of 2 pods waits for a node\n")
+    assert "1 pod on nodes\npods  node\n   1  n1\n" in said
+    assert main(["explain", "rs/shop/api-5d4f", *both, "-o", "json"]) == 0
+    said_to_programs = json.loads(capsys.readouterr().out)
+    assert (said_to_programs["kind"], said_to_programs["waiting"]) == ("ReplicaSet", 1)
+
+
+def test_one_node_is_told_with_numbers_or_points(
+    manifests: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", "pod", "shop/web", "--node", "n1", manifests]) == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "shop/web on n1: Rejected (profile default-scheduler)",
+        "n1 rejects it for 1 reason",
+        "",
+        "Why it is rejected",
+        "NodeResourcesFit: Insufficient cpu",
+        "  6 requested, 3 of 4 free",
+    ]
+
+    assert main(["explain", "pod", "shop/db", "--node", "n1", manifests, "-o", "json"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert (said["outcome"], said["text"]) == ("Best", "n1 is the only node that it fits on")
+
+
 def test_a_snapshot_of_manifests_says_the_same_as_they_do(
     manifests: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -153,7 +227,7 @@ def test_simulations_answer_in_tables(
     for arguments, expected in (
         (["headroom", "shop/db"], "shop/db: 3 more fit, on 1 nodes"),
         (["add", "1", "--like", "n2"], "1 more nodes like n2: of 1 pending pods, 0 find a node"),
-        (["drain", "n1"], "n1 drained: 1 pods must move; 0 find another node, 1 are left"),
+        (["drain", "n1"], "n1 drained: 1 pod to move, 0 placed elsewhere, 1 left without a node"),
         (["loss", "--each", "zone"], "1 of 2 can be lost without a pod left behind"),
         (["config", "--to", str(config), "--all"], "of 2 pods, 0 are placed otherwise"),
     ):
@@ -164,7 +238,6 @@ def test_simulations_answer_in_tables(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["explain"], "name one pod, as in 'kubesched explain pod NAMESPACE/NAME', or a --file"),
         (["explain", "a/b", "-f", "x"], "a name and --file exclude each other: name one pod"),
         (["explain", "shop/wab"], "pod shop/wab not found; there is shop/web"),
         (["explain", "shop/web", "--snapshot=x"], "--snapshot and --manifests exclude each other"),

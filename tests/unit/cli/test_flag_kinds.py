@@ -5,13 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from kubesched.cli import flag_kinds as kinds
-from kubesched.cli.flag_csv import read_csv, write_csv
 from kubesched.cli.flag_kinds import FlagKind, VersionFlag
-from kubesched.cli.flag_numbers import format_float, parse_float, parse_int
 from kubesched.config.durations import Duration
 from kubesched.errors import UsageError
 from kubesched.logs import ModuleVerbosity
@@ -141,46 +137,3 @@ def test_texts_that_cannot_be_read(kind: FlagKind, text: str, said: str) -> None
         read(kind, text)
 
     assert str(refused.value) == said
-
-
-#: one empty value looks like none, and Go turns \\r\\n into \\n
-_LISTS = st.lists(st.text().filter(lambda text: "\r" not in text)).filter(lambda each: each != [""])
-
-
-@given(_LISTS)
-def test_what_is_written_with_commas_reads_back(values: list[str]) -> None:
-    assert read_csv(write_csv(values)) == values
-
-
-@given(st.integers(-(2**63), 2**63 - 1), st.sampled_from([str, hex, oct, bin]))
-def test_integers_read_back_in_every_base(number: int, write: Any) -> None:
-    assert parse_int(write(number)) == number
-
-
-@given(st.floats(allow_nan=False))
-def test_floats_read_back(number: float) -> None:
-    assert parse_float(format_float(number)) == number
-
-
-@given(st.floats(width=32, allow_nan=False))
-def test_single_floats_read_back(number: float) -> None:
-    assert parse_float(format_float(number, single=True), single=True) == number
-
-
-@pytest.mark.parametrize(
-    ("number", "shown"),
-    [
-        (0.0, "0"),
-        (100000.0, "100000"),
-        (1e6, "1e+06"),
-        (0.0001, "0.0001"),
-        (0.00001, "1e-05"),
-        (-2.5, "-2.5"),
-        (123456.7, "123456.7"),
-        (float("inf"), "+Inf"),
-        (float("-inf"), "-Inf"),
-        (float("nan"), "NaN"),
-    ],
-)
-def test_floats_as_go_shows_them(number: float, shown: str) -> None:
-    assert format_float(number) == shown

@@ -41,6 +41,19 @@ def messages(options: CommandOptions) -> list[str]:
     return [note.message for note in options.notes]
 
 
+def test_tracing_is_off_unless_a_file_says_how_much(tmp_path: Path) -> None:
+    path = tmp_path / "tracing.yaml"
+    head = "apiVersion: apiserver.config.k8s.io/v1\nkind: TracingConfiguration\n"
+    path.write_text(f"{head}samplingRatePerMillion: 100000\n")
+    tracing = make_options([f"--tracing-config-file={path}"]).tracing
+
+    assert make_options([]).tracing is None
+    assert tracing is not None
+    assert tracing.share == 0.1
+    path.write_text(f"{head}samplingRatePerMillion: 1000001\n")
+    assert "must be less than or equal to one million" in refusal(f"--tracing-config-file={path}")
+
+
 # --- groups -----------------------------------------------------------------------------------
 
 

@@ -12,7 +12,14 @@ from kubesched.cli.options import complete_options, make_gates, refuse_arguments
 from kubesched.errors import ConfigError, UsageError
 
 #: What would read files, or write some, is left to other tests.
-_NO_FILES = {"config", "write-config-to", "plugin", "record", "allow-metric-labels-manifest"}
+_NO_FILES = {
+    "config",
+    "write-config-to",
+    "plugin",
+    "record",
+    "tracing-config-file",
+    "allow-metric-labels-manifest",
+}
 
 NAMES = st.sampled_from([*sorted(FLAGS.flags.keys() - _NO_FILES), "h", "nonsense", ""])
 VALUES = (

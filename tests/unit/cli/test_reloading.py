@@ -78,7 +78,7 @@ def test_what_cannot_be_used_is_refused_in_one_line(
     assert bench.applied == []
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
-    assert record.getMessage() == "Configuration refused, the one before stays in use"
+    assert record.getMessage() == "Configuration rejected, the previous one stays in use"
     assert vars(record)[ERR] is refusal
     assert vars(record)[FIELDS] == {"file": str(bench.file)}
 

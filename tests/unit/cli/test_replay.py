@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -134,3 +137,22 @@ def test_a_configuration_that_cannot_be_read(
     path: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert "no such file" in refused(capsys, path, "--config", tmp_path / "none.yaml")
+
+
+def test_differences_that_cannot_be_written_are_an_error(path: Path, packing: Path) -> None:
+    script = "from kubesched.cli import entry; raise SystemExit(entry.kubesched())"
+    # Few enough to stay in the buffer until the command has ended with 1.
+    words = ["replay", str(path), f"--config={packing}", "--until=30", "-o", "json"]
+    with Path("/dev/full").open("w") as full:
+        ended = subprocess.run(
+            [sys.executable, "-c", script, *words],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+            env={**os.environ, "PYTHONUNBUFFERED": ""},
+        )
+
+    assert main(words) == 1
+    assert ended.returncode == 1
+    assert ended.stderr == "Error: cannot write to standard output: No space left on device\n"
