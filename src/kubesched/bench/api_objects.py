@@ -105,6 +105,10 @@ class BenchObjects:
         """Merge into an object's status."""
         await self._client.patch(f"{path}/status", {"status": status})
 
+    async def patch(self, path: str, change: JsonObject) -> None:
+        """Merge into an object."""
+        await self._client.patch(path, change)
+
     async def delete(self, path: str, *, at_once: bool = False) -> None:
         """Delete an object or a collection; a missing one is fine."""
         try:

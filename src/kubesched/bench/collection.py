@@ -100,6 +100,7 @@ class BindingCollection:
             latency_p99_ms=_ms(statistics.percentile(latencies, 99)),
             attempt_p50_ms=_ms(statistics.quantile(attempts, 0.5)),
             attempt_p99_ms=_ms(statistics.quantile(attempts, 0.99)),
+            scheduler_cpu_s=_difference(self._before.scheduler_s, after.scheduler_s),
             scheduler_cpu_ms_per_pod=_each(self._before.scheduler_s, after.scheduler_s, len(bound)),
             apiserver_cpu_ms_per_pod=_each(self._before.apiserver_s, after.apiserver_s, len(bound)),
             storage_cpu_ms_per_pod=_each(self._before.storage_s, after.storage_s, len(bound)),
@@ -155,10 +156,13 @@ def _ms(seconds: float | None) -> float | None:
     return None if seconds is None or math.isnan(seconds) else seconds * 1000
 
 
+def _difference(before_s: float | None, after_s: float | None) -> float | None:
+    return None if before_s is None or after_s is None else after_s - before_s
+
+
 def _each(before_s: float | None, after_s: float | None, pods: int) -> float | None:
-    if before_s is None or after_s is None or not pods:
-        return None
-    return (after_s - before_s) * 1000 / pods
+    seconds = _difference(before_s, after_s)
+    return None if seconds is None or not pods else seconds * 1000 / pods
 
 
 def _peak_mib(process: Process | None) -> float | None:

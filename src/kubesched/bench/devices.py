@@ -15,7 +15,7 @@ from fnmatch import fnmatchcase
 from kubesched.bench.api_objects import BenchObjects, Named, each_of
 from kubesched.bench.creation import Asked, Done
 from kubesched.bench.operations import CreateResourceDriver, JsonObject
-from kubesched.client.resources import NODES, PODS
+from kubesched.client.resources import NODES, PODS, RESOURCE_CLAIMS
 
 _VERSION = "resource.k8s.io/v1"
 _POD_CLAIM_NAME = "resource.kubernetes.io/pod-claim-name"
@@ -78,17 +78,24 @@ class ClaimMaker:
         self._objects = objects
         self._namespace = namespace
         self._specs: dict[str, JsonObject] = {}
+        #: pod → its claims
+        self._made: dict[str, list[str]] = {}
 
     async def create(self, pods: Sequence[JsonObject], *, done: Done, asked: Asked) -> None:
         """Create these pods with their claims."""
+        await each_of(pods, lambda pod: self.create_one(pod, asked=asked), done=done)
 
-        async def create(pod: JsonObject) -> None:
-            asked_at_s = time.perf_counter()
-            made = await self._objects.create(pod, namespace=self._namespace)
-            asked(made.metadata.uid, asked_at_s)
-            await self._claim(made, claim_templates_of(pod))
+    async def create_one(self, pod: JsonObject, *, asked: Asked) -> None:
+        """Create a pod with its claims."""
+        asked_at_s = time.perf_counter()
+        made = await self._objects.create(pod, namespace=self._namespace)
+        asked(made.metadata.uid, asked_at_s)
+        if templates := claim_templates_of(pod):
+            await self._claim(made, templates)
 
-        await each_of(pods, create, done=done)
+    def taken(self, pod: str) -> list[str]:
+        """Return the claims of a pod that is gone, and forget them."""
+        return self._made.pop(pod, [])
 
     async def _claim(self, pod: Named, templates: dict[str, str]) -> None:
         statuses = []
@@ -96,6 +103,7 @@ class ClaimMaker:
             spec = await self._spec_of(template)
             claim = await self._objects.create(claim_of(pod, name, spec), namespace=self._namespace)
             statuses.append({"name": name, "resourceClaimName": claim.metadata.name})
+        self._made[pod.metadata.name] = [each["resourceClaimName"] for each in statuses]
         path = PODS.item(pod.metadata.name, namespace=self._namespace)
         await self._objects.patch_status(path, {"resourceClaimStatuses": statuses})
 
@@ -104,6 +112,14 @@ class ClaimMaker:
             folder = f"/apis/{_VERSION}/namespaces/{self._namespace}/resourceclaimtemplates"
             self._specs[template] = (await self._objects.read(f"{folder}/{template}"))["spec"]
         return self._specs[template]
+
+
+async def release_claims(objects: BenchObjects, namespace: str, names: Sequence[str]) -> None:
+    """Delete claims whose pod is gone, and what protects them."""
+    for name in names:
+        path = RESOURCE_CLAIMS.item(name, namespace=namespace)
+        await objects.patch(path, {"metadata": {"finalizers": None}})
+        await objects.delete(path)
 
 
 def claim_of(pod: Named, name: str, template_spec: JsonObject) -> JsonObject:

@@ -11,11 +11,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Mapping
 from functools import partial
 from typing import Protocol
 
 from kubesched.bench import operations as ops
+from kubesched.bench.allocated_claims import allocate_claims
 from kubesched.bench.api_objects import BenchObjects, each_of, encoded
 from kubesched.bench.creation import NodeMaker, VolumeMaker, create_pods, paced
 from kubesched.bench.devices import ClaimMaker, claim_templates_of, create_slices
@@ -23,6 +24,7 @@ from kubesched.bench.operations import BenchWorkload, Labels, Operation
 from kubesched.bench.pod_tracker import PodTracker
 from kubesched.bench.processes import StartError
 from kubesched.bench.results import Measurement
+from kubesched.bench.steady_state import SteadyState
 from kubesched.client.resources import PODS
 from kubesched.errors import AlreadyExistsError, ClientError
 
@@ -93,6 +95,7 @@ class Executor:
         self._timeout_s = timeout_s
         self._precreate = precreate
         self._nodes = NodeMaker(objects)
+        self._gates: Mapping[str, bool] = {}
         self._namespaces: set[str] = set()
         #: namespace -> pods that were created without waiting for them
         self._awaited: dict[str, int] = {}
@@ -102,6 +105,7 @@ class Executor:
 
     async def run(self, workload: BenchWorkload) -> list[Measurement]:
         """Run all operations; return the measurements."""
+        self._gates = workload.feature_gates
         try:
             for index, operation in enumerate(workload.operations):
                 self._scheduler.check()
@@ -128,9 +132,8 @@ class Executor:
                 await self._churn(operation, operation.namespace or f"namespace-{index}")
             case ops.CreateAny():
                 await self._create_any(operation)
-            case ops.CreateResourceDriver():
-                self._progress.stage(f"creating devices of {operation.driver}", 0)
-                await create_slices(self._objects, operation)
+            case ops.CreateResourceDriver() | ops.AllocateClaims():
+                await self._prepare_devices(operation)
             case ops.UpdateAny():
                 await self._update_any(operation)
             case ops.Barrier():
@@ -195,7 +198,7 @@ class Executor:
     async def _create_pods(self, operation: ops.CreatePods, namespace: str) -> None:
         await self._namespace(namespace)
         want = self._tracker.bound_count(namespace, {}) + operation.count
-        pause = self._precreate and operation.collect_metrics and not operation.one_by_one
+        pause = self._precreate and operation.collect_metrics and not operation.needs_scheduler
         if pause:
             await self._scheduler.stop()
         else:
@@ -214,12 +217,14 @@ class Executor:
             await self._end()
 
     async def _fill(self, operation: ops.CreatePods, namespace: str) -> None:
+        if operation.steady_for_s:
+            self._progress.stage(f"a steady state in {namespace}", 0)
+            await SteadyState(self._objects, self._tracker, operation, namespace).run()
+            return
         made = [operation.template(index, operation.count) for index in range(operation.count)]
         bodies = encoded(made)
         if operation.one_by_one:
             await self._one_by_one(made, namespace)
-        elif operation.steady_for_s:
-            await self._steadily(operation, bodies, namespace)
         elif any(map(claim_templates_of, made)):
             self._progress.stage(f"creating pods with claims in {namespace}", operation.count)
             claims = ClaimMaker(self._objects, namespace)
@@ -252,25 +257,6 @@ class Executor:
 
     def _has_bound(self, namespace: str, want: int) -> bool:
         return self._tracker.bound_count(namespace, {}) >= want
-
-    async def _steadily(
-        self, operation: ops.CreatePods, bodies: list[bytes], namespace: str
-    ) -> None:
-        """Create pods, wait until they are bound, delete them, and again, until time is over."""
-        if claim_templates_of(operation.template(0, operation.count)):
-            raise StartError(
-                "a steady state of pods with claim templates needs a garbage collector"
-            )
-        self._progress.stage(f"a steady state in {namespace}", 0)
-        deadline = time.monotonic() + operation.steady_for_s
-        while time.monotonic() < deadline:
-            await self._create_many(namespace, bodies, lambda _: None)
-            await self._until_bound(namespace, operation.count, give_up_at_s=deadline)
-            await self._objects.delete(PODS.collection(namespace), at_once=True)
-            await self._until(
-                lambda: self._tracker.bound_count(namespace, {}) == 0,
-                f"pods of {namespace} are not deleted",
-            )
 
     async def _delete_pods(self, operation: ops.DeletePods) -> None:
         deleting = self._deleting(operation)
@@ -325,6 +311,18 @@ class Executor:
 
         await each_of(range(operation.count), create, done=self._progress.done)
 
+    async def _prepare_devices(
+        self, operation: ops.CreateResourceDriver | ops.AllocateClaims
+    ) -> None:
+        if isinstance(operation, ops.CreateResourceDriver):
+            self._progress.stage(f"creating devices of {operation.driver}", 0)
+            await create_slices(self._objects, operation)
+            return
+        namespace = operation.namespace
+        self._progress.stage(f"allocating claims in {namespace}", 0)
+        await self._namespace(namespace)
+        await allocate_claims(self._objects, namespace, self._gates, self._progress.done)
+
     async def _update_any(self, operation: ops.UpdateAny) -> None:
         await self._namespace(operation.namespace)
         self._progress.stage("updating objects", operation.count)
@@ -364,15 +362,13 @@ class Executor:
         want: int,
         *,
         labels: Labels | None = None,
-        give_up_at_s: float | None = None,
     ) -> None:
         self._progress.stage(f"scheduling in {namespace}", want)
 
         def enough() -> bool:
             count = self._tracker.bound_count(namespace, labels or {})
             self._progress.done(count)
-            over = give_up_at_s is not None and time.monotonic() > give_up_at_s
-            return count >= want or over
+            return count >= want
 
         await self._until(enough, f"not all {want} pods of {namespace} are bound")
 

@@ -2,7 +2,7 @@
 
     python -m kubesched.bench.null_scheduler --kubeconfig FILE [--events] [--no-watch]
 
-    pods without a node ──> queue ──> workers: POST binding, then an event if asked for
+    pods without a node ──> queue ──> workers: PATCH claims, POST binding, an event if asked for
 
 The nodes are listed before the pods, so that a target is only a lookup. What remains is the cost of
 a binding in the API server and of a request in our client.
@@ -22,6 +22,7 @@ from pathlib import Path
 import msgspec
 
 from kubesched.bench import programs
+from kubesched.bench.null_claims import NullClaims
 from kubesched.bench.pod_tracker import SeenMeta, SeenPod
 from kubesched.client import kubeconfig
 from kubesched.client.access import ClusterAccess
@@ -82,11 +83,11 @@ class _PodHandler:
         self._queue = queue
 
     def on_add(self, obj: SeenPod, initial: bool) -> None:  # noqa: ARG002  a handler's signature
-        if not obj.spec.scheduling_gates:
+        if obj.is_ready:
             self._queue.put_nowait(obj)
 
     def on_update(self, old: SeenPod, new: SeenPod) -> None:
-        if old.spec.scheduling_gates and not new.spec.scheduling_gates:
+        if new.is_ready and not old.is_ready:
             self._queue.put_nowait(new)
 
     def on_delete(self, obj: SeenPod) -> None:
@@ -136,9 +137,16 @@ class Binder:
     """Binds pods as they come, many at once."""
 
     def __init__(
-        self, client: ApiClient, queue: asyncio.Queue[SeenPod], targets: Targets, *, events: bool
+        self,
+        client: ApiClient,
+        queue: asyncio.Queue[SeenPod],
+        targets: Targets,
+        *,
+        claims: NullClaims,
+        events: bool,
     ) -> None:
         self._client = client
+        self._claims = claims
         self._queue = queue
         self._targets = targets
         self._events = events
@@ -159,6 +167,8 @@ class Binder:
 
     async def _bind(self, pod: SeenPod, node_name: str) -> None:
         meta = pod.metadata
+        if pod.spec.resource_claims:
+            await self._claims.write(pod, node_name)
         path = PODS.item(meta.name, namespace=meta.namespace, subresource="binding")
         await self._client.post(path, binding_of(pod, node_name))
         if self._events:
@@ -194,7 +204,10 @@ class Schedule:
             targets = Targets(lambda: [name for _, name in nodes.objects])
             nodes = Informer(client, NODES, SeenNode, handler=_NodeHandler(targets))
             tasks.create_task(nodes.run())
+            claims = NullClaims(client)
+            tasks.create_task(claims.informer.run())
             await nodes.synced.wait()
+            await claims.informer.synced.wait()
             if self._watch:
                 handler = _PodHandler(self._queue)
                 pods = Informer(client, PODS, SeenPod, handler=handler, field_selector=PENDING)
@@ -202,7 +215,7 @@ class Schedule:
             else:
                 async for pod in _pending(client):
                     self._queue.put_nowait(pod)
-            binder = Binder(client, self._queue, targets, events=self._events)
+            binder = Binder(client, self._queue, targets, claims=claims, events=self._events)
             for _ in range(CONNECTIONS):
                 tasks.create_task(binder.run())
 

@@ -85,6 +85,11 @@ class CreatePods:
     volume: Template | None = None
     claim: Template | None = None
 
+    @property
+    def needs_scheduler(self) -> bool:
+        """Whether pods are created when others are bound, so not before there is a scheduler."""
+        return self.one_by_one or self.steady_for_s > 0
+
 
 @dataclass(frozen=True, kw_only=True)
 class DeletePods:
@@ -125,6 +130,13 @@ class CreateResourceDriver:
     driver: str
     nodes: str
     devices_per_node: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class AllocateClaims:
+    """Gives each claim of a namespace devices, in place of the scheduler."""
+
+    namespace: str
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -178,6 +190,7 @@ Operation = (
     | Churn
     | CreateAny
     | CreateResourceDriver
+    | AllocateClaims
     | UpdateAny
     | Barrier
     | Sleep

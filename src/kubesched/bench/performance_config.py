@@ -25,6 +25,8 @@ from kubesched.errors import ConfigError, UsageError
 #: The usual names of the parameters that --nodes and --pods change.
 NODES = "initNodes"
 PODS = "measurePods"
+#: What workloads with devices call them.
+_SYNONYMS = {NODES: "nodesWithDRA"}
 
 _TEST_FIELDS = frozenset(
     {"name", "featureGates", "metricsCollectorConfig", "workloadTemplate", "workloads", "labels"}
@@ -61,19 +63,27 @@ class TestCase:
     default_pod_template: Path | None
     scheduler_config: Path | None
 
+    def _names(self, parameter: str) -> bool:
+        """Tell whether operations name a parameter, be it that a workload forgets its value."""
+        return any(_holds(each, f"${parameter}") for each in self.template)
+
     def build(
         self, entry: WorkloadEntry, overrides: Mapping[str, int] | None = None
     ) -> BenchWorkload:
-        """Resolve the numbers; ``overrides`` replace parameters that the workload has."""
+        """Resolve the numbers; ``overrides`` replace parameters that the workload has, or lacks."""
         name = f"{self.name}/{entry.name}"
-        for parameter in overrides or {}:
-            if parameter not in entry.params:
+        changed: dict[str, object] = {}
+        for parameter, value in (overrides or {}).items():
+            synonym = _SYNONYMS.get(parameter, parameter)
+            known = synonym if synonym in entry.params else parameter
+            if known not in entry.params and not self._names(parameter):
                 have = ", ".join(sorted(entry.params)) or "none"
                 raise UsageError(f"{name} has no parameter {parameter} to change; it has {have}")
+            changed[known] = value
         reading = OperationContext(
             where=f"{self.path}: {name}",
             folder=self.path.parent,
-            params={**entry.params, **(overrides or {})},
+            params={**entry.params, **changed},
             default_pod_template=self.default_pod_template,
         )
         operations: tuple[Operation, ...] = read_operations(self.template, reading)
@@ -84,6 +94,12 @@ class TestCase:
             threshold=entry.threshold,
             scheduler_config=self.scheduler_config,
         )
+
+
+def _holds(tree: object, text: str) -> bool:
+    if isinstance(tree, dict):
+        return any(_holds(each, text) for each in tree.values())
+    return tree == text
 
 
 def read(path: Path) -> tuple[TestCase, ...]:

@@ -13,15 +13,13 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+import yaml
+
 from kubesched.bench import operations, templates
 from kubesched.bench.objects import base_node, base_pod
 from kubesched.bench.operations import JsonObject, Operation, Template
 from kubesched.config.durations import Duration
 from kubesched.errors import ConfigError
-
-_UNSUPPORTED = {
-    "allocResourceClaims": "it allocates devices in place of the scheduler",
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,13 +103,29 @@ class Fields:
         return str(value)
 
     def template(self, name: str) -> Template | None:
-        """Take the path of a template."""
-        path = self.text(name)
-        return templates.file_template(self.reading.folder / path) if path else None
+        """Take the path of a template, and ``templateParams``."""
+        path, params = self.text(name), self._template_params()
+        return templates.file_template(self.reading.folder / path, params) if path else None
 
     def needed_template(self, name: str) -> Template:
-        """Read the path of a required template."""
-        return templates.file_template(self.reading.folder / self.text(name, required=True))
+        """Read the path of a required template, and ``templateParams``."""
+        path, params = self.text(name, required=True), self._template_params()
+        return templates.file_template(self.reading.folder / path, params)
+
+    def _template_params(self) -> dict[str, object]:
+        """Take the fields of a template: values, or ``$parameter``, or ``$parameter|default``."""
+        found = dict(self.tree("templateParams") or {})
+        for name, value in found.items():
+            if isinstance(value, str) and value.startswith("$"):
+                key, has_default, default = value[1:].partition("|")
+                if key in self.reading.params:
+                    found[name] = self.reading.params[key]
+                elif has_default:
+                    found[name] = yaml.safe_load(default)
+                else:
+                    where = f"{self.where}: templateParams: {name}"
+                    raise ConfigError(f"{where}: there is no parameter {value!r}")
+        return found
 
     def tree(self, name: str) -> JsonObject | None:
         """Read a group of fields."""
@@ -140,8 +154,6 @@ def read_operations(tree: Sequence[object], reading: OperationContext) -> tuple[
         if not isinstance(each, dict) or "opcode" not in each:
             raise ConfigError(f"{where}: it has no opcode")
         opcode = str(each["opcode"])
-        if opcode in _UNSUPPORTED:
-            raise ConfigError(f"{where}: {opcode} is not supported: {_UNSUPPORTED[opcode]}")
         reader = _READERS.get(opcode)
         if reader is None:
             raise ConfigError(f"{where}: there is no opcode {opcode!r}")
@@ -195,7 +207,8 @@ def _pods_of(fields: Fields) -> operations.CreatePods:
         template = templates.file_template(default) if default else base_pod
     steady, duration_s = fields.flag("steadyState"), fields.duration_s()
     found = operations.CreatePods(
-        count=fields.count(),
+        # Of groups, so many pods each.
+        count=fields.count() * fields.count("countMultiplier", default=1),
         template=template,
         namespace=fields.text("namespace"),
         collect_metrics=fields.flag("collectMetrics"),
@@ -261,6 +274,22 @@ def _create_any(fields: Fields) -> list[Operation]:
     ]
 
 
+def _create_pod_groups(fields: Fields) -> list[Operation]:
+    template = fields.needed_template("templatePath")
+
+    def group(index: int, count: int) -> JsonObject:
+        # scheduler_perf creates them in this version, whichever one the file names.
+        return {**template(index, count), "apiVersion": "scheduling.k8s.io/v1beta1"}
+
+    return [
+        operations.CreateAny(
+            template=group,
+            count=fields.count(),
+            namespace=fields.text("namespace", required=True),
+        )
+    ]
+
+
 def _create_resource_driver(fields: Fields) -> list[Operation]:
     return [
         operations.CreateResourceDriver(
@@ -269,6 +298,10 @@ def _create_resource_driver(fields: Fields) -> list[Operation]:
             devices_per_node=fields.count("maxClaimsPerNode"),
         )
     ]
+
+
+def _allocate_claims(fields: Fields) -> list[Operation]:
+    return [operations.AllocateClaims(namespace=fields.text("namespace", required=True))]
 
 
 def _update_any(fields: Fields) -> list[Operation]:
@@ -314,12 +347,14 @@ def _stop_collecting(_: Fields) -> list[Operation]:
 
 
 _READERS: Mapping[str, Callable[[Fields], list[Operation]]] = {
+    "allocResourceClaims": _allocate_claims,
     "barrier": _barrier,
     "churn": _churn,
     "createAny": _create_any,
     "createNamespaces": _create_namespaces,
     "createNodes": _create_nodes,
     "createPodSets": _create_pod_sets,
+    "createPodGroups": _create_pod_groups,
     "createPods": _create_pods,
     # Claims are objects like others; scheduler_perf only creates them with more concurrency.
     "createResourceClaims": _create_any,

@@ -33,11 +33,19 @@ class SeenMeta(_Wire, frozen=True):
     labels: dict[str, str] | None = None
 
 
+class SeenClaim(_Wire, frozen=True):
+    """A claim that a pod refers to; in its status, one that was made for it."""
+
+    name: str
+    resource_claim_name: str = ""
+
+
 class SeenSpec(_Wire, frozen=True):
-    """Spec of a pod: its node and its gates."""
+    """Spec of a pod: its node, its gates and its claims."""
 
     node_name: str = ""
     scheduling_gates: tuple[dict[str, str], ...] = ()
+    resource_claims: tuple[SeenClaim, ...] = ()
 
 
 class SeenCondition(_Wire, frozen=True):
@@ -50,6 +58,7 @@ class SeenStatus(_Wire, frozen=True):
     """Status of a pod."""
 
     conditions: tuple[SeenCondition, ...] = ()
+    resource_claim_statuses: tuple[SeenClaim, ...] = ()
 
 
 class SeenPod(_Wire, frozen=True):
@@ -58,6 +67,17 @@ class SeenPod(_Wire, frozen=True):
     metadata: SeenMeta
     spec: SeenSpec = SeenSpec()
     status: SeenStatus = SeenStatus()
+
+    @property
+    def claims(self) -> list[str]:
+        """The names of its claims, as far as they are known."""
+        every = (*self.spec.resource_claims, *self.status.resource_claim_statuses)
+        return [each.resource_claim_name for each in every if each.resource_claim_name]
+
+    @property
+    def is_ready(self) -> bool:
+        """Whether a scheduler may try it: it has no gates, and all its claims are made."""
+        return not self.spec.scheduling_gates and len(self.claims) >= len(self.spec.resource_claims)
 
     @property
     def is_bound(self) -> bool:
@@ -111,6 +131,7 @@ class PodTracker:
         self._asked_at_s: dict[str, float] = {}
         self._bound: Counter[str] = Counter()
         self._watchers: list[BindingWatcher] = []
+        self._listeners: list[Callable[[SeenPod], None]] = []
         self._changed = asyncio.Event()
 
     # ------------------------------------------------------------ an informer's handler
@@ -141,6 +162,8 @@ class PodTracker:
         bound = BoundPod(pod.metadata.uid, self._clock())
         for watcher in self._watchers:
             watcher.hear(pod, bound)
+        for listener in self._listeners:
+            listener(pod)
 
     def note_created(self, uid: str, asked_at_s: float) -> None:
         """Record when a pod's creation was requested; its binding may have been seen before."""
@@ -186,3 +209,12 @@ class PodTracker:
             yield watcher
         finally:
             self._watchers.remove(watcher)
+
+    @contextmanager
+    def listening(self, listener: Callable[[SeenPod], None]) -> Iterator[None]:
+        """Tell a listener of each pod that is bound from now on."""
+        self._listeners.append(listener)
+        try:
+            yield
+        finally:
+            self._listeners.remove(listener)

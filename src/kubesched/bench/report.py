@@ -149,6 +149,13 @@ def explanation(report: BenchReport) -> str:
         _LATENCIES,
         "ms/pod: CPU time of scheduler and API server, events included; peak: the scheduler's.",
     ]
+    lines += [
+        f"{run.workload}, {run.scheduler}: no pods were to be bound; the scheduler used "
+        f"{each.scheduler_cpu_s:.2f} s of CPU."
+        for run in report.runs
+        for each in run.measurements
+        if not each.pods and each.scheduler_cpu_s is not None
+    ]
     for each in report.workloads:
         if each.threshold:
             what = f"scheduler_perf's threshold is {each.threshold:g} pods/s (sampled)"

@@ -43,6 +43,8 @@ class Measurement(_Result, frozen=True, kw_only=True):
     #: of scheduler_scheduling_attempt_duration_seconds, result scheduled
     attempt_p50_ms: float | None = None
     attempt_p99_ms: float | None = None
+    #: of the whole collection
+    scheduler_cpu_s: float | None = None
     scheduler_cpu_ms_per_pod: float | None = None
     apiserver_cpu_ms_per_pod: float | None = None
     storage_cpu_ms_per_pod: float | None = None

@@ -1,4 +1,4 @@
-"""The built-in workloads: scheduler_perf's families, and pending pods.
+"""The built-in workloads: scheduler_perf's families, pending pods, and gangs.
 
     name + nodes + pods ──> numbers (the other parameters follow) ──> operations
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from kubesched.bench import families, pending
+from kubesched.bench import families, gangs, pending
 from kubesched.bench.families import Numbers
 from kubesched.bench.operations import BenchWorkload, Operation
 from kubesched.errors import UsageError
@@ -68,6 +68,7 @@ class BuiltIn:
     most_pods: Callable[[Numbers], int] = _fill_nodes
     #: whether the number of nodes is fixed
     nodes_are_fixed: bool = False
+    feature_gates: Mapping[str, bool] = field(default_factory=dict)
 
     @property
     def summary(self) -> str:
@@ -95,6 +96,7 @@ class BuiltIn:
             name=self.name,
             operations=self.build(numbers),
             threshold=self.threshold if published else 0.0,
+            feature_gates=self.feature_gates,
         )
 
     def quick(self, nodes: int | None, pods: int | None) -> BenchWorkload:
@@ -346,13 +348,24 @@ _SINGLE = BuiltIn(
     name="SinglePod", build=pending.single_pod, nodes=5000, pods=200, most_pods=_fill_nodes
 )
 
-BUILT_IN: Mapping[str, BuiltIn] = {each.name: each for each in (*_FAMILIES, *_PENDING, _SINGLE)}
+_GANGS = tuple(
+    BuiltIn(name=name, build=build, nodes=1000, pods=pods, feature_gates=gangs.FEATURE_GATES)
+    for name, build, pods in (
+        ("GangsOf8", gangs.of_8, 500 * 8),
+        ("GangsOf256", gangs.of_256, 20 * 256),
+    )
+)
+
+BUILT_IN: Mapping[str, BuiltIn] = {
+    each.name: each for each in (*_FAMILIES, *_PENDING, _SINGLE, *_GANGS)
+}
 
 #: Groups of workloads.
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "all": tuple(BUILT_IN),
     "families": tuple(each.name for each in _FAMILIES),
     "pending": tuple(each.name for each in _PENDING),
+    "gangs": tuple(each.name for each in _GANGS),
 }
 
 

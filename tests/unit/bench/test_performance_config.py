@@ -99,6 +99,20 @@ def test_a_parameter_can_be_overridden_if_it_is_there(folder: Path) -> None:
         performance_config.select(cases, overrides={"measurePods": 9})
 
 
+def test_a_value_that_a_workload_forgets_can_be_given(folder: Path) -> None:
+    cases = read(
+        folder,
+        "- name: Case\n"
+        "  workloadTemplate: [{opcode: createPods, countParam: $measurePods}]\n"
+        "  workloads: [{name: small}]\n",
+    )
+
+    with pytest.raises(ConfigError, match="there is no parameter '\\$measurePods'"):
+        performance_config.select(cases)
+    (built,) = performance_config.select(cases, overrides={"measurePods": 9})
+    assert built.pod_count == 9
+
+
 def test_templates_are_relative_to_the_file(folder: Path) -> None:
     pods = operation(
         folder, "{opcode: createPods, count: 1, podTemplatePath: ../templates/pod.yaml}"
@@ -281,7 +295,7 @@ def test_a_test_and_a_workload_are_chosen_by_pattern(folder: Path) -> None:
     [
         ("{opcode: fly}", "operation 0: there is no opcode 'fly'"),
         ("{count: 1}", "operation 0: it has no opcode"),
-        ("{opcode: allocResourceClaims}", "allocResourceClaims is not supported"),
+        ("{opcode: allocResourceClaims}", "namespace is missing"),
         ("{opcode: createNodes, cuont: 1}", "there is no field 'cuont'"),
         ("{opcode: createNodes, countParam: $missing}", "there is no parameter '$missing'"),
         ("{opcode: createNodes, count: -1}", "-1 is not a number of objects"),
@@ -325,3 +339,36 @@ def test_a_mistake_is_named_with_its_place(folder: Path, text: str, complaint: s
 def test_a_file_that_is_not_one_is_refused(folder: Path, text: str, complaint: str) -> None:
     with pytest.raises(ConfigError, match=complaint):
         read(folder, text)
+
+
+def test_pods_of_groups_are_counted_by_group_and_know_their_parameters(folder: Path) -> None:
+    (folder / "group.yaml").write_text("kind: PodGroup\nspec: {minCount: {{.size}}}\n")
+    (folder / "pod.yaml").write_text("kind: Pod\nspec: {group: 'g-{{DivideInt .Index .size}}'}\n")
+    operations = """
+  - opcode: createPodGroups
+    countParam: $groups
+    namespace: ns
+    templatePath: group.yaml
+    templateParams: {size: $podsPerGroup}
+  - opcode: createPods
+    countParam: $groups
+    countMultiplierParam: $podsPerGroup
+    namespace: ns
+    podTemplatePath: pod.yaml
+    templateParams: {size: $podsPerGroup, cpu: $cpu|100m}
+"""
+    groups, pods = workload(folder, operations, "{groups: 4, podsPerGroup: 3}").operations
+
+    assert isinstance(groups, CreateAny)
+    assert (groups.count, groups.namespace) == (4, "ns")
+    assert groups.template(1, 4)["spec"] == {"minCount": 3}
+    assert isinstance(pods, CreatePods)
+    assert pods.count == 12
+    assert pods.template(11, 12)["spec"] == {"group": "g-3"}
+
+
+def test_a_parameter_of_a_template_that_is_not_there_is_named(folder: Path) -> None:
+    operations = "  - opcode: createPods\n    templateParams: {size: $podsPerGroup}"
+    with pytest.raises(ConfigError, match=r"templateParams: size: there is no parameter") as wrong:
+        workload(folder, operations)
+    assert "$podsPerGroup" in str(wrong.value)

@@ -134,6 +134,15 @@ def test_the_table_says_qps_and_sampling_and_who_failed() -> None:
     assert "failed: Basic, round 1, kube-scheduler: it ended: last line" in text
 
 
+def test_of_a_workload_without_pods_it_says_what_the_scheduler_used() -> None:
+    published = Measurement(pods=0, seconds=0.0, pods_per_second=0.0, scheduler_cpu_s=1.234)
+    run = BenchRun(workload="Publish", scheduler="ours", round=1, measurements=(published,))
+
+    want = "Publish, ours: no pods were to be bound; the scheduler used 1.23 s of CPU."
+    assert want in shown(make_report(run))
+    assert "no pods were to be bound" not in shown(make_report(*runs("ours", 10)))
+
+
 def test_the_table_says_when_pods_were_there_before_the_scheduler() -> None:
     assert "before the scheduler started" in shown(make_report(precreated=True))
     assert "while the scheduler runs" in shown(make_report())

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from kubesched.bench.templates import FileTemplate, GoTemplate
+from kubesched.bench.go_template import GoTemplate
+from kubesched.bench.templates import FileTemplate
 from kubesched.errors import ConfigError
 
 
@@ -32,6 +33,17 @@ def render(text: str, index: int = 7, count: int = 20) -> str:
         ('{{MultiplyFloat "1.5" 2}}', "3"),
         ("{{AddInt (MultiplyInt .Index 2) (Mod .Count 6)}}", "16"),
         ("{{- .Index -}}", "7"),
+        ("a {{- .Index }} b", "a7 b"),
+        ("a {{ .Index -}} b", "a 7b"),
+        ("{{if .Index}}yes{{else}}no{{end}}", "yes"),
+        ("{{if .Name}}yes{{else}}no{{end}}", "no"),
+        ('{{if eq .Name "x"}}yes{{end}}', ""),
+        ("{{if .Index}}{{if .Name}}both{{else}}one{{end}}{{end}}!", "one!"),
+        ("{{or .Name 5}}", "5"),
+        ("{{$n := or .Name 2}}{{range ($n | Int)}}<{{.}}>{{end}}", "<0><1>"),
+        ("{{range $i := 2}}{{$i}}{{if ge $i 1}}+{{.Index}}{{end}}{{end}}", "01+7"),
+        ("{{(or .Name nil) | JSON}}", "null"),
+        ("{{not .Name}}", "true"),
         ("{{ 42 }}", "42"),
     ],
 )
@@ -51,6 +63,13 @@ def test_actions(text: str, rendered: str) -> None:
         ("{{.Index .Count}}", "there is more after its end"),
         ("{{}}", "a value is missing"),
         ('{{AddInt "x"}}', "'x' is not a number"),
+        ("{{AddInt .Name}}", "there is no field .Name"),
+        ("{{$n}}", "there is no variable $n"),
+        ("{{end}}", "where nothing is open"),
+        ("{{else}}", "where nothing is open"),
+        ("{{if .Index}}", "without {{end}}"),
+        ("{{range .Name}}{{end}}", "not a number"),
+        ("{{range 2}}{{.Index}}{{end}}", "there is no field .Index of a number"),
     ],
 )
 def test_an_action_that_cannot_be_meant_is_refused(action: str, complaint: str) -> None:
@@ -68,6 +87,15 @@ def test_a_file_is_filled_in_and_read_as_yaml(tmp_path: Path) -> None:
     expected = {"kind": "Pod", "metadata": {"name": "pod-3", "labels": {"a": "9"}}}
     assert template(3, 9) == expected
     assert template(4, 9)["metadata"]["name"] == "pod-4"
+
+
+def test_a_file_may_have_parameters(tmp_path: Path) -> None:
+    path = tmp_path / "pod.yaml"
+    path.write_text("kind: Pod\nspec: {group: 'g-{{DivideInt .Index .size}}', priority: {{.p}}}\n")
+
+    template = FileTemplate(path, {"size": 3, "p": 9})
+
+    assert template(7, 9)["spec"] == {"group": "g-2", "priority": 9}
 
 
 def test_a_file_without_actions_is_one_object(tmp_path: Path) -> None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from kubesched.bench import workloads
 from kubesched.bench.creation import node_of
-from kubesched.bench.operations import BenchWorkload, Churn, CreateNodes, CreatePods
+from kubesched.bench.operations import BenchWorkload, Churn, CreateAny, CreateNodes, CreatePods
 from kubesched.errors import UsageError
 
 NAMES = sorted(workloads.BUILT_IN)
@@ -139,3 +141,26 @@ def test_a_name_that_is_none_says_where_they_are() -> None:
 
 def test_every_workload_says_what_it_is_about() -> None:
     assert all(each.summary.endswith((".", "?")) for each in workloads.BUILT_IN.values())
+
+
+@pytest.mark.parametrize(
+    ("name", "pods", "minimums"),
+    [("GangsOf8", 20, [8, 8, 4]), ("GangsOf256", 600, [256, 256, 88]), ("GangsOf8", 16, [8, 8])],
+)
+def test_gangs_have_all_pods_between_them(name: str, pods: int, minimums: list[int]) -> None:
+    built = workloads.BUILT_IN[name].workload(100, pods)
+    _, groups, members = built.operations
+    assert isinstance(groups, CreateAny)
+    assert isinstance(members, CreatePods)
+    made = [groups.template(index, groups.count) for index in range(groups.count)]
+    needs = {
+        each["metadata"]["name"]: each["spec"]["schedulingPolicy"]["gang"]["minCount"]
+        for each in made
+    }
+    assert list(needs.values()) == minimums
+    of = Counter(
+        members.template(index, pods)["spec"]["schedulingGroup"]["podGroupName"]
+        for index in range(pods)
+    )
+    assert of == needs
+    assert built.feature_gates == {"GenericWorkload": True}
