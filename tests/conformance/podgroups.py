@@ -29,6 +29,7 @@ from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status
 from kubesched.framework.waiting import PreBindingPods, WaitingPods
 from kubesched.metrics.recorder import Metrics
+from kubesched.observer import SchedulerObserver
 from kubesched.plugins.default_preemption import DefaultPreemption
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.queue import events
@@ -153,7 +154,7 @@ class Around:
         self.clock = VirtualClock(1000.0)
         self.metrics = Metrics(here.gates)
         self.recorders = self
-        self.extended_cycle = None
+        self.observer = SchedulerObserver()
 
     # What is written about pods and groups.
 

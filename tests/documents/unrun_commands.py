@@ -26,6 +26,8 @@ from .terminal import CommandFailedError, syntax_error
 _SEPARATORS: Final = frozenset({"&&", "||", "|", ";"})
 _REDIRECTIONS: Final = frozenset({"<", ">", ">>"})
 _FLAG: Final = re.compile(r"(?<![\w-])--?[a-zA-Z][\w-]*")
+#: Plugins of kubectl that tests do not install → flags that their documentation has.
+_PLUGIN_FLAGS: Final = {"krew": "--archive --index --manifest --manifest-url --no-update-index"}
 
 
 def check(command: Command, *, kubectl: Path | None = None) -> None:
@@ -116,6 +118,8 @@ def _check_kube_scheduler(arguments: Sequence[str]) -> None:
 
 def _check_kubectl(arguments: Sequence[str], kubectl: Path) -> None:
     verbs = [each for each in arguments if not each.startswith("-")]
+    if verbs and verbs[0] in _PLUGIN_FLAGS:
+        return _must_know(arguments, _PLUGIN_FLAGS[verbs[0]])
     # The value of a flag in front is no verb: `--namespace kube-system get`.
     for first in range(len(verbs)):
         help_text = _kubectl_help(kubectl, verbs[first])
@@ -182,8 +186,8 @@ def _nothing_to_check(_: Sequence[str]) -> None:
 
 
 def _check_pip(arguments: Sequence[str]) -> None:
-    if arguments[0] != "install":
-        raise _WrongError("only pip install is known here")
+    if arguments[0] not in ("install", "wheel"):
+        raise _WrongError("only pip install and pip wheel are known here")
 
 
 _CHECKS: Final[dict[str, Callable[[Sequence[str]], None]]] = {

@@ -67,3 +67,11 @@ def clean_cluster(control_plane: ControlPlane) -> Iterator[None]:
     """Leave no pod, no node and no other cluster-wide scheduling object to the next test."""
     yield
     control_plane.purge_cluster()
+
+
+@pytest.fixture
+def clean_pods(control_plane: ControlPlane, namespace: str) -> Iterator[None]:
+    """Leave no pod and no node to the next test."""
+    yield
+    control_plane.purge(f"/api/v1/namespaces/{namespace}/pods")
+    control_plane.purge("/api/v1/nodes")

@@ -29,7 +29,9 @@ pytest.register_assert_rewrite(
         for name in (
             "bindings",
             "deletes",
+            "devices",
             "events",
+            "groups",
             "lists",
             "objects",
             "patches",

@@ -11,6 +11,7 @@ from kubesched import KUBERNETES_VERSION
 
 from .contract import (
     JSON,
+    MERGE,
     Api,
     a_pod,
     outline,
@@ -445,3 +446,74 @@ class UpdateContract:
 
         generations = [each["metadata"]["generation"] for each in (created, labelled, scaled)]
         assert generations == [1, 1, 2]
+
+
+class ScaleContract:
+    """How many pods a workload has, as a resource of its own."""
+
+    def test_a_scale_is_read_and_set(self, api: Api) -> None:
+        path = deployment(api)
+
+        scale = api.do("GET", f"{path}/scale")
+        patched = api.patch(f"{path}/scale", {"spec": {"replicas": 3}})
+        patched["spec"]["replicas"] = 4
+        put = api.do("PUT", f"{path}/scale", patched)
+
+        assert plain(scale) == {
+            "kind": "Scale",
+            "apiVersion": "autoscaling/v1",
+            "metadata": {
+                "name": "web",
+                "namespace": api.namespace,
+                "uid": "<set>",
+                "resourceVersion": "<set>",
+            },
+            "spec": {"replicas": 2},
+            "status": {"replicas": 0, "selector": "app=web"},
+        }
+        assert (patched["kind"], put["spec"]) == ("Scale", {"replicas": 4})
+        assert api.do("GET", path)["spec"]["replicas"] == 4
+
+    def test_a_scale_that_is_not_valid(self, api: Api) -> None:
+        path = deployment(api)
+        body = {"spec": {"replicas": -1}}
+
+        refused = api.refused("PATCH", f"{path}/scale", body, content_type=MERGE)
+
+        assert refused["code"] == 422
+        assert (
+            "spec.replicas: Invalid value: -1: must be greater than or equal to 0"
+            in (refused["message"])
+        )
+
+    def test_an_old_scale_is_refused(self, api: Api) -> None:
+        path = deployment(api)
+        old = api.do("GET", f"{path}/scale")
+        api.patch(f"{path}/scale", {"spec": {"replicas": 3}})
+
+        assert api.refused("PUT", f"{path}/scale", old)["reason"] == "Conflict"
+
+    def test_what_one_may_do(self, api: Api) -> None:
+        attributes = {"verb": "list", "resource": "pods", "namespace": api.namespace}
+        body = {
+            "kind": "SelfSubjectAccessReview",
+            "apiVersion": "authorization.k8s.io/v1",
+            "spec": {"resourceAttributes": attributes},
+        }
+
+        review = api.do("POST", "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", body)
+
+        assert review["status"]["allowed"] is True
+
+
+def deployment(api: Api) -> str:
+    """Create a deployment of two pods; return its path."""
+    template = {
+        "metadata": {"labels": {"app": "web"}},
+        "spec": {"containers": [{"name": "c", "image": "registry.example/app:1"}]},
+    }
+    spec = {"replicas": 2, "selector": {"matchLabels": {"app": "web"}}, "template": template}
+    api.do(
+        "POST", api.path("deployments", group="apps"), {"metadata": {"name": "web"}, "spec": spec}
+    )
+    return api.path("deployments", "web", group="apps")

@@ -167,6 +167,14 @@ class ControlPlane(control_plane.ControlPlane):
                     name = left["metadata"]["name"]
                     self.request("PATCH", f"{path}/{name}", patch, content_type=MERGE_PATCH)
 
+    def purge_object(self, path: str) -> None:
+        """Delete one object at once, finalizers or not."""
+        self.request("DELETE", path)
+        with contextlib.suppress(PlaneApiError):  # it is gone unless there are finalizers
+            self.request(
+                "PATCH", path, {"metadata": {"finalizers": None}}, content_type=MERGE_PATCH
+            )
+
     def purge_cluster(self) -> None:
         """Delete all pods of all namespaces, and the cluster-wide objects a scheduler reads."""
         pods = self.request("GET", "/api/v1/pods")["items"]

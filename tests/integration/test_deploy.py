@@ -106,6 +106,9 @@ MANIFESTS: dict[str, Callable[[AuditedPlane], str]] = {
     "service monitor": lambda _: (MONITORING / "service-monitor.yaml").read_text(),
     "prometheus rule": lambda _: (MONITORING / "prometheus-rule.yaml").read_text(),
     "service of static pods": lambda _: (MONITORING / "static-pod-service.yaml").read_text(),
+    "coscheduling": lambda _: "\n---\n".join(
+        (DEPLOY / "coscheduling" / name).read_text() for name in ("crd.yaml", "rbac.yaml")
+    ),
     "chart": lambda _: (RENDERED / "default.yaml").read_text(),
     "chart with everything": lambda _: (RENDERED / "everything.yaml").read_text(),
 }
@@ -134,12 +137,15 @@ class TestManifests:
             *(MONITORING / f"{each}.yaml" for each in ("service-monitor", "prometheus-rule")),
             MONITORING / "static-pod-service.yaml",
             KUBEADM_PATCH,
+            *(DEPLOY / "coscheduling" / f"{each}.yaml" for each in ("crd", "rbac", "scheduler")),
             BASE / "components" / "network-policy" / "kustomization.yaml",
         }
         listed = yaml.safe_load((BASE / "kustomization.yaml").read_text())["resources"]
         named |= {BASE / each for each in listed}
 
-        there = {file for file in DEPLOY.rglob("*.yaml") if "helm" not in file.parts}
+        # Charts and krew's manifest are no objects of a cluster, and have tests of their own.
+        others = {"helm", "krew"}
+        there = {file for file in DEPLOY.rglob("*.yaml") if others.isdisjoint(file.parts)}
 
         assert there == named
 

@@ -10,6 +10,7 @@ import contextlib
 import json
 import os
 import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from concurrent.futures import Future
@@ -19,12 +20,19 @@ from typing import Any
 import pytest
 
 from kubesched import KUBERNETES_VERSION
-from kubesched.embedded import RUN_SECONDS, EmbeddedCluster, KubeletOptions, NodeTemplate
+from kubesched.embedded import (
+    RUN_SECONDS,
+    EmbeddedCluster,
+    KubeletOptions,
+    NodeTemplate,
+    SimulatedDriver,
+)
 from tests.support.waiting import until
 
 JsonObject = dict[str, Any]
 
 OPTIONS = KubeletOptions(start_delay_s=0.05, job_run_s=0.2, grace_cap_s=0.05, heartbeat_s=1)
+DRIVER = SimulatedDriver("gpu.example.com", {}, [{"name": "gpu-0"}])
 POD = """
 apiVersion: v1
 kind: Pod
@@ -46,6 +54,29 @@ spec:
       - {name: one, image: "registry.example/one:1"}
       - {name: two, image: "registry.example/two:1"}
 """
+DEVICES = """
+apiVersion: resource.k8s.io/v1
+kind: DeviceClass
+metadata: {name: gpu}
+spec: {selectors: [{cel: {expression: "device.driver == 'gpu.example.com'"}}]}
+---
+apiVersion: resource.k8s.io/v1
+kind: ResourceClaimTemplate
+metadata: {name: one}
+spec: {spec: {devices: {requests: [{name: gpu, exactly: {deviceClassName: gpu}}]}}}
+---
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: pair}
+spec: {schedulingPolicy: {gang: {minCount: 2}}}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: claimer}
+spec:
+  resourceClaims: [{name: gpu, resourceClaimTemplateName: one}]
+  containers: [{name: c, image: "registry.example/app:1", resources: {claims: [{name: gpu}]}}]
+"""
 
 
 class Programs:
@@ -58,10 +89,15 @@ class Programs:
         cluster.write_kubeconfig(self.kubeconfig)
 
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "HOME": str(self.folder)}  # where kubectl caches discovery
+        return {
+            **os.environ,
+            "HOME": str(self.folder),  # where kubectl caches discovery
+            "PATH": f"{self.folder}{os.pathsep}{os.environ['PATH']}",
+            "KUBECONFIG": str(self.kubeconfig),
+        }
 
     def command(self, *args: str) -> list[str]:
-        return [str(self.assets / "kubectl"), f"--kubeconfig={self.kubeconfig}", *args]
+        return [str(self.assets / "kubectl"), *args]
 
     def kubectl(self, *args: str, stdin: str | None = None) -> str:
         result = subprocess.run(
@@ -94,7 +130,9 @@ def programs(assets: Path, tmp_path: Path) -> Iterator[Programs]:
 
     async def run() -> None:
         stop = asyncio.Event()
-        async with EmbeddedCluster(kubelet=OPTIONS) as cluster:
+        async with EmbeddedCluster(
+            kubelet=OPTIONS, drivers=[DRIVER], run_workloads=True
+        ) as cluster:
             cluster.add_nodes(3, NodeTemplate(cpu="4", zones=("a", "b")))
             loop_of.set_result((asyncio.get_running_loop(), stop))
             ready.set_result(cluster)
@@ -123,6 +161,22 @@ def test_what_a_person_sees_first(programs: Programs) -> None:
     assert "control plane is running at http://127.0.0.1" in programs.kubectl("cluster-info")
     resources = programs.kubectl("api-resources", "--verbs=list", "-o", "name").split()
     assert {"pods", "nodes", "deployments.apps", "resourceclaims.resource.k8s.io"} <= set(resources)
+
+
+def test_a_plugin_of_kubectl(programs: Programs) -> None:
+    for name in ("kubectl_kubesched", "kubectl_complete_kubesched"):
+        # As pip installs them: kubectl looks for kubectl-NAME, and for kubectl_complete-NAME.
+        script = programs.folder / name[::-1].replace("_", "-", 1)[::-1]
+        source = f"from kubesched.cli import entry; raise SystemExit(entry.{name}())"
+        script.write_text(f"#!/bin/sh\nexec '{sys.executable}' -c '{source}' \"$@\"\n")
+        script.chmod(0o755)
+    programs.kubectl("apply", "-f", "-", stdin=POD.replace("100m", "100"))
+
+    said = programs.kubectl("kubesched", "explain", "pod", "default/web")
+    completed = programs.kubectl("__complete", "kubesched", "explain", "--sn").splitlines()
+
+    assert "Insufficient cpu" in said
+    assert completed[0] == "--snapshot"
 
 
 def test_apply_changes_what_changed(programs: Programs) -> None:
@@ -363,3 +417,53 @@ def test_kube_scheduler_schedules(programs: Programs) -> None:
     assert "0/3 nodes are available: 3 Insufficient cpu." in condition["message"]
     assert f"Successfully assigned default/web to {web['spec']['nodeName']}" in events
     assert lease["spec"]["holderIdentity"]
+
+
+def test_devices_and_groups(programs: Programs) -> None:
+    programs.kubectl("apply", "-f", "-", stdin=DEVICES)
+
+    slices = programs.kubectl("get", "resourceslices").splitlines()
+    assert slices[0].split() == ["NAME", "NODE", "DRIVER", "POOL", "AGE"]
+    assert slices[1].split()[1:4] == ["node-0000", "gpu.example.com", "node-0000"]
+    group = programs.kubectl("get", "podgroups").splitlines()
+    assert group[0].split() == ["NAME", "POLICY", "WORKLOAD", "STATUS", "AGE"]
+    assert group[1].split()[:4] == ["pair", "Gang", "<none>", "Pending"]
+    until(lambda: "pending" in programs.kubectl("get", "resourceclaims"))
+    assert "Device Class Name:  gpu" in programs.kubectl("describe", "resourceclaims")
+    assert "Min Count:  2" in programs.kubectl("describe", "podgroup", "pair")
+    assert "gpu.example.com" in programs.kubectl("describe", "resourceslices")
+
+    programs.kubectl("delete", "pod", "claimer", "--wait=false")
+    until(lambda: not programs.get("resourceclaims")["items"])
+    programs.kubectl("delete", "podgroup", "pair", "--timeout=20s")
+
+
+def test_workloads_make_pods_and_are_scaled_and_rolled_out(programs: Programs) -> None:
+    programs.kubectl("apply", "-f", "-", stdin=DEPLOYMENT)
+    until(lambda: len(programs.get("pods")["items"]) == 2)
+
+    scaled = programs.kubectl("scale", "deployment/shop", "--replicas=1").strip()
+    assert scaled == "deployment.apps/shop scaled"
+    until(lambda: len(programs.get("pods")["items"]) == 1)
+    for pod in programs.get("pods")["items"]:
+        bind(programs, pod["metadata"]["name"])
+    assert "successfully rolled out" in programs.kubectl("rollout", "status", "deployment/shop")
+
+    programs.kubectl("set", "image", "deployment/shop", "one=registry.example/one:2")
+    history = programs.kubectl("rollout", "history", "deployment/shop").split()
+    assert history[-4:] == ["1", "<none>", "2", "<none>"]
+    programs.kubectl("rollout", "undo", "deployment/shop")
+    spec = programs.get("deployment", "shop")["spec"]["template"]["spec"]
+    assert spec["containers"][0]["image"] == "registry.example/one:1"
+
+    programs.kubectl("delete", "deployment", "shop")
+    until(lambda: not programs.get("pods")["items"])
+    assert programs.kubectl("auth", "can-i", "create", "pods").strip() == "yes"
+
+
+def bind(programs: Programs, name: str) -> None:
+    """Bind a pod, as a scheduler does."""
+    target = {"apiVersion": "v1", "kind": "Node", "name": "node-0000"}
+    body = {"apiVersion": "v1", "kind": "Binding", "metadata": {"name": name}, "target": target}
+    path = f"/api/v1/namespaces/default/pods/{name}/binding"
+    programs.kubectl("create", "--raw", path, "-f", "-", stdin=json.dumps(body))

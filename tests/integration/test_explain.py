@@ -126,9 +126,13 @@ def test_nothing_but_lists_is_asked_of_the_server(plane: AuditedPlane) -> None:
 
 
 def test_what_the_scheduler_may_not_see_is_noted(plane: AuditedPlane) -> None:
-    [note] = _explained(plane, "cpu")["notes"]
+    notes = _explained(plane, "cpu")["notes"]
 
-    assert note.startswith("priorityclasses.scheduling.k8s.io are not taken into account: ")
+    # Neither is read by a scheduler, only for pods that are not there yet.
+    assert [each.partition(" are not taken into account: ")[0] for each in notes] == [
+        "priorityclasses.scheduling.k8s.io",
+        "resourceclaimtemplates.resource.k8s.io",
+    ]
 
 
 @pytest.mark.parametrize("name", PENDING)

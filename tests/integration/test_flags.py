@@ -24,6 +24,7 @@ OWN_FLAGS = {
     "record-max-size",
     "record-redact",
     "seed",
+    "tracing-config-file",
     "web-ui",
 }
 

@@ -35,11 +35,12 @@ from .scheduler_process import (
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
-#: Kinds of features that are switched off are not served by default.
+#: Kinds of features that are switched off are not served by default, nor are custom resources.
 SERVED = {
     name: required
     for name, required in MINIMAL.items()
-    if not KINDS[name].gate or FeatureGates.of().enabled(KINDS[name].gate)
+    if not KINDS[name].plugin
+    and (not KINDS[name].gate or FeatureGates.of().enabled(KINDS[name].gate))
 }
 
 

@@ -30,7 +30,7 @@ from kubesched.config.durations import Duration
 from kubesched.config.types import LeaderElection
 from kubesched.errors import LeadershipLostError
 from kubesched.logs.formats import ERR, FIELDS
-from kubesched.progress import Progress
+from kubesched.progress import LoopProgress
 from tests.support.waiting import until
 
 from .control_plane import MERGE_PATCH, ControlPlane, JsonObject, PlaneApiError
@@ -338,7 +338,7 @@ class TestStuckLeaders:
         self, control_plane: ControlPlane
     ) -> None:
         async def main() -> None:
-            progress = Progress(RealClock(), limit_s=0.5)
+            progress = LoopProgress(RealClock(), limit_s=0.5)
             async with (
                 _candidate(control_plane, "stuck", is_progressing=progress.is_progressing) as stuck,
                 _candidate(control_plane, "other") as other,

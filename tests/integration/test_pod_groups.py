@@ -7,22 +7,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.waiting import until
-
-from .control_plane import ControlPlane, JsonObject
+from .control_plane import ControlPlane
+from .pod_groups import (
+    GATES,
+    RUNTIME_CONFIG,
+    create_group,
+    create_members,
+    create_priority_class,
+    create_single,
+    gang,
+    group_condition,
+    nodes_of,
+    wait_for_group,
+)
 from .scheduler_process import (
-    all_pods,
     condition_of,
     node,
-    pod,
-    pods_path,
     run_scheduler,
     wait_until_bound,
     wait_until_refused,
 )
 
-GATE = "--feature-gates=GenericWorkload=true"
-CONDITION = "PodGroupInitiallyScheduled"
+GATE = f"--feature-gates={GATES}"
 
 pytestmark = pytest.mark.usefixtures("clean_cluster")
 
@@ -30,11 +36,7 @@ pytestmark = pytest.mark.usefixtures("clean_cluster")
 @pytest.fixture(scope="module")
 def control_plane(assets: Path) -> Iterator[ControlPlane]:
     """A control plane that serves pod groups."""
-    with ControlPlane(
-        assets,
-        feature_gates="GenericWorkload=true",
-        runtime_config="scheduling.k8s.io/v1beta1=true",
-    ) as plane:
+    with ControlPlane(assets, feature_gates=GATES, runtime_config=RUNTIME_CONFIG) as plane:
         yield plane
 
 
@@ -133,72 +135,3 @@ def test_without_the_gate_pods_of_groups_are_scheduled_one_by_one(
     with run_scheduler(control_plane):
         assert wait_until_bound(control_plane, namespace) == {"a": "n1"}
     assert group_condition(control_plane, namespace) is None
-
-
-# --- objects ------------------------------------------------------------------------------------
-
-
-def gang(min_count: int) -> JsonObject:
-    return {"gang": {"minCount": min_count}}
-
-
-def groups_path(namespace: str, name: str = "") -> str:
-    path = f"/apis/scheduling.k8s.io/v1beta1/namespaces/{namespace}/podgroups"
-    return f"{path}/{name}" if name else path
-
-
-def create_group(plane: ControlPlane, namespace: str, policy: JsonObject, **spec: object) -> None:
-    body = {
-        "apiVersion": "scheduling.k8s.io/v1beta1",
-        "kind": "PodGroup",
-        "metadata": {"name": "g"},
-        "spec": {"schedulingPolicy": policy, **spec},
-    }
-    plane.request("POST", groups_path(namespace), body)
-
-
-def create_members(
-    plane: ControlPlane,
-    namespace: str,
-    *names: str,
-    cpu: str = "100m",
-    priority_class: str | None = None,
-) -> None:
-    more: JsonObject = {} if priority_class is None else {"priorityClassName": priority_class}
-    for name in names:
-        made = pod(name, requests={"cpu": cpu}, schedulingGroup={"podGroupName": "g"}, **more)
-        plane.request("POST", pods_path(namespace), made)
-
-
-def create_single(plane: ControlPlane, namespace: str, name: str, *, cpu: str = "100m") -> None:
-    grace: JsonObject = {"terminationGracePeriodSeconds": 0}
-    plane.request("POST", pods_path(namespace), pod(name, requests={"cpu": cpu}, **grace))
-
-
-def create_priority_class(plane: ControlPlane, name: str, value: int) -> None:
-    body = {"metadata": {"name": name}, "value": value}
-    plane.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
-
-
-# --- how things stand ---------------------------------------------------------------------------
-
-
-def nodes_of(plane: ControlPlane, namespace: str) -> dict[str, str]:
-    return {
-        each["metadata"]["name"]: str(each["spec"].get("nodeName", ""))
-        for each in all_pods(plane, namespace)
-    }
-
-
-def group_condition(plane: ControlPlane, namespace: str) -> JsonObject | None:
-    status = plane.request("GET", groups_path(namespace, "g")).get("status") or {}
-    conditions: list[JsonObject] = status.get("conditions", [])
-    return next((each for each in conditions if each["type"] == CONDITION), None)
-
-
-def wait_for_group(plane: ControlPlane, namespace: str, status: str) -> JsonObject:
-    def written() -> JsonObject | None:
-        found = group_condition(plane, namespace)
-        return found if found is not None and found["status"] == status else None
-
-    return until(written)

@@ -100,7 +100,7 @@ def reloading(control_plane: ControlPlane, tmp_path: Path) -> Iterator[Reloading
 
 
 IN_USE = '"Configuration in use"'
-REFUSED = '"Configuration refused, the one before stays in use"'
+REFUSED = '"Configuration rejected, the previous one stays in use"'
 
 
 def create(plane: ControlPlane, namespace: str, name: str, scheduler: str, **more: object) -> None:
@@ -270,7 +270,7 @@ def test_what_only_a_start_can_change_is_named_and_left_as_it_is(reloading: Relo
         podInitialBackoffSeconds=3,
     )
     reloading.signal()
-    reloading.wait_for('"Changes that need a restart were left out"')
+    reloading.wait_for('"Changes that need a restart were ignored"')
     assert "leaderElection" in reloading.scheduler.log_lines("W")[-1]
     assert reloading.in_use() == {**before, "podInitialBackoffSeconds": 3}
 

@@ -192,6 +192,15 @@ CASES: Mapping[Kind, list[Case]] = {
             lambda spec: spec.update(schedulerName="default-scheduler"),
         )
     ],
+    "schedulingGates": [
+        Case(
+            "remove gates example.com/one, example.com/two",
+            [node("n1")],
+            wide(schedulingGates=[{"name": "example.com/one"}, {"name": "example.com/two"}]),
+            lambda spec: spec.pop("schedulingGates"),
+            in_place=True,
+        )
+    ],
     "request": [
         Case(
             "request 4 cpu",
@@ -355,6 +364,14 @@ CASES: Mapping[Kind, list[Case]] = {
             owners=("Deployment",),
         )
     ],
+    # What is missing is yours to write: no command changes anything.
+    "create": [
+        Case(
+            "create PersistentVolumeClaim ",
+            [node("n1")],
+            wide(volumes=[{"name": "data", "persistentVolumeClaim": {"claimName": "data"}}]),
+        )
+    ],
     "several": [],
 }
 
@@ -474,8 +491,17 @@ ALL = [
 ]
 
 
+#: Claims cannot be changed, so there is no command to run; tests/unit/explain/test_vectors.py
+#: applies what is proposed.
+OF_CLAIMS: set[Kind] = {"deviceCount", "deviceToleration", "deviceSelector", "deviceConstraint"}
+
+
+#: Needs a feature gate, and has no command either; tests/unit/explain/test_prerequisites.py has it.
+OF_GROUPS: set[Kind] = {"podGroup"}
+
+
 def test_there_is_a_situation_for_every_kind_of_change() -> None:
-    assert set(CASES) == set(get_args(Kind))
+    assert set(CASES) | OF_CLAIMS | OF_GROUPS == set(get_args(Kind))
     assert all(cases for kind, cases in CASES.items() if kind != "several")
     assert set(SEVERAL) == set(combining.PLUGINS)
 
@@ -603,7 +629,8 @@ class _Situation:
         reference = _reference("apps/v1", kind, made)
         if kind != "Deployment":
             return reference
-        replica_set = copy.deepcopy({"metadata": {"name": f"web-{HASH}"}, "spec": spec})
+        # Its owner tells which Deployment it is of, and not its name.
+        replica_set = copy.deepcopy({"metadata": {"name": f"front-{HASH}"}, "spec": spec})
         replica_set["metadata"]["ownerReferences"] = [{**reference, "controller": True}]
         for each in (
             replica_set["spec"]["selector"]["matchLabels"],

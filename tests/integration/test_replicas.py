@@ -160,10 +160,10 @@ from kubesched.scheduler.cycle import SchedulingCycle
 
 schedule = SchedulingCycle.schedule
 
-def stuck(self, framework, pod):
+def stuck(self, framework, pod, **options):
     if pod.pod.metadata.name == "poison":
         time.sleep(9)
-    return schedule(self, framework, pod)
+    return schedule(self, framework, pod, **options)
 
 SchedulingCycle.schedule = stuck
 """

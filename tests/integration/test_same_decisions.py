@@ -8,10 +8,7 @@ for the same number of nodes.
 
 from __future__ import annotations
 
-import http.client
 import random
-from collections.abc import Iterator
-from contextlib import closing, contextmanager
 from typing import Any
 
 import msgspec
@@ -31,6 +28,7 @@ from tests.support.evaluating import feasible_rows, total_scores
 from .control_plane import ControlPlane
 from .random_workload import random_nodes, random_pods
 from .scheduler_process import configuration, profile
+from .settled_pods import settled, watching
 
 pytestmark = pytest.mark.slow
 
@@ -92,7 +90,7 @@ def test_both_make_the_same_decisions(
             created = control_plane.request("POST", pods_path, manifest)
             name = created["metadata"]["name"]
             best, message = ours.decide(msgspec.convert(created, Pod))
-            theirs = settled(seen, name)
+            theirs = settled(seen, created["metadata"]["uid"])
             node_name = theirs["spec"].get("nodeName")
             if node_name is None:
                 refused += 1
@@ -111,30 +109,3 @@ def test_both_make_the_same_decisions(
     assert unique > PODS // 2, (unique, ties, refused)
     assert refused > PODS // 50, (unique, ties, refused)
     print(f"one best node {unique}, several {ties}, none {refused}")
-
-
-@contextmanager
-def watching(plane: ControlPlane, path: str) -> Iterator[Iterator[Json]]:
-    """Every version of every pod of a namespace, as it comes."""
-    version = plane.request("GET", f"{path}?limit=1")["metadata"]["resourceVersion"]
-    with closing(
-        http.client.HTTPSConnection("127.0.0.1", plane.port, context=plane.tls, timeout=20)
-    ) as connection:
-        query = f"watch=1&resourceVersion={version}&timeoutSeconds=3600"
-        headers = {"Authorization": f"Bearer {plane.admin_token}"}
-        connection.request("GET", f"{path}?{query}", headers=headers)
-        with connection.getresponse() as stream:
-            yield (msgspec.json.decode(line)["object"] for line in stream)
-
-
-def settled(seen: Iterator[Json], name: str) -> Json:
-    """Return a pod once it has a node, or a reason for having none."""
-    for pod in seen:
-        if pod["metadata"]["name"] != name:
-            continue
-        if pod["spec"].get("nodeName"):
-            return pod
-        conditions = pod["status"].get("conditions", [])
-        if any(each.get("reason") == "Unschedulable" for each in conditions):
-            return pod
-    raise AssertionError(f"nothing happened to {name}")

@@ -240,9 +240,7 @@ def test_there_is_no_file_to_read_again(
     with run_command(tmp_path / "scheduler.log", *flags) as scheduler:
         scheduler.wait_until_scheduling()
         scheduler.send(signal.SIGHUP)
-        scheduler.wait_for_log(
-            '"There is no configuration file to read again: start with --config"'
-        )
+        scheduler.wait_for_log('"There is no configuration file to reload: start with --config"')
         assert len(scheduler.log_lines("W")) == 1
         plane.request("POST", pods_path(namespace), pod("p"))
         wait_until_bound(plane, namespace, "p")

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from kubesched.api.core import NodeSelector, Pod, PodResourceClaim, PodResourceClaimStatus
@@ -29,6 +30,7 @@ from kubesched.api.resource import (
     DeviceConstraint,
     DeviceCounter,
     DeviceCounterConsumption,
+    DeviceDerivedAttribute,
     DeviceRequest,
     DeviceRequestAllocationResult,
     DeviceSelector,
@@ -39,6 +41,7 @@ from kubesched.api.resource import (
     DeviceTaintSelector,
     DeviceToleration,
     ExactDeviceRequest,
+    NodeAllocatableResource,
     ResourceClaim,
     ResourceClaimConsumerReference,
     ResourceClaimSpec,
@@ -57,7 +60,15 @@ CLASS = "gpu"
 # --- devices ------------------------------------------------------------------------------------
 
 
-def attribute(value: str | int | bool) -> DeviceAttribute:
+#: What a device says of itself: a value, or a list of them.
+Said = str | int | bool | Sequence[str | int | bool]
+
+
+def attribute(value: Said) -> DeviceAttribute:
+    if not isinstance(value, str | int):
+        kind = {bool: "bool", int: "int"}.get(type(value[0]), "string")
+        made: DeviceAttribute = convert({f"{kind}s": list(value)}, type=DeviceAttribute)
+        return made
     if isinstance(value, bool):
         return DeviceAttribute(bool_value=value)
     if isinstance(value, int):
@@ -88,7 +99,9 @@ def device(
     selector: NodeSelector | None = None,
     everywhere: bool | None = None,
     binds: bool = False,
-    **attributes: str | int | bool,
+    groups: Sequence[str] = (),
+    gives: Mapping[str, NodeAllocatableResource] | None = None,
+    **attributes: Said,
 ) -> Device:
     return Device(
         name=name,
@@ -101,6 +114,7 @@ def device(
             DeviceCounterConsumption(
                 counter_set=name,
                 counters={key: DeviceCounter(value=value) for key, value in taken.items()},
+                compatibility_groups=tuple(groups),
             )
             for name, taken in (counters or {}).items()
         ),
@@ -112,6 +126,7 @@ def device(
         node_selector=selector,
         all_nodes=everywhere,
         binds_to_node=binds or None,
+        node_allocatable_resources=dict(gives or {}),
     )
 
 
@@ -127,6 +142,7 @@ def slice_of(
     everywhere: bool | None = None,
     per_device: bool | None = None,
     counters: Mapping[str, Mapping[str, str]] | None = None,
+    skips: Sequence[str] = (),
 ) -> ResourceSlice:
     return ResourceSlice(
         metadata=ObjectMeta(name=name),
@@ -147,6 +163,7 @@ def slice_of(
                 )
                 for each, amounts in (counters or {}).items()
             ),
+            skip_node_operations=tuple(skips),
         ),
     )
 
@@ -189,6 +206,7 @@ def request(
     of: str = CLASS,
     tolerates: Sequence[DeviceToleration] = (),
     capacities: Mapping[str, str] | None = None,
+    derives: Mapping[str, str] | None = None,
 ) -> DeviceRequest:
     return DeviceRequest(
         name=name,
@@ -202,7 +220,15 @@ def request(
             capacity=None
             if capacities is None
             else CapacityRequirements(requests=dict(capacities)),
+            derived_attributes=derived(derives),
         ),
+    )
+
+
+def derived(expressions: Mapping[str, str] | None) -> tuple[DeviceDerivedAttribute, ...]:
+    return tuple(
+        DeviceDerivedAttribute(name=f"{DRIVER}/{name}", expression=expression)
+        for name, expression in (expressions or {}).items()
     )
 
 
@@ -211,7 +237,12 @@ def first_of(name: str, *alternatives: DeviceSubRequest) -> DeviceRequest:
 
 
 def alternative(
-    name: str, *expressions: str, count: int = 1, every: bool = False, of: str = CLASS
+    name: str,
+    *expressions: str,
+    count: int = 1,
+    every: bool = False,
+    of: str = CLASS,
+    derives: Mapping[str, str] | None = None,
 ) -> DeviceSubRequest:
     return DeviceSubRequest(
         name=name,
@@ -219,6 +250,7 @@ def alternative(
         selectors=selectors(*expressions),
         allocation_mode="All" if every else "ExactCount",
         count=0 if every else count,
+        derived_attributes=derived(derives),
     )
 
 
@@ -265,6 +297,7 @@ def result(
     consumed: Mapping[str, str] | None = None,
     conditions: Sequence[str] = (),
     failures: Sequence[str] = (),
+    skips: Sequence[str] = (),
 ) -> DeviceRequestAllocationResult:
     return DeviceRequestAllocationResult(
         request=of,
@@ -276,6 +309,7 @@ def result(
         consumed_capacity=dict(consumed or {}),
         binding_conditions=tuple(conditions),
         binding_failure_conditions=tuple(failures),
+        skip_node_operations=tuple(skips),
     )
 
 

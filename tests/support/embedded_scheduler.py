@@ -20,6 +20,7 @@ from kubesched.metrics.recorder import Metrics
 from kubesched.observer import SchedulerObserver
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.engine import EngineOptions
+from kubesched.tracing.tracer import AttemptTracer
 
 Json = dict[str, Any]
 
@@ -74,6 +75,7 @@ async def scheduler(
     profiles: Sequence[Json] = (),
     extenders: Sequence[Json] = (),
     observer: SchedulerObserver | None = None,
+    tracer: AttemptTracer | None = None,
     gates: Mapping[str, bool] | None = None,
 ) -> AsyncIterator[Harness]:
     """Run the default profile with more plugins, or `profiles`."""
@@ -101,6 +103,7 @@ async def scheduler(
             registry=IN_TREE.with_plugins(plugins),
             metrics=metrics,
             observer=observer,
+            tracer=tracer,
             options=EngineOptions(seed=1),
         )
         task = asyncio.create_task(app.run())

@@ -16,6 +16,8 @@ from kubesched.api.scheduling import (
     CompositePodGroup,
     CompositePodGroupSpec,
     CompositeSchedulingPolicy,
+    CoscheduledGroup,
+    CoscheduledGroupSpec,
     DisruptionMode,
     EmptyMode,
     GangPolicy,
@@ -26,7 +28,7 @@ from kubesched.api.scheduling import (
     TopologyConstraint,
 )
 from kubesched.cluster.group_forest import GroupForest
-from kubesched.cluster.pod_groups import GroupKey, GroupKind, group_of
+from kubesched.cluster.pod_groups import POD_GROUP_LABEL, GroupKey, GroupKind
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.config.features import FeatureGates
 from kubesched.framework.cycle_state import CycleState
@@ -114,6 +116,28 @@ def member(name: str, group: str = "g", **options: Any) -> Pod:
     return replace(made, spec=replace(made.spec, scheduling_group=of_group))
 
 
+def coscheduled(
+    name: str = "g", *, members: int = 1, created: str | None = None, **spec: Any
+) -> CoscheduledGroup:
+    """A PodGroup of scheduler-plugins."""
+    return CoscheduledGroup(
+        metadata=ObjectMeta(
+            name=name, namespace="default", uid=f"uid-{name}", creation_timestamp=created
+        ),
+        spec=CoscheduledGroupSpec(min_member=members, **spec),
+    )
+
+
+def labelled(name: str, group: str = "g", **options: Any) -> Pod:
+    """A pod of such a group."""
+    return pod(name, labels={POD_GROUP_LABEL: group}, **options)
+
+
+def coscheduled_key(name: str = "g") -> GroupKey:
+    """The key of such a group."""
+    return GroupKey(GroupKind.COSCHEDULED, "default", name)
+
+
 def key(name: str = "g") -> GroupKey:
     """The key of a PodGroup."""
     return GroupKey(GroupKind.POD_GROUP, "default", name)
@@ -162,7 +186,7 @@ class GroupLab:
         group = self.forest.get(root)
         assert group is not None
         children = tuple(self.info(child, pods) for child in self.forest.children(root))
-        own = tuple(each for each in pods if group_of(each.pod) == root)
+        own = tuple(each for each in pods if self.cluster.groups.of(each.pod) == root)
         below = tuple(each for child in children for each in child.pods)
         return GroupInfo(root, group, own + below, children)
 

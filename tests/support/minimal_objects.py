@@ -58,6 +58,7 @@ MINIMAL: dict[str, JsonObject] = {
         }
     },
     "ResourceClaim": {"spec": {}},
+    "ResourceClaimTemplate": {"spec": {"spec": {}}},
     "CompositePodGroup": {
         "spec": {
             "schedulingPolicy": {"basic": {}},
@@ -65,6 +66,7 @@ MINIMAL: dict[str, JsonObject] = {
         }
     },
     "PodGroup": {"spec": {"schedulingPolicy": {"basic": {}}}},
+    "CoscheduledGroup": {"spec": {"minMember": 1}},
     "Pod": {"spec": {"containers": [CONTAINER]}},
 }
 assert MINIMAL.keys() == KINDS.keys(), "a new kind: say what an API server requires of one"

@@ -67,6 +67,8 @@ class Bench:
         self.ready_calls = 0
         #: plugin, event, answer of every hint that was asked
         self.hints: list[tuple[str, str, str]] = []
+        #: pod or group, part of the queue and event of every move
+        self.moves: list[tuple[str, str, str]] = []
         self.queue = SchedulingQueue(
             clock=self.clock,
             sort_key=sort_key,
@@ -76,6 +78,7 @@ class Bench:
             max_unschedulable_s=max_unschedulable_s,
             on_ready=self._on_ready,
             observe_hint=lambda *asked: self.hints.append(asked[:3]),
+            observe_move=lambda entity, part, event: self.moves.append((entity.key, part, event)),
         )
 
     def _gate(self, each: QueuedPod) -> str:

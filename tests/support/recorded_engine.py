@@ -17,6 +17,7 @@ from typing import Any, cast
 from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod, PodCondition
+from kubesched.api.scheduling import GroupCondition, PodGroup
 from kubesched.api.storage import PersistentVolume, PersistentVolumeClaim
 from kubesched.clock import VirtualClock
 from kubesched.cluster.pod_info import PodInfo, RequestRules
@@ -37,6 +38,7 @@ from kubesched.scheduler.handlers import PodHandler, state_handlers
 from kubesched.scheduler.observed_pods import ObservedPodHandler
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
+from kubesched.simulate.claims import SimulatedClaims
 
 GATES = FeatureGates.of()
 PodKey = tuple[str, str]
@@ -55,6 +57,7 @@ class Lab:
         files: int = 4,
         redactor: Redactor | None = None,
         trouble: float = 0.1,
+        gates: FeatureGates = GATES,
     ) -> None:
         self.rng = rng
         #: how often a call fails
@@ -63,7 +66,8 @@ class Lab:
         self.clock = VirtualClock(1_700_000_000.0)
         self._writer = Writer(path, max_bytes=max_bytes, files=files, redactor=redactor)
         self.journal = Journal(self._writer, clock=self.clock)
-        self.cluster = self.journal.make_cluster(RequestRules.of(GATES))
+        self.cluster = self.journal.make_cluster(RequestRules.of(gates))
+        device_claims = SimulatedClaims(self.cluster)
         self.pods: dict[PodKey, Pod] = {}
         self.nodes: dict[str, Node] = {}
         self.volumes: dict[str, PersistentVolume] = {}
@@ -73,21 +77,23 @@ class Lab:
         outside = Outside(
             api_calls=cast("ApiCalls", self),
             volume_writer=self,
+            claim_writer=device_claims,
             recorders=Recorders({}),
             find_pod=lambda namespace, name: self.pods.get((namespace, name)),
             make_extenders=lambda config: RandomExtenders(self) if config.extenders else None,
             clock=self.clock,
-            metrics=Metrics(GATES),
+            metrics=Metrics(gates),
             observer=self.journal,
         )
         self.engine = Engine(
-            config or SchedulerConfiguration.default(GATES),
-            GATES,
+            config or SchedulerConfiguration.default(gates),
+            gates,
             self.cluster,
             outside,
             registry=IN_TREE,
             options=EngineOptions(seed=rng.randrange(1000)),
         )
+        device_claims.attach(self.engine.queue)
         self._make_handlers()
 
     def _make_handlers(self) -> None:
@@ -199,6 +205,10 @@ class Lab:
         _tell(self.on["PersistentVolumeClaim"], old, claim)
         return claim
 
+    def put(self, obj: Any) -> None:
+        """Put an object of any other kind."""
+        self.on[type(obj).__name__].on_add(obj, initial=False)
+
     # --- calls of the engine ----------------------------------------------------------------
 
     async def _answer(self, what: str) -> None:
@@ -222,7 +232,10 @@ class Lab:
         await self._answer("nominate")
         self.soon(lambda: self.update_pod(_key(pod), lambda old: _nominated(old, node_name)))
 
-    async def mark_as_preempted(self, pod: Pod, *, by: str) -> None:
+    async def report_group(self, group: PodGroup, condition: GroupCondition) -> None:
+        await self._answer("report group")
+
+    async def mark_as_preempted(self, pod: Pod, **_told: Any) -> None:
         await self._answer("mark")
 
         def marked(old: Pod) -> Pod:
@@ -233,7 +246,7 @@ class Lab:
 
         self.update_pod(_key(pod), marked)
 
-    async def delete(self, pod: Pod) -> None:
+    async def delete(self, pod: Pod, **_told: Any) -> None:
         await self._answer("delete")
         key = _key(pod)
 

@@ -1,8 +1,9 @@
-"""Where tests are: a module's by its name, what several folders use in tests/support."""
+"""Where things are: one class a name, tests beside their module, shared helpers in support."""
 
 from __future__ import annotations
 
 import ast
+from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +18,7 @@ TEST_FILES = [str(path.relative_to(UNIT)) for path in sorted(UNIT.rglob("test_*.
 
 #: Test files of no single module → what they are about.
 TOPICS = {
+    "cel/library/test_libraries.py": "the functions of all libraries",
     "cli/test_every_command.py": "what holds for all commands",
     "client/test_garbage.py": "reference cycles that the client must not leave",
     "client/test_public_names.py": "what the package offers",
@@ -26,13 +28,14 @@ TOPICS = {
     "framework/test_decision_path.py": "caches against the full evaluation, over all modules",
     "test_envtest.py": "the folder tools/envtest",
     "test_examples.py": "the folder examples",
-    "test_layout.py": "the folder tests",
+    "test_krew.py": "the folder deploy/krew",
+    "test_layout.py": "the folders src and tests",
     "test_monitoring.py": "the folder deploy/monitoring",
     "test_packaging.py": "what is shipped besides the code",
     "test_views.py": "everything that follows the cluster, at once",
 }
 #: Packages that are commands as well, and as such whole: their modules may be asked from outside.
-COMMANDS = {"tests.conformance", "tests.documents"}
+COMMANDS = {"tests.certify", "tests.chaos", "tests.conformance", "tests.documents"}
 
 
 def modules_beside(test_file: str) -> set[str]:
@@ -78,3 +81,14 @@ def test_what_several_folders_use_is_in_support(folder: str) -> None:
     }
 
     assert not found
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    """A reader who searches for a class finds one definition."""
+    modules = defaultdict(list)
+    for path in sorted(SOURCE.rglob("*.py")):
+        for node in ast.parse(path.read_text()).body:
+            if isinstance(node, ast.ClassDef):
+                modules[node.name].append(str(path.relative_to(SOURCE)))
+
+    assert not {name: paths for name, paths in modules.items() if len(paths) > 1}

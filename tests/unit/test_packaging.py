@@ -38,7 +38,12 @@ RENDERED = DEPLOY / "helm" / "rendered"
 #: The number of the user in the image, and in manifests that let it be.
 USER = 65532
 #: What a distribution is called if not as its module.
-DISTRIBUTIONS = {"yaml": "pyyaml", "prometheus_client": "prometheus-client"}
+DISTRIBUTIONS = {
+    "grpc": "grpcio",
+    "opentelemetry": "opentelemetry-proto",
+    "yaml": "pyyaml",
+    "prometheus_client": "prometheus-client",
+}
 
 Manifest = dict[str, Any]
 
@@ -114,12 +119,18 @@ class TestDistribution:
             if module not in sys.stdlib_module_names and module != "kubesched"
         }
 
-        assert imported == set(self.declared())
+        tracing = map(Requirement, self.project()["optional-dependencies"]["tracing"])
+        assert imported == {*self.declared(), *(each.name for each in tracing)}
 
-    def test_has_the_two_commands(self) -> None:
+    def test_has_its_commands_and_those_that_kubectl_looks_for(self) -> None:
         for command, target in self.project()["scripts"].items():
             module, _, function = target.partition(":")
-            assert command in ("kubesched", "kube-scheduler")
+            assert command in {
+                "kubesched",
+                "kube-scheduler",
+                "kubectl-kubesched",
+                "kubectl_complete-kubesched",
+            }
             assert callable(getattr(importlib.import_module(module), function))
 
     @pytest.mark.parametrize(

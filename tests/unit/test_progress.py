@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from kubesched.clock import VirtualClock
-from kubesched.progress import Progress
+from kubesched.progress import LoopProgress
 
 
 @pytest.fixture
@@ -14,7 +14,7 @@ def clock() -> VirtualClock:
 
 
 def test_nothing_is_expected_of_a_loop_that_does_not_run(clock: VirtualClock) -> None:
-    progress = Progress(clock, limit_s=10)
+    progress = LoopProgress(clock, limit_s=10)
     clock.advance(1000)
 
     assert progress.is_progressing()
@@ -22,7 +22,7 @@ def test_nothing_is_expected_of_a_loop_that_does_not_run(clock: VirtualClock) ->
 
 
 def test_a_loop_may_take_as_long_as_the_limit_for_a_turn(clock: VirtualClock) -> None:
-    progress = Progress(clock, limit_s=10)
+    progress = LoopProgress(clock, limit_s=10)
     progress.beat()
     clock.advance(10)
     assert progress.is_progressing()
@@ -33,7 +33,7 @@ def test_a_loop_may_take_as_long_as_the_limit_for_a_turn(clock: VirtualClock) ->
 
 
 def test_a_loop_that_comes_round_again_is_progressing_again(clock: VirtualClock) -> None:
-    progress = Progress(clock, limit_s=10)
+    progress = LoopProgress(clock, limit_s=10)
     progress.beat()
     clock.advance(60)
     assert not progress.is_progressing()
@@ -43,7 +43,7 @@ def test_a_loop_that_comes_round_again_is_progressing_again(clock: VirtualClock)
 
 
 def test_the_silence_of_a_loop_that_has_ended_means_nothing(clock: VirtualClock) -> None:
-    progress = Progress(clock, limit_s=10)
+    progress = LoopProgress(clock, limit_s=10)
     progress.beat()
     clock.advance(60)
     progress.rest()
@@ -55,4 +55,4 @@ def test_the_silence_of_a_loop_that_has_ended_means_nothing(clock: VirtualClock)
 @pytest.mark.parametrize("limit_s", [0, -1])
 def test_a_limit_leaves_time_for_a_turn(clock: VirtualClock, limit_s: float) -> None:
     with pytest.raises(ValueError, match="needs time for a turn"):
-        Progress(clock, limit_s)
+        LoopProgress(clock, limit_s)

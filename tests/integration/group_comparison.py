@@ -1,0 +1,360 @@
+"""The real kube-scheduler and ours, each on its own API server, given the same groups of pods.
+
+    World ──┬──> API server, kube-scheduler ──> outcome of each pod and each group ─┐
+            └──> API server, ours ────────────> outcome of each pod and each group ─┴─> the same?
+
+Both start when everything waits, so they see the same queue. The outcome of a pod is its node, or
+its condition word for word; of a group, its condition. kube-scheduler takes placements in a random
+order: what it says of the first of several is left out. It draws among equal ones, too: where it
+does not decide alike twice, ours must have decided as kube-scheduler did once. What preemption came
+to, it says as often as there are groups that failed with their parent; here, once counts.
+
+Whether it tries a group once more while victims terminate depends on how fast it evicted them, so
+the text about that is left out as well. Pods of no group are there to compete. Ours tries them
+again only where that may help, so what is said of them may be older. And where kube-scheduler
+nominated pods and lets them wait although their victims are gone (no filter had rejected them, so
+no event wakes them), ours may have bound them.
+
+Many worlds: ``python -m tests.integration.group_comparison --seed 1 --worlds 200``
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import json
+import re
+import sys
+import time
+from collections.abc import Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+
+from kubesched.bench import assets
+from tests.support.waiting import until
+
+from .control_plane import MERGE_PATCH, ControlPlane, JsonObject, PlaneApiError
+from .random_groups import (
+    BUDGETS,
+    COMPOSITES,
+    GATE_SETS,
+    NAMESPACE,
+    NEVER,
+    NODES,
+    POD_GROUPS,
+    PODS,
+    PRIORITIES,
+    RandomGroups,
+    World,
+    Write,
+)
+from .scheduler_process import configuration, node, pod, profile, run_scheduler
+
+#: Gates of the API servers.
+SERVED_GATES = sorted({gate for gates in GATE_SETS for gate in gates})
+#: So long nothing may change: longer than a small group backs off.
+QUIET_SECONDS = 2.5
+#: So long a scheduler may take until it has tried everything once, on a busy machine.
+START_SECONDS = 90.0
+#: Then what differs is taken for a difference.
+PATIENCE_SECONDS = 15.0
+#: How often kube-scheduler is asked again before ours is said to differ.
+REPEATS = 4
+
+SENTINEL = "zz-sentinel"
+BOUND = "PodScheduled=True : "
+CONDITION = "PodGroupInitiallyScheduled"
+
+#: Stands for what is said of a placement, where there are several.
+SOME = "(of some placement)"
+_FIRST = re.compile(
+    r"(?<=0/)([2-9]|\d\d+) placements are available, first placement status: .*?"
+    r"(?=, pod group preemption|, deallocation|$)"
+)
+_UNDER_WAY = re.compile(
+    r".*pod group preemption: (found a placement for podgroup, preempting \d+ victims"
+    r"|ongoing preemption on nominated nodes)"
+)
+_REPEATED = re.compile(r"(, pod group preemption: .*?)\1+$")
+
+#: What became of everything: pods and groups by name, pieces of text.
+Outcome = dict[str, tuple[str, ...]]
+
+
+class Side:
+    """One API server with one of the two schedulers."""
+
+    def __init__(self, plane: ControlPlane, *, ours: bool) -> None:
+        self.plane = plane
+        self.ours = ours
+
+    def prepare(self) -> None:
+        """Create what all worlds have."""
+        self.plane.create_namespace(NAMESPACE)
+        for name, value in PRIORITIES.items():
+            for suffix, policy in (("", "PreemptLowerPriority"), (NEVER, "Never")):
+                meta = {"name": name + suffix}
+                body = {"metadata": meta, "value": value, "preemptionPolicy": policy}
+                self.plane.request("POST", "/apis/scheduling.k8s.io/v1/priorityclasses", body)
+
+    def build(self, world: World) -> None:
+        """Create what is there before a scheduler starts."""
+        mark = {"example.com/sentinel": "1"}
+        taints = [{"key": "sentinel", "effect": "NoSchedule"}]
+        self.plane.request("POST", NODES, node("zz-sentinel", labels=mark, taints=taints))
+        self.apply(world.before)
+
+    def apply(self, writes: Iterable[Write]) -> None:
+        """Change the cluster; then create a pod that is bound after all that can be tried."""
+        for write in writes:
+            # The object may be gone, evicted or of another kind; it then is so on both sides.
+            with contextlib.suppress(PlaneApiError):
+                is_patch = write.method == "PATCH"
+                kind = MERGE_PATCH if is_patch else "application/json"
+                self.plane.request(write.method, write.path, write.body, content_type=kind)
+        with contextlib.suppress(PlaneApiError):
+            self.plane.request("DELETE", f"{PODS}/{SENTINEL}", {"gracePeriodSeconds": 0})
+        last = pod(
+            SENTINEL,
+            nodeSelector={"example.com/sentinel": "1"},
+            tolerations=[{"operator": "Exists"}],
+        )
+        last["spec"]["priority"] = None
+        self.plane.request("POST", PODS, last)
+
+    def finish_victims(self) -> None:
+        """End pods that are being deleted, and let bound ones start, as kubelets would."""
+        for each in self.plane.request("GET", PODS)["items"]:
+            metadata, name = each["metadata"], each["metadata"]["name"]
+            if "deletionTimestamp" in metadata:
+                self.plane.request("DELETE", f"{PODS}/{name}", {"gracePeriodSeconds": 0})
+            elif each["spec"].get("nodeName") and "startTime" not in each["status"]:
+                status = {"status": {"startTime": "2026-01-02T00:00:00Z"}}
+                path = f"{PODS}/{name}/status"
+                self.plane.request("PATCH", path, status, content_type=MERGE_PATCH)
+
+    @contextlib.contextmanager
+    def scheduler(self, gates: Iterable[str]) -> Iterator[None]:
+        """Run the scheduler."""
+        plugins = {"score": {"enabled": [{"name": "NodeAffinity", "weight": 1000}]}}
+        config = configuration(
+            self.plane.scheduler_kubeconfig,
+            profile(plugins=plugins),
+            podInitialBackoffSeconds=1,
+            podMaxBackoffSeconds=1,
+            percentageOfNodesToScore=100,
+        )
+        flag = "--feature-gates=" + ",".join(f"{gate}=true" for gate in gates)
+        if self.ours:
+            run: contextlib.AbstractContextManager[object] = run_scheduler(self.plane, config, flag)
+        else:
+            # Without this gate its informers report what is there by name, and not in random order.
+            run = self.plane.run_kube_scheduler(config, f"{flag},WatchListClient=false")
+        with run:
+            yield
+
+    def outcome(self) -> Outcome | None:
+        """Return what became of everything; None as long as something was not tried."""
+        found: Outcome = {}
+        for each in self.plane.request("GET", POD_GROUPS)["items"]:
+            found[f"group {each['metadata']['name']}"] = _group_outcome(each)
+        for each in self.plane.request("GET", PODS)["items"]:
+            name = each["spec"].get("schedulingGroup", {}).get("podGroupName", "")
+            group = found.get(f"group {name}", ())
+            undetermined = any(SOME in text for text in group)
+            outcome = _pod_outcome(each, undetermined=undetermined)
+            found[f"pod {each['metadata']['name']}"] = outcome
+            # kube-scheduler takes back what it wrote if it tries again before it has seen it.
+            if group and BOUND in outcome and (not self.ours or f"{CONDITION}=True" in group[0]):
+                found[f"group {name}"] = ("scheduled once",)
+        sentinel = found.pop(f"pod {SENTINEL}", ("",))
+        return found if sentinel[0] else None
+
+    def has_tried_all(self) -> bool:
+        """Tell whether the pod is bound that comes last."""
+        return self.outcome() is not None
+
+    def clear(self) -> None:
+        """Delete what the world had."""
+        for path in (PODS, POD_GROUPS, COMPOSITES, BUDGETS, NODES):
+            self.plane.purge(path)
+
+
+def _pod_outcome(each: JsonObject, *, undetermined: bool) -> tuple[str, ...]:
+    status, node_name = each["status"], each["spec"].get("nodeName", "")
+    hidden = SOME if undetermined and not node_name else None
+    if "schedulingGroup" not in each["spec"]:
+        hidden = "(of a single pod)"
+    conditions = [
+        f"{c['type']}={c['status']} {c.get('reason', '')}: {hidden or _message(c)}"
+        for c in status.get("conditions", [])
+    ]
+    ending = "ending" if "deletionTimestamp" in each["metadata"] else ""
+    nominated = status.get("nominatedNodeName", "")
+    return (node_name, ending, f"nominated {nominated}", *sorted(conditions))
+
+
+def _group_outcome(each: JsonObject) -> tuple[str, ...]:
+    return tuple(
+        f"{c['type']}={c['status']} {c['reason']}: {_of_group(_message(c))}"
+        for c in (each.get("status") or {}).get("conditions", [])
+    )
+
+
+def _of_group(message: str) -> str:
+    return _UNDER_WAY.sub(f"{SOME} preempting", _FIRST.sub(SOME, message))
+
+
+def _message(condition: JsonObject) -> str:
+    return _REPEATED.sub(r"\1", str(condition.get("message", "")))
+
+
+class Comparison:
+    """Plays worlds on both sides."""
+
+    def __init__(self, theirs: Side, ours: Side) -> None:
+        self.theirs = theirs
+        self.ours = ours
+        self._pool = ThreadPoolExecutor(max_workers=2)
+        #: how often the outcome was the same; the same as another one of kube-scheduler; the same
+        #: but for pods that ours bound where kube-scheduler had nominated them to
+        self.same = self.among = self.sooner = 0
+
+    def differences(self, seed: int) -> str:
+        """Play a world; return what differs, "" if nothing does."""
+        world = RandomGroups(seed).world()
+        expected, found = self.play(world)
+        if expected == found:
+            self.same += 1
+            return ""
+        if _is_sooner(expected[-1], found[-1]):
+            self.sooner += 1
+            return ""
+        others = [expected]
+        for _ in range(REPEATS):
+            another, again = self.play(world)
+            others.append(another)
+            if found in others or again in others:
+                self.among += 1
+                return ""
+        return _describe(seed, world, expected, found)
+
+    def play(self, world: World) -> tuple[list[Outcome], list[Outcome]]:
+        """Return the outcomes on both sides: at first, and after each step."""
+        outcomes: list[tuple[Outcome, Outcome]] = []
+        sides = (self.theirs, self.ours)
+        list(self._pool.map(lambda side: side.build(world), sides))
+        try:
+            with ExitStack() as stack:
+                for side in sides:
+                    stack.enter_context(side.scheduler(world.gates))
+                outcomes.append(self._settled())
+                for step in (*world.steps, ()):
+                    if outcomes[-1][0] != outcomes[-1][1]:
+                        break
+                    for side in sides:
+                        side.finish_victims()
+                        side.apply(step)
+                    outcomes.append(self._settled())
+        finally:
+            list(self._pool.map(lambda side: side.clear(), sides))
+        return [theirs for theirs, _ in outcomes], [ours for _, ours in outcomes]
+
+    def _settled(self) -> tuple[Outcome, Outcome]:
+        """Wait until both sides rest; sooner if they agree."""
+        for side in (self.theirs, self.ours):
+            until(side.has_tried_all, seconds=START_SECONDS, every=0.2)
+        deadline = time.monotonic() + PATIENCE_SECONDS
+        last: tuple[Outcome | None, Outcome | None] = None, None
+        since = time.monotonic()
+        while True:
+            now = self.theirs.outcome(), self.ours.outcome()
+            if now != last:
+                last, since = now, time.monotonic()
+            quiet = time.monotonic() - since
+            if time.monotonic() > deadline or (quiet > QUIET_SECONDS and now[0] == now[1]):
+                break
+            time.sleep(0.2)
+        return last[0] or {}, last[1] or {}
+
+
+def _is_sooner(theirs: Outcome, ours: Outcome) -> bool:
+    """Tell whether all pods that differ are nominated there, and bound to that node here.
+
+    What is said of groups is then about different attempts.
+    """
+    different = [
+        name
+        for name in {*theirs, *ours}
+        if name.startswith("pod ") and theirs.get(name) != ours.get(name)
+    ]
+    return bool(different) and all(
+        name in theirs
+        and name in ours
+        and theirs[name][2:3] == (f"nominated {ours[name][0]}",)
+        and not theirs[name][0]
+        for name in different
+    )
+
+
+def _describe(seed: int, world: World, expected: list[Outcome], found: list[Outcome]) -> str:
+    lines = [f"seed {seed}, gates {', '.join(world.gates)}"]
+    step = next(
+        i for i, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]
+    )
+    lines.append(f"after step {step} of {len(world.steps)}:")
+    theirs, ours = expected[step], found[step]
+    for name in sorted({*theirs, *ours}):
+        is_same = theirs.get(name) == ours.get(name)
+        lines.append(f"{' ' if is_same else '!'} {name}: {theirs.get(name, 'gone')}")
+        if not is_same:
+            lines.append(f"      ours: {ours.get(name, 'gone')}")
+    return "\n".join(lines)
+
+
+@contextlib.contextmanager
+def comparison(binaries: Path) -> Iterator[Comparison]:
+    """Start two API servers that serve groups."""
+    with ExitStack() as stack:
+        sides = []
+        for ours in (False, True):
+            plane = ControlPlane(
+                binaries,
+                feature_gates=",".join(f"{gate}=true" for gate in SERVED_GATES),
+                runtime_config="scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true",
+            )
+            sides.append(Side(stack.enter_context(plane), ours=ours))
+            sides[-1].prepare()
+        yield Comparison(*sides)
+
+
+def main() -> int:
+    """Play many worlds, and print every difference."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=1, help="seed of the first world")
+    parser.add_argument("--worlds", type=int, default=100, help="how many worlds")
+    parser.add_argument("--print", action="store_true", help="print the first world and end")
+    arguments = parser.parse_args()
+    if arguments.print:
+        world = RandomGroups(arguments.seed).world()
+        for write in (*world.before, *(each for step in world.steps for each in step)):
+            print(write.method, write.path, json.dumps(write.body))
+        return 0
+    different = 0
+    with comparison(assets.folder()) as both:
+        for seed in range(arguments.seed, arguments.seed + arguments.worlds):
+            text = both.differences(seed)
+            if text:
+                different += 1
+                print(text, flush=True)
+            print(
+                f"seed {seed}: {both.same} the same, {both.among} among several outcomes, "
+                f"{both.sooner} bound sooner, {different} different",
+                flush=True,
+            )
+    return 1 if different else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
