@@ -19,6 +19,7 @@ from typing import Self
 
 from kubesched.api.meta import ApiStruct, ObjectMeta
 from kubesched.cluster.plugin_objects import Lister
+from kubesched.framework.detail import Detail
 from kubesched.framework.node_by_node import NodeFilter, NodeWithPods, PodView
 from kubesched.framework.registry import PluginContext
 from kubesched.kinds import Watched
@@ -64,3 +65,15 @@ class PoolGrants(NodeFilter):
             for grant in self._grants
         )
         return None if granted else f"node(s) of pool {pool} were not granted to {pod.namespace}"
+
+    def node_detail(self, pod: PodView, node: NodeWithPods) -> Detail:
+        """Say to which namespaces the pool was granted, for kubesched explain."""
+        pool = node.labels[LABEL]
+        spaces = {
+            name
+            for grant in self._grants
+            if grant.spec.pool == pool
+            for name in grant.spec.namespaces
+        }
+        text = f"pool {pool} is granted to {', '.join(sorted(spaces)) or 'no namespace'}"
+        return Detail(text, {"pool": pool, "grantedTo": sorted(spaces)})

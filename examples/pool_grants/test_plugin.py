@@ -45,6 +45,13 @@ def test_a_grant_that_changes_closes_it_again(two_pools: Workbench) -> None:
     two_pools.pod(cpu=8).stays_pending_because("node(s) of pool gpu were not granted to default")
 
 
+def test_an_explanation_names_the_namespaces_that_have_it(two_pools: Workbench) -> None:
+    two_pools.put(grant("gpu", "team-b", "team-a"))
+    placement = two_pools.pod(cpu=8).stays_pending_because("were not granted to default")
+
+    assert placement.details["gpu"] == "pool gpu is granted to team-a, team-b"
+
+
 CHECKS = plugin_checks(PoolGrants, nodes=[make_node("gpu", labels={LABEL: "gpu"})])
 
 
