@@ -8,7 +8,7 @@ RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
 
-.PHONY: demo test test-slow lint format bench envtest envtest-older browser conformance clean
+.PHONY: demo test test-slow chaos certify lint format bench envtest envtest-older browser conformance clean
 
 $(RUNTIME): pyproject.toml
 	@echo "installing kubesched into $(VENV)"
@@ -25,7 +25,7 @@ demo: $(RUNTIME)
 	@$(BIN)/kubesched demo $(ARGS)
 
 test: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/conformance --numprocesses 2 --quiet $(ARGS)
+	$(BIN)/python -m pytest tests/unit tests/conformance tests/chaos tests/certify --numprocesses 2 --quiet $(ARGS)
 	@$(MAKE) --no-print-directory envtest
 	$(BIN)/python -m pytest tests/integration -m 'not slow' --quiet $(ARGS)
 
@@ -48,6 +48,14 @@ format: $(DEV)
 # A Chromium for the browser tests, installed if there is none.
 browser:
 	@$(PYTHON) tools/browser.py
+
+# Schedulers through faults, ours and the real one; a judge looks at every state that etcd had.
+chaos: $(DEV) envtest
+	@$(BIN)/python -m tests.chaos $(ARGS)
+
+# Random clusters asked of kube-scheduler and of ours: `make certify ARGS='--minutes 30 --seed 1'`.
+certify: $(DEV) envtest
+	@$(BIN)/python -m tests.certify $(ARGS)
 
 # The real etcd, kube-apiserver, kube-scheduler and kubectl, built once into a cache folder.
 envtest:

@@ -11,6 +11,7 @@ import contextlib
 import socket
 import ssl
 from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING
 
 from kubesched import garbage, logs
 from kubesched.api import names
@@ -34,8 +35,9 @@ from kubesched.errors import (
 )
 from kubesched.framework.registry import Registry
 from kubesched.metrics.recorder import Metrics
-from kubesched.observer import SchedulerObserver
+from kubesched.observer import ObserverPair, SchedulerObserver
 from kubesched.plugins.in_tree import IN_TREE
+from kubesched.queue.group_queue import GroupSchedulingQueue
 from kubesched.queue.queued_pod import QueuedPod
 from kubesched.scheduler.api_calls import ApiCalls
 from kubesched.scheduler.claim_writes import ClaimWrites
@@ -46,6 +48,9 @@ from kubesched.scheduler.informing import Informers
 from kubesched.scheduler.outside import Outside
 from kubesched.scheduler.recorders import Recorders
 from kubesched.scheduler.volume_writes import VolumeWrites
+
+if TYPE_CHECKING:
+    from kubesched.tracing.tracer import AttemptTracer
 
 _log = logs.get_logger(__name__)
 
@@ -73,6 +78,7 @@ class App:
         metrics: Metrics | None = None,
         may_write: Callable[[], bool] | None = None,
         observer: SchedulerObserver | None = None,
+        tracer: AttemptTracer | None = None,
         options: EngineOptions | None = None,
     ) -> None:
         """`may_write` is called before every write to the cluster."""
@@ -82,10 +88,15 @@ class App:
         self._clock = clock
         self._config = config
         requests = RestMetrics(metrics, access.server.address)
-        self.client = _make_client(config, access, observer=requests, may_write=may_write)
+        self.client = _make_client(
+            config, access, observer=requests, may_write=may_write, tracer=tracer
+        )
         # Events have their own rate limit: they must not delay bindings.
         self._event_client = _make_client(config, access, observer=requests)
-        observer = observer or SchedulerObserver()
+        if observer is None or tracer is None:
+            observer = observer or tracer or SchedulerObserver()
+        else:
+            observer = ObserverPair(observer, tracer)
         self.cluster = observer.make_cluster(RequestRules.of(gates))
         #: by scheduler name
         self._recorders = {
@@ -114,6 +125,7 @@ class App:
                 clock=clock,
                 metrics=metrics,
                 observer=observer,
+                tracer=tracer,
             ),
             registry=registry,
             options=options or EngineOptions(),
@@ -171,8 +183,7 @@ class App:
         that if the configuration says so. Raises ClientError if the API server rejects these
         credentials.
         """
-        # The configuration may be replaced while we wait for the election; this must not change
-        # then.
+        # Read once: the configuration may be replaced while this replica waits for the election.
         delays_cache = self._config.delay_cache_until_active
         async with contextlib.AsyncExitStack() as open_until_the_end:
             await open_until_the_end.enter_async_context(self.client)
@@ -202,6 +213,8 @@ class App:
         _log.info("Starting informers and waiting for sync...")
         await self.informers.wait_until_synced()
         _log.v(3, "Handlers synced")
+        if isinstance(self.queue, GroupSchedulingQueue):
+            self.queue.prefer_interrupted()
         # The objects of the first lists stay alive: exclude them from garbage collection.
         garbage.freeze()
         for framework in self.engine.frameworks.values():
@@ -218,6 +231,7 @@ class App:
             pending=len(self.queue),
         )
         self.engine.failures.begin()
+        self.engine.group_statuses.begin()
         self.started.set()
         helpers = [
             tasks.create_task(self.engine.scheduler.flush()),
@@ -244,6 +258,7 @@ class App:
                 engine.evictions,
                 engine.reports,
                 engine.group_reports,
+                engine.group_statuses,
                 self._claim_writes.tasks,
             ):
                 await work.drain(deadline - loop.time())
@@ -314,6 +329,7 @@ def _make_client(
     *,
     observer: RequestObserver,
     may_write: Callable[[], bool] | None = None,
+    tracer: AttemptTracer | None = None,
 ) -> ApiClient:
     connection = config.client_connection
     return ApiClient(
@@ -323,4 +339,5 @@ def _make_client(
         user_agent=user_agent("scheduler"),
         observer=observer,
         may_write=may_write,
+        tracer=tracer,
     )

@@ -2,7 +2,7 @@
 
 KubeschedError
 ├── UsageError            an invalid command line
-├── ConfigError           a configuration file that is refused
+├── ConfigError           an invalid configuration file
 │   └── OldKindError      … because only older kube-schedulers read it
 ├── ObjectError           an API object that cannot be used
 │   ├── QuantityError     … because a quantity is malformed or out of range
@@ -52,7 +52,7 @@ class UsageError(KubeschedError):
 
 
 class ConfigError(KubeschedError):
-    """A configuration that is refused; the text names the field."""
+    """An invalid configuration; the text names the field."""
 
 
 class OldKindError(ConfigError):

@@ -1,18 +1,18 @@
-"""The table of kinds: everything there is to say about a kind of object that decides where pods go.
+"""The table of kinds: one row for each kind of object that affects scheduling.
 
     ObjectKind ──> informers of the scheduler and of shadow   type, path, field_selector, gate
                ──> their handlers, replay, snapshots          store, causes_events
                ──> recordings                                 store, redactions
                ──> the embedded API server, tests of rights   path
 
-A new kind is a struct, a store in the cluster, and a row here. Nodes and pods are not stored as
-objects but as columns, so they have handlers of their own. Kinds that plugins watch become rows
-when the plugins are loaded (`add`).
+A new kind is a struct, a store in the cluster, and a row here. Nodes and pods are stored as
+columns, so they have their own handlers. Kinds that plugins watch become rows when the plugins are
+loaded (`add`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from enum import Enum, auto
 from types import MappingProxyType
 from typing import Any, Final
@@ -31,28 +31,28 @@ from kubesched.errors import PluginError
 
 
 class Redaction(Enum):
-    """What a recording without names has in place of a text.
+    """How a redacted recording replaces a text field.
 
-    Of a list each item is replaced, of a map each key, unless the map has labels.
+    In a list each item is replaced, in a map each key, unless the map holds labels.
     """
 
-    #: stays as it is
+    #: unchanged
     KEEP = auto()
-    #: left out
+    #: dropped
     DROP = auto()
     #: a pseudonym
     NAME = auto()
-    #: pseudonyms of the parts between dashes and slashes: names that others are joined from
+    #: pseudonyms of the parts between dashes and slashes, for names that are joined from others
     JOINED_NAME = auto()
-    #: a pseudonym in the order of the names, since the first volume by name is taken
+    #: a pseudonym in the order of the names, because the first volume by name is chosen
     VOLUME_NAME = auto()
-    #: an image, with the tag that is implied
+    #: an image, with its default tag made explicit
     IMAGE = auto()
     #: an image as nodes list it, literally
     NODE_IMAGE = auto()
-    #: an AWS volume id or an address, whose form is checked
+    #: an AWS volume id or address, whose format is validated
     AWS_DISK = auto()
-    #: a value of a label of nodes, which stays if it is a number
+    #: a label value of nodes, unchanged if it is a number
     NODE_VALUE = auto()
     #: labels, and labels of nodes
     LABELS = auto()
@@ -61,7 +61,7 @@ class Redaction(Enum):
     NODE_SELECTOR = auto()
 
 
-#: struct → field → what stands in its place; fields that are not named are kept or gone through
+#: struct → field → redaction; other fields are redacted recursively, or unchanged
 Redactions = Mapping[type[Struct], Mapping[str, Redaction]]
 
 
@@ -70,37 +70,47 @@ class ObjectKind(Struct, frozen=True, kw_only=True):
 
     type: type[Any]
     path: ResourcePath
-    #: which of the objects are of interest
+    #: restricts the list and watch to some objects
     field_selector: str | None = None
-    #: where the cluster keeps the objects; None for nodes and pods, and for what is not watched
+    #: returns the cluster's store; None for nodes and pods, and for kinds that are not watched
     store: Callable[[Cluster], ObjectStore[Any, Any]] | None = None
-    #: whether the scheduler watches it; priority classes are only read for pods not created yet
+    #: whether the scheduler watches it; priority classes and claim templates are only read for
+    #: hypothetical pods
     watched: bool = True
-    #: whether changes may help waiting pods; of nodes and pods their handlers tell more precisely
+    #: whether changes cause cluster events; handlers of nodes and pods derive more precise ones
     causes_events: bool = False
-    #: shadow, snapshots and explain cannot do without it
+    #: whether shadow, snapshots and explain require it
     needed: bool = False
-    #: the feature gate that it is watched with, "": always
+    #: the feature gate that enables the watch, "": always
     gate: str = ""
-    #: whether the scheduler works without it if the API server does not serve it
+    #: the plugin that enables the watch, where a profile has it; "": always
+    plugin: str = ""
+    #: the value of ``kind`` in objects, where that is the name of another struct
+    object_kind: str = ""
+    #: whether the API server may lack it
     optional: bool = False
-    #: what a recording has in place of the objects' names and labels
+    #: redaction of the objects' names and labels
     name_redaction: Redaction = Redaction.NAME
     label_redaction: Redaction = Redaction.LABELS
-    #: what a recording has in place of other texts
+    #: redaction of other text fields
     redactions: Redactions = {}
-    #: whether only plugins read it: a recording without names has the objects' metadata alone
+    #: whether only plugins read it: a redacted recording has only the objects' metadata
     is_of_plugins: bool = False
 
     @property
     def name(self) -> str:
-        """What objects call it."""
+        """The name in this table."""
         return self.type.__name__
 
     @property
+    def called(self) -> str:
+        """The value of ``kind`` in objects."""
+        return self.object_kind or self.name
+
+    @property
     def event_resource(self) -> str:
-        """The resource of the cluster events that it causes, by kube-scheduler's name."""
-        return f"{self.path.group}/{self.name}" if self.path.group else self.name
+        """The resource in its cluster events, as kube-scheduler names it."""
+        return f"{self.path.group}/{self.called}" if self.path.group else self.called
 
 
 _NAME: Final = Redaction.NAME
@@ -112,7 +122,7 @@ _STORAGE: Final = "storage.k8s.io/v1"
 _DEVICES: Final = "resource.k8s.io/v1"
 _DRA: Final = "DynamicResourceAllocation"
 
-#: In the order in which they are read: what pods refer to is known before they come.
+#: In the order of the first lists: pods come after the objects that they refer to.
 _ROWS: Final = (
     ObjectKind(
         type=core.Node,
@@ -176,7 +186,7 @@ _ROWS: Final = (
         path=grouped(_STORAGE, "csidrivers", namespaced=False),
         store=lambda cluster: cluster.storage.drivers,
         causes_events=True,
-        # What drivers are called is public, and other objects refer to them in many ways.
+        # Names of drivers are public, and other objects refer to them in many ways.
         name_redaction=Redaction.KEEP,
     ),
     ObjectKind(
@@ -237,7 +247,7 @@ _ROWS: Final = (
         causes_events=True,
         gate=_DRA,
         optional=True,
-        # Expressions compare attributes and capacities, and name drivers: these are kept.
+        # Expressions read attributes, capacities and drivers, so these are not redacted.
         redactions={resource.OpaqueDeviceConfiguration: {"parameters": Redaction.DROP}},
     ),
     ObjectKind(
@@ -303,6 +313,13 @@ _ROWS: Final = (
         },
     ),
     ObjectKind(
+        type=resource.ResourceClaimTemplate,
+        path=grouped(_DEVICES, "resourceclaimtemplates"),
+        watched=False,
+        gate=_DRA,
+        optional=True,
+    ),
+    ObjectKind(
         type=scheduling.CompositePodGroup,
         path=grouped("scheduling.k8s.io/v1alpha3", "compositepodgroups"),
         store=lambda cluster: cluster.groups.composites,
@@ -323,12 +340,31 @@ _ROWS: Final = (
         optional=True,
         redactions={
             scheduling.PodGroupSpec: {"parent_composite_pod_group_name": _NAME},
+            scheduling.PodGroupResourceClaim: {
+                "name": _NAME,
+                "resource_claim_name": _JOINED,
+                "resource_claim_template_name": _NAME,
+            },
+            scheduling.PodGroupResourceClaimStatus: {
+                "name": _NAME,
+                "resource_claim_name": _JOINED,
+            },
         },
+    ),
+    ObjectKind(
+        type=scheduling.CoscheduledGroup,
+        object_kind="PodGroup",
+        path=resources.COSCHEDULED_GROUPS,
+        store=lambda cluster: cluster.groups.coscheduled,
+        causes_events=True,
+        plugin="Coscheduling",
+        optional=True,
+        redactions={scheduling.CoscheduledGroupStatus: {"occupied_by": _JOINED}},
     ),
     ObjectKind(
         type=core.Pod,
         path=resources.PODS,
-        # Pods that are over take nothing from their node.
+        # Terminated pods use no resources of their node.
         field_selector="status.phase!=Succeeded,status.phase!=Failed",
         needed=True,
         name_redaction=_JOINED,
@@ -351,6 +387,10 @@ _ROWS: Final = (
             },
             core.PodResourceClaimStatus: {"name": _NAME, "resource_claim_name": _JOINED},
             core.PodExtendedResourceClaimStatus: {"resource_claim_name": _JOINED},
+            core.NodeAllocatableResourceClaimStatus: {
+                "resource_claim_name": _JOINED,
+                "containers": _NAME,
+            },
             core.ContainerExtendedResourceRequest: {
                 "container_name": _NAME,
                 "request_name": _JOINED,
@@ -380,17 +420,17 @@ KINDS: Final[Mapping[str, ObjectKind]] = MappingProxyType(_TABLE)
 
 
 class Watched(Struct, frozen=True):
-    """A kind of object that a plugin reads: its struct, and where the API server has it."""
+    """A kind that a plugin watches: its struct, and its path in the API."""
 
     type: type[Any]
-    #: as objects have it: ``example.com/v1``
+    #: as in objects: ``example.com/v1``
     api_version: str
     plural: str
     namespaced: bool = True
 
 
 def add(wanted: Watched) -> None:
-    """Make a row of a kind that a plugin watches; raises PluginError if it cannot be one."""
+    """Add a row for a kind that a plugin watches; raises PluginError if it is invalid."""
     struct, name = wanted.type, wanted.type.__name__
     path = ResourcePath(
         group=wanted.api_version.rpartition("/")[0],
@@ -415,7 +455,7 @@ def add(wanted: Watched) -> None:
             raise PluginError(
                 f"{name} has other fields now: informers read the former ones, so restart"
             )
-        # A plugin's file was read again, or two plugins watch the same.
+        # A plugin's file was loaded again, or two plugins watch the same kind.
         return
     pods = _TABLE.pop(core.Pod.__name__)
     _TABLE[name] = ObjectKind(
@@ -426,7 +466,7 @@ def add(wanted: Watched) -> None:
         optional=True,
         is_of_plugins=True,
     )
-    # Last: what pods refer to is known before they come.
+    # Before pods, which are last: plugins may need these objects when pods arrive.
     _TABLE[pods.name] = pods
 
 
@@ -435,32 +475,36 @@ def _fields(struct: type[Any]) -> list[tuple[str, str]]:
 
 
 def remove(name: str) -> None:
-    """Take the row of a kind out again that plugins watch."""
+    """Remove the row of a kind that plugins watch."""
     if KINDS[name].is_of_plugins:
         del _TABLE[name]
 
 
-def watched(gates: FeatureGates | None = None) -> Iterator[ObjectKind]:
-    """Return the kinds that the scheduler watches: all of them, or those of some feature gates."""
+def watched(
+    gates: FeatureGates | None = None, plugins: Container[str] = ()
+) -> Iterator[ObjectKind]:
+    """Return the kinds that the scheduler watches, with these gates and plugins or with all."""
     for kind in KINDS.values():
-        if kind.watched and (not kind.gate or gates is None or gates.enabled(kind.gate)):
+        of_gate = not kind.gate or gates is None or gates.enabled(kind.gate)
+        of_plugin = not kind.plugin or gates is None or kind.plugin in plugins
+        if kind.watched and of_gate and of_plugin:
             yield kind
 
 
 def stores(cluster: Cluster) -> Iterator[tuple[ObjectKind, ObjectStore[Any, Any]]]:
-    """Return the kinds whose objects a cluster keeps, each with its store."""
+    """Return the kinds that have a store in the cluster, each with its store."""
     for kind in KINDS.values():
         if kind.store is not None:
             yield kind, kind.store(cluster)
 
 
 def kind_of(api_version: object, name: object) -> ObjectKind | None:
-    """Return the kind of an object by what it says of itself; None if it decides nothing here.
+    """Return the kind of an object by its apiVersion and kind; None if it is not in the table.
 
-    Versions do not matter, groups do: a "Service" of another group is another kind.
+    Versions are ignored, groups are not: a "Service" of another group is another kind.
     """
-    kind = KINDS.get(name) if isinstance(name, str) else None
-    if kind is None or not isinstance(api_version, str):
+    if not isinstance(api_version, str):
         return None
     group = api_version.rpartition("/")[0]
-    return kind if group == kind.path.group else None
+    found = (each for each in KINDS.values() if (each.called, each.path.group) == (name, group))
+    return next(found, None)

@@ -2,6 +2,7 @@
 
     App, Engine, Scheduler, Bindings, Evictions ──> SchedulerObserver
                                                           ^── Journal (recording/)
+                                                          ^── AttemptTracer (tracing/)
 
 The scheduler's parts notify their observer unconditionally. The base class ignores everything, so
 an observer overrides the methods it needs.
@@ -10,8 +11,8 @@ an observer overrides the methods it needs.
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
 
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
@@ -19,9 +20,10 @@ from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.diagnosis import Diagnosis
+from kubesched.framework.group import GroupInfo
 from kubesched.framework.runtime import Framework
 from kubesched.framework.status import Status
-from kubesched.queue.queued_pod import QueuedPod
+from kubesched.queue.queued_pod import QueuedEntity, QueuedPod
 
 
 class AttemptResult(Protocol):
@@ -33,6 +35,26 @@ class AttemptResult(Protocol):
     nominated_node: str | None
     evaluated_nodes: int
     feasible_nodes: int
+
+
+class GroupMemberResult(Protocol):
+    """What an attempt at a group means for one member."""
+
+    @property
+    def status(self) -> Status:
+        """Success, or why it has no node."""
+
+    @property
+    def binds(self) -> bool:
+        """Whether it is bound."""
+
+    @property
+    def nominated_node(self) -> str | None:
+        """Node to nominate it to, "" to clear its nomination, None for no change."""
+
+    @property
+    def decision(self) -> AttemptResult:
+        """The decision about the member by itself."""
 
 
 class SearchStart(Protocol):
@@ -85,6 +107,9 @@ class SchedulerObserver:
     def gone(self, uid: str) -> None:
         """A pending pod was deleted or bound."""
 
+    def moved(self, entity: QueuedEntity, queue: str, event_label: str) -> None:
+        """A pending pod or group entered a part of the queue, perhaps the one that it was in."""
+
     # --- attempts ---------------------------------------------------------------------------
 
     def deciding(self) -> None:
@@ -111,8 +136,44 @@ class SchedulerObserver:
     def decided(self, profile: str, pod: QueuedPod, result: AttemptResult) -> None:
         """An attempt at a pod ended with a result."""
 
+    def abandoned(self) -> None:
+        """An attempt ended without a result, and is made again."""
+
+    def group_decided(
+        self, profile: str, group: GroupInfo, members: Sequence[tuple[QueuedPod, GroupMemberResult]]
+    ) -> None:
+        """An attempt at a group ended with a result for each member."""
+
     def raised(self, pod: QueuedPod, bug: Exception) -> None:
         """Scheduling a pod raised an exception, before or after there was a result."""
 
+    def binding(self, pod: QueuedPod) -> None:
+        """The binding cycle of a pod begins, in a task of its own."""
+
+    def bound(self, pod: QueuedPod, node_name: str) -> None:
+        """A pod was bound."""
+
     def returned(self, pod: PodInfo, status: Status) -> None:
         """A placed pod could not be bound."""
+
+
+class ObserverPair(SchedulerObserver):
+    """Notifies two observers; the first one makes the cluster."""
+
+    def __init__(self, first: SchedulerObserver, second: SchedulerObserver) -> None:
+        self._first, self._second = first, second
+        for name in vars(SchedulerObserver):
+            if not name.startswith("_") and name != "make_cluster":
+                setattr(self, name, _both(getattr(first, name), getattr(second, name)))
+
+    def make_cluster(self, rules: RequestRules) -> Cluster:
+        """Return the cluster of the first one."""
+        return self._first.make_cluster(rules)
+
+
+def _both(first: Callable[..., None], second: Callable[..., None]) -> Callable[..., None]:
+    def notify(*told: Any, **named: Any) -> None:  # noqa: ANN401 (those of each method)
+        first(*told, **named)
+        second(*told, **named)
+
+    return notify

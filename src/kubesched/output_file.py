@@ -26,7 +26,7 @@ STDOUT: Final = "-"
 def writing(path: Path | str) -> Iterator[BinaryIO]:
     """Open an output for writing; raises OutputError."""
     if str(path) == STDOUT:
-        with _one_line("to standard output"):
+        with _one_line("to standard output"), _without_retry():
             yield sys.stdout.buffer
             sys.stdout.buffer.flush()
         return
@@ -47,6 +47,23 @@ def make_folder(path: Path) -> None:
         path.mkdir(parents=True, exist_ok=True)
         if not os.access(path, os.W_OK | os.X_OK):
             raise PermissionError(0, "Permission denied")
+
+
+@contextmanager
+def _without_retry() -> Iterator[None]:
+    """Discard what could not be written: its error is reported once, not at exit again."""
+    try:
+        yield
+    except OSError:
+        discard_stdout()
+        raise
+
+
+def discard_stdout() -> None:
+    """Discard what is buffered for standard output, and all that is written to it later."""
+    null = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(null, sys.stdout.fileno())
+    os.close(null)
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """Tracks whether the scheduling loop makes progress.
 
-    scheduling loop ──beat() at every turn──> Progress ──is_progressing()──> leader election, /livez
+    scheduling loop ──beat()──> LoopProgress ──is_progressing()──> leader election, /livez
 
 A process can answer requests and renew its lease forever while its one important task is stuck. So
 leadership and health depend on the loop itself: it calls `beat` at every turn, and it turns at
@@ -16,7 +16,7 @@ from __future__ import annotations
 from kubesched.clock import Clock
 
 
-class Progress:
+class LoopProgress:
     """The time of the last turn, and how long a turn may take."""
 
     __slots__ = ("_clock", "_last_beat", "_limit_s")

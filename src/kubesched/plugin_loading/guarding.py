@@ -17,6 +17,7 @@ from functools import partial, wraps
 from typing import Any, Final, cast
 
 import numpy as np
+from msgspec.json import encode
 from msgspec.structs import replace
 
 from kubesched import kinds
@@ -24,6 +25,7 @@ from kubesched.clock import Clock
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.errors import ConfigError, PluginError
 from kubesched.framework.attempt_error import AttemptError
+from kubesched.framework.detail import Detail
 from kubesched.framework.domain_scores import DomainScores
 from kubesched.framework.group import PodGroupPostFilterResult
 from kubesched.framework.plugin import NODE, Plugin, PostFilterResult, Reads, RowLocal
@@ -46,6 +48,7 @@ _INSTEAD: Final[dict[str, Callable[[str], object]]] = {
     "post_filter": lambda text: PostFilterResult(error(text)),
     "generate_placements": lambda text: ([], error(text)),
     "score_placement": lambda text: (0, error(text)),
+    "score_placements": lambda text: ([], error(text)),
     "normalize_placements": lambda text: ([], error(text)),
     "pod_group_post_filter": lambda text: PodGroupPostFilterResult(error(text)),
     # Anything may help: better to try a pod in vain than to forget it.
@@ -69,8 +72,10 @@ _ENDING: Final = (
     "epoch",
 )
 _ASYNC: Final = ("pre_bind", "bind")
+#: For explanations; the text of a failure takes the place of the details.
+_DETAILS: Final = "details"
 #: All methods that a plugin may implement; `create` is guarded where plugins are created.
-GUARDED_METHODS: Final = frozenset({*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC, "create"})
+GUARDED_METHODS: Final = frozenset({*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC, _DETAILS, "create"})
 #: Shortcut methods → the methods they replace.
 _SHORT_FOR: Final[dict[str, tuple[str, ...]]] = {
     "row_filter": ("filter",),
@@ -90,7 +95,7 @@ def guarded(plugin: type[Plugin], clock: Clock) -> type[Plugin]:
         "__doc__": plugin.__doc__,
         "name": name,
     }
-    for method in (*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC):
+    for method in (*_INSTEAD, *_ENDING, *_MAKING, *_ASYNC, _DETAILS):
         own = getattr(plugin, method, None)
         if own is not None and not _is_framework_s(own):
             members[method] = _wrapped(method, own)
@@ -201,6 +206,8 @@ def _wrapped(method: str, own: Method) -> Method:
         return _wrapped_ending(method, own)
     if method in _MAKING:
         return _wrapped_making(method, own)
+    if method == _DETAILS:
+        return _wrapped_details(own)
     return _wrapped_status(method, own)
 
 
@@ -292,6 +299,18 @@ def _wrapped_async(own: Method) -> Method:
     return guarded_method
 
 
+def _wrapped_details(own: Method) -> Method:
+    @wraps(own)
+    def guarded_method(self: object, *arguments: object) -> list[Detail]:
+        try:
+            # A list, as a generator would fail later.
+            return [_checked_detail(each) for each in own(self, *arguments)]
+        except Exception as bug:  # noqa: BLE001 (as above)
+            return [Detail(_watch_of(self).failed(bug, _pod_in(arguments)))]
+
+    return guarded_method
+
+
 def _pod_in(arguments: tuple[object, ...]) -> PodInfo | None:
     """Return the pod of a call; row-local methods get only its signature."""
     for each in arguments:
@@ -355,6 +374,13 @@ def _checked_domain_scores(answer: DomainScores, about: Any) -> DomainScores:  #
         if not 0 <= least <= most < len(answer.values):
             raise PluginError(f"DomainScores name domains beyond its {len(answer.values)} values")
     return replace(answer, values=values)
+
+
+def _checked_detail(answer: object) -> Detail:
+    if not isinstance(answer, Detail):
+        raise PluginError(f"details has {type(answer).__name__} instead of a Detail")
+    encode(answer.values)
+    return answer
 
 
 def _checked_status(answer: object) -> object:
