@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import random
 import sys
+import time
 from collections import Counter
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -44,6 +45,8 @@ SIZE = 8
 SETTLED_SECONDS = 60.0
 #: What a start may take on a busy machine.
 START_SECONDS = 90.0
+#: So long the API server may handle a binding whose sender is dead.
+LATE_BINDING_SECONDS = 2.0
 FLAG = f"--feature-gates={GATES}"
 
 
@@ -125,11 +128,13 @@ class CrashLab:
             def refuse(method: str, path: str) -> int | None:
                 if method != "POST" or not path.endswith("/binding"):
                     return None
-                if next(bindings) == crash.bindings:
+                number = next(bindings)
+                if number == crash.bindings:
                     if crash.breaks:
                         self._proxy.break_connections()
                     first.kill()
-                return 500 if chance.random() < crash.refused else None
+                # What a dead scheduler has sent and the proxy has not read yet is lost with it.
+                return 500 if number > crash.bindings or chance.random() < crash.refused else None
 
             self._proxy.refuse = refuse
             until(lambda: not first.is_running, seconds=START_SECONDS)
@@ -138,15 +143,26 @@ class CrashLab:
         """Delete a node and its pods, and make them anew: as controllers do."""
         name = f"n{self._rng.randrange(NODES)}"
         self.plane.request("DELETE", f"/api/v1/nodes/{name}")
-        for each in all_pods(self.plane, NAMESPACE):
-            if each["spec"].get("nodeName") == name:
-                old = each["metadata"]["name"]
-                path = pods_path(NAMESPACE, old)
-                self.plane.request("DELETE", path, {"gracePeriodSeconds": 0})
-                self._made += 1
-                group = old.partition("-")[0]
-                again = gang_member(f"{group}-again-{self._made}", group, cpu="1")
-                self.plane.request("POST", pods_path(NAMESPACE), again)
+        # The API server may still be handling bindings of the dead scheduler, and does not ask
+        # whether their node exists: their pods are orphans, too.
+        quiet = time.monotonic() + LATE_BINDING_SECONDS
+        while time.monotonic() < quiet:
+            if self._replace_orphans(name):
+                quiet = time.monotonic() + LATE_BINDING_SECONDS
+            time.sleep(0.1)
+
+    def _replace_orphans(self, name: str) -> int:
+        """Delete the pods of a lost node, and make them anew; return how many there were."""
+        pods = all_pods(self.plane, NAMESPACE)
+        orphans = [each for each in pods if each["spec"].get("nodeName") == name]
+        for each in orphans:
+            old = each["metadata"]["name"]
+            self.plane.request("DELETE", pods_path(NAMESPACE, old), {"gracePeriodSeconds": 0})
+            self._made += 1
+            group = old.partition("-")[0]
+            again = gang_member(f"{group}-again-{self._made}", group, cpu="1")
+            self.plane.request("POST", pods_path(NAMESPACE), again)
+        return len(orphans)
 
     def _wait_until_settled(self, crash: Crash) -> None:
         # As many gangs as there is room for.
