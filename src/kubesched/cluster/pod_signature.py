@@ -86,6 +86,11 @@ class PodSignature:
         twin.__dict__.update(self.__dict__)
         return twin
 
+    def take_over(self, other: PodSignature) -> None:
+        """Become a copy of another signature."""
+        self.__dict__.clear()
+        self.__dict__.update(other.__dict__)
+
     def terms_in(self, namespace: str) -> PodTerms:
         """Return the affinity terms of a pod of this signature in a namespace."""
         terms = self._terms.get(namespace)

@@ -18,6 +18,7 @@ from kubesched.cluster.incremental import Column, EvaluateRow, Log
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_signature import PodSignature
+from kubesched.cluster.resources import Requests
 from kubesched.framework.observing import NullObserver
 from kubesched.framework.plugin import (
     NOTHING_TO_FILTER,
@@ -68,6 +69,20 @@ class RowLocalPlugins:
         #: whether one of them reads the pod's requests
         self.read_requests = any(REQUESTS in plugin.reads for plugin in asked + self.scores)
 
+    def ask_pre_filters(self, signature: PodSignature) -> dict[str, PreFilterResult]:
+        """Return the result of PreFilter by plugin."""
+        is_resize = signature.is_resize
+        return {
+            name: NOTHING_TO_FILTER
+            if is_resize and plugin.skips_resizes
+            else plugin.pre_filter(signature)
+            for name, plugin in self.pre_filters.items()
+        }
+
+    def ask_pre_scores(self, signature: PodSignature) -> dict[str, Status]:
+        """Return the result of PreScore by plugin."""
+        return {name: plugin.pre_score(signature) for name, plugin in self.pre_scores.items()}
+
 
 class RowScores(NamedTuple):
     """The cached scores of all rows, and a function that scores one row uncached."""
@@ -80,13 +95,12 @@ class Answers:
     """The answers of some plugins of a profile about a signature."""
 
     def __init__(self, signature: PodSignature, plugins: RowLocalPlugins, columns: Columns) -> None:
+        """Answer for `signature`, which belongs to the answers from now on."""
+        self._signature = signature
+        self._plugins = plugins
         #: plugin → result of PreFilter
-        self.pre_filter: dict[str, PreFilterResult] = {
-            name: _ask_pre_filter(plugin, signature) for name, plugin in plugins.pre_filters.items()
-        }
-        self.pre_score: dict[str, Status] = {
-            name: plugin.pre_score(signature) for name, plugin in plugins.pre_scores.items()
-        }
+        self.pre_filter = plugins.ask_pre_filters(signature)
+        self.pre_score = plugins.ask_pre_scores(signature)
         #: plugins that skip the signature in Filter, and in Score
         self.filter_skips = frozenset(
             [name for name, each in self.pre_filter.items() if each.status.code is Code.SKIP]
@@ -119,17 +133,26 @@ class Answers:
             if plugin.name not in self.score_skips
         }
 
+    def take_over(self, signature: PodSignature) -> bool:
+        """Answer for a signature with other requests from now on; False if that takes new answers.
+
+        It does if PreFilter or PreScore return something else, as plugins may skip.
+        """
+        plugins = self._plugins
+        if (
+            plugins.ask_pre_filters(signature) != self.pre_filter
+            or plugins.ask_pre_scores(signature) != self.pre_score
+        ):
+            return False
+        self._signature.take_over(signature)
+        self.forget()
+        return True
+
     def forget(self) -> None:
         """Free the memory of all columns; views that still use them rebuild them."""
         self.rejections.forget()
         for scores in self.scores.values():
             scores.column.forget()
-
-
-def _ask_pre_filter(plugin: SignaturePreFilter, signature: PodSignature) -> PreFilterResult:
-    if signature.is_resize and plugin.skips_resizes:
-        return NOTHING_TO_FILTER
-    return plugin.pre_filter(signature)
 
 
 class Columns:
@@ -163,13 +186,16 @@ class Columns:
         observer, book, lap = self._observer, self._book, self._filter_lap
         # Built on first use: many signatures belong to a single pod.
         by_row: list[tuple[int, str, Callable[[int], Status | None]]] = []
+        built_for: Requests | None = None
 
         def reject(row: int) -> int:
-            if not by_row:
-                by_row.extend(
+            nonlocal built_for
+            if built_for is not signature.requests:
+                built_for = signature.requests
+                by_row[:] = [
                     (order, plugin.name, self._row_filter(plugin, signature))
                     for order, plugin in filters
-                )
+                ]
             for order, name, rejection in by_row:
                 started = observer.now() if observer.sampled else 0.0
                 status = rejection(row)
@@ -193,7 +219,8 @@ class Columns:
     def scores(self, signature: PodSignature, plugin: RowScore, log: Log[int]) -> RowScores:
         """Return a plugin's scores, which change with the rows of a log."""
         table, observer, lap = self.table, self._observer, self._score_lap
-        score_row: Callable[[int], int | None] | None = None
+        score_row: Callable[[int], int | None]
+        built_for: Requests | None = None
 
         def evaluate(nodes: NodeRows) -> Int64Array:
             started = observer.now() if observer.sampled else 0.0
@@ -203,8 +230,9 @@ class Columns:
             return scores
 
         def evaluate_row(row: int) -> int | None:
-            nonlocal score_row
-            if score_row is None:  # built on first use
+            nonlocal score_row, built_for
+            if built_for is not signature.requests:  # built on first use
+                built_for = signature.requests
                 score_row = plugin.row_scorer(signature, table) or (
                     lambda row: int(plugin.score(signature, NodeRows.one(table, row))[0])
                 )

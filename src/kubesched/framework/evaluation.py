@@ -185,7 +185,7 @@ class Evaluator:
         started = observer.begin()
         through, code = self._pre_filtered, Code.ERROR
         try:
-            plan = self.plans.plan(pod.signature.row_signature)
+            plan = self.plans.for_attempt(pod.signature.row_signature)
             restriction = self._pre_filter(state, pod, plan)
             if isinstance(restriction, Diagnosis):
                 restriction.placement = state.placement

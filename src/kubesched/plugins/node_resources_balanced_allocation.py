@@ -21,7 +21,7 @@ from kubesched.cluster.node_table import NodeTable
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.cluster.recent import Recent
 from kubesched.config.args import NodeResourcesBalancedAllocationArgs
-from kubesched.framework.plugin import RowScore, SignaturePreScore
+from kubesched.framework.plugin import MAX_NODE_SCORE, RowScore, SignaturePreScore
 from kubesched.framework.registry import PluginContext
 from kubesched.framework.status import SKIP, SUCCESS, Status
 from kubesched.plugins.device_counts import CountedDevices
@@ -66,9 +66,8 @@ class NodeResourcesBalancedAllocation(SignaturePreScore, RowScore):
         wanted = self._wanted(signature, nodes.table)
         score = balance(usages(wanted, nodes, non_zero=False), len(nodes))
         score -= self._balance_without(wanted, nodes)
-        score += HALF
+        score += HALF + MAX_NODE_SCORE  # of which a half is added after halving
         score >>= 1  # half of it, rounded down
-        score += HALF
         return score
 
     def _wanted(self, signature: PodSignature, table: NodeTable) -> list[ScoredResource]:

@@ -179,7 +179,9 @@ def strategy_scorer(strategy: ScoringStrategy) -> Callable[[Sequence[Usage], int
 def least_allocated(requested: Amounts, used: Usage) -> Amounts:
     """Score the free share of the capacity."""
     free = np.subtract(used.allocatable, requested, out=requested)
-    np.maximum(free, 0, out=free)
+    # Usually no row is overcommitted, and finding the minimum takes half as long as capping.
+    if np.minimum.reduce(free, initial=0) < 0:
+        np.maximum(free, 0, out=free)
     free *= MAX_NODE_SCORE
     return _quotient(free, used.divisor)
 
@@ -289,7 +291,8 @@ class _ResourceShare:
         self.values: Float64Array = (used.requested + used.request) / used.divisor
         #: rows with any capacity, None: all
         self.there: BoolArray | None = None
-        np.minimum(self.values, 1.0, out=self.values)
+        if np.maximum.reduce(self.values, initial=0.0) > 1.0:
+            np.minimum(self.values, 1.0, out=self.values)
         if not used.is_everywhere:
             self.there = used.allocatable != 0
             self.values *= self.there

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
-from hypothesis.stateful import RuleBasedStateMachine, rule
+from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from kubesched.api import names
 from kubesched.api.core import Pod, Toleration
@@ -45,7 +45,7 @@ from tests.support.objects import (
     spread_over,
     term,
 )
-from tests.support.scheduling import Lab
+from tests.support.scheduling import Lab, framework_of
 
 NODES = [f"n{number}" for number in range(6)]
 ZONE, HOST = names.LABEL_ZONE, names.LABEL_HOSTNAME
@@ -94,12 +94,21 @@ class Roomiest(HighestWins, CachedNodeScore):
         return node.allocatable("cpu")
 
 
+class LargestNode(Roomiest):
+    """The same; by what it declares, pods that differ only in requests share its scores."""
+
+    name = "LargestNode"
+    reads = NODE
+
+
 class DecisionMachine(RuleBasedStateMachine):
     """Nodes and pods come and go; every pod gets the node that the full evaluation chooses."""
 
+    plugin: type[Plugin] = Roomiest
+
     def __init__(self) -> None:
         super().__init__()
-        self.lab = Lab(plugins=[Roomiest])
+        self.lab = Lab(plugins=[self.plugin])
         self.serial = 0
         self.placed: list[str] = []
         self.seed = 0
@@ -138,6 +147,14 @@ class DecisionMachine(RuleBasedStateMachine):
             self.placed.append(asking.metadata.uid)
 
     @rule(
+        sizes=st.lists(st.integers(1, 3000), min_size=2, max_size=4),
+        kind=st.sampled_from(KINDS),
+    )
+    def schedule_sizes(self, sizes: list[int], kind: dict[str, Any]) -> None:
+        for milli_cpu in sizes:
+            self.schedule({**kind, "cpu": f"{milli_cpu}m"}, priority=0)
+
+    @rule(
         kind=st.sampled_from(KINDS),
         name=st.sampled_from(NODES),
         priority=st.sampled_from([0, 5]),
@@ -165,13 +182,28 @@ class DecisionMachine(RuleBasedStateMachine):
         self.seed += 1
         lab, info = self.lab, self.lab.pending(asking)
         decision = SchedulingCycle(lab.cluster, seed=self.seed).schedule(lab.framework, info)
-        expected = decide_fully(lab.framework, lab.cluster, info, seed=self.seed)
+        # A framework of its own, which has cached nothing.
+        oracle = framework_of(lab.cluster, plugins=[self.plugin])
+        expected = decide_fully(oracle, lab.cluster, info, seed=self.seed)
         assert (decision.node_name, decision.feasible_nodes) == expected
         return decision
 
 
+class DecisionMachineOfSizes(DecisionMachine):
+    """The same, where plans are handed from one size to the next."""
+
+    plugin = LargestNode
+
+    @initialize(cpus=st.lists(st.sampled_from(["1", "2", "3"]), min_size=6, max_size=6))
+    def put_nodes(self, cpus: list[str]) -> None:
+        for name, cpu in zip(NODES, cpus, strict=True):
+            self.put_node(name, cpu, "a", ssd=False, spoiled="")
+
+
 TestDecisionMachine = DecisionMachine.TestCase
 TestDecisionMachine.settings = settings(max_examples=60, stateful_step_count=30)
+TestDecisionMachineOfSizes = DecisionMachineOfSizes.TestCase
+TestDecisionMachineOfSizes.settings = settings(max_examples=60, stateful_step_count=30)
 
 
 def totals(lab: Lab, asking: Pod) -> dict[str, int]:

@@ -8,7 +8,13 @@ from kubesched.api.core import Pod, Toleration
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_signature import PodSignature
 from kubesched.framework.observing import NullObserver
-from kubesched.framework.plan import PLAN_OVERHEAD_BYTES, ROW_BYTES, Plans
+from kubesched.framework.plan import (
+    PLAN_BYTES,
+    PLAN_OVERHEAD_BYTES,
+    ROW_BYTES,
+    Plans,
+    SignaturePlan,
+)
 from kubesched.framework.plugin import (
     NODE,
     PODS,
@@ -203,6 +209,72 @@ def test_totals_of_a_signature_that_one_pod_had_are_not_kept() -> None:
     assert ask(1) == 4
     plans.plan(lab.pending(pod("p", cpu="4m")).signature)
     assert kept() == [4, 4, 0]
+
+
+def _attempted(lab: Lab, *cpus: str) -> list[SignaturePlan]:
+    plans = lab.framework.evaluator.plans
+    return [plans.for_attempt(lab.pending(pod("p", cpu=cpu)).signature) for cpu in cpus]
+
+
+def test_a_plan_of_one_pod_becomes_that_of_the_next_size() -> None:
+    lab = Lab(node("small", cpu="1"), node("large", cpu="4"))
+    lab.cluster.nominator.nominate(lab.pending(pod("nominated", cpu="3", priority=9)), "large")
+    (first,) = _attempted(lab, "500m")
+    first.totals.refresh()
+    assert first.passing.mask.tolist() == [first.passing.passes(row) for row in (0, 1)]
+    asking = lab.pending(pod("p", cpu="500m"))
+    assert not first.beside_nominated(lab.cluster, 0).rejections(asking).any()
+    stacked = first.stacked(asking.requests)
+    (second,) = _attempted(lab, "2")
+    assert second is first
+    assert len(lab.framework.evaluator.plans) == 1
+    assert second.stacked(asking.requests) is not stacked
+    beside = second.beside_nominated(lab.cluster, 0).rejections(lab.pending(pod("p", cpu="2")))
+    assert (beside > 0).tolist() == [False, True]
+    second.totals.refresh()
+    assert second.passing.mask.tolist() == [False, True]
+    assert [second.passing.passes(row) for row in (0, 1)] == [False, True]
+    twin = _plans(lab, PLAN_BYTES).plan(lab.pending(pod("q", cpu="2")).signature)
+    twin.totals.refresh()
+    assert second.totals.totals.tolist() == twin.totals.totals.tolist()
+    assert second.totals.total_of(1) == twin.totals.totals[1]
+
+
+def test_a_plan_is_not_taken_from_another_reader() -> None:
+    lab = Lab(node("n"))
+    (first,) = _attempted(lab, "1")
+    assert lab.framework.evaluator.plans.plan(lab.pending(pod("p", cpu="1")).signature) is first
+    (second,) = _attempted(lab, "2")
+    assert second is not first
+
+
+def test_a_plan_that_several_pods_used_is_kept() -> None:
+    lab = Lab(node("n1"), node("n2"))
+    for name in ("a", "b"):
+        lab.totals(pod(name, cpu="1"))
+    plans = lab.framework.evaluator.plans
+    kept = plans.for_attempt(lab.pending(pod("c", cpu="1")).signature)
+    (other,) = _attempted(lab, "2")
+    assert other is not kept
+    assert plans.for_attempt(lab.pending(pod("d", cpu="1")).signature) is kept
+
+
+def test_a_plan_is_not_taken_over_if_a_plugin_skips_only_one_of_two_signatures() -> None:
+    """NodeResourcesBalancedAllocation does not score pods that request nothing."""
+    lab = Lab(node("n1"), node("n2"))
+    plans = lab.framework.evaluator.plans
+    (first,) = _attempted(lab, "1")
+    best_effort = plans.for_attempt(lab.pending(pod("p")).signature)
+    assert best_effort is not first
+    assert best_effort.score_skips - first.score_skips == {"NodeResourcesBalancedAllocation"}
+
+
+def test_a_plan_is_not_taken_over_by_pods_with_other_requirements() -> None:
+    lab = Lab(node("n1"))
+    (first,) = _attempted(lab, "1")
+    tolerant = pod("p", cpu="2", tolerations=[Toleration(key="a")])
+    other = lab.framework.evaluator.plans.for_attempt(lab.pending(tolerant).signature)
+    assert other is not first
 
 
 def _counting(lab: Lab, *pods: Pod) -> list[int]:
