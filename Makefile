@@ -8,7 +8,8 @@ RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
 
-.PHONY: demo test test-slow chaos certify lint format bench envtest envtest-older browser conformance clean
+.PHONY: demo test test-slow chaos certify lint format bench envtest envtest-older browser conformance \
+	dist reproducible clean
 
 $(RUNTIME): pyproject.toml
 	@echo "installing kubesched into $(VENV)"
@@ -73,6 +74,14 @@ conformance: $(DEV)
 # Side by side with kube-scheduler; `make bench ARGS=--decisions` for the engine alone.
 bench: $(RUNTIME)
 	@$(BIN)/kubesched bench $(ARGS)
+
+# Wheel and sdist of the last commit, and their hashes, in dist/.
+dist: $(DEV)
+	@$(BIN)/python -m tools.release.dist $(ARGS)
+
+# Builds them twice, under circumstances that differ, and compares.
+reproducible: $(DEV)
+	@$(BIN)/python -m tools.release.dist --check $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis
