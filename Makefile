@@ -9,7 +9,7 @@ DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
 
 .PHONY: demo test test-slow chaos certify lint format bench envtest envtest-older browser conformance \
-	dist reproducible clean
+	image-test dist reproducible clean
 
 $(RUNTIME): pyproject.toml
 	@echo "installing kubesched into $(VENV)"
@@ -74,6 +74,10 @@ conformance: $(DEV)
 # Side by side with kube-scheduler; `make bench ARGS=--decisions` for the engine alone.
 bench: $(RUNTIME)
 	@$(BIN)/kubesched bench $(ARGS)
+
+# What the Dockerfile describes, built and run without a container engine: needs Debian and root.
+image-test: $(DEV) envtest
+	$(BIN)/python -m pytest tests/integration/test_image.py --quiet $(ARGS)
 
 # Wheel and sdist of the last commit, and their hashes, in dist/.
 dist: $(DEV)

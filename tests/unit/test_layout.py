@@ -28,6 +28,7 @@ TOPICS = {
     "framework/test_decision_path.py": "caches against the full evaluation, over all modules",
     "test_envtest.py": "the folder tools/envtest",
     "test_examples.py": "the folder examples",
+    "test_image_builder.py": "the folder tools/image",
     "test_krew.py": "the folder deploy/krew",
     "test_layout.py": "the folders src and tests",
     "test_monitoring.py": "the folder deploy/monitoring",
