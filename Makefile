@@ -79,11 +79,11 @@ bench: $(RUNTIME)
 image-test: $(DEV) envtest
 	$(BIN)/python -m pytest tests/integration/test_image.py --quiet $(ARGS)
 
-# Wheel and sdist of the last commit, and their hashes, in dist/.
+# Wheel, sdist and bills of materials of the last commit, and their hashes, in dist/.
 dist: $(DEV)
 	@$(BIN)/python -m tools.release.dist $(ARGS)
 
-# Builds them twice, under circumstances that differ, and compares.
+# Builds wheel and sdist twice, under circumstances that differ, and compares.
 reproducible: $(DEV)
 	@$(BIN)/python -m tools.release.dist --check $(ARGS)
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import signal
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ import pytest
 import yaml
 from tools.image import container
 from tools.image.build import BuildError, Image, build
+from tools.release import sbom
 
 import kubesched
 from kubesched.bench.processes import LOOPBACK, Process, free_ports
@@ -68,6 +70,20 @@ class TestImage:
 
         assert output_of(python, asked, log=tmp_path / "own") == "[]\n"
         assert output_of(system, asked, log=tmp_path / "system") == "[]\n"
+
+    def test_holds_the_packages_that_the_lock_and_so_the_bill_of_materials_name(
+        self, image: Image, tmp_path: Path
+    ) -> None:
+        asked = (
+            "from importlib.metadata import distributions as d;"
+            "print(*(f'{x.name}=={x.version}' for x in d()))"
+        )
+        python = Image(**{**vars(image), "entry_point": ["/opt/kubesched/bin/python", "-c"]})
+
+        found = output_of(python, asked, log=tmp_path / "log").lower().replace("_", "-").split()
+
+        lock = re.findall(r"^\S+==\S+", sbom.LOCK.read_text(), re.MULTILINE)
+        assert sorted(found) == sorted([*lock, f"kubesched=={kubesched.__version__}"])
 
     def test_carries_its_labels(self, image: Image) -> None:
         assert image.labels["org.opencontainers.image.version"] == kubesched.__version__

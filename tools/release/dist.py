@@ -1,8 +1,9 @@
-"""Build the wheel and the sdist of a commit, the same bits on every machine.
+"""Build the wheel and the sdist of a commit, the same bits each time.
 
     commit ──git clone──> sources ──locked hatchling──> kubesched-VERSION.tar.gz
                               |                              └──> the same wheel, again
                               └──────────────────────────> kubesched-VERSION-py3-none-any.whl
+                                                           bills of materials (sbom.py)
                                                            SHA256SUMS
 
 What could differ is fixed: the sources are the commit's and nothing that lies beside them, the time
@@ -23,6 +24,8 @@ import tempfile
 import venv
 from dataclasses import dataclass, field
 from pathlib import Path
+
+from tools.release import sbom
 
 ROOT = Path(__file__).resolve().parents[2]
 LOCK = Path("deploy") / "image" / "build-requirements.txt"
@@ -187,7 +190,7 @@ def check(commit: str, *, repository: Path = ROOT, python: Path | None = None) -
 
 def main() -> int:
     """Run the command line."""
-    parser = argparse.ArgumentParser(description="Build wheel and sdist of a commit.")
+    parser = argparse.ArgumentParser(description="Build a release of a commit.")
     parser.add_argument("--commit", default="HEAD", help="what to build (%(default)s)")
     parser.add_argument("-o", "--output", type=Path, default=ROOT / "dist", help="folder to fill")
     parser.add_argument(
@@ -206,8 +209,10 @@ def main() -> int:
         for old in released(flags.output):
             old.unlink()
         make(commit, flags.output)
+        (wheel,) = flags.output.glob("*.whl")
+        sbom.make(wheel, flags.output, epoch=commit_time(commit))
         print(write_sums(flags.output), end="")
-    except (DistError, OSError) as error:
+    except (DistError, sbom.SbomError, OSError) as error:
         print(f"dist: {error}", file=sys.stderr)
         return 1
     return 0
