@@ -8,7 +8,8 @@ RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
 
-.PHONY: demo test test-slow chaos certify lint format bench envtest envtest-older browser conformance clean
+.PHONY: demo test test-slow chaos certify lint format bench envtest envtest-older browser conformance \
+	image-test dist reproducible clean
 
 $(RUNTIME): pyproject.toml
 	@echo "installing kubesched into $(VENV)"
@@ -73,6 +74,18 @@ conformance: $(DEV)
 # Side by side with kube-scheduler; `make bench ARGS=--decisions` for the engine alone.
 bench: $(RUNTIME)
 	@$(BIN)/kubesched bench $(ARGS)
+
+# What the Dockerfile describes, built and run without a container engine: needs Debian and root.
+image-test: $(DEV) envtest
+	$(BIN)/python -m pytest tests/integration/test_image.py --quiet $(ARGS)
+
+# Wheel, sdist and bills of materials of the last commit, and their hashes, in dist/.
+dist: $(DEV)
+	@$(BIN)/python -m tools.release.dist $(ARGS)
+
+# Builds wheel and sdist twice, under circumstances that differ, and compares.
+reproducible: $(DEV)
+	@$(BIN)/python -m tools.release.dist --check $(ARGS)
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -12,12 +12,14 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+import textwrap
 import venv
 import zipfile
 from email.parser import Parser
 from pathlib import Path
 
 import pytest
+from tools.release import dist
 
 import kubesched
 
@@ -144,3 +146,66 @@ class TestCommands:
     def test_kubesched_schedules_on_its_own_api_server(self, installed: Path) -> None:
         said = run(installed / "kubesched", "demo", "--nodes=10", "--pods=100", "--seed=1")
         assert re.search(r"^\d+ pods bound in ", said, re.MULTILINE)
+
+
+@pytest.fixture
+def repository(tmp_path: Path) -> Path:
+    """An empty git repository."""
+    run("git", "init", "--quiet", tmp_path / "repository")
+    return tmp_path / "repository"
+
+
+def commit(repository: Path, work_tree: Path) -> str:
+    """Commit all files of a folder, as they are now; return the commit's hash."""
+    git = ("git", f"--git-dir={repository}/.git", f"--work-tree={work_tree}")
+    run(*git, "add", "--all", work_tree)
+    author = ("-c", "user.name=kubesched", "-c", "user.email=kubesched@example.com")
+    run(*git, *author, "commit", "--quiet", "--no-gpg-sign", "--message=everything")
+    return run(*git, "rev-parse", "HEAD").strip()
+
+
+class TestReproducibility:
+    def test_two_builds_have_the_same_bits(self, repository: Path) -> None:
+        found = dist.check(
+            commit(repository, ROOT), repository=repository, python=Path(sys.executable)
+        )
+
+        assert list(found) == [
+            f"kubesched-{VERSION}-py3-none-any.whl",
+            f"kubesched-{VERSION}.tar.gz",
+        ]
+
+    @pytest.mark.parametrize(
+        "leak", ["os.getcwd()", "os.environ.get('TZ')", "os.stat('pyproject.toml').st_mtime"]
+    )
+    def test_what_differs_between_two_builds_is_found(self, repository: Path, leak: str) -> None:
+        """A build that writes its folder, time zone or file times into the wheel is refused."""
+        files = {
+            "pyproject.toml": """
+                [build-system]
+                requires = ["hatchling"]
+                build-backend = "hatchling.build"
+                [project]
+                name = "kubesched"
+                version = "1"
+                [tool.hatch.build.hooks.custom]
+                """,
+            "kubesched/__init__.py": "",
+            "hatch_build.py": f"""
+                import os
+                from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+
+                class Leak(BuildHookInterface):
+                    def initialize(self, version, build_data):
+                        file = os.path.join(self.root, "kubesched", "leak.txt")
+                        with open(file, "w") as sink:
+                            sink.write(str({leak}))
+                """,
+        }
+        for name, text in files.items():
+            (repository / name).parent.mkdir(exist_ok=True)
+            (repository / name).write_text(textwrap.dedent(text))
+        made = commit(repository, repository)
+
+        with pytest.raises(dist.DistError, match=r"differ in|gives another"):
+            dist.check(made, repository=repository, python=Path(sys.executable))

@@ -28,10 +28,12 @@ TOPICS = {
     "framework/test_decision_path.py": "caches against the full evaluation, over all modules",
     "test_envtest.py": "the folder tools/envtest",
     "test_examples.py": "the folder examples",
+    "test_image_builder.py": "the folder tools/image",
     "test_krew.py": "the folder deploy/krew",
     "test_layout.py": "the folders src and tests",
     "test_monitoring.py": "the folder deploy/monitoring",
     "test_packaging.py": "what is shipped besides the code",
+    "test_sbom.py": "the bills of materials of tools/release",
     "test_views.py": "everything that follows the cluster, at once",
 }
 #: Packages that are commands as well, and as such whole: their modules may be asked from outside.
