@@ -27,8 +27,10 @@ from kubesched.config.types import SchedulerConfiguration
 from kubesched.metrics.recorder import Metrics
 from kubesched.recording.journal import Journal
 from kubesched.recording.opening import open_journal
+from kubesched.scheduler.cycle import SchedulingCycle
 from kubesched.scheduler.debugging import dump_and_compare
 from kubesched.scheduler.engine import EngineOptions
+from kubesched.scheduler.graded_cycle import GradedCycle
 from kubesched.server.serving import SecureServer
 
 if TYPE_CHECKING:
@@ -78,6 +80,7 @@ class Component:
                 seed=options.seed,
                 max_unschedulable_s=options.max_unschedulable_s,
                 queue_check_share=options.queue_check_budget,
+                make_cycle=GradedCycle if options.web_ui else SchedulingCycle,
             ),
         )
         if self._election is not None:

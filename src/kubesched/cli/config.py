@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 
 from kubesched import output_file
 from kubesched.cli import cluster_source, exit_codes
-from kubesched.cli.explain import encoded
 from kubesched.cli.parsing import Parser, add_output
+from kubesched.cli.printing import encoded
 from kubesched.errors import ConfigError, UsageError
 
 if TYPE_CHECKING:

@@ -106,7 +106,7 @@ async def _demo(flags: argparse.Namespace) -> None:
             f"{plural(flags.pods, 'pod')}, API server at {cluster.url}",
             soft_wrap=True,
         )
-        app, make_page = _make_app(cluster, flags.seed, statistics)
+        app, make_page = _make_app(cluster, flags, statistics)
         async with _running(app), _served(make_page, flags) as url:
             with demo_report.progress(console, flags.pods) as advance:
                 await _feed(cluster, app, [*workloads, *pods], statistics, advance)
@@ -116,7 +116,7 @@ async def _demo(flags: argparse.Namespace) -> None:
 
 
 def _make_app(
-    cluster: EmbeddedCluster, seed: int, statistics: Statistics
+    cluster: EmbeddedCluster, flags: argparse.Namespace, statistics: Statistics
 ) -> tuple[App, Callable[[], WebPage]]:
     """Create a scheduler with the default configuration and high rate limits, and its page."""
     from msgspec.structs import replace  # noqa: PLC0415
@@ -126,7 +126,9 @@ def _make_app(
     from kubesched.config.features import FeatureGates  # noqa: PLC0415
     from kubesched.config.types import SchedulerConfiguration  # noqa: PLC0415
     from kubesched.metrics.recorder import Metrics  # noqa: PLC0415
+    from kubesched.scheduler.cycle import SchedulingCycle  # noqa: PLC0415
     from kubesched.scheduler.engine import EngineOptions  # noqa: PLC0415
+    from kubesched.scheduler.graded_cycle import GradedCycle  # noqa: PLC0415
 
     gates = FeatureGates.of({"GenericWorkload": True})
     config = SchedulerConfiguration.default(gates)
@@ -137,7 +139,11 @@ def _make_app(
         gates,
         ClusterAccess.plain(cluster.url),
         metrics=metrics,
-        options=EngineOptions(seed=seed, on_bound=statistics.bound),
+        options=EngineOptions(
+            seed=flags.seed,
+            make_cycle=GradedCycle if flags.keep else SchedulingCycle,
+            on_bound=statistics.bound,
+        ),
     )
     return app, lambda: _make_page(app, metrics, config, gates)
 

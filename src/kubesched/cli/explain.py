@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 import argparse
-import sys
-from collections.abc import Callable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubesched.cli import cluster_source
 from kubesched.cli.parsing import Parser, add_output, positive
+from kubesched.cli.printing import node_names, pod_names, show
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from kubesched.api.core import Pod
+    from kubesched.explain.report import Explanation, WaitingCause
     from kubesched.explain.targets import ExplainTarget
     from kubesched.snapshot.contents import Snapshot
     from kubesched.snapshot.world import World
@@ -28,6 +27,8 @@ examples:
   kubesched explain deploy/web -n shop                the pods of a workload; also rs, sts, ds, job
   kubesched explain podgroup/ml/train                 a group: how much of it fits where
   kubesched explain -f pod.yaml                       a pod, or a deployment, that is not there yet
+  kubesched explain pod shop/web-1 -o wide            every node, in lines that are not broken
+  kubesched explain -o name                           the pods that wait, one a line
   kubesched explain pod shop/web-1 -o json            for programs
   kubesched snapshot -o cluster.gz; kubesched explain pod shop/web-1 --snapshot cluster.gz
   kubesched explain -f pod.yaml --manifests cluster/  a cluster that is nothing but files
@@ -62,7 +63,7 @@ def add_command(commands: argparse._SubParsersAction[Parser]) -> None:
     parser.add_argument("--all", action="store_true", help="list every node, and all scores")
     parser.add_argument("--top", type=positive, default=10, metavar="N", help="rows to show")
     parser.add_argument("--no-changes", action="store_true", help="do not look for what would help")
-    add_output(parser, "table", "json", "yaml")
+    add_output(parser, "table", "wide", "name", "json", "yaml")
     cluster_source.add_source(parser)
     cluster_source.add_configuration(parser)
     cluster_source.add_plugins(parser)
@@ -114,7 +115,12 @@ def _show_group(flags: argparse.Namespace, target: ExplainTarget, world: World) 
 
     group = find_group(world, _namespace(flags, target), target.name)
     said = explain_group(world, group, changes=not flags.no_changes)
-    _show(flags, said, lambda console: group_table.show(console, said, top=flags.top))
+    show(
+        flags,
+        said,
+        lambda console, top, _: group_table.show(console, said, top=top),
+        pod_names(each.pod for each in said.pods if not each.placed),
+    )
 
 
 def _show_workload(flags: argparse.Namespace, target: ExplainTarget, world: World) -> None:
@@ -123,7 +129,12 @@ def _show_workload(flags: argparse.Namespace, target: ExplainTarget, world: Worl
 
     workload = find_workload(world, target.kind, _namespace(flags, target), target.name)
     said = explain_workload(world, workload)
-    _show(flags, said, lambda console: show_workload(console, said, top=flags.top))
+    show(
+        flags,
+        said,
+        lambda console, top, wide: show_workload(console, said, top=top, wide=wide),
+        _names_of(said.causes),
+    )
 
 
 def _show_waiting(flags: argparse.Namespace, world: World) -> None:
@@ -131,7 +142,16 @@ def _show_waiting(flags: argparse.Namespace, world: World) -> None:
     from kubesched.explain.waiting_table import show_waiting  # noqa: PLC0415
 
     said = waiting_pods(world, flags.namespace or "")
-    _show(flags, said, lambda console: show_waiting(console, said, top=flags.top))
+    show(
+        flags,
+        said,
+        lambda console, top, wide: show_waiting(console, said, top=top, wide=wide),
+        _names_of(said.causes),
+    )
+
+
+def _names_of(causes: Iterable[WaitingCause]) -> list[str]:
+    return pod_names(name for cause in causes for name in cause.names)
 
 
 def _show_pod(flags: argparse.Namespace, pod: Pod, world: World) -> None:
@@ -144,10 +164,21 @@ def _show_pod(flags: argparse.Namespace, pod: Pod, world: World) -> None:
     said = explain(world, pod, ExplainOptions(changes=changes, profile=flags.profile))
     if flags.node:
         there = on_node(said, flags.node)
-        _show(flags, there, lambda console: show_on_node(console, there))
+        takes_it = node_names([flags.node] if there.outcome != "Rejected" else [])
+        show(flags, there, lambda console, *_: show_on_node(console, there), takes_it)
         return
-    every_node = flags.all
-    _show(flags, said, lambda c: table.show(c, said, top=flags.top, every_node=every_node))
+    show(
+        flags,
+        said,
+        lambda console, top, wide: table.show(console, said, top=top, every_node=flags.all or wide),
+        node_names(_feasible(said)),
+    )
+
+
+def _feasible(said: Explanation) -> list[str]:
+    """Return the nodes that a pod fits on, the best first if they were scored."""
+    scored = [each.node for each in said.scores]
+    return scored or [each.node for each in said.nodes if each.feasible]
 
 
 def _pod(flags: argparse.Namespace, target: ExplainTarget, world: World, snapshot: Snapshot) -> Pod:
@@ -158,21 +189,3 @@ def _pod(flags: argparse.Namespace, target: ExplainTarget, world: World, snapsho
         namespace = cluster_source.namespace_of(flags)
         return manifests.read_pod(flags.file, snapshot.priority_classes, namespace=namespace)
     return find_pod(world, _namespace(flags, target), target.name)
-
-
-def _show(flags: argparse.Namespace, said: object, show: Callable[[Console], None]) -> None:
-    if flags.output == "table":
-        from kubesched.cli.console import stdout_console  # noqa: PLC0415 (costs time to import)
-
-        show(stdout_console())
-        return
-    sys.stdout.write(encoded(said, flags.output))
-
-
-def encoded(said: object, output: str) -> str:
-    """Return structs as JSON or YAML."""
-    import msgspec  # noqa: PLC0415
-
-    if output == "json":
-        return msgspec.json.format(msgspec.json.encode(said), indent=2).decode() + "\n"
-    return msgspec.yaml.encode(said).decode()

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kubesched.cli.explain import encoded
 from kubesched.cli.parsing import Parser, add_output
+from kubesched.cli.printing import encoded
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:

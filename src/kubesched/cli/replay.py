@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubesched.cli import cluster_source
-from kubesched.cli.explain import encoded
 from kubesched.cli.parsing import Parser, add_output, positive
+from kubesched.cli.printing import encoded
 from kubesched.errors import ObjectError, UsageError
 
 if TYPE_CHECKING:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING
 from kubesched import garbage
 from kubesched.cli import cluster_source, simulate_apply, simulate_run, sweep
 from kubesched.cli.parsing import Parser, positive
-from kubesched.cli.simulating import Kinds, add_kind, node_names, pod_names, show, tell
+from kubesched.cli.printing import node_names, pod_names, show
+from kubesched.cli.simulating import Kinds, add_kind, tell
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 from kubesched.cli import cluster_source, exit_codes
 from kubesched.cli.parsing import not_negative
-from kubesched.cli.simulating import Kinds, add_kind, node_names, show, tell
+from kubesched.cli.printing import node_names, show
+from kubesched.cli.simulating import Kinds, add_kind, tell
 from kubesched.errors import ObjectError
 
 if TYPE_CHECKING:

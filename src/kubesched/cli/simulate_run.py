@@ -10,7 +10,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from kubesched.cli import cluster_source
-from kubesched.cli.simulating import Kinds, add_kind, duration, pod_names, show, tell
+from kubesched.cli.printing import pod_names, show
+from kubesched.cli.simulating import Kinds, add_kind, duration, tell
 
 if TYPE_CHECKING:
     from kubesched.simulate.trace import Script

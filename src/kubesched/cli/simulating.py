@@ -5,15 +5,11 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Callable, Iterable
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from kubesched.cli import cluster_source
-from kubesched.cli.explain import encoded
 from kubesched.cli.parsing import Parser, add_output, positive
 from kubesched.errors import ObjectError
-
-if TYPE_CHECKING:
-    from rich.console import Console
 
 Kinds: TypeAlias = "argparse._SubParsersAction[Parser]"  # noqa: SLF001 (no public name)
 
@@ -43,38 +39,6 @@ def add_kind(
     cluster_source.add_plugins(parser)
     parser.set_defaults(run=run)
     return parser
-
-
-#: Prints a result: to which console, how many rows of a table, whether everything in full.
-Show: TypeAlias = "Callable[[Console, int, bool], None]"
-
-
-def show(flags: argparse.Namespace, said: object, as_table: Show, names: Iterable[str] = ()) -> int:
-    """Print the result in the requested format; return the exit code.
-
-    `names` are the objects that it is about, as ``pod/NAME`` or ``node/NAME``.
-    """
-    if flags.output == "name":
-        sys.stdout.writelines(f"{name}\n" for name in dict.fromkeys(names))
-        return 0
-    if flags.output in ("json", "yaml"):
-        sys.stdout.write(encoded(said, flags.output))
-        return 0
-    from kubesched.cli.console import stdout_console  # noqa: PLC0415 (costs time to import)
-
-    is_wide = flags.output == "wide"
-    as_table(stdout_console(wide=is_wide), sys.maxsize if is_wide else flags.top, is_wide)
-    return 0
-
-
-def pod_names(pods: Iterable[str]) -> list[str]:
-    """Return pods, given with their namespaces, as kubectl names them."""
-    return [f"pod/{each.rpartition('/')[2]}" for each in pods]
-
-
-def node_names(nodes: Iterable[str]) -> list[str]:
-    """Return nodes as kubectl names them."""
-    return [f"node/{each}" for each in nodes]
 
 
 def tell(notes: Iterable[str]) -> None:

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 from kubesched.cli import cluster_source
 from kubesched.cli.parsing import positive
+from kubesched.cli.printing import show
 from kubesched.cli.simulate_run import add_run_flags, read_script
-from kubesched.cli.simulating import Kinds, add_kind, show, tell
+from kubesched.cli.simulating import Kinds, add_kind, tell
 from kubesched.errors import UsageError
 
 if TYPE_CHECKING:

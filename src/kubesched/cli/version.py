@@ -9,8 +9,8 @@ from importlib.metadata import version
 from msgspec import Struct
 
 from kubesched import KUBERNETES_VERSION, __version__
-from kubesched.cli.explain import encoded
 from kubesched.cli.parsing import Parser, add_output
+from kubesched.cli.printing import encoded
 
 
 class Versions(Struct, rename="camel"):

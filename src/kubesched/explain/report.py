@@ -309,6 +309,8 @@ class WaitingCause(ExplainReport, frozen=True):
     pod_reasons: tuple[Reason, ...] = ()
     #: the largest first
     workloads: tuple[WaitingWorkload, ...] = ()
+    #: all of the pods
+    names: tuple[str, ...] = ()
 
 
 class WaitingReport(ExplainReport, frozen=True):

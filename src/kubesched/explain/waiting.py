@@ -153,6 +153,7 @@ class _Causes:
             else (),
             pod_reasons=said.pod_reasons,
             workloads=tuple(WaitingWorkload(*each, count) for each, count in counts.most_common()),
+            names=tuple(f"{pod.metadata.namespace}/{pod.metadata.name}" for pod in pods),
         )
 
     def _cause(self, pod: Pod) -> Cause:

@@ -17,8 +17,8 @@ from kubesched.framework.detail import listed
 _NUMBERS: Final = 3
 
 
-def show_waiting(console: Console, said: WaitingReport, *, top: int) -> None:
-    """Print the causes for which pods wait, the most common first."""
+def show_waiting(console: Console, said: WaitingReport, *, top: int, wide: bool = False) -> None:
+    """Print the causes for which pods wait, the most common first; each pod if `wide`."""
     total = said.waiting + said.placed
     where = f" of namespace {escape(said.namespace)}" if said.namespace else ""
     if not said.waiting:
@@ -29,18 +29,26 @@ def show_waiting(console: Console, said: WaitingReport, *, top: int) -> None:
             f"[bold]{said.waiting}[/] of {_count(total, 'pod')}{where} {verb} for a node; "
             f"there are {_count(said.nodes, 'node')}"
         )
-        _causes(console, said.causes, top)
+        if wide:
+            _each(console, said.causes)
+        else:
+            _causes(console, said.causes, top)
     _notes(console, said.notes)
 
 
-def show_workload(console: Console, said: WorkloadExplanation, *, top: int) -> None:
-    """Print why pods of a workload wait, and where others are."""
+def show_workload(
+    console: Console, said: WorkloadExplanation, *, top: int, wide: bool = False
+) -> None:
+    """Print why pods of a workload wait, each of them if `wide`, and where others are."""
     console.print(
         f"[bold]{said.kind.lower()} {escape(said.namespace)}/{escape(said.name)}[/]: "
         f"{said.waiting} of {_count(said.waiting + said.placed, 'pod')} "
         f"{'waits' if said.waiting == 1 else 'wait'} for a node"
     )
-    _causes(console, said.causes, top, is_of_workload=True)
+    if wide:
+        _each(console, said.causes)
+    else:
+        _causes(console, said.causes, top, is_of_workload=True)
     if said.nodes:
         table = start_table(console, f"{_count(said.placed, 'pod')} on nodes")
         table.add_column("pods", justify="right")
@@ -77,6 +85,18 @@ def _causes(
     stuck = [each.example for each in causes if each.outcome not in ("Schedulable", "Nominated")]
     if stuck:
         console.print(f"\n[dim]kubesched explain pod {escape(stuck[0])} says what would help[/]")
+
+
+def _each(console: Console, causes: Sequence[WaitingCause]) -> None:
+    if not causes:
+        return
+    table = start_table(console, "Waiting")
+    for title in ("pod", "outcome", "cause"):
+        table.add_column(title, no_wrap=True)
+    for cause in causes:
+        for name in cause.names:
+            table.add_row(*map(escape, (name, cause.outcome, cause.text)))
+    console.print(table)
 
 
 def _workloads(cause: WaitingCause) -> str:

@@ -116,10 +116,14 @@ class Scored:
 
     def pick(self, random: Random) -> int:
         """Return one of the best rows; ties are broken at random, in node order."""
-        best = self._best()
+        return self.one_of(self.best(), random)
+
+    def one_of(self, best: BestRows, random: Random) -> int:
+        """Return one of the best rows, chosen at random in node order."""
         return best.nth(random.randrange(len(best)), self._found.nodes.table.order)
 
-    def _best(self) -> BestRows:
+    def best(self) -> BestRows:
+        """Return the rows with the highest total."""
         found, view = self._found, self._found.plan.totals
         if self._added is None and self._row_local is view.totals:
             best = view.best()
@@ -653,6 +657,20 @@ class Evaluator:
         plan, nodes = self.plans.plan(pod.signature.row_signature), NodeRows(self._table, rows)
         self._scoring.prepare(state, pod, plan, nodes)
         return self._scoring.by_plugin(state, pod, plan, nodes)
+
+    def totals_again(self, state: CycleState, pod: PodInfo, rows: IndexArray) -> Int64Array:
+        """Return the total of each of `rows` in full, outside of an attempt.
+
+        Metrics do not count it. Those of an attempt leave out scores that all nodes share.
+        """
+        observer, totals = self._observer, np.zeros(len(rows), dtype=np.int64)
+        timed, observer.sampled = observer.sampled, False
+        try:
+            for each in self.plugin_scores(state, pod, rows):
+                totals += each.normalized * each.weight
+        finally:
+            observer.sampled = timed
+        return totals
 
 
 def _restricted(before: Restriction, plugin: str, node_names: frozenset[str]) -> Restriction:

@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from kubesched.api.core import Pod
 from kubesched.cluster.cluster import Cluster
-from kubesched.cluster.pod_info import RequestRules
+from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.errors import UsageError
@@ -27,6 +27,7 @@ from kubesched.recording.entries import (
     Entry,
     Gone,
     GroupDecided,
+    OfPod,
     Put,
     Raised,
     Returned,
@@ -111,6 +112,10 @@ class Moments:
         """Return the entry that led to the state before an entry; None where a file begins."""
         self._go_to(entry)
         return self._last
+
+    def pod_of(self, entry: OfPod) -> PodInfo:
+        """Return the pod of the entry that led to the current state, as the scheduler had it."""
+        return self._state.pod_of(entry)
 
     def _pending(self, uid: str, pod: Pod) -> PendingPod:
         tried = self._tried.get(uid, _Tried())

@@ -11,7 +11,7 @@ import random
 import numpy as np
 from msgspec import Struct
 
-from kubesched.cluster.arrays import BoolArray
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo
 from kubesched.framework.attempt_error import AttemptError
@@ -107,6 +107,14 @@ class SchedulingCycle:
     def pick(self, scored: Scored) -> int:
         """Return one of the rows with the highest score."""
         return scored.pick(self.rng)
+
+    def pick_of(self, rows: IndexArray, totals: Int64Array) -> int:
+        """Return one of the rows with the highest total; extenders have changed the totals."""
+        best = rows[totals == totals.max()]
+        return best.item(self.rng.randrange(len(best)))
+
+    def note(self, framework: Framework, pod: PodInfo, decision: Decision) -> None:
+        """Handle a decision that was made with extenders, step by step; for subclasses."""
 
     def without_nodes(self, state: CycleState) -> Decision:
         """Return the decision for a cluster without nodes."""

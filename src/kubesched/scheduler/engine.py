@@ -59,6 +59,8 @@ class EngineOptions(Struct, frozen=True):
     max_unschedulable_s: float = 300.0
     #: share of the time that the queue check may use; 0 disables it
     queue_check_share: float = 0.01
+    #: makes the scheduling cycle; the web page has one that grades placements
+    make_cycle: Callable[..., SchedulingCycle] = SchedulingCycle
     #: called for every bound pod
     on_bound: Callable[[QueuedPod, str], None] = lambda _pod, _node: None
 
@@ -88,7 +90,7 @@ class Engine:
         #: set when a pod may be ready to be popped, or a binding ended
         ready = asyncio.Event()
         #: chooses nodes
-        self.cycle = cycle = SchedulingCycle(cluster, seed=options.seed)
+        self.cycle = cycle = options.make_cycle(cluster, seed=options.seed)
         cluster.groups.by_spec = gates.enabled("GenericWorkload")
 
         self.evictions = Evictions(outside, cluster, self.waiting, pre_binding)

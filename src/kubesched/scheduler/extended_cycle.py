@@ -53,6 +53,7 @@ class ExtendedCycle:
             return Decision(failed.status, state, nominated_node="")
         except ClientError as failed:
             return Decision(error(str(failed)), state, nominated_node="")
+        self._cycle.note(framework, pod, chosen)
         return chosen
 
     async def schedule_member(
@@ -149,8 +150,7 @@ class ExtendedCycle:
         if not still_there.any():
             raise AttemptError(error("all feasible nodes were deleted while extenders responded"))
         rows, total = rows[still_there], total[still_there]
-        best = rows[total == total.max()]
-        return best.item(self._cycle.rng.randrange(len(best)))
+        return self._cycle.pick_of(rows, total)
 
     def _rows(self, names: list[str]) -> IndexArray:
         found = (self._table.row_of(name) for name in names)

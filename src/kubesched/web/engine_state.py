@@ -14,9 +14,11 @@ from kubesched.client import resources
 from kubesched.clock import Clock
 from kubesched.cluster.pod_groups import GroupKind
 from kubesched.errors import ClientError
+from kubesched.framework.grading import PlacementGrade
 from kubesched.metrics.recorder import Metrics
 from kubesched.queue.group_queue import INCOMPLETE, PENDING
 from kubesched.queue.queued_pod import QueuedPod
+from kubesched.scheduler.graded_cycle import GradedCycle
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import (
     ACTIVE,
@@ -52,7 +54,7 @@ class EngineState(ClusterState):
         self._app = app
         self._rules = rules
         self._pending = PendingPods()
-        self._feed = DecisionFeed(clock)
+        self._feed = DecisionFeed(clock, self._grade)
         app.informers.pods.add_handler(self._pending)
         app.informers.pods.add_handler(self._feed)
 
@@ -112,6 +114,10 @@ class EngineState(ClusterState):
 
     def decisions(self, limit: int) -> DecisionsTold:
         """Return the last decisions, newest first."""
+        cycle = self._app.engine.cycle
+        if isinstance(cycle, GradedCycle):
+            # A page looks: it will show about as many of the next ones.
+            cycle.allow(limit)
         return self._feed.last(limit)
 
     def make_world(self) -> World:
@@ -136,6 +142,10 @@ class EngineState(ClusterState):
             # The scheduler's role may not list them; a class in a question is then unknown.
             return ()
         return found
+
+    def _grade(self, pod: Pod, _: str) -> PlacementGrade | None:
+        cycle = self._app.engine.cycle
+        return cycle.take(pod.metadata.uid) if isinstance(cycle, GradedCycle) else None
 
     def _unclaimed(self) -> Iterator[Pod]:
         return self._pending.unclaimed(self._app.engine.frameworks)

@@ -53,6 +53,9 @@ _Handler = Callable[[ServerRequest], Awaitable[ServerAnswer]]
 #: the entry of a recording
 _AT: Final = ("at",)
 
+#: Maximum number of a recording's decisions that are evaluated again for one request.
+MOST_GRADED: Final = 200
+
 
 class _RefusalError(Exception):
     """An error response."""
@@ -85,7 +88,7 @@ class WebPage:
             "pods": (self._pods, (*_AT, "limit", "search")),
             "stream": (self._stream, ("version",)),
             "groups": (self._groups, _AT),
-            "decisions": (self._decisions, (*_AT, "limit")),
+            "decisions": (self._decisions, (*_AT, "limit", "graded")),
             "labels": (self._labels, (*_AT, "key")),
         }
         #: what is asked about an object: its kind, and a part of it
@@ -208,8 +211,14 @@ class WebPage:
         return await self._ask(request, question)
 
     async def _decisions(self, request: ServerRequest) -> ServerAnswer:
-        limit = _number(request, "limit", default=100, most=MOST_ROWS)
-        return _json((await self._source.state(_at(request))).decisions(limit))
+        graded = _text(request, "graded")
+        if graded not in ("", "true", "false"):
+            raise _RefusalError(400, "'graded' must be true or false")
+        is_graded = graded == "true"
+        most = MOST_GRADED if is_graded else MOST_ROWS
+        limit = _number(request, "limit", default=100, most=most)
+        state = await self._source.state(_at(request))
+        return _json(await state.graded(limit) if is_graded else state.decisions(limit))
 
     async def _labels(self, request: ServerRequest) -> ServerAnswer:
         state = await self._source.state(_at(request))

@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import numpy as np
+from msgspec.structs import replace
 
 from kubesched.api.core import Node, Pod
 from kubesched.cluster.arrays import Float64Array
@@ -43,6 +44,7 @@ from kubesched.web.errors import BusyError
 from kubesched.web.living_world import Rules
 from kubesched.web.rates import HISTORY_S, RECENT_S
 from kubesched.web.recorded_feed import RecordedFeed
+from kubesched.web.recorded_grades import RecordedGrades
 from kubesched.web.report import (
     AllNodes,
     DecisionsTold,
@@ -85,7 +87,14 @@ class _Frozen:
 class Moment(PageState):
     """The state before one entry, with the minimal work to show it."""
 
-    def __init__(self, moments: Moments, entry: int, rules: Rules, feed: RecordedFeed) -> None:
+    def __init__(
+        self,
+        moments: Moments,
+        entry: int,
+        rules: Rules,
+        feed: RecordedFeed,
+        grades: RecordedGrades,
+    ) -> None:
         """Move the recording to the entry, if it is not there, and read the state."""
         cluster = moments.cluster_at(entry)
         self.at = entry
@@ -98,6 +107,7 @@ class Moment(PageState):
         self._snapshot = moments.snapshot_at(entry)
         self._rules = rules
         self._feed = feed
+        self._grades = grades
         self._members: dict[tuple[str, str], list[Pod]] | None = None
         self._by_name = {
             (pod.metadata.namespace, pod.metadata.name): pod for pod in self._snapshot.pods
@@ -165,6 +175,14 @@ class Moment(PageState):
         """Return the last decisions before this moment, newest first."""
         return self._feed.before(self.at, limit)
 
+    async def graded(self, limit: int) -> DecisionsTold:
+        """Return the same with grades, which evaluates those that are not known yet."""
+        told = self.decisions(limit)
+        placed = [each.number for each in told.decisions if each.node]
+        grades = await asyncio.to_thread(self._grades.at, placed)
+        graded = (replace(each, grade=grades.get(each.number)) for each in told.decisions)
+        return replace(told, decisions=tuple(graded))
+
     def pods(self) -> Iterable[Pod]:
         """Return all pods that are not terminated."""
         return self._snapshot.pods
@@ -206,6 +224,7 @@ class RecordingSource(Source):
         self._kept: OrderedDict[int, Moment] = OrderedDict()
         self._decided = _decision_times(recording)
         self._feed = RecordedFeed(recording)
+        self._grades = RecordedGrades(recording, registry)
         self._timeline = self._feed.timeline(_BUCKETS)
         self._steps = self._feed.steps(_STEPS)
 
@@ -297,7 +316,8 @@ class RecordingSource(Source):
     def _make(self, entry: int) -> Moment:
         moments = self._moments
         config = self._config or moments.configuration_at(entry)
-        return Moment(moments, entry, Rules(config, moments.gates, self._registry), self._feed)
+        rules = Rules(config, moments.gates, self._registry)
+        return Moment(moments, entry, rules, self._feed, self._grades)
 
 
 def _moment(state: PageState) -> Moment:

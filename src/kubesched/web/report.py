@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec import Struct, field
 
 from kubesched.explain.report import Explanation, Victim
+from kubesched.framework.grading import PlacementGrade
 
 
 class Told(Struct, frozen=True, gc=False, rename="camel"):
@@ -287,6 +288,8 @@ class DecisionTold(Told, frozen=True):
     #: nodes that were evaluated, and those that fit
     evaluated: int | None = None
     feasible: int | None = None
+    #: None if it is not known: of a member of a group, with extenders, of another scheduler
+    grade: PlacementGrade | None = None
     #: from the creation of the pod, or since it was first seen
     waited_s: float | None = field(default=None, name="waitedS")
 

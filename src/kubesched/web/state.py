@@ -114,6 +114,10 @@ class PageState(ABC):
         """Return the last decisions, newest first; none by default."""
         return DecisionsTold(decisions=(), total=0)
 
+    async def graded(self, limit: int) -> DecisionsTold:
+        """Return the same, each with its grade where that takes time to find out."""
+        return self.decisions(limit)
+
     @abstractmethod
     def make_world(self) -> World:
         """Return a world for what-if questions; only in a child."""

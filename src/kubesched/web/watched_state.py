@@ -9,11 +9,12 @@ from kubesched.api.scheduling import PriorityClass
 from kubesched.client import resources
 from kubesched.client.informer import Handler
 from kubesched.clock import Clock
-from kubesched.errors import ClientError
+from kubesched.errors import ClientError, ObjectError
+from kubesched.framework.grading import PlacementGrade, grade_on
 from kubesched.shadow.watching import WatchedCluster
 from kubesched.snapshot.world import World
 from kubesched.web.conditions import waiting_pod
-from kubesched.web.feed import DecisionFeed
+from kubesched.web.feed import KEPT, DecisionFeed
 from kubesched.web.living_world import LivingWorld, Rules
 from kubesched.web.report import DecisionsTold, PendingPodReport, PodTotals
 from kubesched.web.state import ClusterState, PendingEntry, ReportedPending, by_group
@@ -23,7 +24,9 @@ class PlacementCount:
     """Wraps the handler of pods, and counts placements."""
 
     def __init__(self, clock: Clock) -> None:
-        self.feed = DecisionFeed(clock)
+        self.feed = DecisionFeed(clock, self._grade)
+        #: grades placements of another scheduler
+        self.grader: PlacementGrader | None = None
         self.placed = 0
         #: incremented with every change of a pod
         self.changes = 0
@@ -44,6 +47,7 @@ class PlacementCount:
         """Handle a changed pod."""
         self.changes += 1
         self.placed += bool(new.spec.node_name and not old.spec.node_name)
+        # Before the cluster has the pod on its node: that is what the placement is graded on.
         self.feed.on_update(old, new)
         if self._handler is not None:
             self._handler.on_update(old, new)
@@ -53,6 +57,40 @@ class PlacementCount:
         self.changes += 1
         if self._handler is not None:
             self._handler.on_delete(obj)
+
+    def _grade(self, pod: Pod, node_name: str) -> PlacementGrade | None:
+        return None if self.grader is None else self.grader.grade(pod, node_name)
+
+
+class PlacementGrader:
+    """Grades placements of another scheduler by our profiles, as many as the page shows.
+
+    Not those of pods that claim devices, which can take long to search for, nor of groups, which
+    are placed as a whole.
+    """
+
+    def __init__(self, watched: WatchedCluster) -> None:
+        self._watched = watched
+        self._left = KEPT
+
+    def allow(self, placements: int) -> None:
+        """Allow so many placements to be graded from now on."""
+        self._left = max(self._left, placements)
+
+    def grade(self, pod: Pod, node_name: str) -> PlacementGrade | None:
+        """Grade the node of a pod that was pending until now; None if that is not possible."""
+        watched = self._watched
+        framework = watched.framework_for(pod.spec.scheduler_name)
+        if framework is None or pod.spec.resource_claims or not self._left:
+            return None
+        cluster = watched.cluster
+        if not watched.synced.is_set() or cluster.groups.of(pod) is not None:
+            return None
+        self._left -= 1
+        try:
+            return grade_on(framework, cluster.compiler.pending(pod), node_name)
+        except ObjectError:
+            return None
 
 
 class WatchedState(ClusterState):
@@ -65,6 +103,7 @@ class WatchedState(ClusterState):
         self._watched = watched
         self._placements = placements
         self._rules = rules
+        self._grader = placements.grader = PlacementGrader(watched)
         self._pending = ReportedPending((), self._told)
         #: value of `changes` when `_pending` was built
         self._as_of = -1
@@ -105,6 +144,8 @@ class WatchedState(ClusterState):
 
     def decisions(self, limit: int) -> DecisionsTold:
         """Return the last placements and rejections that were seen, newest first."""
+        # A page looks: it will show about as many of the next ones.
+        self._grader.allow(limit)
         return self._placements.feed.last(limit)
 
     def make_world(self) -> World:

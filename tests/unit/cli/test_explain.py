@@ -170,6 +170,36 @@ def test_one_node_is_told_with_numbers_or_points(
     assert (said["outcome"], said["text"]) == ("Best", "n1 is the only node that it fits on")
 
 
+@pytest.mark.parametrize(
+    ("asked", "want"),
+    [
+        ([], ["pod/web"]),
+        (["pod", "shop/web"], []),
+        (["pod", "shop/db"], ["node/n1"]),
+        (["pod", "shop/db", "--node=n1"], ["node/n1"]),
+        (["pod", "shop/db", "--node=n2"], []),
+    ],
+)
+def test_names_alone_are_what_waits_or_where_a_pod_fits(
+    asked: list[str], want: list[str], manifests: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", *asked, manifests, "-o", "name"]) == 0
+    assert capsys.readouterr().out.splitlines() == want
+
+
+def test_a_wide_table_has_each_pod_and_each_node_in_one_line(
+    manifests: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["explain", manifests, "-o", "wide"]) == 0
+    said = capsys.readouterr().out
+    assert "\nshop/web  Unschedulable  Insufficient cpu, node(s) had untolerated taint(s)\n" in said
+
+    assert main(["explain", "pod", "shop/web", manifests, "-o", "wide", "--top=1"]) == 0
+    said = capsys.readouterr().out
+    assert "\nn1    Insufficient cpu (6 requested, 3 of 4 free)\n" in said
+    assert "\nn2    node(s) had untolerated taint(s) (taint gpu:NoSchedule)\n" in said
+
+
 def test_a_snapshot_of_manifests_says_the_same_as_they_do(
     manifests: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -24,6 +24,8 @@ from kubesched.recording.journal import Journal
 from kubesched.recording.reader import Recording
 from kubesched.recording.writer import Writer
 from kubesched.replay.moments import Moments
+from kubesched.scheduler.engine import EngineOptions
+from kubesched.scheduler.graded_cycle import GradedCycle
 from kubesched.web.engine_state import engine_source
 from kubesched.web.living_world import Rules
 from kubesched.web.page import WebPage
@@ -77,7 +79,8 @@ async def demo(*, nodes: int = 2, observer: SchedulerObserver | None = None) -> 
     async with EmbeddedCluster() as cluster:
         cluster.add_nodes(nodes)
         access = ClusterAccess.plain(cluster.url)
-        app = App(CONFIG, GATES, access, metrics=metrics, observer=observer)
+        options = EngineOptions(make_cycle=GradedCycle)
+        app = App(CONFIG, GATES, access, metrics=metrics, observer=observer, options=options)
         rules = Rules(CONFIG, GATES, IN_TREE)
         source = engine_source(
             app,
@@ -298,3 +301,27 @@ def test_questions_are_not_part_of_a_recording(run_once: Run, tmp_path: Path) ->
     assert not recording.damage
     assert [each.name for each in recording.decisions() if each.node] == ["small", "later"]
     assert len(Moments(recording).snapshot_at(recording.entries).nodes) == 2
+
+
+def test_decisions_say_how_good_they_are(run_once: Run) -> None:
+    async def main() -> None:
+        async with demo() as shown:
+            shown.create("first")
+            await shown.settled(waiting=0)
+            shown.create("second")
+            shown.create("large", cpu="1000")
+            await shown.settled(waiting=1)
+            await eventually(lambda: bool(_condition(shown.app, "large")))
+
+            told = (await shown.ask("/ui/api/decisions")).json["decisions"]
+            by_name = {each["name"]: each for each in told}
+            assert by_name["large"]["grade"] is None
+            first, second = by_name["first"]["grade"], by_name["second"]["grade"]
+            assert (first["feasible"], first["better"], first["equal"]) == (2, 0, 1)
+            assert 0 < first["total"] <= first["possible"]
+            # The emptier one of two nodes.
+            assert by_name["second"]["node"] != by_name["first"]["node"]
+            assert (second["better"], second["equal"]) == (0, 0)
+            assert second["margin"] > 0
+
+    run_once(main())

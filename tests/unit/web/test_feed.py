@@ -23,7 +23,7 @@ def pod(name: str = "p", node: str = "", message: str = "", created: str | None 
 
 
 def test_a_placement_and_how_long_it_took() -> None:
-    feed = DecisionFeed(VirtualClock(NOW))
+    feed = DecisionFeed(VirtualClock(NOW), lambda *_: None)
 
     feed.on_update(pod(), pod(node="n1", created="2027-01-15T07:59:58Z"))
 
@@ -33,7 +33,7 @@ def test_a_placement_and_how_long_it_took() -> None:
 
 
 def test_a_rejection_is_told_once() -> None:
-    feed = DecisionFeed(VirtualClock(NOW))
+    feed = DecisionFeed(VirtualClock(NOW), lambda *_: None)
 
     feed.on_update(pod(), pod(message="no room"))
     feed.on_update(pod(message="no room"), pod(message="no room"))
@@ -43,7 +43,7 @@ def test_a_rejection_is_told_once() -> None:
 
 
 def test_what_is_no_decision_is_not_told() -> None:
-    feed = DecisionFeed(VirtualClock(NOW))
+    feed = DecisionFeed(VirtualClock(NOW), lambda *_: None)
 
     feed.on_add(pod(node="n1"), initial=True)
     feed.on_update(pod(node="n1"), pod(node="n1"))
@@ -53,7 +53,7 @@ def test_what_is_no_decision_is_not_told() -> None:
 
 
 def test_only_the_last_are_kept_and_all_are_counted() -> None:
-    feed = DecisionFeed(VirtualClock(NOW))
+    feed = DecisionFeed(VirtualClock(NOW), lambda *_: None)
     for number in range(KEPT + 5):
         feed.on_update(pod(), pod(f"p{number}", node="n1"))
 

@@ -244,3 +244,25 @@ def test_decisions_up_to_a_moment_newest_first(run_once: Run, recorded: Path) ->
             assert end["nextDecision"] is None
 
     run_once(main())
+
+
+def test_decisions_are_graded_on_the_state_of_their_moment(run_once: Run, recorded: Path) -> None:
+    async def main() -> None:
+        async with shown(recorded) as (_, ask):
+            plain = (await ask("/ui/api/decisions")).json
+            assert all(each["grade"] is None for each in plain["decisions"])
+
+            told = (await ask("/ui/api/decisions?graded=true")).json
+            grades = {each["name"]: each["grade"] for each in told["decisions"]}
+            assert grades["large"] is None
+            assert (grades["first"]["feasible"], grades["first"]["equal"]) == (2, 1)
+            assert (grades["second"]["equal"], grades["second"]["better"]) == (0, 0)
+            assert grades["second"]["margin"] > 0
+
+            # Backwards: the first one was graded on an empty cluster, and still is.
+            number = min(each["number"] for each in told["decisions"])
+            again = (await ask(f"/ui/api/decisions?graded=true&at={number}")).json
+            assert [each["grade"] for each in again["decisions"]] == [grades["first"]]
+            assert (await ask("/ui/api/decisions?graded=perhaps")).code == 400
+
+    run_once(main())

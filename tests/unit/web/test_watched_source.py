@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from kubesched.client.access import ClusterAccess
+from kubesched.client.rest import ApiClient
 from kubesched.clock import RealClock
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
@@ -30,6 +31,18 @@ def pod(name: str, *, node: str = "", scheduler: str = "default-scheduler") -> d
     container = {"name": "a", "image": "x", "resources": {"requests": {"cpu": "1"}}}
     spec = {"containers": [container], "nodeName": node, "schedulerName": scheduler}
     return {"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}, "spec": spec}
+
+
+async def bind(access: ClusterAccess, name: str, node: str) -> None:
+    """Place a pod, as another scheduler does."""
+    binding = {
+        "apiVersion": "v1",
+        "kind": "Binding",
+        "metadata": {"name": name},
+        "target": {"kind": "Node", "name": node},
+    }
+    async with ApiClient(access) as client:
+        await client.post(f"/api/v1/namespaces/default/pods/{name}/binding", binding)
 
 
 def test_a_cluster_is_shown_as_its_api_server_tells(run_once: Run) -> None:
@@ -78,16 +91,7 @@ def test_pods_that_get_a_node_are_the_rate(run_once: Run) -> None:
             state = await source.state(None)
             running = asyncio.create_task(source.run())
             await asyncio.sleep(0)
-            from kubesched.client.rest import ApiClient
-
-            async with ApiClient(access) as client:
-                binding = {
-                    "apiVersion": "v1",
-                    "kind": "Binding",
-                    "metadata": {"name": "waiting"},
-                    "target": {"kind": "Node", "name": first},
-                }
-                await client.post("/api/v1/namespaces/default/pods/waiting/binding", binding)
+            await bind(access, "waiting", first)
             await eventually(lambda: max(source.rate(state).history) > 0)
             for task in (running, watching):
                 task.cancel()
@@ -160,5 +164,39 @@ def test_a_server_that_is_only_silent_is_noticed(
         await eventually(lambda: fresh.stale() is None)
         probing.cancel()
         await asyncio.gather(probing, return_exceptions=True)
+
+    run_once(main())
+
+
+def test_placements_of_another_scheduler_are_graded_by_our_profiles(run_once: Run) -> None:
+    async def main() -> None:
+        async with EmbeddedCluster() as cluster:
+            (first, second) = cluster.add_nodes(2)
+            cluster.create(pod("placed", node=first))
+            cluster.create(pod("well"))
+            cluster.create(pod("tied"))
+            cluster.create(pod("worse"))
+            access = ClusterAccess.plain(cluster.url)
+            watched, source = watched_source(access, RULES, clock=RealClock())
+            watching = asyncio.create_task(watched.run())
+            await watched.synced.wait()
+            async with asked(WebPage(source)) as ask:
+                await bind(access, "well", second)
+                await eventually(lambda: watched.cluster.pod_count == 2)
+                await bind(access, "tied", first)
+                await eventually(lambda: watched.cluster.pod_count == 3)
+
+                told = (await ask("/ui/api/decisions")).json["decisions"]
+                grades = {each["name"]: each["grade"] for each in told}
+                assert grades["well"]["better"] == 0
+                assert grades["well"]["margin"] > 0
+                assert (grades["tied"]["equal"], grades["tied"]["margin"]) == (1, 0)
+                await bind(access, "worse", first)
+                await eventually(lambda: watched.cluster.pod_count == 4)
+                told = (await ask("/ui/api/decisions")).json["decisions"]
+                assert told[0]["grade"]["better"] == 1
+                assert told[0]["grade"]["margin"] < 0
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
 
     run_once(main())
