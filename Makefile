@@ -54,7 +54,8 @@ browser:
 chaos: $(DEV) envtest
 	@$(BIN)/python -m tests.chaos $(ARGS)
 
-# Random clusters asked of kube-scheduler and of ours: `make certify ARGS='--minutes 30 --seed 1'`.
+# Random cases asked of kube-scheduler and of ours: `make certify ARGS='--minutes 60 --seed 1'` for
+# all themes, `make certify ARGS='--theme volumes --seed 17 --seeds 1'` for one case again.
 certify: $(DEV) envtest
 	@$(BIN)/python -m tests.certify $(ARGS)
 

@@ -146,13 +146,15 @@ class PretendProvisioner:
     async def _make(self, client: ApiClient, claim: PersistentVolumeClaim, node: Node) -> None:
         meta = claim.metadata
         zone = (node.metadata.labels or {})[names.LABEL_ZONE]
+        assert claim.spec.resources is not None
+        size = (claim.spec.resources.requests or {})["storage"]
         expression = {"key": names.LABEL_ZONE, "operator": "In", "values": [zone]}
         volume: JsonObject = {
             "apiVersion": "v1",
             "kind": "PersistentVolume",
             "metadata": {"name": f"pvc-{meta.uid}"},
             "spec": {
-                "capacity": {"storage": "1Gi"},
+                "capacity": {"storage": size},
                 "accessModes": list(claim.spec.access_modes),
                 "storageClassName": claim.storage_class,
                 "csi": {"driver": "disk.example.com", "volumeHandle": meta.uid},

@@ -1,7 +1,7 @@
 """Shadow beside the real kube-scheduler: agrees where both are alike, and says where they are not.
 
 Pods ask for affinity, anti-affinity, spreading, tolerations and selectors, as in
-`test_same_decisions`, but here the judge learns of everything by watching alone.
+`test_certify`, but here the judge learns of everything by watching alone.
 """
 
 from __future__ import annotations

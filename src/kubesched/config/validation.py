@@ -166,7 +166,9 @@ def _queue_sort_errors(profiles: Sequence[Profile]) -> list[str]:
         path = "profiles[0].plugins.queueSort.Enabled"
         errors.append(invalid(path, len(common.enabled), detail))
     name = common.enabled[0].name if common.enabled else ""
-    args = _args_of(first, name)
+    # Without a name, the first profile's arguments are not looked up; arguments without the name of
+    # a plugin in another profile then differ from none.
+    args = _args_of(first, name) if name else None
     for index, profile in enumerate(others, start=1):
         path = f"profiles[{index}]"
         if profile.plugins.queue_sort != common:
@@ -174,7 +176,7 @@ def _queue_sort_errors(profiles: Sequence[Profile]) -> list[str]:
             detail = "must be the same for all profiles"
             errors.append(invalid(f"{path}.plugins.queueSort", value, detail))
         for config in profile.plugin_config:
-            if name and config.name == name and config.args != args:
+            if config.name == name and config.args != args:
                 value = msgspec.to_builtins(config.args)
                 detail = "queueSort must be the same for all profiles"
                 errors.append(invalid(f"{path}.pluginConfig.args", value, detail))

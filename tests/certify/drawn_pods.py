@@ -28,11 +28,12 @@ TOLERATIONS: Final = (
 )
 
 
-class RandomCases:
+class DrawnPods:
     """Draws what a comparison is made of."""
 
-    def __init__(self, seed: int) -> None:
-        self._rng = random.Random(seed)
+    def __init__(self, rng: random.Random, *, most_nodes: int = 30) -> None:
+        self._rng = rng
+        self._most_nodes = most_nodes
         self._made = 0
 
     def _chance(self, share: float) -> bool:
@@ -41,8 +42,8 @@ class RandomCases:
     # --- nodes ------------------------------------------------------------------------------
 
     def nodes(self) -> list[Json]:
-        """Return a dozen nodes or more, of several sizes."""
-        found = [self._node(number) for number in range(self._rng.randint(6, 24))]
+        """Return nodes of several sizes."""
+        found = [self._node(number) for number in range(self._rng.randint(4, self._most_nodes))]
         # Of an image that several nodes have, kube-scheduler counts those that it knew when a node
         # changed last (docs/differences.md): so each is on one node.
         for name in IMAGES:
@@ -248,7 +249,3 @@ class RandomCases:
         if self._chance(0.15):
             term["matchLabelKeys"] = ["version"]
         return term
-
-    def choice(self, names: list[str]) -> str:
-        """Return one of some names."""
-        return self._rng.choice(names)

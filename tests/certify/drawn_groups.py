@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from .scheduler_process import node, pod, pods_path
+from tests.integration.scheduler_process import node, pod, pods_path
 
 Json = dict[str, Any]
 

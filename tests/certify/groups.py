@@ -1,4 +1,4 @@
-"""The real kube-scheduler and ours, each on its own API server, given the same groups of pods.
+"""Groups: gangs, topology, priorities, competing groups, late members, trees of groups.
 
     World ──┬──> API server, kube-scheduler ──> outcome of each pod and each group ─┐
             └──> API server, ours ────────────> outcome of each pod and each group ─┴─> the same?
@@ -14,28 +14,25 @@ the text about that is left out as well. Pods of no group are there to compete. 
 again only where that may help, so what is said of them may be older. And where kube-scheduler
 nominated pods and lets them wait although their victims are gone (no filter had rejected them, so
 no event wakes them), ours may have bound them.
-
-Many worlds: ``python -m tests.integration.group_comparison --seed 1 --worlds 200``
 """
 
 from __future__ import annotations
 
-import argparse
 import contextlib
-import json
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
+from typing import Self
 
-from kubesched.bench import assets
+from tests.integration.control_plane import MERGE_PATCH, ControlPlane, JsonObject, PlaneApiError
+from tests.integration.scheduler_process import configuration, node, pod, profile, run_scheduler
 from tests.support.waiting import until
 
-from .control_plane import MERGE_PATCH, ControlPlane, JsonObject, PlaneApiError
-from .random_groups import (
+from .documented import NOMINATED_RETRY
+from .drawn_groups import (
     BUDGETS,
     COMPOSITES,
     GATE_SETS,
@@ -49,7 +46,8 @@ from .random_groups import (
     World,
     Write,
 )
-from .scheduler_process import configuration, node, pod, profile, run_scheduler
+from .shrinking import smallest
+from .theme import Difference, Theme
 
 #: Gates of the API servers.
 SERVED_GATES = sorted({gate for gates in GATE_SETS for gate in gates})
@@ -62,6 +60,7 @@ PATIENCE_SECONDS = 15.0
 #: How often kube-scheduler is asked again before ours is said to differ.
 REPEATS = 4
 
+DIFFERENT = "different"
 SENTINEL = "zz-sentinel"
 BOUND = "PodScheduled=True : "
 CONDITION = "PodGroupInitiallyScheduled"
@@ -210,35 +209,91 @@ def _message(condition: JsonObject) -> str:
     return _REPEATED.sub(r"\1", str(condition.get("message", "")))
 
 
-class Comparison:
-    """Plays worlds on both sides."""
+class GroupTheme(Theme):
+    """Plays worlds on two API servers."""
 
-    def __init__(self, theirs: Side, ours: Side) -> None:
-        self.theirs = theirs
-        self.ours = ours
-        self._pool = ThreadPoolExecutor(max_workers=2)
-        #: how often the outcome was the same; the same as another one of kube-scheduler; the same
-        #: but for pods that ours bound where kube-scheduler had nominated them to
-        self.same = self.among = self.sooner = 0
+    name = "groups"
 
-    def differences(self, seed: int) -> str:
-        """Play a world; return what differs, "" if nothing does."""
+    def __init__(self, assets: Path) -> None:
+        super().__init__(assets)
+        self._stack = ExitStack()
+        self._pool = self._stack.enter_context(ThreadPoolExecutor(max_workers=2))
+
+    def __enter__(self) -> Self:
+        """Start two API servers that serve groups."""
+        self.theirs, self.ours = (self._side(ours=ours) for ours in (False, True))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    def _side(self, *, ours: bool) -> Side:
+        plane = ControlPlane(
+            self._assets,
+            feature_gates=",".join(f"{gate}=true" for gate in SERVED_GATES),
+            runtime_config="scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true",
+        )
+        side = Side(self._stack.enter_context(plane), ours=ours)
+        side.prepare()
+        return side
+
+    def compare(self, seed: int) -> None:
+        """Play the world of a seed; each group, and each pod of none, is a case."""
         world = RandomGroups(seed).world()
         expected, found = self.play(world)
+        kind = self._sameness(world, expected, found)
+        for outcome in _cases(expected[0]):
+            self.tally.outcomes[f"{outcome}, {kind}"] += 1
+        if kind == DIFFERENT:
+            self.tally.differences.append(self._shrunk(seed, world, expected, found))
+
+    def _sameness(self, world: World, expected: list[Outcome], found: list[Outcome]) -> str:
+        """Say how the outcomes are related; play the world again where they differ."""
         if expected == found:
-            self.same += 1
-            return ""
+            return "the same"
         if _is_sooner(expected[-1], found[-1]):
-            self.sooner += 1
-            return ""
+            self.tally.documented[NOMINATED_RETRY] += 1
+            return "bound sooner"
         others = [expected]
         for _ in range(REPEATS):
             another, again = self.play(world)
             others.append(another)
             if found in others or again in others:
-                self.among += 1
-                return ""
-        return _describe(seed, world, expected, found)
+                return "among several outcomes"
+        return DIFFERENT
+
+    def _shrunk(
+        self, seed: int, world: World, expected: list[Outcome], found: list[Outcome]
+    ) -> Difference:
+        """Leave out what makes no difference to the difference."""
+        items = [(0, write) for write in world.before]
+        items += [(1 + n, write) for n, step in enumerate(world.steps) for write in step]
+
+        def world_of(some: list[tuple[int, Write]]) -> World:
+            steps = [[w for at, w in some if at == 1 + n] for n in range(len(world.steps))]
+            return World(world.gates, [w for at, w in some if at == 0], [s for s in steps if s])
+
+        def differs(some: list[tuple[int, Write]]) -> bool:
+            smaller = world_of(some)
+            return self._sameness(smaller, *self.play(smaller)) == DIFFERENT
+
+        left = world_of(smallest(items, differs))
+        again = self.play(left)
+        if again[0] != again[1]:
+            world, (expected, found) = left, again
+        step = next(
+            (n for n, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]),
+            0,
+        )
+        writes = [*world.before, *(each for later in world.steps for each in later)]
+        theirs, ours = _only_different(expected[step], found[step])
+        return Difference(
+            self.name,
+            seed,
+            [{"gates": list(world.gates)}, *(each._asdict() for each in writes)],
+            f"after step {step}: {theirs}",
+            f"after step {step}: {ours}",
+        )
 
     def play(self, world: World) -> tuple[list[Outcome], list[Outcome]]:
         """Return the outcomes on both sides: at first, and after each step."""
@@ -298,63 +353,22 @@ def _is_sooner(theirs: Outcome, ours: Outcome) -> bool:
     )
 
 
-def _describe(seed: int, world: World, expected: list[Outcome], found: list[Outcome]) -> str:
-    lines = [f"seed {seed}, gates {', '.join(world.gates)}"]
-    step = next(
-        i for i, pair in enumerate(zip(expected, found, strict=False)) if pair[0] != pair[1]
+def _cases(outcome: Outcome) -> list[str]:
+    """Say of each group, and of each pod of none, what became of it at first."""
+    found = []
+    for name, texts in outcome.items():
+        if name.startswith("group "):
+            placed = any("scheduled once" in text or f"{CONDITION}=True" in text for text in texts)
+            found.append("group placed" if placed else "group waits")
+        elif name.startswith("pod single-"):
+            found.append("pod placed" if texts[0] else "pod waits")
+    return found
+
+
+def _only_different(theirs: Outcome, ours: Outcome) -> tuple[Outcome, Outcome]:
+    names = [name for name in {*theirs, *ours} if theirs.get(name) != ours.get(name)]
+    gone = ("gone",)
+    return (
+        {name: theirs.get(name, gone) for name in sorted(names)},
+        {name: ours.get(name, gone) for name in sorted(names)},
     )
-    lines.append(f"after step {step} of {len(world.steps)}:")
-    theirs, ours = expected[step], found[step]
-    for name in sorted({*theirs, *ours}):
-        is_same = theirs.get(name) == ours.get(name)
-        lines.append(f"{' ' if is_same else '!'} {name}: {theirs.get(name, 'gone')}")
-        if not is_same:
-            lines.append(f"      ours: {ours.get(name, 'gone')}")
-    return "\n".join(lines)
-
-
-@contextlib.contextmanager
-def comparison(binaries: Path) -> Iterator[Comparison]:
-    """Start two API servers that serve groups."""
-    with ExitStack() as stack:
-        sides = []
-        for ours in (False, True):
-            plane = ControlPlane(
-                binaries,
-                feature_gates=",".join(f"{gate}=true" for gate in SERVED_GATES),
-                runtime_config="scheduling.k8s.io/v1beta1=true,scheduling.k8s.io/v1alpha3=true",
-            )
-            sides.append(Side(stack.enter_context(plane), ours=ours))
-            sides[-1].prepare()
-        yield Comparison(*sides)
-
-
-def main() -> int:
-    """Play many worlds, and print every difference."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seed", type=int, default=1, help="seed of the first world")
-    parser.add_argument("--worlds", type=int, default=100, help="how many worlds")
-    parser.add_argument("--print", action="store_true", help="print the first world and end")
-    arguments = parser.parse_args()
-    if arguments.print:
-        world = RandomGroups(arguments.seed).world()
-        for write in (*world.before, *(each for step in world.steps for each in step)):
-            print(write.method, write.path, json.dumps(write.body))
-        return 0
-    different = 0
-    with comparison(assets.folder()) as both:
-        for seed in range(arguments.seed, arguments.seed + arguments.worlds):
-            text = both.differences(seed)
-            if text:
-                different += 1
-                print(text, flush=True)
-            print(
-                f"seed {seed}: {both.same} the same, {both.among} among several outcomes, "
-                f"{both.sooner} bound sooner, {different} different",
-                flush=True,
-            )
-    return 1 if different else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
