@@ -9,7 +9,7 @@ DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
 
 .PHONY: demo test test-slow chaos certify lint format bench envtest envtest-older browser conformance \
-	image-test dist reproducible clean
+	image-test dist reproducible lint-release clean
 
 $(RUNTIME): pyproject.toml
 	@echo "installing kubesched into $(VENV)"
@@ -87,6 +87,11 @@ dist: $(DEV)
 # Builds wheel and sdist twice, under circumstances that differ, and compares.
 reproducible: $(DEV)
 	@$(BIN)/python -m tools.release.dist --check $(ARGS)
+
+# The release workflow: its syntax and shell (actionlint, built with Go), and what an attacker could use.
+lint-release: $(DEV)
+	go run github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
+	$(BIN)/zizmor --offline --pedantic .github/workflows
 
 clean:
 	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -33,6 +33,7 @@ TOPICS = {
     "test_layout.py": "the folders src and tests",
     "test_monitoring.py": "the folder deploy/monitoring",
     "test_packaging.py": "what is shipped besides the code",
+    "test_release_workflow.py": "the file .github/workflows/release.yml",
     "test_sbom.py": "the bills of materials of tools/release",
     "test_views.py": "everything that follows the cluster, at once",
 }
