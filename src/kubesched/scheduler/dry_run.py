@@ -72,7 +72,7 @@ class DryRun:
         """
         self.cluster = cluster
         self.evictor = DryRunEvictor(preemptors)
-        self._gates = gates
+        self.gates = gates
         self._metrics = metrics
         #: by scheduler name; the same mapping for good, updated with the profiles in use
         self.frameworks: dict[str, Framework] = {}
@@ -83,11 +83,12 @@ class DryRun:
 
     def configure(self, config: SchedulerConfiguration, registry: Registry) -> None:
         """Replace the configuration and the plugin registry."""
+        self.config, self.registry = config, registry
         frameworks = {
             profile.scheduler_name: build_framework(
                 profile,
                 registry=registry,
-                gates=self._gates,
+                gates=self.gates,
                 cluster=self.cluster,
                 evictor=self.evictor,
                 percentage_of_nodes_to_score=config.percentage_of_nodes_to_score,

@@ -8,11 +8,12 @@ recreated, as their owners would, and placed again if they fit.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct
 
 from kubesched.api.core import Pod
+from kubesched.api.scheduling import PriorityClass
 from kubesched.explain.groups import GATE_OFF
 from kubesched.simulate.places import places_of
 from kubesched.simulate.playing import Conditions, Played, play
@@ -21,6 +22,7 @@ from kubesched.simulate.simulated_cluster import SimulatedCluster
 from kubesched.simulate.spreading import workload_of
 from kubesched.simulate.timed_events import Arrival, TimedEvent
 from kubesched.simulate.wanted_pods import WantedPods
+from kubesched.snapshot.world import World
 
 #: When pods are created: those that wait already have been tried by then, and have backed off.
 APPLIED_AT_S = 60.0
@@ -44,10 +46,30 @@ class NextInTurn(Struct, frozen=True):
             stage.create(self.pod)
 
 
+def conditions_of(world: World, classes: Iterable[PriorityClass] = ()) -> Conditions:
+    """Return the conditions of a simulation that begins with the state of a world."""
+    engine = world.engine
+    return Conditions(
+        snapshot=world.snapshot(classes),
+        config=engine.config,
+        gates=engine.gates,
+        registry=engine.registry,
+    )
+
+
 def apply(conditions: Conditions, wanted: Sequence[WantedPods]) -> Applied:
     """Create the pods that workloads lack, and report whether and where they fit."""
+    return report(conditions, wanted, create(conditions, wanted))
+
+
+def create(conditions: Conditions, wanted: Sequence[WantedPods]) -> Played:
+    """Create the pods that workloads lack, and let the scheduler place them."""
+    return play(conditions, [each for workload in wanted for each in _arrivals(workload)])
+
+
+def report(conditions: Conditions, wanted: Sequence[WantedPods], found: Played) -> Applied:
+    """Report whether and where pods fit that were created."""
     nodes = {each.metadata.name: each for each in conditions.snapshot.nodes}
-    found = play(conditions, [each for workload in wanted for each in _arrivals(workload)])
     by_name = {_name(pod): pod for pod in found.pods}
     placements = {
         _name(pod): node

@@ -78,11 +78,12 @@ def wanted_pods(
     *,
     namespace: str,
     replicas: Replicas | None = None,
+    most: int | None = None,
 ) -> list[WantedPods]:
     """Return the pods that objects ask for; add what these refer to to the snapshot.
 
     Raises ObjectError for objects that cannot be used, UsageError if `replicas` is for none or for
-    several of them.
+    several of them, or if they ask for more than `most` pods.
     """
     claims = NewClaims(snapshot)
     manifests.add_objects(snapshot, objects, namespace=namespace)
@@ -94,8 +95,14 @@ def wanted_pods(
     ]
     if replicas is not None and len(workloads) > 1:
         listed = ", ".join(each.title for each in workloads)
-        raise UsageError(f"--replicas is for one workload, not for {len(workloads)}: {listed}")
-    return [each.wanted(replicas) for each in workloads]
+        raise UsageError(
+            f"a number of replicas is for one workload, not for {len(workloads)}: {listed}"
+        )
+    found: list[WantedPods] = []
+    for each in workloads:
+        left = None if most is None else most - sum(len(one.pods) for one in found)
+        found.append(each.wanted(replicas, left))
+    return found
 
 
 def _pod(snapshot: Snapshot, where: str, tree: JsonObject, namespace: str) -> Pod | None:
@@ -125,16 +132,18 @@ class _Workload:
     def title(self) -> str:
         return f"{self._kind.lower()} {self._namespace}/{self._name}"
 
-    def wanted(self, replicas: Replicas | None) -> WantedPods:
+    def wanted(self, replicas: Replicas | None, most: int | None) -> WantedPods:
         if self._kind == "DaemonSet":
             if replicas is not None:
                 raise UsageError(
-                    f"{self.title} has a pod on each node that takes one: --replicas is not for it"
+                    f"{self.title} has a pod on each node that takes one, and no number of replicas"
                 )
             missing = list(self._on_nodes())
             return self._found(missing, asked=len(self._there) + len(missing))
         asked = self._asked(replicas)
         numbers = range(max(asked - len(self._there), 0))
+        if most is not None and len(numbers) > most:
+            raise UsageError(f"{self.title} asks for {len(numbers)} pods: {most} can be tried")
         if self._kind == "StatefulSet":
             missing = list(self._by_ordinal(asked))
         elif self._kind == "Pod":

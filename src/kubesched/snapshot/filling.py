@@ -7,7 +7,7 @@ Snapshot ──> Cluster (columns)
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import TypeVar
 
@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from kubesched.api import names
 from kubesched.api.claim_templates import FindTemplate, among
 from kubesched.api.core import Pod
+from kubesched.api.resource import ResourceClaimTemplate
 from kubesched.cluster.cluster import Cluster
 from kubesched.errors import ObjectError
 from kubesched.kinds import stores
@@ -35,6 +36,7 @@ class Filled(Struct):
     placed: dict[PodKey, Pod] = field(default_factory=dict)
     #: finds templates of claims
     find_template: FindTemplate = among(())
+    claim_templates: Sequence[ResourceClaimTemplate] = ()
     #: notes about skipped objects, one line each
     notes: list[str] = field(default_factory=list)
 
@@ -42,7 +44,11 @@ class Filled(Struct):
 def fill(cluster: Cluster, snapshot: Snapshot) -> Filled:
     """Put all objects that affect scheduling into an empty cluster."""
     find_template = among(snapshot.claim_templates)
-    filled = Filled(find_template=find_template, notes=list(snapshot.notes))
+    filled = Filled(
+        find_template=find_template,
+        claim_templates=snapshot.claim_templates,
+        notes=list(snapshot.notes),
+    )
     with _without_collecting():
         for node in snapshot.nodes:
             _try(filled, cluster.put_node, node, f"node {node.metadata.name}")

@@ -132,6 +132,11 @@ def read_pod(path: Path, classes: Sequence[PriorityClass], *, namespace: str) ->
     return _first_pod(_objects(path), str(path), classes, namespace=namespace)
 
 
+def objects_of(text: str, where: str = "the manifest") -> list[Located]:
+    """Return the objects of a text as they are written; raises ObjectError."""
+    return list(_parsed(text, where))
+
+
 def parse_pod(
     text: str, classes: Sequence[PriorityClass], *, namespace: str, where: str = "the manifest"
 ) -> Pod:

@@ -8,16 +8,20 @@ A dry run binds and evicts nothing, so a world has no side effects.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from msgspec.structs import replace
 
 from kubesched.api.claim_templates import with_claims
 from kubesched.api.core import Pod
+from kubesched.api.scheduling import PriorityClass
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.pod_info import PodInfo, RequestRules
 from kubesched.cluster.transaction import Transaction
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
 from kubesched.framework.registry import Registry
+from kubesched.kinds import KINDS
 from kubesched.plugins.in_tree import IN_TREE
 from kubesched.scheduler.dry_run import DryRun
 from kubesched.snapshot.contents import Snapshot
@@ -39,6 +43,7 @@ class World:
         #: placed pods
         self.placed = contents.placed
         self._find_template = contents.find_template
+        self._claim_templates = contents.claim_templates
 
     @classmethod
     def of_snapshot(
@@ -84,6 +89,18 @@ class World:
     def has_claim_template(self, namespace: str, name: str) -> bool:
         """Tell whether a ResourceClaimTemplate is there."""
         return self._find_template(namespace, name) is not None
+
+    def snapshot(self, classes: Iterable[PriorityClass] = ()) -> Snapshot:
+        """Return all objects; priority classes are no part of a world, and are given."""
+        taken = Snapshot(source="a world")
+        for name, kind in KINDS.items():
+            if kind.store is not None:
+                taken.objects[name] = list(kind.store(self.cluster))
+        taken.objects["Node"] = [each for each in self.table.nodes if each is not None]
+        taken.objects["Pod"] = [*self.placed.values(), *self.pending.values()]
+        taken.objects["PriorityClass"] = list(classes)
+        taken.objects["ResourceClaimTemplate"] = list(self._claim_templates)
+        return taken
 
     def pods_on(self, node_name: str) -> list[PodInfo]:
         """Return the pods on a node."""

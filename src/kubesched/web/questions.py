@@ -19,18 +19,23 @@ from kubesched.explain.explaining import explain, find_pod
 from kubesched.explain.groups import explain_group
 from kubesched.explain.report import Explanation
 from kubesched.simulate import displacing
+from kubesched.simulate.applying import conditions_of, create, report
 from kubesched.simulate.comparing import add_nodes
 from kubesched.simulate.headroom import headroom
+from kubesched.simulate.report import Applied
+from kubesched.simulate.wanted_pods import Replicas, wanted_pods
 from kubesched.snapshot import manifests
 from kubesched.snapshot.world import World
-from kubesched.web.applying import MOST_REPLICAS, replicas_in, try_replicas
-from kubesched.web.report import ShortExplanation, WorkloadTrial
+from kubesched.web.living_world import LivingWorld, Rules
+from kubesched.web.report import AppliedOnPage, ShortExplanation
 
 #: Maximum number of nodes, and of their scores, in an explanation.
 MOST_NODES: Final = 500
 #: Maximum number of details of a reason over all nodes: nearly every node has numbers of its own.
 MOST_DETAILS: Final = 20
 MOST_ADDED: Final = 1000
+#: Maximum number of pods of new workloads.
+MOST_REPLICAS: Final = 10_000
 MOST_DRAINED: Final = 1000
 
 _Name = Annotated[str, Meta(min_length=1, max_length=253)]
@@ -68,11 +73,13 @@ class AboutHeadroom(WebQuestion, frozen=True, kw_only=True, tag="headroom"):
 
 
 class AboutWorkload(WebQuestion, frozen=True, kw_only=True, tag="apply"):
-    """How many replicas of a new workload fit, and where would they go?"""
+    """Do the pods of a manifest fit, and where would they go?"""
 
     manifest: Annotated[str, Meta(min_length=1)]
     #: None for as many as the manifest says
     replicas: Annotated[int, Meta(ge=1, le=MOST_REPLICAS)] | None = None
+    #: whether that many are wanted beside those that are there
+    more: bool = False
 
 
 class AboutGates(WebQuestion, frozen=True, kw_only=True, tag="ungate"):
@@ -158,13 +165,30 @@ def _group(world: World, question: AboutGroup) -> PodGroup:
 
 def _applied(
     world: World, question: AboutWorkload, classes: Sequence[PriorityClass]
-) -> WorkloadTrial:
-    """Try a workload, and explain one of its pods."""
-    pod = manifests.parse_pod(question.manifest, classes, namespace="default")
-    replicas = question.replicas or replicas_in(question.manifest)
-    if replicas > MOST_REPLICAS:
-        raise UsageError(f"the manifest asks for {replicas} pods: {MOST_REPLICAS} can be tried")
-    return replace(try_replicas(world, pod, replicas), explanation=_explained(world, pod))
+) -> AppliedOnPage:
+    """Simulate as ``kubesched simulate apply``, and explain one of the pods that do not fit."""
+    conditions = conditions_of(world, classes)
+    number = question.replicas
+    wanted = wanted_pods(
+        conditions.snapshot,
+        manifests.objects_of(question.manifest),
+        namespace="default",
+        replicas=None if number is None else Replicas(number, more=question.more),
+        most=MOST_REPLICAS,
+    )
+    if not wanted:
+        raise ObjectError(manifests.no_pod_in("the manifest"))
+    found = create(conditions, wanted)
+    said = report(conditions, wanted, found)
+    explanation = None
+    if said.left:
+        # Beside the pods that have found a node: on the state at the end.
+        rules = Rules(conditions.config, conditions.gates, conditions.registry)
+        at_end = LivingWorld(found.cluster, found.pods, rules)
+        left = at_end.find_pod(*said.left[0].pod.split("/"))
+        explanation = None if left is None else _explained(at_end, left)
+    told = {name: getattr(said, name) for name in Applied.__struct_fields__}
+    return AppliedOnPage(**told, explanation=explanation)
 
 
 def _without_gates(world: World, question: AboutGates) -> Pod:

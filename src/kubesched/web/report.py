@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from msgspec import Struct, field
 
-from kubesched.explain.report import Explanation, Victim
+from kubesched.explain.report import Explanation
 from kubesched.framework.grading import PlacementGrade
+from kubesched.simulate.report import Applied
 
 
 class Told(Struct, frozen=True, gc=False, rename="camel"):
@@ -348,25 +349,10 @@ class ShortExplanation(Explanation, frozen=True, kw_only=True, omit_defaults=Tru
     scores_left_off: int = 0
 
 
-class WorkloadTrial(Told, frozen=True, kw_only=True):
-    """Replicas that were tried: how many fit, and where."""
+class AppliedOnPage(Applied, frozen=True, kw_only=True):
+    """Whether the pods of a manifest fit, and one that does not."""
 
-    #: namespace/name of the template
-    pod: str
-    replicas: int
-    #: all that find a node, those that preempt others included
-    placed: int
-    #: those of them that find one only after a preemption
-    preempting: int = 0
-    by_node: dict[str, int] = {}
-    by_zone: dict[str, int] = {}
-    #: pods that would be preempted, in order
-    victims: tuple[Victim, ...] = ()
-    #: why the first one that did not fit as things are did not
-    message: str = ""
-    #: the first replica by itself
     explanation: ShortExplanation | None = None
-    notes: tuple[str, ...] = ()
 
 
 class Problem(Told, frozen=True):

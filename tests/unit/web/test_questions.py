@@ -21,11 +21,22 @@ from kubesched.config.features import FeatureGates
 from kubesched.errors import KubeschedError, ObjectError, UsageError
 from kubesched.explain.explaining import explain
 from kubesched.simulate import displacing
+from kubesched.simulate.applying import apply, conditions_of
 from kubesched.simulate.comparing import add_nodes
 from kubesched.simulate.headroom import headroom
+from kubesched.simulate.wanted_pods import Replicas, wanted_pods
+from kubesched.snapshot import manifests
 from kubesched.snapshot.world import World
 from kubesched.web import questions
-from kubesched.web.questions import AboutGates, AboutGroup, AboutPod, answered, read, shortened
+from kubesched.web.questions import (
+    AboutGates,
+    AboutGroup,
+    AboutPod,
+    AboutWorkload,
+    answered,
+    read,
+    shortened,
+)
 from tests.support.objects import node, pod
 from tests.support.worlds import world_of
 
@@ -51,10 +62,12 @@ spec:
 """
 
 
+CLASSES = [PriorityClass(metadata=ObjectMeta(name="high"), value=9)]
+
+
 def ask(question: dict[str, object]) -> object:
-    classes = [PriorityClass(metadata=ObjectMeta(name="high"), value=9)]
     asked = read(msgspec.json.encode(question))
-    return msgspec.json.decode(answered(small_world(), asked, classes))
+    return msgspec.json.decode(answered(small_world(), asked, CLASSES))
 
 
 def plain(said: object) -> object:
@@ -83,21 +96,83 @@ def test_an_explanation_is_that_of_the_command_line() -> None:
     assert b'"changes"' in said
 
 
-def test_a_workload_is_tried_and_one_of_its_pods_explained() -> None:
+def test_a_workload_is_applied_as_by_the_command_line() -> None:
     said = ask({"kind": "apply", "manifest": MANIFEST, "replicas": 4})
 
     assert isinstance(said, dict)
-    assert (said["pod"], said["replicas"], said["placed"]) == ("shop/web", 4, 4)
-    assert (said["byNode"], said["preempting"]) == ({"n1": 2, "n2": 2}, 1)
-    assert said["victims"] == [{"pod": "default/placed", "priority": 0}]
-    assert said["explanation"]["bestNodes"] == ["n2"]
+    assert (said["fits"], said["pods"], said["placed"]) == (True, 4, 4)
+    (victim,) = said["preempted"]
+    assert (victim["pod"], victim["node"]) == ("default/placed", "n1")
+    world = small_world()
+    conditions = conditions_of(world, CLASSES)
+    objects = manifests.objects_of(MANIFEST)
+    wanted = wanted_pods(conditions.snapshot, objects, namespace="default", replicas=Replicas(4))
+    assert said == plain(apply(conditions, wanted))
+
+
+def test_a_pod_that_does_not_fit_is_explained() -> None:
+    said = ask({"kind": "apply", "manifest": MANIFEST.replace('"2"', '"100"'), "replicas": 2})
+
+    assert isinstance(said, dict)
+    assert (said["fits"], said.get("placed", 0), len(said["left"])) == (False, 0, 2)
+    assert said["explanation"]["pod"] == said["left"][0]["pod"]
+    assert said["explanation"]["outcome"] == "Unschedulable"
+
+
+def test_a_pod_is_explained_beside_those_that_have_found_a_node() -> None:
+    said = ask({"kind": "apply", "manifest": MANIFEST, "replicas": 10})
+
+    assert isinstance(said, dict)
+    assert (said["placed"], len(said["left"])) == (4, 6)
+    assert said["explanation"]["feasibleNodes"] == 0
 
 
 def test_a_workload_has_as_many_pods_as_its_manifest_says() -> None:
     said = ask({"kind": "apply", "manifest": MANIFEST.replace("spec:", "spec:\n  replicas: 2", 1)})
 
     assert isinstance(said, dict)
-    assert (said["replicas"], said["placed"]) == (2, 2)
+    assert (said["pods"], said["placed"]) == (2, 2)
+
+
+def test_a_daemon_set_has_a_pod_on_each_node() -> None:
+    manifest = MANIFEST.replace("Deployment", "DaemonSet").replace('"2"', '"0.1"')
+    said = ask({"kind": "apply", "manifest": manifest})
+
+    assert isinstance(said, dict)
+    nodes = len(small_world().table)
+    assert (said["fits"], said["pods"], said["placed"]) == (True, nodes, nodes)
+
+
+GANG = """
+apiVersion: scheduling.k8s.io/v1beta1
+kind: PodGroup
+metadata: {name: pair, namespace: shop}
+spec: {schedulingPolicy: {gang: {minCount: 3}}}
+---
+apiVersion: batch/v1
+kind: Job
+metadata: {name: pair, namespace: shop}
+spec:
+  parallelism: 3
+  completions: 3
+  template:
+    spec:
+      schedulingGroup: {podGroupName: pair}
+      restartPolicy: Never
+      containers: [{name: main, image: train, resources: {requests: {cpu: CPU}}}]
+"""
+
+
+@pytest.mark.parametrize(("cpu", "fit"), [("1", 3), ("3", 0)])
+def test_a_gang_fits_as_a_whole_or_not_at_all(cpu: str, fit: int) -> None:
+    gates = FeatureGates.of({"GenericWorkload": True})
+    world = world_of(node("n1", cpu="4"), node("n2", cpu="4"), gates=gates)
+    question = AboutWorkload(manifest=GANG.replace("CPU", cpu))
+    said = msgspec.json.decode(answered(world, question, ()))
+
+    assert (said["pods"], said["placed"], said["fits"]) == (3, fit, fit == 3)
+    if not fit:
+        assert said["explanation"]["group"]["group"] == "shop/pair"
 
 
 def gated_world() -> World:
@@ -164,15 +239,19 @@ def test_what_cannot_be_understood_is_said_so_in_one_line(question: bytes, wrong
         ({"kind": "apply", "manifest": "{"}, "the manifest: not YAML"),
         ({"kind": "apply", "manifest": "kind: Service"}, "no pod in it"),
         (
-            {"kind": "apply", "manifest": MANIFEST.replace("Deployment", "DaemonSet")},
-            "a DaemonSet has one pod for each node",
+            {
+                "kind": "apply",
+                "manifest": MANIFEST.replace("Deployment", "DaemonSet"),
+                "replicas": 2,
+            },
+            "daemonset shop/web has a pod on each node that takes one, and no number of replicas",
         ),
         (
             {
                 "kind": "apply",
                 "manifest": MANIFEST.replace("spec:", "spec:\n  replicas: 20000", 1),
             },
-            "the manifest asks for 20000 pods: 10000 can be tried",
+            "deployment shop/web asks for 20000 pods: 10000 can be tried",
         ),
         (
             {"kind": "apply", "manifest": "{kind: Pod, metadata: {name: x}, spec: {a: [}"},

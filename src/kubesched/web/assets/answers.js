@@ -39,22 +39,41 @@ function where({ byNode = {}, byZone = {} }) {
     titled("By node", ["Node", ">Pods"], nodes.map(([name, pods]) => [nodeLink(name), count(pods)]))];
 }
 
+/** Whether the pods of a manifest fit: as `kubesched simulate apply`. */
 function applied(said) {
-  const { replicas, placed, preempting, victims } = said;
-  const all = placed === replicas;
-  // Its scores and nodes are those of one replica: the map shows all of them instead.
+  const { pods, placed, fits, workloads = [], places = [], preempted = [], left: unplaced = [], notes = [] } = said;
+  const title = ({ kind, namespace, name }) => `${kind} ${namespace}/${name}`;
+  const names = workloads.map(title).join(", ");
+  const nodes = places.flatMap((each) => Object.keys(each.nodes));
+  if (nodes.length) highlight(nodes);
+  const spread = (numbers) => { const [least, most] = [Math.min(...numbers), Math.max(...numbers)]; return least === most ? count(most) : `${count(least)} to ${count(most)}`; };
   const one = said.explanation && explanation(said.explanation, null);
   return [
-    el("p.outcome", el(`span.badge.${all ? "placed" : "unschedulable"}`, all ? "Fits" : "Does not fit"),
-      all ? ` All ${plural(replicas, "pod")} of ${said.pod} find a node.` : ` ${count(placed)} of ${plural(replicas, "pod")} of ${said.pod} find a node.`),
-    el("div.figures", figure(count(placed - preempting), "fit as things are", ".good"), figure(count(preempting), "fit after preemption"),
-      figure(count(replicas - placed), "find no node", all ? "" : ".bad")),
-    said.message && [el("p.muted", preempting ? "Why the first of them did not fit as things are:" : "Why the next one finds none:"), el("blockquote.message", said.message)],
-    said.notes.map((each) => el("p.muted", `Note: ${each}`)),
-    titled(`${plural(victims.length, "pod")} would be preempted`, ["Pod", ">Priority"], victims.map((each) => [podLink(each.pod), count(each.priority)])),
-    where(said),
-    one && el("details", el("summary", "One of the pods explained"), one),
+    el("p.outcome", el(`span.badge.${fits ? "placed" : "unschedulable"}`, fits ? "Fits" : "Does not fit"),
+      !pods ? ` ${names} asks for no more pods than there are.`
+        : fits ? ` ${pods === 1 ? "The pod" : `All ${count(pods)} pods`} of ${names} ${pods === 1 ? "finds" : "find"} a node.` : ` ${count(placed)} of ${plural(pods, "pod")} of ${names} ${placed === 1 ? "finds" : "find"} a node.`),
+    el("div.figures", figure(count(placed), "find a node", ".good"), figure(count(pods - placed), "find none", fits ? "" : ".bad"),
+      figure(count(preempted.length), "others preempted for them", preempted.length ? ".bad" : "")),
+    notes.map((each) => el("p.muted", `Note: ${each}`)),
+    (workloads.length > 1 || workloads.some((each) => each.existing)) && titled("Workloads", ["Workload", ">Asked for", ">There", ">New", ">Fit"],
+      workloads.map((each) => [title(each), count(each.asked), count(each.existing), count(each.more), count(each.placed)])),
+    without(unplaced),
+    one && el("details", el("summary", `${said.explanation.pod} explained`), one),
+    titled("Where they go", [...(places.some((each) => each.pool) ? ["Pool"] : []), "Zone", ">Pods", ">Nodes", ">Each"], places.map((each) =>
+      [...(places.some((one) => one.pool) ? [each.pool || "–"] : []), each.zone || "no zone", count(each.pods), count(Object.keys(each.nodes).length), spread(Object.values(each.nodes))])),
+    titled("By node", ["Node", ">Pods"], places.flatMap((each) => Object.entries(each.nodes)).sort((a, b) => b[1] - a[1]).map(([name, on]) => [nodeLink(name), count(on)])),
+    titled(`${plural(preempted.length, "pod")} would be preempted`, ["Pod", ">Priority", "From", "Budget violated", "Afterwards"],
+      preempted.map((each) => [podLink(each.pod), count(each.priority), nodeLink(each.node), each.budget || "–", each.now ? ["on ", nodeLink(each.now)] : "waits"])),
   ];
+}
+
+/** Pods that are not there yet and find no node, by message. */
+function without(pods) {
+  /** @type {Map<string, any[]>} */
+  const byMessage = new Map();
+  for (const pod of pods) byMessage.set(pod.message, [...(byMessage.get(pod.message) ?? []), pod]);
+  return byMessage.size > 0 && el("section", el("h3", "Pods without a node"), [...byMessage].map(([message, same]) => el("article.group",
+    el("b", plural(same.length, "pod")), muted(` such as ${same[0].pod}`), el("p.message", message))));
 }
 
 function add(said) {

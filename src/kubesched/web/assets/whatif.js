@@ -9,14 +9,13 @@ import { store } from "./store.js";
 
 const KINDS = {
   headroom: ["Headroom", "How many more pods like this one fit?"],
-  apply: ["New workload", "How many pods of a workload that is not there yet fit, where would they go, and which pods would they preempt?"],
+  apply: ["New workload", "Do the pods of a manifest fit, where would they go, and which pods would they preempt?"],
   ungate: ["Remove gates", "Where would a gated pod go without its scheduling gates?"],
   add: ["Add nodes", "Would more nodes place what waits?"],
   drain: ["Drain", "Where would the pods of these nodes go?"],
   loss: ["Loss", "What becomes of the pods if this fails?"],
 };
 const OFFERED = 30;
-const MOST_REPLICAS = 10000;
 /** What was written last, as long as the page is open. */
 const workload = {
   manifest: `apiVersion: apps/v1
@@ -49,7 +48,7 @@ export function open(view, query) {
   function submit(event) {
     event.preventDefault();
     const given = new FormData(form);
-    if (kind === "apply") ask({ kind, manifest: workload.manifest, replicas: Number(workload.replicas) || null });
+    if (kind === "apply") ask({ kind, manifest: workload.manifest, replicas: Number(workload.replicas.replace("+", "")) || null, more: workload.replicas.startsWith("+") });
     else if (kind === "ungate") go(href(["what-if"], { kind, pod: given.get("pod"), gates: given.getAll("gates").join() }));
     else go(href(["what-if"], { kind, ...Object.fromEntries(given) }));
   }
@@ -109,9 +108,9 @@ function manifest() {
     const [file] = event.target.files;
     if (file) workload.manifest = text.value = await file.text();
   };
-  return [labelled("Manifest of a Deployment, a Job, a pod, or anything else with a pod template", text),
+  return [labelled("Manifest of a Deployment, a DaemonSet, a Job, a pod, or anything else with a pod template, with its pod groups and claims", text),
     labelled("or of a file", el("input", { type: "file", accept: ".yaml,.yml,.json", onchange: read })),
-    labelled("Replicas", el("input", { name: "replicas", type: "number", min: 1, max: MOST_REPLICAS, placeholder: "as in the manifest", value: workload.replicas,
+    labelled("Replicas", el("input", { name: "replicas", inputmode: "numeric", pattern: "[+]?[1-9][0-9]{0,4}", title: "A number, or for example +40 for 40 more than there are", placeholder: "as in the manifest; +40 for 40 more", value: workload.replicas,
       oninput: (event) => { workload.replicas = event.target.value; } }))];
 }
 
