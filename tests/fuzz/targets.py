@@ -6,7 +6,15 @@ from importlib import import_module
 
 from .target import FuzzTarget
 
-_MODULES = ("http_requests", "quantities", "selectors")
+_MODULES = (
+    "http_requests",
+    "extender_answers",
+    "http_answers",
+    "watches",
+    "expressions",
+    "quantities",
+    "selectors",
+)
 
 
 def all_targets() -> dict[str, FuzzTarget]:
