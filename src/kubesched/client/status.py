@@ -73,8 +73,8 @@ def retry_after(value: str | None) -> float | None:
     except ValueError:
         try:
             seconds = email.utils.parsedate_to_datetime(value).timestamp() - time.time()
-        except ValueError:
-            return None
+        except (ArithmeticError, LookupError, TypeError, ValueError):
+            return None  # a date that no calendar has fails in many ways
     return seconds if 0 <= seconds < float("inf") else 0.0
 
 

@@ -13,17 +13,18 @@ import re
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final, NamedTuple
 
+from kubesched.api.labels import parse_int64
 from kubesched.embedded import formats
 from kubesched.embedded.refusals import FieldError, aggregate, not_valid
 from kubesched.errors import SelectorError
 
 _SYMBOLS: Final = frozenset({"!", "(", ")", ",", "=", "==", "!=", "<", ">"})
-_TOKEN: Final = re.compile(r"[=!<>(),]+|[^=!<>(),\s]+")
+#: Other white space than these four is part of a word.
+_TOKEN: Final = re.compile(r"[=!<>(),]+|[^=!<>(), \t\r\n]+")
 _BINARY: Final = ("=", "==", "!=", "in", "notin", ">", "<")
 #: The order in which kube-apiserver lists them in errors.
 _EXPECTED_OPERATORS: Final = "in, notin, =, ==, !=, gt, lt"
 _END: Final = ""
-_INT64_MAX: Final = 2**63 - 1
 
 
 class QueryRequirement(NamedTuple):
@@ -187,10 +188,7 @@ def _is_word(token: str) -> bool:
 
 
 def _int64(text: str | None) -> int | None:
-    if text is None or not re.fullmatch(r"[+-]?[0-9]+", text):
-        return None
-    value = int(text)
-    return value if -_INT64_MAX - 1 <= value <= _INT64_MAX else None
+    return None if text is None else parse_int64(text)
 
 
 # ---------------------------------------------------------------- fields

@@ -1,7 +1,8 @@
-"""uvicorn's HTTP protocol, plus client certificates and limits on request heads.
+"""uvicorn's HTTP protocol, plus client certificates and limits on what clients send.
 
-The certificates of a connection are passed in the scope of each of its requests. A client that
-sends its request head slowly or without end is disconnected, before authentication.
+The certificates of a connection are passed in the scope of each of its requests. A client is
+disconnected, without authentication, if it sends slowly or without end what no handler reads: a
+request head, the rest of a body after the response, trailers, blank lines between requests.
 """
 
 from __future__ import annotations
@@ -16,9 +17,13 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from kubesched.server.request import ABORT_EXTENSION, CERTIFICATES_EXTENSION
 
+#: Bytes that are received in a row without being part of a body that a handler may read.
 HEAD_LIMIT_BYTES = 1 << 20
+#: Time for a head, and for the rest of a body after the response.
 HEAD_TIMEOUT_S = 32.0
 FAREWELL_S = 0.2
+#: Time to read the last response, once a connection is to be closed.
+LINGER_S = 5.0
 _ENCODING_DER = 2
 
 # Malformed requests of arbitrary clients are not logged.
@@ -33,9 +38,12 @@ class ServingProtocol(HttpToolsProtocol):
         super().__init__(*args, **kwargs)
         self.logger = _quiet
         self._certificates: tuple[bytes, ...] = ()
-        #: bytes of the current request head; None: there is none
-        self._head_bytes: int | None = 0
-        self._head_timer: asyncio.TimerHandle | None = None
+        #: bytes since the head began, or since the last byte of a body that may be read
+        self._unread_bytes = 0
+        #: whether a head was received, and the end of its request was not
+        self._in_body = False
+        #: runs while the client has to send something
+        self._timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn does
         """Read the certificates, and start the timeout of the first request."""
@@ -44,21 +52,26 @@ class ServingProtocol(HttpToolsProtocol):
         raw = transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._certificates = client_certificates(transport.get_extra_info("ssl_object"))
-        self._await_head()
+        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Clean up."""
-        self._head_done()
+        self._stop_timer()
+        self._unset_keepalive_if_required()  # uvicorn leaves it after an error
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, unless the head is too large."""
-        if self._head_bytes is not None:
-            self._head_bytes += len(data)
-            if self._head_bytes > HEAD_LIMIT_BYTES:
-                self.send_400_response("Request header too large.")
-                return
-        super().data_received(data)
+        """Parse, unless it is too much of what is not read."""
+        if self._is_answered() and self._timer is None:
+            # The next request, the rest of the last one, or nothing but blank lines.
+            self._start_timer()
+        self._unread_bytes += len(data)
+        if self._unread_bytes <= HEAD_LIMIT_BYTES:
+            super().data_received(data)
+        elif self._in_body:
+            self._hang_up()
+        else:
+            self.send_400_response("Request header too large.")
 
     def shutdown(self) -> None:
         """End the connection: immediately if it is idle, else after the response."""
@@ -70,28 +83,66 @@ class ServingProtocol(HttpToolsProtocol):
     def on_message_begin(self) -> None:
         """Handle the start of a request."""
         super().on_message_begin()
-        if self._head_bytes is None:
-            self._await_head()
+        self._unset_keepalive_if_required()
+        self._unread_bytes = 0
+        if self._timer is None:
+            self._start_timer()
         extensions: dict[str, Any] = {
             CERTIFICATES_EXTENSION: self._certificates,
             ABORT_EXTENSION: self.transport.abort,
         }
         self.scope["extensions"] = extensions
 
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """Keep a header, but not a trailer: it must not be taken for a header of the head."""
+        if not self._in_body:
+            super().on_header(name, value)
+
     def on_headers_complete(self) -> None:
         """Handle the end of a head: stop its timeout."""
-        self._head_done()
+        self._stop_timer()
+        self._unread_bytes = 0
+        self._in_body = True
         super().on_headers_complete()
 
-    def _await_head(self) -> None:
-        self._head_bytes = 0
-        self._head_timer = self.loop.call_later(HEAD_TIMEOUT_S, self.transport.close)
+    def on_body(self, body: bytes) -> None:
+        """Handle a part of a body; what comes after the response counts as unread."""
+        if not self._is_answered():
+            self._unread_bytes = 0
+        super().on_body(body)
 
-    def _head_done(self) -> None:
-        self._head_bytes = None
-        if self._head_timer is not None:
-            self._head_timer.cancel()
-            self._head_timer = None
+    def on_message_complete(self) -> None:
+        """Handle the end of a request."""
+        super().on_message_complete()
+        self._in_body = False
+        self._unread_bytes = 0
+        if self._is_answered():
+            # uvicorn stopped the timeout of an idle connection when the rest arrived.
+            self._stop_timer()
+            self.timeout_keep_alive_task = self.loop.call_later(
+                self.timeout_keep_alive, self.timeout_keep_alive_handler
+            )
+
+    def timeout_keep_alive_handler(self) -> None:
+        """End an idle connection, even of a client that does not read."""
+        self._hang_up()
+
+    def _is_answered(self) -> bool:
+        """Whether the last request has its response: nothing is received for a handler."""
+        return self.cycle is not None and self.cycle.response_complete
+
+    def _start_timer(self) -> None:
+        self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._hang_up)
+
+    def _stop_timer(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _hang_up(self) -> None:
+        self.transport.close()
+        # To close waits until the client has read everything, or forever.
+        self.loop.call_later(LINGER_S, self.transport.abort)
 
 
 def client_certificates(connection: ssl.SSLObject | None) -> tuple[bytes, ...]:

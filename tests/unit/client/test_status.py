@@ -82,7 +82,17 @@ def test_the_wait_can_be_a_date() -> None:
 
 @pytest.mark.parametrize(
     ("header", "seconds"),
-    [(None, None), ("", None), ("0", 0), ("soon", None), ("-5", 0), ("inf", 0), ("nan", 0)],
+    [
+        (None, None),
+        ("", None),
+        ("0", 0),
+        ("soon", None),
+        ("-5", 0),
+        ("inf", 0),
+        ("nan", 0),
+        ("Wed, 21 Oct 99999999999999999999 07:28:00 GMT", None),
+        ("Mon, 01 Jan 0001 00:00:00 +2359", 0),
+    ],
 )
 def test_odd_waits(header: str | None, seconds: float | None) -> None:
     assert retry_after(header) == seconds

@@ -86,6 +86,9 @@ def test_not_selected(text: str) -> None:
         "a/b/c",
         "a=-",
         "a<9223372036854775808",
+        "\xa0",
+        "app=web\x0b",
+        f"tier>{'9' * 5000}",
     ],
 )
 def test_refused(text: str) -> None:

@@ -8,9 +8,13 @@ import socket
 import time
 
 import pytest
+import uvicorn
+from uvicorn.server import ServerState
 
 from kubesched.server import protocol
+from kubesched.server.request import Receive, Scope, Send
 from tests.support.serving import LOOPBACK, client_tls, parse, served
+from tests.support.wire import Wire
 
 from .conftest import Run
 
@@ -112,3 +116,113 @@ def test_answers_do_not_wait_for_more_to_send(run: Run) -> None:
             return set_ones
 
     assert run(main()) == [1]
+
+
+CHUNKED = b"POST /healthz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+
+@pytest.mark.parametrize(
+    ("request_", "later"),
+    [
+        pytest.param(
+            b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9\r\n\r\na", b"b", id="a body"
+        ),
+        pytest.param(CHUNKED, b"1\r\nb\r\n", id="chunks"),
+        pytest.param(CHUNKED + b"0\r\n", b"a: b\r\n", id="trailers"),
+        pytest.param(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n", b"\r\n", id="blank lines"),
+    ],
+)
+def test_what_no_handler_reads_has_to_end(
+    run: Run, monkeypatch: pytest.MonkeyPatch, request_: bytes, later: bytes
+) -> None:
+    async def main() -> None:
+        async with served() as target:
+            reader, writer = await asyncio.open_connection(LOOPBACK, target.port, ssl=client_tls())
+            writer.write(request_)
+            await reader.readuntil(b"ok")
+            monkeypatch.setattr(protocol, "HEAD_TIMEOUT_S", 0.2)
+            writer.write(later)
+            async with asyncio.timeout(10):
+                assert await reader.read() == b""
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        pytest.param(CHUNKED + b"0\r\na: " + b"b" * 3000, id="one trailer"),
+        pytest.param(CHUNKED + b"0\r\n" + b"a: b\r\n" * 500, id="many trailers"),
+        pytest.param(
+            b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 9999\r\n\r\n" + b"b" * 3000,
+            id="a body",
+        ),
+    ],
+)
+def test_what_no_handler_reads_is_limited(
+    run: Run, monkeypatch: pytest.MonkeyPatch, request_: bytes
+) -> None:
+    monkeypatch.setattr(protocol, "HEAD_LIMIT_BYTES", 1000)
+
+    async def main() -> bytes:
+        async with served() as target:
+            reader, writer = await asyncio.open_connection(LOOPBACK, target.port, ssl=client_tls())
+            writer.write(request_[:100])
+            received = await reader.readuntil(b"ok")
+            writer.write(request_[100:])
+            async with asyncio.timeout(10):
+                with contextlib.suppress(ConnectionError):
+                    received += await reader.read()
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+            return received
+
+    assert run(main()).count(b"HTTP/1.1") == 1
+
+
+def test_the_rest_of_a_body_and_then_another_request(run: Run) -> None:
+    async def main() -> None:
+        async with served() as target:
+            reader, writer = await asyncio.open_connection(LOOPBACK, target.port, ssl=client_tls())
+            writer.write(b"POST /healthz HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\na")
+            await reader.readuntil(b"ok")
+            writer.write(b"b")
+            writer.write(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
+            await reader.readuntil(b"ok")
+            writer.close()
+            with contextlib.suppress(OSError):
+                await writer.wait_closed()
+
+    run(main())
+
+
+def test_a_trailer_is_no_header(run: Run) -> None:
+    """A front proxy removes headers that name a user, and may pass trailers on."""
+    seen: list[tuple[bytes, bytes]] = []
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        while (await receive()).get("more_body"):
+            pass
+        seen.extend(scope["headers"])
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+        await send({"type": "http.response.body"})
+
+    async def main() -> Wire:
+        config = uvicorn.Config(app, ws="none", lifespan="off", interface="asgi3", log_config=None)  # type: ignore[arg-type]  # our types of messages are wider
+        config.load()
+        connection = protocol.ServingProtocol(
+            config=config, server_state=ServerState(), app_state={}
+        )
+        wire = Wire()
+        connection.connection_made(wire)
+        connection.data_received(CHUNKED + b"0\r\nX-Remote-User: admin\r\nA: b\r\n\r\n")
+        await asyncio.gather(*connection.tasks)
+        connection.connection_lost(None)
+        return wire
+
+    assert run(main()).sent.startswith(b"HTTP/1.1 200")
+    assert seen == [(b"host", b"x"), (b"transfer-encoding", b"chunked")]
