@@ -69,7 +69,9 @@ def read_list(data: bytes) -> None:
 
 
 def _samples() -> list[bytes]:
-    return [msgspec.json.encode({"metadata": {"name": "a"}, **MINIMAL[kind.name]}) for kind in _KINDS]
+    return [
+        msgspec.json.encode({"metadata": {"name": "a"}, **MINIMAL[kind.name]}) for kind in _KINDS
+    ]
 
 
 _WORDS = (b"null", b"[null]", b'{"":null}', b'"1"', b"1.5", b"1e400", b"-0", b"9" * 30, b"\n", MARK,
