@@ -8,7 +8,7 @@ RUNTIME := $(VENV)/.runtime
 DEV     := $(VENV)/.dev
 VECTORS ?= tests/conformance/vectors
 
-.PHONY: demo test test-slow chaos certify lint format bench envtest envtest-older browser conformance \
+.PHONY: demo test test-slow chaos certify fuzz lint format bench envtest envtest-older browser conformance \
 	image-test dist reproducible lint-release clean
 
 $(RUNTIME): pyproject.toml
@@ -26,7 +26,7 @@ demo: $(RUNTIME)
 	@$(BIN)/kubesched demo $(ARGS)
 
 test: $(DEV)
-	$(BIN)/python -m pytest tests/unit tests/conformance tests/chaos tests/certify --numprocesses 2 --quiet $(ARGS)
+	$(BIN)/python -m pytest tests/unit tests/conformance tests/chaos tests/certify tests/fuzz --numprocesses 2 --quiet $(ARGS)
 	@$(MAKE) --no-print-directory envtest
 	$(BIN)/python -m pytest tests/integration -m 'not slow' --quiet $(ARGS)
 
@@ -58,6 +58,10 @@ chaos: $(DEV) envtest
 # all themes, `make certify ARGS='--theme volumes --seed 17 --seeds 1'` for one case again.
 certify: $(DEV) envtest
 	@$(BIN)/python -m tests.certify $(ARGS)
+
+# Hostile input, guided by coverage where atheris is installed: `make fuzz ARGS='--minutes 10 --target cel'`.
+fuzz: $(DEV)
+	@$(BIN)/python -m tests.fuzz $(ARGS)
 
 # The real etcd, kube-apiserver, kube-scheduler and kubectl, built once into a cache folder.
 envtest:

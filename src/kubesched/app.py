@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-import ssl
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING
 
@@ -17,6 +16,7 @@ from kubesched import garbage, logs
 from kubesched.api import names
 from kubesched.api.core import Pod
 from kubesched.client.access import ClusterAccess
+from kubesched.client.backoff import ReflectorBackoff
 from kubesched.client.events import EventRecorder
 from kubesched.client.requester import RequestObserver
 from kubesched.client.rest import ApiClient
@@ -27,12 +27,7 @@ from kubesched.cluster.pod_info import RequestRules
 from kubesched.config.extenders import with_extender_effects
 from kubesched.config.features import FeatureGates
 from kubesched.config.types import SchedulerConfiguration
-from kubesched.errors import (
-    ClientError,
-    ConnectionFailedError,
-    RequestTimeoutError,
-    UnauthorizedError,
-)
+from kubesched.errors import KubeschedError, UnauthorizedError
 from kubesched.framework.registry import Registry
 from kubesched.metrics.recorder import Metrics
 from kubesched.observer import ObserverPair, SchedulerObserver
@@ -57,7 +52,12 @@ _log = logs.get_logger(__name__)
 #: Size of the event queue; beyond this events are dropped.
 EVENT_QUEUE_SIZE = 100_000
 DRAIN_TIMEOUT_S = 10.0
-RECONNECT_PAUSE_S = 1.0
+#: Pauses between attempts to reach the API server at the start, before up to 100 % of jitter: so
+#: short at first, and at most so long that a control plane that comes up is noticed within seconds.
+RECONNECT_FIRST_PAUSE_S = 0.5
+RECONNECT_LONGEST_PAUSE_S = 4.0
+#: How often the log repeats why the API server cannot be reached.
+WAITING_LOG_PERIOD_S = 60.0
 
 
 async def _at_once() -> None:
@@ -180,8 +180,7 @@ class App:
         """Schedule until cancelled; then finish work in flight.
 
         `our_turn` returns when this replica is elected; until then it only watches, or not even
-        that if the configuration says so. Raises ClientError if the API server rejects these
-        credentials.
+        that if the configuration says so.
         """
         # Read once: the configuration may be replaced while this replica waits for the election.
         delays_cache = self._config.delay_cache_until_active
@@ -266,26 +265,40 @@ class App:
                 await recorder.flush(max(deadline - loop.time(), 0.0))
 
     async def _reach_server(self) -> None:
-        """Wait for the API server; give up if waiting cannot help."""
+        """Wait until the API server answers and accepts our credentials, however long it takes.
+
+        As kube-scheduler, it never gives up: certificates are replaced, tokens are renewed and
+        roles are applied while a control plane starts. The log has a line for each new reason, and
+        one a minute while the reason stays.
+        """
+        backoff = ReflectorBackoff(
+            first_s=RECONNECT_FIRST_PAUSE_S, limit_s=RECONNECT_LONGEST_PAUSE_S
+        )
+        started = told_at = self._clock.monotonic()
         told = ""
         while True:
             try:
                 await self.client.request("GET", "/version")
-            except (ConnectionFailedError, RequestTimeoutError) as failed:
-                if isinstance(failed.__cause__, ssl.SSLCertVerificationError):
-                    raise
-                if str(failed) != told:
-                    told = str(failed)
-                    _log.warning("Waiting for the API server", err=told)
-                await asyncio.sleep(RECONNECT_PAUSE_S)
-            except UnauthorizedError as refused:
-                server = self.client.access.server.url
-                raise ClientError(
-                    f"{server} refuses our credentials: {refused}; "
-                    "check the user of the kubeconfig's context"
-                ) from None
+            except KubeschedError as failed:
+                why, now = self._why_unreachable(failed), self._clock.monotonic()
+                if why != told or now - told_at >= WAITING_LOG_PERIOD_S:
+                    told, told_at = why, now
+                    waited_s = f"{now - started:.0f}s"
+                    _log.warning("Waiting for the API server", err=why, waited=waited_s)
+                await asyncio.sleep(backoff.next_s())
             else:
+                if told:
+                    waited_s = f"{self._clock.monotonic() - started:.0f}s"
+                    _log.info("Reached the API server", waited=waited_s)
                 return
+
+    def _why_unreachable(self, failed: KubeschedError) -> str:
+        if isinstance(failed, UnauthorizedError):
+            return (
+                f"{self.client.access.server.url} refuses our credentials: {failed}; "
+                "check the user of the kubeconfig's context"
+            )
+        return str(failed)
 
     # --- parts ------------------------------------------------------------------------------
 

@@ -25,9 +25,7 @@ from typing import Final
 
 import trustme
 
-from tests.integration.control_plane import JsonObject
-
-from .plane import ChaosPlane
+from tests.integration.control_plane import ControlPlane, JsonObject
 
 #: Share of requests, and of events of watches, that meet a fault.
 REQUEST_SHARE: Final = 0.08
@@ -56,7 +54,7 @@ class FaultyProxy(ThreadingHTTPServer):
 
     daemon_threads = True
 
-    def __init__(self, plane: ChaosPlane, seed: int) -> None:
+    def __init__(self, plane: ControlPlane, seed: int) -> None:
         super().__init__(("127.0.0.1", 0), _FaultyExchange)
         self._plane = plane
         self._rng = random.Random(seed)
@@ -289,7 +287,7 @@ def _tls_of(authority: trustme.CA) -> ssl.SSLContext:
 
 
 @contextmanager
-def faulty_proxy(plane: ChaosPlane, seed: int) -> Iterator[FaultyProxy]:
+def faulty_proxy(plane: ControlPlane, seed: int) -> Iterator[FaultyProxy]:
     """Serve a proxy, calm at first."""
     with FaultyProxy(plane, seed) as proxy:
         thread = threading.Thread(target=proxy.serve_forever, args=(0.05,), name="faulty proxy")

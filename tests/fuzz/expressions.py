@@ -36,7 +36,8 @@ def match(data: bytes) -> None:
     try:
         regex = compile_regex(pattern)
     except RegexError as error:
-        assert str(error)
+        said = str(error)
+        assert said
         return
     span = regex.find(text)
     assert regex.matches(text) == (span is not None)
@@ -48,17 +49,76 @@ def _expressions() -> list[bytes]:
     return [each.expression.encode() for each in vectors[::7] if len(each.expression) < 300]
 
 
-_WORDS = (b"device.driver", b'device.attributes["gpu.example.com"]', b"device.capacity", b".exists(",
-          b".map(", b".filter(", b"size(", b"matches(", b"cel.bind(", b"optional.of(", b"quantity(",
-          b"semver(", b"duration(", b"timestamp(", b" in ", b"&&", b"||", b"?", b":", b"==", b"!=",
-          b"<=", b"+", b"-", b"*", b"/", b"%", b"(", b")", b"[", b"]", b"{", b"}", b",", b'"', b"'",
-          b'r"', b'b"', b"0x", b"u", b"1e9", b"9223372036854775807", b"-9223372036854775808", b"//",
-          b".?", b"[?", b"null", b"true", b"\\u0000", b"\\U0010ffff", b".format([", b".replace(",
-          b"lists.range(", b"sets.contains(", b"ip(", b"url(", b".orValue(", b"dyn(", b"type(")  # fmt: skip
+_WORDS = (
+    b"device.driver",
+    b'device.attributes["gpu.example.com"]',
+    b"device.capacity",
+    b".exists(",
+    b".map(",
+    b".filter(",
+    b"size(",
+    b"matches(",
+    b"cel.bind(",
+    b"optional.of(",
+    b"quantity(",
+    b"semver(",
+    b"duration(",
+    b"timestamp(",
+    b" in ",
+    b"&&",
+    b"||",
+    b"?",
+    b":",
+    b"==",
+    b"!=",
+    b"<=",
+    b"+",
+    b"-",
+    b"*",
+    b"/",
+    b"%",
+    b"(",
+    b")",
+    b"[",
+    b"]",
+    b"{",
+    b"}",
+    b",",
+    b'"',
+    b"'",
+    b'r"',
+    b'b"',
+    b"0x",
+    b"u",
+    b"1e9",
+    b"9223372036854775807",
+    b"-9223372036854775808",
+    b"//",
+    b".?",
+    b"[?",
+    b"null",
+    b"true",
+    b"\\u0000",
+    b"\\U0010ffff",
+    b".format([",
+    b".replace(",
+    b"lists.range(",
+    b"sets.contains(",
+    b"ip(",
+    b"url(",
+    b".orValue(",
+    b"dyn(",
+    b"type(",
+)
 
 TARGETS = (
     FuzzTarget(
-        name="cel", run=evaluate, seeds=tuple(_expressions()), words=_WORDS, max_bytes=1024, brief=400
+        name="cel",
+        run=evaluate,
+        seeds=tuple(_expressions()),
+        words=_WORDS,
+        max_bytes=1024,
+        brief=400,
     ),
     FuzzTarget(
         name="regex",
@@ -70,9 +130,27 @@ TARGETS = (
             b"(a*)*b\0aaaaaaaaaaaaaaaaaaaaaaaa",
             b"\\Q.*\\E.+?$\0.*x",
         ),
-        words=(b"*", b"+?", b"{1000}", b"{2,}", b"(?", b"(?i)", b"[^", b"[[:", b":]]", b"\\pL", b"\\P{",
-               b"|", b"\\b", b"\\C", b"\\Q", b"\\x{", b"\0", b")"),
+        words=(
+            b"*",
+            b"+?",
+            b"{1000}",
+            b"{2,}",
+            b"(?",
+            b"(?i)",
+            b"[^",
+            b"[[:",
+            b":]]",
+            b"\\pL",
+            b"\\P{",
+            b"|",
+            b"\\b",
+            b"\\C",
+            b"\\Q",
+            b"\\x{",
+            b"\0",
+            b")",
+        ),
         max_bytes=512,
         brief=500,
     ),
-)  # fmt: skip
+)

@@ -36,18 +36,34 @@ def _check(answer: object) -> None:
                 assert victims.num_pdb_violations in _INT64
 
 
-_WORDS = (b"null", b'"\\n"', b'"\\u2028"', b'"\\ud800"', b"9223372036854775808", b"1e3", b"1.5",
-          b'"nodenames"', b'"Items"', b"} trailing", b"[[", b'{"":')  # fmt: skip
+_WORDS = (
+    b"null",
+    b'"\\n"',
+    b'"\\u2028"',
+    b'"\\ud800"',
+    b"9223372036854775808",
+    b"1e3",
+    b"1.5",
+    b'"nodenames"',
+    b'"Items"',
+    b"} trailing",
+    b"[[",
+    b'{"":',
+)
 
 TARGETS = (
     FuzzTarget(
         name="extender-filter",
         run=_reading(wire.read_filter_answer),
         seeds=(
-            b'{"NodeNames":["a","b"],"FailedNodes":{"c":"why\\nnot"},"FailedAndUnresolvableNodes":'
-            b'{"d":""},"Error":""}',
-            b'{"nodes":{"metadata":{},"items":[{"metadata":{"name":"a"}},{"Metadata":{"Name":"b"}}'
-            b"]}} trailing",
+            (
+                b'{"NodeNames":["a","b"],"FailedNodes":{"c":"why\\nnot"},"FailedAndUnresolvableNodes":'
+                b'{"d":""},"Error":""}'
+            ),
+            (
+                b'{"nodes":{"metadata":{},"items":[{"metadata":{"name":"a"}},{"Metadata":{"Name":"b"}}'
+                b"]}} trailing"
+            ),
             b'{"error":"no"}',
         ),
         words=_WORDS,
@@ -71,8 +87,10 @@ TARGETS = (
         name="extender-preempt",
         run=_reading(wire.read_preemption_answer),
         seeds=(
-            b'{"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"},null],"NumPDBViolations":1},'
-            b'"b":null}}',
+            (
+                b'{"NodeNameToMetaVictims":{"a":{"Pods":[{"UID":"u"},null],"NumPDBViolations":1},'
+                b'"b":null}}'
+            ),
         ),
         words=_WORDS,
         brief=500,

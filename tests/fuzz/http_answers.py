@@ -87,24 +87,42 @@ TARGETS = (
         run=read,
         seeds=(
             b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}",
-            b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\n"
-            b"Content-Length: 0\r\n\r\n",
-            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n" + MARK + b"0\r\n\r\n",
+            (
+                b"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 429 Too Many Requests\r\nRetry-After: 3\r\n"
+                b"Content-Length: 0\r\n\r\n"
+            ),
+            b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n"
+            + MARK
+            + b"0\r\n\r\n",
             b"HTTP/1.1 200 OK\r\n\r\nuntil the end",
-            b"HTTP/1.1 500 No\r\nRetry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\nContent-Length: 41\r\n"
-            b'\r\n{"message":"a","details":{"retryAfterSeconds":1}}',
+            (
+                b"HTTP/1.1 500 No\r\nRetry-After: Wed, 21 Oct 2015 07:28:00 GMT\r\n"
+                b"Content-Length: 41\r\n"
+                b'\r\n{"message":"a","details":{"retryAfterSeconds":1}}'
+            ),
             b"HTTP/1.1 101 Switching Protocols\r\nUpgrade: h2c\r\nConnection: Upgrade\r\n\r\n",
         ),
-        words=(MARK, b"\r\n", b"HTTP/1.1 ", b"Content-Length: ", b"Transfer-Encoding: chunked\r\n",
-               b"0\r\n\r\n", b"Connection: close\r\n", b"Retry-After: ", b"ffffffffffffffff\r\n"),
+        words=(
+            MARK,
+            b"\r\n",
+            b"HTTP/1.1 ",
+            b"Content-Length: ",
+            b"Transfer-Encoding: chunked\r\n",
+            b"0\r\n\r\n",
+            b"Connection: close\r\n",
+            b"Retry-After: ",
+            b"ffffffffffffffff\r\n",
+        ),
         brief=300,
     ),
     FuzzTarget(
         name="status",
         run=read_status,
         seeds=(
-            b'{"kind":"Status","code":410,"reason":"Expired","message":"too old",'
-            b'"details":{"retryAfterSeconds":5}}',
+            (
+                b'{"kind":"Status","code":410,"reason":"Expired","message":"too old",'
+                b'"details":{"retryAfterSeconds":5}}'
+            ),
             b"upstream connect error",
             b"Wed, 21 Oct 2015 07:28:00 GMT",
             b"120",
@@ -112,4 +130,4 @@ TARGETS = (
         words=(b"-", b"1e400", b"nan", b"inf", b"+9999", b"0001", b"GMT", b"31 Dec 9999"),
         brief=800,
     ),
-)  # fmt: skip
+)

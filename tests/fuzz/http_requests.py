@@ -22,7 +22,6 @@ from kubesched.server.protocol import HEAD_LIMIT_BYTES, ServingProtocol
 from kubesched.server.routes import Routes
 from kubesched.server.sources import MetricsPage, Sources
 from kubesched.server.trust import Trust
-
 from tests.support.wire import Wire
 
 from .target import FuzzTarget
@@ -103,7 +102,7 @@ async def _serve(data: bytes) -> Wire:
     wire.close()
     connection.connection_lost(None)
     while connection.tasks:
-        await asyncio.sleep(0)
+        await asyncio.wait(connection.tasks)
     return wire
 
 
@@ -134,25 +133,51 @@ TARGETS = (
         seeds=(
             _GET,
             _GET + _GET,
-            b"GET /metrics?a=b&c HTTP/1.1\r\nHost: x\r\nAccept: text/plain;q=0.5, */*\r\n"
-            b"Authorization: Bearer abc\r\nX-Remote-User: admin\r\n\r\n",
+            (
+                b"GET /metrics?a=b&c HTTP/1.1\r\nHost: x\r\nAccept: text/plain;q=0.5, */*\r\n"
+                b"Authorization: Bearer abc\r\nX-Remote-User: admin\r\n\r\n"
+            ),
             b"PUT /debug/flags/v HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n" + MARK + b"10",
             b"POST /configz HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\nab\r\n"
             b"0\r\nX-Remote-User: admin\r\n\r\n" + _GET,
             b"GET /healthz?verbose&exclude=ping HTTP/1.0\r\n\r\n",
-            b"GET /ready%7a/%00/.. HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
-            b"Content-Length: 9999\r\n\r\nabc",
-            b"GET /flagz HTTP/1.1\r\nHost: x\r\nAccept: application/json;v=v1alpha1;g=config.k8s.io;"
-            b"as=Flagz\r\n\r\n",
+            (
+                b"GET /ready%7a/%00/.. HTTP/1.1\r\nHost: x\r\nExpect: 100-continue\r\n"
+                b"Content-Length: 9999\r\n\r\nabc"
+            ),
+            (
+                b"GET /flagz HTTP/1.1\r\nHost: x\r\n"
+                b"Accept: application/json;v=v1alpha1;g=config.k8s.io;"
+                b"as=Flagz\r\n\r\n"
+            ),
             b"OPTIONS * HTTP/1.1\r\nHost: x\r\n\r\n",
             b"CONNECT x:443 HTTP/1.1\r\nHost: x\r\n\r\n",
             b"GET / HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n",
         ),
-        words=(MARK, b"\r\n", b"\r\n\r\n", b" HTTP/1.1", b"Transfer-Encoding: chunked\r\n", b"0\r\n",
-               b"Content-Length: ", b"Connection: close\r\n", b"/metrics", b"/debug/pprof/", b"%ff",
-               b"Accept: ", b"q=", b"application/yaml", b"application/cbor", b"X-Remote-Group: a\r\n",
-               b"HEAD ", b"DELETE ", b"/metrics/slis", b"/livez/", b"?"),
+        words=(
+            MARK,
+            b"\r\n",
+            b"\r\n\r\n",
+            b" HTTP/1.1",
+            b"Transfer-Encoding: chunked\r\n",
+            b"0\r\n",
+            b"Content-Length: ",
+            b"Connection: close\r\n",
+            b"/metrics",
+            b"/debug/pprof/",
+            b"%ff",
+            b"Accept: ",
+            b"q=",
+            b"application/yaml",
+            b"application/cbor",
+            b"X-Remote-Group: a\r\n",
+            b"HEAD ",
+            b"DELETE ",
+            b"/metrics/slis",
+            b"/livez/",
+            b"?",
+        ),
         max_bytes=4096,
         brief=250,
     ),
-)  # fmt: skip
+)

@@ -9,10 +9,30 @@ from .target import FuzzTarget
 
 #: Numbers and characters at the edges of what parsers expect.
 EDGES = (
-    b"", b"0", b"-1", b"9" * 25, b"1e999", b"-9223372036854775809", b"18446744073709551616",
-    b"\x00", b"\xff", b"\xc3\x28", b"\xed\xa0\x80", b"\xe2\x80\xa8", b"\\ud800", b"\r\n",
-    b'"', b"\\", b"null", b"{}", b"[]", b"[" * 200, b'{"a":' * 200, b"NaN", b"true",
-)  # fmt: skip
+    b"",
+    b"0",
+    b"-1",
+    b"9" * 25,
+    b"1e999",
+    b"-9223372036854775809",
+    b"18446744073709551616",
+    b"\x00",
+    b"\xff",
+    b"\xc3\x28",
+    b"\xed\xa0\x80",
+    b"\xe2\x80\xa8",
+    b"\\ud800",
+    b"\r\n",
+    b'"',
+    b"\\",
+    b"null",
+    b"{}",
+    b"[]",
+    b"[" * 200,
+    b'{"a":' * 200,
+    b"NaN",
+    b"true",
+)
 
 
 def inputs(target: FuzzTarget, seed: int, count: int) -> Iterator[bytes]:

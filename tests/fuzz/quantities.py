@@ -45,10 +45,43 @@ def read_by_cel(data: bytes) -> None:
     assert not isinstance(again, Err)
 
 
-_SEEDS = (b"1", b"1500m", b"1.5Gi", b"-0.5", b"+1e3", b".5E", b"100n", b"1e-9", b"12345678901234567890",
-          b"9223372036854775807", b"8Ei", b" 1 ", b"1E6", b"0.000000001", b"Ki")  # fmt: skip
-_WORDS = (b"e", b"E", b"+", b"-", b".", b"Ki", b"Ei", b"n", b"u", b"m", b"k", b"e2147483647",
-          b"e-2147483648", b"0" * 60, b"9" * 70, b"9" * 5000, b"\xd9\xa3", b"_")  # fmt: skip
+_SEEDS = (
+    b"1",
+    b"1500m",
+    b"1.5Gi",
+    b"-0.5",
+    b"+1e3",
+    b".5E",
+    b"100n",
+    b"1e-9",
+    b"12345678901234567890",
+    b"9223372036854775807",
+    b"8Ei",
+    b" 1 ",
+    b"1E6",
+    b"0.000000001",
+    b"Ki",
+)
+_WORDS = (
+    b"e",
+    b"E",
+    b"+",
+    b"-",
+    b".",
+    b"Ki",
+    b"Ei",
+    b"n",
+    b"u",
+    b"m",
+    b"k",
+    b"e2147483647",
+    b"e-2147483648",
+    b"0" * 60,
+    b"9" * 70,
+    b"9" * 5000,
+    b"\xd9\xa3",
+    b"_",
+)
 
 TARGETS = (
     FuzzTarget(name="quantity", run=read, seeds=_SEEDS, words=_WORDS, max_bytes=8192, brief=2000),

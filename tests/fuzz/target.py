@@ -46,8 +46,8 @@ def refused_with(
     try:
         yield
     except errors as error:
-        said = str(error)
-        assert said, f"{type(error).__name__} says nothing"
+        said, kind = str(error), type(error).__name__
+        assert said, f"{kind} says nothing"
         if longest is not None:
             assert len(said) <= longest, f"a message of {len(said)} characters: {said[:500]}"
         if lines is not None:

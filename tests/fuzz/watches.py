@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
-from kubesched.client.listing import decode_page
+from kubesched.client.listing import ListPage, decode_page
 from kubesched.client.meta import UNREADABLE, BadObject
 from kubesched.client.watch import Bookmark, WatchDecoder, WatchEvent
 from kubesched.errors import ApiError
@@ -26,7 +28,7 @@ def _kind_of(data: bytes) -> tuple[type, bytes]:
 def watch(data: bytes) -> None:
     """Every line is an event, a bookmark or a bad object; or the watch ends with an ApiError."""
     object_type, data = _kind_of(data)
-    decoder = WatchDecoder(object_type, max_line_bytes=_MAX_LINE_BYTES)
+    decoder: WatchDecoder[Any] = WatchDecoder(object_type, max_line_bytes=_MAX_LINE_BYTES)
     lines = 0
     try:
         for chunk in data.split(MARK):
@@ -43,7 +45,7 @@ def _check(event: object, object_type: type) -> None:
     match event:
         case WatchEvent():
             assert isinstance(event.object, object_type)
-            again = msgspec.json.decode(msgspec.json.encode(event.object), type=object_type)
+            again: object = msgspec.json.decode(msgspec.json.encode(event.object), type=object_type)
             assert again == event.object or _has_nan(event.object)
         case BadObject():
             assert event.error
@@ -59,7 +61,7 @@ def read_list(data: bytes) -> None:
     """A list has objects and bad objects, or cannot be decoded."""
     object_type, data = _kind_of(data)
     try:
-        page = decode_page(data, object_type, first=True)
+        page: ListPage[Any] = decode_page(data, object_type, first=True)
     except UNREADABLE:
         return
     for obj in page.items:
@@ -74,9 +76,27 @@ def _samples() -> list[bytes]:
     ]
 
 
-_WORDS = (b"null", b"[null]", b'{"":null}', b'"1"', b"1.5", b"1e400", b"-0", b"9" * 30, b"\n", MARK,
-          b'"metadata":', b'"spec":', b'"resourceVersion":', b'"BOOKMARK"', b'"ERROR"', b'"DELETED"',
-          b'"\\ud800"', b'"\xff"', b"true")  # fmt: skip
+_WORDS = (
+    b"null",
+    b"[null]",
+    b'{"":null}',
+    b'"1"',
+    b"1.5",
+    b"1e400",
+    b"-0",
+    b"9" * 30,
+    b"\n",
+    MARK,
+    b'"metadata":',
+    b'"spec":',
+    b'"resourceVersion":',
+    b'"BOOKMARK"',
+    b'"ERROR"',
+    b'"DELETED"',
+    b'"\\ud800"',
+    b'"\xff"',
+    b"true",
+)
 
 TARGETS = (
     FuzzTarget(
@@ -87,8 +107,10 @@ TARGETS = (
                 bytes([number]) + b'{"type":"ADDED","object":' + sample + b"}\n"
                 for number, sample in enumerate(_samples())
             ),
-            b'\x00{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":'
-            b'{"k8s.io/initial-events-end":"true"}}}}\n',
+            (
+                b'\x00{"type":"BOOKMARK","object":{"metadata":{"resourceVersion":"7","annotations":'
+                b'{"k8s.io/initial-events-end":"true"}}}}\n'
+            ),
             b'\x01{"type":"ERROR","object":{"code":410,"message":"gone"}}\n',
             b'\x02{"type":"MODIFIED","object":{"metadata":{"name":null}' + MARK + b"}}\n\n",
         ),

@@ -1,18 +1,17 @@
 """Mistakes of the person who starts the scheduler: one line says what is wrong and where.
 
 Nothing here needs luck or patience: each run ends by itself, with code 1 and without a traceback.
-What a misbehaving API server does is in test_scheduler_bad_server.py.
+What a misbehaving API server does is in test_scheduler_bad_server.py, and what the scheduler waits
+for when it starts is in test_start.py.
 """
 
 from __future__ import annotations
 
-import base64
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
-import trustme
 
 from .control_plane import ControlPlane, JsonObject
 from .scheduler_process import configuration, profile, run_to_its_end
@@ -181,36 +180,3 @@ def test_a_kubeconfig_that_is_refused(
 def test_a_kubeconfig_that_is_not_there() -> None:
     said = refusal("--kubeconfig=/absent/kubeconfig", NO_ELECTION)
     assert said == "cannot read kubeconfig /absent/kubeconfig: No such file or directory"
-
-
-# ---------------------------------------------------------------------- the credentials
-
-
-def with_changes(plane: ControlPlane, folder: Path, part: str, change: JsonObject) -> str:
-    """Write the scheduler's kubeconfig with its cluster or its user changed; return the flag."""
-    config = json.loads(plane.scheduler_kubeconfig.read_text())
-    config[f"{part}s"][0][part] |= change
-    file = folder / "kubeconfig"
-    file.write_text(json.dumps(config))
-    return f"--kubeconfig={file}"
-
-
-def test_a_certificate_of_an_unknown_authority(control_plane: ControlPlane, tmp_path: Path) -> None:
-    other = base64.b64encode(trustme.CA().cert_pem.bytes()).decode()
-    change = {"certificate-authority-data": other}
-    said = refusal(with_changes(control_plane, tmp_path, "cluster", change), NO_ELECTION)
-    assert f"127.0.0.1:{control_plane.port}: certificate signed by unknown authority" in said
-    assert "check certificate-authority of the cluster in the kubeconfig" in said
-
-
-def test_a_certificate_for_another_name(control_plane: ControlPlane, tmp_path: Path) -> None:
-    change = {"tls-server-name": "elsewhere.invalid"}
-    said = refusal(with_changes(control_plane, tmp_path, "cluster", change), NO_ELECTION)
-    assert "the server's certificate is for another name" in said
-
-
-def test_a_token_that_is_wrong_or_expired(control_plane: ControlPlane, tmp_path: Path) -> None:
-    change = {"token": "not-a-token-anymore"}
-    said = refusal(with_changes(control_plane, tmp_path, "user", change), NO_ELECTION)
-    assert f"127.0.0.1:{control_plane.port} refuses our credentials: Unauthorized" in said
-    assert "check the user of the kubeconfig's context" in said

@@ -13,7 +13,7 @@ import socket
 import ssl
 from typing import Any
 
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 from kubesched.server.request import ABORT_EXTENSION, CERTIFICATES_EXTENSION
 
@@ -129,7 +129,8 @@ class ServingProtocol(HttpToolsProtocol):
 
     def _is_answered(self) -> bool:
         """Whether the last request has its response: nothing is received for a handler."""
-        return self.cycle is not None and self.cycle.response_complete
+        cycle: RequestResponseCycle | None = self.cycle  # None before the first request
+        return cycle is not None and cycle.response_complete
 
     def _start_timer(self) -> None:
         self._timer = self.loop.call_later(HEAD_TIMEOUT_S, self._hang_up)

@@ -25,7 +25,13 @@ from kubesched.client.credentials import reason_of
 from kubesched.client.file_stamp import stamp
 from kubesched.client.informer import Informer
 from kubesched.client.rest import ApiClient
-from kubesched.errors import ClientError, ConfigError, ForbiddenError, NotFoundError
+from kubesched.errors import (
+    ClientError,
+    ConfigError,
+    ForbiddenError,
+    KubeconfigError,
+    NotFoundError,
+)
 from kubesched.server.options import AuthenticationOptions
 
 _log = logging.getLogger(__name__)
@@ -119,7 +125,7 @@ class TrustKeeper:
             found = await self._client.get(path, ConfigMap, timeout_s=_LOOKUP_TIMEOUT_S)
         except NotFoundError:
             return  # it may be created later
-        except ClientError as error:
+        except (ClientError, KubeconfigError) as error:
             self._lookup_failed(error)
             return
         self._take(found)
@@ -216,7 +222,7 @@ class TrustKeeper:
             _log.info("Loaded new certificate authorities of clients")
             self._on_change(new)
 
-    def _lookup_failed(self, error: ClientError) -> None:
+    def _lookup_failed(self, error: ClientError | KubeconfigError) -> None:
         if isinstance(error, ForbiddenError):
             _log.warning(
                 "Unable to get configmap/%s in %s.  Usually fixed by 'kubectl create rolebinding "

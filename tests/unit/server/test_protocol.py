@@ -212,7 +212,7 @@ def test_a_trailer_is_no_header(run: Run) -> None:
         await send({"type": "http.response.body"})
 
     async def main() -> Wire:
-        config = uvicorn.Config(app, ws="none", lifespan="off", interface="asgi3", log_config=None)  # type: ignore[arg-type]  # our types of messages are wider
+        config = uvicorn.Config(app, ws="none", lifespan="off", interface="asgi3", log_config=None)
         config.load()
         connection = protocol.ServingProtocol(
             config=config, server_state=ServerState(), app_state={}
