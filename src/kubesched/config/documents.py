@@ -11,6 +11,9 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -202,24 +205,33 @@ class _TreeBuilder:
     def build(self, node: yaml.Node | None) -> Json:
         if node is None:
             return None
+        self._count()
+        if isinstance(node, yaml.ScalarNode):
+            return _json_number(_scalar(node))
+        with self._inside(node):
+            if isinstance(node, yaml.SequenceNode):
+                return [self.build(item) for item in node.value]
+            entries: dict[Any, Any] = {}
+            self._fill(entries, node)
+            members = [(_key_text(key), value) for key, value in entries.items()]
+            return Members(sorted(members, key=itemgetter(0)))
+
+    def _count(self) -> None:
         self._built += 1
         if self._built > _MAX_NODES:
             raise ConfigError("yaml: document contains excessive aliasing")
-        if isinstance(node, yaml.ScalarNode):
-            return _json_number(_scalar(node))
+
+    @contextmanager
+    def _inside(self, node: yaml.Node) -> Iterator[None]:
+        """Remember that a collection is being built, to find one within itself."""
+        self._count()
         if id(node) in self._open:
             raise ConfigError("yaml: anchor value contains itself")
         if len(self._open) == MAX_DEPTH:
             raise ConfigError(f"yaml: {_where_is(node)}nested more than {MAX_DEPTH} levels deep")
         self._open.add(id(node))
-        if isinstance(node, yaml.SequenceNode):
-            built: Json = [self.build(item) for item in node.value]
-        else:
-            entries: dict[Any, Any] = {}
-            self._fill(entries, node)
-            built = Members(sorted((_key_text(key), value) for key, value in entries.items()))
+        yield
         self._open.discard(id(node))
-        return built
 
     def _fill(self, entries: dict[Any, Any], node: yaml.Node) -> None:
         for key_node, value_node in node.value:
@@ -241,7 +253,8 @@ class _TreeBuilder:
         for part in parts:
             if not isinstance(part, yaml.MappingNode):
                 raise ConfigError("yaml: map merge requires map or sequence of maps as the value")
-            self._fill(entries, part)
+            with self._inside(part):
+                self._fill(entries, part)
 
 
 def _scalar(node: yaml.ScalarNode) -> bool | int | float | str | None:

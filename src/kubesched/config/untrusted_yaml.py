@@ -5,7 +5,8 @@
 libyaml's composer recurses once per level, so a hundred thousand brackets overflow its stack. Few
 texts can be that deep, as a scan of brackets and line starts shows; only those are parsed event by
 event first, which needs no stack. Aliases can make the values of a small text deep, huge or cyclic,
-so the values are checked, too.
+so the values are checked, too; and merge keys (``<<``), which are resolved before there are values,
+are counted.
 """
 
 from __future__ import annotations
@@ -28,13 +29,48 @@ _SURELY_FINE: Final = 2_000
 _DEEP_LINE: Final = re.compile(rf"^[ \t?:-]{{{_SURELY_FINE // 2}}}", re.MULTILINE)
 
 
+_INT_TAG: Final = "tag:yaml.org,2002:int"
+_FLOAT_TAG: Final = "tag:yaml.org,2002:float"
+_SHOWN_LENGTH: Final = 80
+_EXCESSIVE: Final = "document contains excessive aliasing"
+#: YAML 1.1 has numbers to the base 60 (``12:30``): text for Kubernetes, and slow to read.
+_BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(:[0-5]?[0-9])+(\.[0-9_]*)?")
+
+
 class _KubernetesLoader(yaml.CSafeLoader):
-    """Reads YAML as Kubernetes does: dates are text."""
+    """Reads YAML as Kubernetes does: dates and times are text."""
 
     yaml_implicit_resolvers = {  # noqa: RUF012 (PyYAML's own class-level table)
-        first: [(tag, regexp) for tag, regexp in resolvers if tag != "tag:yaml.org,2002:timestamp"]
+        first: [
+            *([("tag:yaml.org,2002:str", _BASE_60)] if first in "+-0123456789" else []),
+            *(each for each in resolvers if each[0] != "tag:yaml.org,2002:timestamp"),
+        ]
         for first, resolvers in yaml.CSafeLoader.yaml_implicit_resolvers.items()
     }
+
+    def __init__(self, text: str) -> None:
+        super().__init__(text)
+        #: members that maps may still have, with those that merge keys add
+        self._members_left = len(text) + MAX_ADDED
+
+    def flatten_mapping(self, node: yaml.MappingNode) -> None:
+        """Resolve merge keys; called for every map, and again each time that it is merged."""
+        super().flatten_mapping(node)
+        self._members_left -= len(node.value)
+        if self._members_left < 0:
+            raise yaml.YAMLError(_EXCESSIVE)
+
+    def construct_number(self, node: yaml.ScalarNode) -> int | float:
+        """Return a number, as PyYAML reads it but for those to the base 60."""
+        text = self.construct_scalar(node)
+        if ":" in text:
+            raise ValueError(f"{text[:_SHOWN_LENGTH]!r} is not a number")
+        is_whole = node.tag == _INT_TAG
+        return self.construct_yaml_int(node) if is_whole else self.construct_yaml_float(node)
+
+
+for _tag in (_INT_TAG, _FLOAT_TAG):
+    _KubernetesLoader.add_constructor(_tag, _KubernetesLoader.construct_number)
 
 
 def load_all(text: str) -> list[Any]:
@@ -98,7 +134,7 @@ def check_values(value: object, *, limit: float = math.inf) -> None:
     for _ in range(MAX_DEPTH):
         found += len(level)
         if found > limit:
-            raise yaml.YAMLError("document contains excessive aliasing")
+            raise yaml.YAMLError(_EXCESSIVE)
         inside = (inner for each in level for inner in _inside(each))
         # Stop at the first value beyond the limit.
         level = list(inside if limit == math.inf else islice(inside, int(limit) + 1))

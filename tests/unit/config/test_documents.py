@@ -137,6 +137,7 @@ def test_an_empty_text_is_null() -> None:
         ("x:\n\t- a\n", "yaml: line 2: found character that cannot start any token"),
         ("a: *nowhere\n", "yaml: found undefined alias"),
         ("a: &x [*x]\n", "yaml: anchor value contains itself"),
+        ("a: &x {<<: *x}\n", "yaml: anchor value contains itself"),
         ("a: {<<: 5}\n", "yaml: map merge requires map or sequence of maps as the value"),
         ("? [a]\n: b\n", "yaml: invalid map key: it has to be a scalar"),
         ("null: 1\n", "unsupported map key of type: %!s(<nil>), key: <nil>"),
@@ -155,6 +156,20 @@ def test_yaml_that_cannot_be_read(text: str, want: str) -> None:
 def test_json_that_cannot_be_read(text: str) -> None:
     with pytest.raises(ConfigError, match=r"^couldn't get version/kind; json parse error: "):
         documents.parse(text)
+
+
+def test_maps_that_merge_each_other_are_counted_even_if_they_are_empty() -> None:
+    lines = ["a0: &a0 {}"]
+    lines += [f"a{i}: &a{i} {{<<: [{', '.join([f'*a{i - 1}'] * 6)}]}}" for i in range(1, 20)]
+
+    with pytest.raises(ConfigError, match="excessive aliasing"):
+        documents.parse("\n".join(lines))
+
+
+def test_keys_that_only_their_text_makes_equal() -> None:
+    tree = documents.parse("1: {a: b}\n'1': 2\n").root
+
+    assert sorted(map(str, (key for key, _ in tree))) == ["1", "1"]
 
 
 def test_a_small_text_that_unfolds_to_a_huge_one_is_refused() -> None:

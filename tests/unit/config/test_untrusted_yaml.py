@@ -72,6 +72,14 @@ def _chained(links: int) -> str:
             "excessive aliasing",
             id="a billion laughs",
         ),
+        pytest.param(
+            "a0: &a0 {x: 1}\n"
+            + "".join(
+                f"a{n}: &a{n} {{<<: [{','.join([f'*a{n - 1}'] * 6)}]}}\n" for n in range(1, 30)
+            ),
+            "excessive aliasing",
+            id="a billion merges",
+        ),
     ],
 )
 def test_what_aliases_can_do(text: str, problem: str) -> None:
@@ -109,6 +117,16 @@ def test_aliases_are_fine() -> None:
 def test_what_a_tag_promises(text: str) -> None:
     with pytest.raises(yaml.YAMLError):
         untrusted_yaml.load(text)
+
+
+def test_a_time_is_a_text() -> None:
+    """YAML 1.1 takes it for a number to the base 60, and PyYAML minutes for a long one."""
+    assert untrusted_yaml.load("[12:30, -1:30.5, 190:20:30]") == ["12:30", "-1:30.5", "190:20:30"]
+    assert untrusted_yaml.load("[1, -2, 0x10, 1.5]") == [1, -2, 16, 1.5]
+    long = "1" + ":11" * 300_000
+    assert untrusted_yaml.load(f"a: {long}") == {"a": long}
+    with pytest.raises(yaml.YAMLError, match="is not a number"):
+        untrusted_yaml.load(f"a: !!int {long}")
 
 
 def test_a_date_is_a_text() -> None:
