@@ -10,6 +10,7 @@ import argparse
 import sys
 import threading
 import time
+import traceback
 from concurrent.futures import ThreadPoolExecutor
 
 from kubesched.bench import assets
@@ -57,12 +58,16 @@ def main() -> int:
         return certify(theme, assets.folder(), seed=given.seed, enough=enough, say=say)
 
     with ThreadPoolExecutor(jobs) as pool:
-        tallies = dict(zip(themes, pool.map(run, themes), strict=True))
-    for theme, tally in tallies.items():
-        print(f"{theme.name}: {tally}")
+        running = {theme.name: pool.submit(run, theme) for theme in themes}
+    tallies = {name: each.result() for name, each in running.items() if not each.exception()}
+    for name, tally in tallies.items():
+        print(f"{name}: {tally}")
+    for name in running.keys() - tallies.keys():
+        traceback.print_exception(running[name].exception())
+        print(f"{name}: ended early, see above")
     differences = sum(len(tally.differences) for tally in tallies.values())
     print(f"{sum(tally.cases for tally in tallies.values())} cases, {differences} differences")
-    return int(differences > 0)
+    return int(differences > 0 or len(tallies) < len(running))
 
 
 if __name__ == "__main__":

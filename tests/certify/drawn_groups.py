@@ -32,6 +32,8 @@ HOSTNAME = "kubernetes.io/hostname"
 #: same value whose pods never preempt.
 PRIORITIES = {"low": 10, "middle": 100, "high": 1000}
 NEVER = "-never"
+#: Long enough that only the test ends a victim.
+GRACE_SECONDS = 30
 #: Gates that a scheduler is run with; the API server has all of them on.
 GATE_SETS = (
     ("GenericWorkload",),
@@ -48,6 +50,13 @@ class Write(NamedTuple):
     path: str
     body: Json | None = None
 
+    def with_slow_victims(self) -> Write:
+        """Return the same request; a pod that it creates gets a grace period."""
+        if self.method != "POST" or self.path != PODS or self.body is None:
+            return self
+        spec = {**self.body["spec"], "terminationGracePeriodSeconds": GRACE_SECONDS}
+        return self._replace(body={**self.body, "spec": spec})
+
 
 @dataclass
 class World:
@@ -56,6 +65,11 @@ class World:
     gates: Sequence[str]
     before: list[Write] = field(default_factory=list)
     steps: list[list[Write]] = field(default_factory=list)
+
+    def with_slow_victims(self) -> World:
+        """Return the same world with pods that do not end at once."""
+        steps = [[write.with_slow_victims() for write in step] for step in self.steps]
+        return World(self.gates, [write.with_slow_victims() for write in self.before], steps)
 
 
 @dataclass
@@ -273,7 +287,7 @@ class RandomGroups:
 
     def _grace(self) -> Json:
         # A victim with a grace period stays until the test says that it has ended.
-        return {"terminationGracePeriodSeconds": self._rng.choice([0, 0, 30])}
+        return {"terminationGracePeriodSeconds": self._rng.choice([0, 0, GRACE_SECONDS])}
 
     def _wishes(self, group: str) -> Json:
         rng = self._rng

@@ -108,6 +108,7 @@ class PreemptionScenario(Scenario):
 
     def change(self, session: Session) -> None:
         """End victims after some questions; keep pods of low priority coming."""
+        self._follow(session)
         pods = session.copy.all_of("Pod")
         waiting = [each for each in pods if not each["spec"].get("nodeName")]
         self._waited = self._waited + 1 if waiting else 0
@@ -118,6 +119,14 @@ class PreemptionScenario(Scenario):
             session.delete("Pod", self.rng.choice(important or pods)["metadata"]["name"])
         if not waiting and self.rng.random() < 0.7:
             session.create(self._placed_on(self.rng.choice(self._nodes)))
+
+    def _follow(self, session: Session) -> None:
+        """Take over what became of nominated pods that kube-scheduler tried again."""
+        while session.events.next(0) is not None:
+            pass
+        for pod in session.copy.all_of("Pod"):
+            if not pod["spec"].get("nodeName"):
+                self.nominated(session, pod)
 
     def _end_victims(self, session: Session, waiting: list[Json]) -> None:
         """End pods that are being deleted, as kubelets would; nominated pods are bound then.

@@ -8,7 +8,13 @@ from typing import Final
 import msgspec
 
 from kubesched.api.labels import label_key_errors
-from kubesched.config.args import ARGS_KINDS
+from kubesched.config.args import (
+    ARGS_KINDS,
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
 from kubesched.config.durations import Duration
 from kubesched.config.features import FeatureGates
 from kubesched.config.field_errors import aggregate, duplicate, invalid, required
@@ -22,6 +28,14 @@ from kubesched.config.types import (
 from kubesched.config.validation_args import ARGS_CHECKS
 from kubesched.errors import ConfigError
 
+#: Structs that have no JSON names in kube-scheduler.
+_INTERNAL_STRUCTS: Final = (
+    *ARGS_KINDS.values(),
+    RequestedToCapacityRatioParam,
+    ResourceSpec,
+    ScoringStrategy,
+    UtilizationShapePoint,
+)
 #: Plugins that were removed from kube-scheduler; naming one is an error.
 _REMOVED_PLUGINS: Final = frozenset({"AzureDiskLimits", "CinderLimits", "EBSLimits", "GCEPDLimits"})
 _REMOVED: Final = (
@@ -151,7 +165,7 @@ def _plugin_config_errors(path: str, profile: Profile, gates: FeatureGates) -> l
             if isinstance(config.args, ARGS_KINDS[config.name]):
                 errors += ARGS_CHECKS[config.name](f"{config_path}.args", config.args, gates)
             else:
-                args = msgspec.to_builtins(config.args)
+                args = _shown_args(config.args)
                 errors.append(invalid(f"{config_path}.args", args, "has to match plugin args"))
     return errors
 
@@ -172,15 +186,32 @@ def _queue_sort_errors(profiles: Sequence[Profile]) -> list[str]:
     for index, profile in enumerate(others, start=1):
         path = f"profiles[{index}]"
         if profile.plugins.queue_sort != common:
-            value = _shown_plugin_set(profile.plugins.queue_sort)
+            shown = _shown_plugin_set(profile.plugins.queue_sort)
             detail = "must be the same for all profiles"
-            errors.append(invalid(f"{path}.plugins.queueSort", value, detail))
+            errors.append(invalid(f"{path}.plugins.queueSort", shown, detail))
         for config in profile.plugin_config:
             if config.name == name and config.args != args:
-                value = msgspec.to_builtins(config.args)
+                value = _shown_args(config.args)
                 detail = "queueSort must be the same for all profiles"
                 errors.append(invalid(f"{path}.pluginConfig.args", value, detail))
     return errors
+
+
+def _shown_args(value: object) -> object:
+    """Return arguments as messages show them: those of in-tree plugins with Go's field names."""
+    match value:
+        case Duration():
+            return str(value)
+        case tuple():
+            return [_shown_args(each) for each in value] or None
+        case msgspec.Struct() if isinstance(value, _INTERNAL_STRUCTS):
+            return {
+                field.encode_name[0].upper() + field.encode_name[1:]: _shown_args(
+                    getattr(value, field.name)
+                )
+                for field in msgspec.structs.fields(value)
+            }
+    return msgspec.to_builtins(value)
 
 
 def _args_of(profile: Profile, plugin: str) -> object:

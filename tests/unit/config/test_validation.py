@@ -53,8 +53,8 @@ def test_arguments_of_another_kind() -> None:
 
     assert validation.validation_errors(config, GATES) == [
         (
-            'profiles[0].pluginConfig[0].args: Invalid value: {"hardPodAffinityWeight":3}: '
-            "has to match plugin args"
+            'profiles[0].pluginConfig[0].args: Invalid value: {"HardPodAffinityWeight":3,'
+            '"IgnorePreferredTermsOfExistingPods":false}: has to match plugin args'
         )
     ]
 
