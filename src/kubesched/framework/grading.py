@@ -52,7 +52,7 @@ def grade_on(framework: Framework, pod: PodInfo, node_name: str) -> PlacementGra
         if not len(places):
             return None
         if len(rows) == 1 or not framework.plugins.score:
-            return PlacementGrade(len(rows))
+            return PlacementGrade(len(rows), equal=len(rows) - 1)
         totals = evaluator.totals_again(state, pod, rows)
     except AttemptError:
         return None

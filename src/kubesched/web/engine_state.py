@@ -41,6 +41,8 @@ from kubesched.web.times import rfc3339
 
 #: Parts of the queue that only pods of groups are in → how the page counts them.
 _STATES = {PENDING: ACTIVE, INCOMPLETE: GATED}
+#: So many decisions are evaluated in full each second while no page is open.
+_UNSEEN_PER_SECOND = 10
 #: Limit of a list of priority classes: clusters have a few.
 _MOST_CLASSES = 1000
 
@@ -55,6 +57,9 @@ class EngineState(ClusterState):
         self._rules = rules
         self._pending = PendingPods()
         self._feed = DecisionFeed(clock, self._grade)
+        self._clock = clock
+        #: when more decisions may be evaluated in full, in monotonic seconds
+        self._allow_at = 0.0
         app.informers.pods.add_handler(self._pending)
         app.informers.pods.add_handler(self._feed)
 
@@ -145,7 +150,14 @@ class EngineState(ClusterState):
 
     def _grade(self, pod: Pod, _: str) -> PlacementGrade | None:
         cycle = self._app.engine.cycle
-        return cycle.take(pod.metadata.uid) if isinstance(cycle, GradedCycle) else None
+        if not isinstance(cycle, GradedCycle):
+            return None
+        now = self._clock.monotonic()
+        if now >= self._allow_at:
+            # A page that is opened later shows these.
+            self._allow_at = now + 1.0
+            cycle.allow(_UNSEEN_PER_SECOND)
+        return cycle.take(pod.metadata.uid)
 
     def _unclaimed(self) -> Iterator[Pod]:
         return self._pending.unclaimed(self._app.engine.frameworks)

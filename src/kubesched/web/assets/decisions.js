@@ -23,7 +23,8 @@ export function open(view) {
       const said = await latest.run((signal) => get(["decisions"], { limit: SHOWN }, signal));
       if (!said) return;
       show(problem);
-      summary.textContent = said.total ? `The last ${count(said.decisions.length)} of ${plural(said.total, "decision")}${store.overview.recording ? " up to here" : " seen since the page's server runs"}`
+      const { total, decisions: { length } } = said;
+      summary.textContent = total ? `${length < total ? `The last ${count(length)} of ${plural(total, "decision")}` : total === 1 ? "One decision" : `All ${count(total)} decisions`}${store.overview.recording ? " up to here" : " since the page's server started"}`
         : store.overview.source === "snapshot" ? "A snapshot has no decisions: it is one moment." : "No decision has been seen yet.";
       update(said);
       // In a recording, decisions are evaluated again, which takes a moment.
@@ -57,19 +58,19 @@ function row(each) {
   const waited = waitedS !== null && `${store.overview.recording ? milliseconds(1000 * waitedS) : `${short(waitedS)} s`}${node ? "" : " so far"}`;
   const facts = [waited, attempts > 1 && `${count(attempts)} tries`, fit].filter(Boolean).join(" · ");
   return el("li", node && { onpointerenter: () => highlight([node]), onpointerleave: () => highlight(null) },
-    el("div.line", store.overview.recording ? el("a.time", { href: href(["decisions"], { at: each.number }), title: "Go to this moment" }, time) : el("span.time.muted", time),
-      podLink(`${each.namespace}/${each.name}`), node ? ["→ ", nodeLink(node)] : el("span.badge.unschedulable", "no node"), el("span.grade"), muted(facts)),
+    store.overview.recording ? el("a.time", { href: href(["decisions"], { at: each.number }), title: "Go to this moment" }, time) : el("span.time.muted", time),
+    el("div.line", podLink(`${each.namespace}/${each.name}`), node ? ["→ ", nodeLink(node)] : el("span.badge.unschedulable", "no node"), !node && muted(facts)),
+    node && el("div.line", el("span.grade"), muted(facts)),
     message && el("p.message", message));
 }
 
 /** How good a node is for a pod: its place among the nodes that fit, its points, and its lead. */
 function goodness({ feasible, total, possible, better, equal, margin }) {
   if (feasible === 1) return "the only node that fits";
-  if (total === null) return `one of ${plural(feasible, "node")} that fit`;
-  const points = `${count(total)} of ${count(possible)} points`;
-  if (better) return `${ordinal(better + 1)} of ${plural(feasible, "node")}: ${points}, ${count(-margin)} behind`;
-  if (equal) return `${equal + 1 === feasible ? `all ${count(feasible)} nodes` : `${count(equal + 1)} of ${plural(feasible, "node")}`} equally good: ${points}`;
-  return `best of ${plural(feasible, "node")}: ${points}${margin ? `, ${count(margin)} ahead` : ""}`;
+  const points = total === null ? "" : `: ${count(total)} of ${count(possible)} points`;
+  if (better) return `${ordinal(better + 1)} of ${plural(feasible, "node")}${points}, ${count(-margin)} behind`;
+  if (equal) return `${equal + 1 === feasible ? `all ${count(feasible)} nodes` : `${count(equal + 1)} of ${plural(feasible, "node")}`} equally good${points}`;
+  return `best of ${plural(feasible, "node")}${points}${margin ? `, ${count(margin)} ahead` : ""}`;
 }
 
 function ordinal(number) {
