@@ -52,7 +52,7 @@ def asked_by_bash(commands: Path, line: str) -> list[str]:
         ("kubesched hi", ["history"]),
         ("kubesched history --rec", ["--recording"]),
         ("kubesched explain --sn", ["--snapshot"]),
-        ("kubesched explain -o ", ["table", "json", "yaml"]),
+        ("kubesched explain -o ", ["table", "wide", "name", "json", "yaml"]),
     ],
 )
 def test_bash_completes_commands_flags_and_values(
