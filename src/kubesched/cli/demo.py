@@ -212,8 +212,8 @@ async def _feed(
             else:
                 for uid in await _made_by(cluster, created):
                     statistics.created(uid)
-        while statistics.created_count - statistics.bound_count - _parked(app) > BACKLOG:
-            advance(statistics.bound_count, _parked(app))
+        while statistics.created_count - statistics.bound_count - _told(app) > BACKLOG:
+            advance(statistics.bound_count, _told(app))
             await asyncio.sleep(POLL_S)
         await asyncio.sleep(0)
     deadline = time.monotonic() + 60
@@ -237,10 +237,6 @@ async def _made_by(cluster: EmbeddedCluster, deployment: dict[str, Any]) -> list
         if len(made) >= wanted:
             return made
         await asyncio.sleep(POLL_S)
-
-
-def _parked(app: App) -> int:
-    return app.queue.unschedulable_count + app.queue.gated_count
 
 
 def _told(app: App) -> int:
