@@ -10,7 +10,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from .drawn_pods import DrawnPods
+from .drawn_pods import APPS, DrawnPods
 from .one_by_one import EVICTION_SECONDS, NEVER, PRIORITIES, OneByOne, Question, Scenario
 from .session import Session
 from .theme import Json
@@ -38,23 +38,21 @@ class PreemptionScenario(Scenario):
         """Return nodes, budgets, and pods that fill the nodes."""
         nodes = self._drawn.nodes()
         self._nodes = [each["metadata"]["name"] for each in nodes]
-        budgets = [self._budget(number) for number in range(self.rng.randint(0, 4))]
+        apps = self.rng.sample(APPS, self.rng.randint(0, 4))
+        budgets = [self._budget(app) for app in apps]
         fill = [
             self._placed_on(name) for name in self._nodes for _ in range(self.rng.randint(2, 9))
         ]
         return [*nodes, *budgets, *fill]
 
-    def _budget(self, number: int) -> Json:
-        rng = self.rng
-        allowed = rng.choice([0, 0, 1, 2])
-        selector: Json = {"matchLabels": {"app": f"app-{rng.randrange(6)}"}}
-        if rng.random() < 0.2:
-            selector = {"matchLabels": {"version": rng.choice(["1", "2"])}}
+    def _budget(self, app: str) -> Json:
+        """Return a budget; of several for one pod, kube-scheduler takes any first."""
+        allowed = self.rng.choice([0, 0, 1, 2])
         return {
             "apiVersion": "policy/v1",
             "kind": "PodDisruptionBudget",
-            "metadata": {"name": f"budget-{number}"},
-            "spec": {"selector": selector, "minAvailable": 1},
+            "metadata": {"name": f"budget-{app}"},
+            "spec": {"selector": {"matchLabels": {"app": app}}, "minAvailable": 1},
             "status": {
                 "disruptionsAllowed": allowed,
                 "currentHealthy": 1 + allowed,

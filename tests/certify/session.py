@@ -254,7 +254,8 @@ class Session:
                 continue
             text = json.dumps(bare(each))
             for before, after in uids.items():
-                text = text.replace(before, after)
+                # As a whole: names that contain a uid stay.
+                text = text.replace(json.dumps(before), json.dumps(after))
             with contextlib.suppress(PlaneApiError):  # what it refers to was left out
                 made = self.create(json.loads(text))
                 if old:
