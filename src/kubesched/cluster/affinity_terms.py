@@ -68,7 +68,7 @@ class PodTerms(Struct, frozen=True, dict=True):
     #: why the terms are malformed; there are none then
     error: str = ""
 
-    @property
+    @cached_property
     def any(self) -> bool:
         """Whether the pod has any terms."""
         return bool(self.required or self.required_anti or self.preferred)

@@ -25,6 +25,7 @@ from kubesched.cluster.node_order import NodeOrder
 from kubesched.cluster.node_rows import ShownColumns
 from kubesched.cluster.pod_counters import PodCounter, PodCounters, Selection
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.cluster.ports import HostPorts
 from kubesched.cluster.recent import Recent
 from kubesched.cluster.resources import CPU, MEMORY, Requests, ResourceIndex
@@ -180,7 +181,7 @@ class NodeTable:
         self.pod_counters.add(row, pod.labels)
         if pod.terms.any:
             self.term_counters.add(row, pod.terms)
-        if pod.volumes:
+        if pod.volumes is not NO_VOLUMES:
             self.volume_uses.add(row, pod.volumes)
         self.row_changes.record(row)
 
@@ -193,7 +194,7 @@ class NodeTable:
         self.pod_counters.remove(row, pod.labels)
         if pod.terms.any:
             self.term_counters.remove(row, pod.terms)
-        if pod.volumes:
+        if pod.volumes is not NO_VOLUMES:
             self.volume_uses.remove(row, pod.volumes)
         self.row_changes.record(row)
 

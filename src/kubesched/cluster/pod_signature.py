@@ -126,8 +126,9 @@ def signature_key(
             spec.resources,
             spec.containers,
             spec.init_containers,
-            [each.volume_mounts for each in spec.ephemeral_containers if each.volume_mounts],
-            [volume.image for volume in spec.volumes if volume.image],
+            spec.ephemeral_containers
+            and [each.volume_mounts for each in spec.ephemeral_containers if each.volume_mounts],
+            spec.volumes and [volume.image for volume in spec.volumes if volume.image],
             spec.host_network,
             spec.host_users,
             claimed,

@@ -6,7 +6,8 @@ that are used without a claim, and among these the disks that cannot be shared.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import cached_property
 from typing import Final
 
 from msgspec import Struct
@@ -47,25 +48,22 @@ class Disk(Struct, frozen=True, gc=False):
         return shared and not (self.read_only and other.read_only)
 
 
-class PodVolumes(Struct, frozen=True):
+class PodVolumes(Struct, frozen=True, dict=True):
     """The volumes of a pod that matter, in the pod's order."""
 
     #: claims, and disks without a claim that may be migrated to a CSI driver
     attachable: tuple[ClaimMount | Volume, ...] = ()
     disks: tuple[Disk, ...] = ()
 
-    def __bool__(self) -> bool:
-        return bool(self.attachable or self.disks)
-
-    @property
-    def mounts(self) -> Iterator[ClaimMount]:
+    @cached_property
+    def mounts(self) -> tuple[ClaimMount, ...]:
         """All claims, ephemeral ones included."""
-        return (each for each in self.attachable if isinstance(each, ClaimMount))
+        return tuple([each for each in self.attachable if isinstance(each, ClaimMount)])
 
-    @property
-    def named_claims(self) -> Iterator[ClaimMount]:
+    @cached_property
+    def named_claims(self) -> tuple[ClaimMount, ...]:
         """The claims that the pod names."""
-        return (each for each in self.mounts if not each.ephemeral)
+        return tuple([each for each in self.mounts if not each.ephemeral])
 
     def uses_claim(self, namespace: str, name: str, *, or_ephemeral: bool = False) -> bool:
         """Tell whether the pod names a claim; with `or_ephemeral`, also whether it is made for the

@@ -7,7 +7,7 @@ request arbitrary names cannot make the table grow.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Final
 
 import numpy as np
@@ -26,13 +26,11 @@ class ResourceIndex:
     def __init__(self) -> None:
         self.names: list[str] = [names.CPU, names.MEMORY, names.EPHEMERAL_STORAGE]
         self._numbers = {name: number for number, name in enumerate(self.names)}
+        #: returns the number of a resource, or None if no node ever offered it
+        self.find: Callable[[str], int | None] = self._numbers.get
 
     def __len__(self) -> int:
         return len(self.names)
-
-    def find(self, name: str) -> int | None:
-        """Return the number of a resource, or None if no node ever offered it."""
-        return self._numbers.get(name)
 
     def add(self, name: str) -> int:
         """Number a resource that a node has for the first time."""
@@ -68,7 +66,7 @@ class Requests:
 
     def resolve(self, index: ResourceIndex) -> None:
         """Update the numbers to the resources that nodes offer now."""
-        if self._resolved_for == len(index):
+        if self._resolved_for == len(index.names):
             return
         self.pairs = tuple(
             (number, amount)
@@ -77,4 +75,4 @@ class Requests:
         )
         self.numbers = np.array([number for number, _ in self.pairs], dtype=np.intp)
         self.vector = np.array([amount for _, amount in self.pairs], dtype=np.int64)
-        self._resolved_for = len(index)
+        self._resolved_for = len(index.names)

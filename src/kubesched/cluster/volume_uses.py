@@ -41,10 +41,11 @@ class VolumeUses:
 
     def _count(self, row: int, volumes: PodVolumes, amount: int) -> None:
         for mount in volumes.mounts:
+            claim = mount.key
             if mount.ephemeral:
-                _add(self._ephemeral, mount.key, row, amount)
+                _add(self._ephemeral, claim, row, amount)
             else:
-                _add(self._claims, mount.key, row, amount)
+                _add(self._claims, claim, row, amount)
                 _add(self._names, mount.name, row, amount)
         for disk in volumes.disks:
             for key in disk.keys:

@@ -21,6 +21,7 @@ from msgspec.structs import replace
 from kubesched.api.core import Pod
 from kubesched.cluster.pod_groups import named_group
 from kubesched.cluster.pod_info import PodInfo
+from kubesched.cluster.pod_volumes import NO_VOLUMES
 from kubesched.errors import ObjectError
 from kubesched.explain.explaining import ExplainOptions, explain
 from kubesched.explain.owners import WorkloadName, known_workloads, replica_set_of, workload_of
@@ -169,7 +170,7 @@ class _Causes:
             info = world.compile(pod)
         except ObjectError as invalid:
             return Cause("Error", str(invalid))
-        if info.volumes or pod.spec.resource_claims:
+        if info.volumes is not NO_VOLUMES or pod.spec.resource_claims:
             # Claims are the pod's own.
             return self._attempt(info)
         owners = pod.metadata.owner_references

@@ -284,7 +284,8 @@ class Evaluator:
         self, state: CycleState, pod: PodInfo, plan: SignaturePlan, restriction: Restriction
     ) -> FeasibleNodes | Diagnosis:
         # A node that the pod is nominated to is looked at first, and by itself.
-        nominated, placement = self._nominated_row(pod), state.placement
+        name, placement = pod.pod.status.nominated_node_name, state.placement
+        nominated = self._table.row_of(name) if name else None
         rejected: dict[int, int] = {}
         if nominated is not None and (placement is None or placement[nominated]):
             number = self._rejection_on(state, pod, nominated)
@@ -390,10 +391,6 @@ class Evaluator:
         return self._all_rows
 
     # --- nominated pods ---------------------------------------------------------------------
-
-    def _nominated_row(self, pod: PodInfo) -> int | None:
-        name = pod.pod.status.nominated_node_name
-        return self._table.row_of(name) if name else None
 
     def _rejection_on(self, state: CycleState, pod: PodInfo, row: int) -> int | None:
         """Return the number of a row's first rejection, 0 for none; None if a plugin failed.

@@ -125,7 +125,8 @@ class Scoring:
         for plugin, weight in self._weighted_cluster_scores:
             if plugin.name not in state.skip_score:
                 raw = self._score(plugin, state, pod, nodes)
-                total = _added(total, self._normalized(plugin, raw), weight)
+                if raw is not None:
+                    total = _added(total, self._normalized(plugin, raw), weight)
         for each in plan.raw_scores:
             raw = each.column.current()[nodes.rows]
             total = _added(total, self._normalized(each.plugin, raw), each.weight)

@@ -59,7 +59,8 @@ class ClaimVolumes:
     def _of_mount(
         self, pod: Pod, mount: ClaimMount, has_csi_node: bool, must_exist: bool
     ) -> VolumeId | None:
-        claim = self._storage.claims.observed(*mount.key)
+        key = mount.key
+        claim = self._storage.claims.observed(*key)
         if claim is None:
             if must_exist:
                 where = f"{mount.namespace}/{mount.name}"
@@ -71,9 +72,9 @@ class ClaimVolumes:
             check_owner(claim, pod)
         if not has_csi_node:
             return self._of_claim(claim, has_csi_node=False)
-        if mount.key not in self._known:
-            self._known[mount.key] = self._of_claim(claim, has_csi_node=True)
-        return self._known[mount.key]
+        if key not in self._known:
+            self._known[key] = self._of_claim(claim, has_csi_node=True)
+        return self._known[key]
 
     def forget(self, claims: Iterable[ClaimKey]) -> None:
         """Look claims up again when they are next asked for."""

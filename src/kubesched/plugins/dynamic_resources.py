@@ -190,17 +190,19 @@ class DynamicResources(
         """Skip pods without claims; reject pods whose claims cannot be served anywhere."""
         state.write(self.name, None)
         group = _group_devices(state)
-        try:
-            named = named_claims(pod.pod, self._devices.claims, of_groups=self._of_groups)
-            users = self._users(pod.pod)
-        except ObjectError as unusable:
-            return PreFilterResult(unresolvable(str(unusable)))
         resources = self._devices.extended_resources
         requested = (
             extended_claims.backed_by_devices(pod.signature.requests.amounts, resources)
             if resources
             else {}
         )
+        if not requested and not pod.pod.spec.resource_claims:
+            return NOTHING_TO_FILTER
+        try:
+            named = named_claims(pod.pod, self._devices.claims, of_groups=self._of_groups)
+            users = self._users(pod.pod)
+        except ObjectError as unusable:
+            return PreFilterResult(unresolvable(str(unusable)))
         claims = [claim for _, claim in named]
         if not claims and not requested:
             return NOTHING_TO_FILTER

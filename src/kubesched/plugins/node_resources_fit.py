@@ -146,19 +146,21 @@ class NodeResourcesFit(SignaturePreFilter, RowFilter, SignaturePreScore, RowScor
         self, signature: PodSignature, table: NodeTable
     ) -> Callable[[int], Status | None]:
         """Compare one row with the requests."""
-        checked = self._checked_requests(signature)
+        checked = [
+            (name, amount, _wanted(signature, amount))
+            for name, amount in self._checked_requests(signature)
+        ]
 
         def refuse(row: int) -> Status | None:
             lacking: list[str] = []
             code = Code.UNSCHEDULABLE
             if table.pod_count.item(row) >= table.allowed_pods.item(row):
                 lacking.append(TOO_MANY_PODS)
-            for name, amount in checked:
+            for name, amount, wanted in checked:
                 number = table.resources.find(name)
                 allocatable = -1 if number is None else table.allocatable.item(number, row)
                 if allocatable <= 0 and name in table.device_resources:
                     continue
-                wanted = _wanted(signature, amount)
                 if number is None or wanted > allocatable - table.requested.item(number, row):
                     lacking.append(f"Insufficient {name}")
                     if amount > allocatable:

@@ -123,7 +123,7 @@ class VolumeBinding(PreFilter, Filter, PreScore, Score, Reserve, PreBind):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
         """Skip pods without claims; reject pods whose claims are not ready."""
-        if not pod.volumes:
+        if pod.volumes is NO_VOLUMES:
             state.write(self.name, _NO_CLAIMS)
             return NOTHING_TO_FILTER
         try:

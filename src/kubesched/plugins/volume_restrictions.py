@@ -17,7 +17,7 @@ from kubesched.api.storage import READ_WRITE_ONCE_POD, PersistentVolumeClaim
 from kubesched.cluster.cluster import Cluster
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.pod_info import PodInfo
-from kubesched.cluster.pod_volumes import PodVolumes, any_conflict, compile_volumes
+from kubesched.cluster.pod_volumes import NO_VOLUMES, PodVolumes, any_conflict, compile_volumes
 from kubesched.framework.cycle_state import CycleState
 from kubesched.framework.detail import Detail
 from kubesched.framework.plugin import (
@@ -83,7 +83,7 @@ class VolumeRestrictions(PreFilter, Filter):
 
     def pre_filter(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> PreFilterResult:  # noqa: ARG002
         """Skip pods without such volumes; reject those whose claims do not exist."""
-        if not pod.volumes:
+        if pod.volumes is NO_VOLUMES:
             return NOTHING_TO_FILTER
         exclusive = set()
         for mount in pod.volumes.named_claims:

@@ -27,7 +27,6 @@ from tests.support.storage_objects import (
 def test_volumes_that_mean_nothing_cost_nothing() -> None:
     assert compile_volumes(pod()) is NO_VOLUMES
     assert compile_volumes(with_volumes(pod(), Volume(name="token"))) is NO_VOLUMES
-    assert not NO_VOLUMES
 
 
 def test_claims_are_in_the_pods_namespace_and_in_its_order() -> None:
