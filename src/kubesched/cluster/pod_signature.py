@@ -47,7 +47,7 @@ class PodSignature:
         self.spec = spec
         #: the only node the pod may go to, "" if it has no ``nodeName``
         self.node_name = node_name
-        #: whether the pod is on that node and waits for room to be resized
+        #: whether the pod is on that node and has a deferred resize
         self.is_resize = is_resize
         #: what the pod takes from a node
         self.requests = requests
@@ -99,7 +99,7 @@ class PodSignature:
         return terms
 
     def tolerates(self, taint: Taint, *, comparisons: bool = False) -> bool:
-        """Tell whether the pod tolerates a taint."""
+        """Return whether the pod tolerates a taint."""
         return any_tolerates(self.spec.tolerations, taint, comparisons=comparisons)
 
 
@@ -176,7 +176,7 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def is_sidecar(init_container: Container) -> bool:
-    """Tell whether an init container is a sidecar (``restartPolicy: Always``)."""
+    """Return whether an init container is a sidecar (``restartPolicy: Always``)."""
     return init_container.restart_policy == "Always"
 
 
@@ -190,12 +190,12 @@ def normalized_image_name(image: str) -> str:
 def any_tolerates(
     tolerations: Iterable[Toleration], taint: Taint, *, comparisons: bool = False
 ) -> bool:
-    """Tell whether any of the tolerations covers a taint."""
+    """Return whether any of the tolerations covers a taint."""
     return any(tolerates(each, taint, comparisons=comparisons) for each in tolerations)
 
 
 def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:
-    """Tell whether a toleration covers a taint; `comparisons` allows the operators Lt and Gt."""
+    """Return whether a toleration covers a taint; `comparisons` allows the operators Lt and Gt."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:

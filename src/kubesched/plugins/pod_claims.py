@@ -63,7 +63,7 @@ def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
 
 
 def is_reserved_for(pod: Pod, claim: ResourceClaim, *, of_groups: bool = False) -> bool:
-    """Tell whether a pod may use a claim already, by itself or as one of its group."""
+    """Return whether a pod may use a claim already, by itself or as one of its group."""
     group = pod.spec.scheduling_group
     return any(
         each.uid == pod.metadata.uid
@@ -102,7 +102,7 @@ def user_of(
 
 
 def user_pod(pod: Pod) -> ResourceClaimConsumerReference:
-    """Return what a claim says that is reserved for a pod."""
+    """Return the `reservedFor` entry of a pod."""
     meta = pod.metadata
     return ResourceClaimConsumerReference(resource="pods", name=meta.name, uid=meta.uid)
 
@@ -147,7 +147,7 @@ def _check_owner(pod: Pod, claim: ResourceClaim, *, of_groups: bool) -> None:
 
 
 def is_for_group(group: PodGroup, claim: ResourceClaim) -> bool:
-    """Tell whether a claim was made for a group."""
+    """Return whether a claim was made for a group."""
     return any(
         each.controller and each.uid == group.metadata.uid
         for each in claim.metadata.owner_references
