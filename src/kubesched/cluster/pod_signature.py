@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kubesched.api import names
 from kubesched.api.core import Affinity, Container, PodSpec, Taint, Toleration
 from kubesched.api.labels import parse_int64
+from kubesched.api.resource import DeviceTaint, DeviceToleration
 from kubesched.cluster.affinity_terms import PodTerms, compile_terms
 from kubesched.cluster.node_selector import SelectorMatch
 from kubesched.cluster.ports import ANY_ADDRESS, HostPort
@@ -194,7 +195,12 @@ def any_tolerates(
     return any(tolerates(each, taint, comparisons=comparisons) for each in tolerations)
 
 
-def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:
+def tolerates(
+    toleration: Toleration | DeviceToleration,
+    taint: Taint | DeviceTaint,
+    *,
+    comparisons: bool = False,
+) -> bool:
     """Return whether a toleration covers a taint; `comparisons` allows the operators Lt and Gt."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
@@ -211,7 +217,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False
             return False
 
 
-def _compares(toleration: Toleration, taint: Taint) -> bool:
+def _compares(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTaint) -> bool:
     wanted, actual = _canonical_int64(toleration.value), _canonical_int64(taint.value)
     if wanted is None or actual is None:
         return False

@@ -15,6 +15,7 @@ from kubesched.api.resource import Device, DeviceTaint, DeviceToleration
 from kubesched.cluster.arrays import BoolArray, IndexArray, grown
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.incremental import View
+from kubesched.cluster.pod_signature import tolerates
 from kubesched.errors import KubeschedError, require
 
 #: The state of a device: not evaluated, not selected, selected, selected but for its taints,
@@ -224,18 +225,3 @@ def _advised(text: str) -> str:
         f"{text}. consider using CEL optional chaining (.? followed by orValue()) or guarding the "
         "check with has() for optional fields"
     )
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Return whether a toleration covers a taint of a device."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    match toleration.operator:
-        case "" | "Equal":
-            return toleration.value == taint.value
-        case "Exists":
-            return True
-        case _:
-            return False

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from kubesched.api.core import Pod, PodResourceClaim
+from kubesched.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.resource import ResourceClaim, ResourceClaimConsumerReference
-from kubesched.api.scheduling import PodGroup, PodGroupResourceClaim
+from kubesched.api.scheduling import (
+    PodGroup,
+    PodGroupResourceClaim,
+    PodGroupResourceClaimStatus,
+)
 from kubesched.cluster.resource_claims import ResourceClaims
 from kubesched.errors import ObjectError
 
@@ -51,15 +56,8 @@ def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
 
     Raises ObjectError if the controller has not made it yet.
     """
-    if reference.resource_claim_name is not None:
-        return reference.resource_claim_name
-    shown = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
-    if reference.resource_claim_template_name is None:
-        raise ObjectError(f'{shown}, spec.resourceClaim "{reference.name}": {_UNSUPPORTED}')
-    for status in pod.status.resource_claim_statuses:
-        if status.name == reference.name:
-            return status.resource_claim_name
-    raise ObjectError(f"{shown}: ResourceClaim not created yet")
+    where = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
+    return _claim_name(reference, pod.status.resource_claim_statuses, where, f'"{reference.name}"')
 
 
 def is_reserved_for(pod: Pod, claim: ResourceClaim, *, of_groups: bool = False) -> bool:
@@ -112,12 +110,21 @@ def claim_name_of_group(group: PodGroup, reference: PodGroupResourceClaim) -> st
 
     Raises ObjectError if the controller has not made it yet.
     """
+    where = f"PodGroup {shown(group)}"
+    return _claim_name(reference, group.status.resource_claim_statuses, where, reference.name)
+
+
+def _claim_name(
+    reference: PodResourceClaim | PodGroupResourceClaim,
+    statuses: Iterable[PodResourceClaimStatus | PodGroupResourceClaimStatus],
+    where: str,
+    name: str,
+) -> str | None:
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
-    where = f"PodGroup {shown(group)}"
     if reference.resource_claim_template_name is None:
-        raise ObjectError(f"{where}, spec.resourceClaim {reference.name}: {_UNSUPPORTED}")
-    for status in group.status.resource_claim_statuses:
+        raise ObjectError(f"{where}, spec.resourceClaim {name}: {_UNSUPPORTED}")
+    for status in statuses:
         if status.name == reference.name:
             return status.resource_claim_name
     raise ObjectError(f"{where}: ResourceClaim not created yet")

@@ -68,8 +68,8 @@ class TestUnits:
 
 class TestImportance:
     def test_priority_then_kind_then_size_then_age(self) -> None:
-        def started(name: str, at: str | None, **options: int) -> Pod:
-            made = pod(name, node="n1", **options)
+        def started(name: str, at: str | None, priority: int = 0) -> Pod:
+            made = pod(name, node="n1", priority=priority)
             return replace(made, status=replace(made.status, start_time=at))
 
         found = units(
