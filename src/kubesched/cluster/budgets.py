@@ -22,7 +22,7 @@ class Budget(Struct, frozen=True):
     already_disrupted: Mapping[str, object]
 
     def covers(self, pod: PodInfo) -> bool:
-        """Tell whether evicting a pod counts against the budget."""
+        """Return whether evicting a pod counts against the budget."""
         # A budget without requirements covers no pod, and a pod without labels has no budget.
         return (
             bool(self.selector.requirements)

@@ -35,14 +35,14 @@ class ClaimUsers:
                 self._users.setdefault(key, {})[meta.uid] = f"{meta.namespace}/{meta.name}"
 
     def remove(self, uid: str) -> None:
-        """Forget a pod: it is gone, or has a node."""
+        """Drop a pod: it was deleted, or has a node."""
         for key in self._claims.pop(uid, ()):
             del self._users[key][uid]
             if not self._users[key]:
                 del self._users[key]
 
     def validate(self) -> None:
-        """Check that both sides say the same."""
+        """Check that both indexes agree."""
         pairs = {(uid, key) for uid, keys in self._claims.items() for key in keys}
         require(
             pairs == {(uid, key) for key, users in self._users.items() for uid in users},

@@ -133,7 +133,7 @@ class Cluster:
         return len(self._placed)
 
     def has_pods_below(self, priority: int) -> bool:
-        """Tell whether there are placed pods with a priority below `priority`."""
+        """Return whether there are placed pods with a priority below `priority`."""
         return any(each < priority for each in self._priorities)
 
     @property
@@ -179,7 +179,7 @@ class Cluster:
         self.suppose_on(pod, node_name)
 
     def is_assumed(self, uid: str) -> bool:
-        """Tell whether a pod is assumed and not yet confirmed."""
+        """Return whether a pod is assumed and not yet confirmed."""
         return uid in self._assumed
 
     def forget(self, uid: str) -> None:

@@ -2,7 +2,7 @@
 
     slices ──> Pool ── the slices that a node can use ──> PoolView: complete? valid? in which order?
 
-A pool is what a driver says it is in its newest generation. Slices of it come one by one, so a pool
+A pool is what its driver publishes as its newest generation. Its slices come one by one, so a pool
 may be incomplete for a while, and a driver may get it wrong, which makes it invalid: then nothing
 is allocated from it. Both depend on the node, as slices do.
 """
@@ -26,13 +26,13 @@ Counters = Mapping[str, Mapping[str, int]]
 
 
 class PoolRules(Struct, frozen=True):
-    """What feature gates say about pools."""
+    """What the feature gates decide about pools."""
 
     #: slices with shared counters, or with devices that select their nodes, count
     partitionable: bool = True
     #: slices with devices that name compatibility groups count
     compatibility_groups: bool = False
-    #: devices for which kubelets leave something out: whether nodes that say they are able to can
+    #: devices for which kubelets skip operations: whether nodes that declare the feature can
     #: use them; None if all nodes can, able or not
     skips_operations: bool | None = None
 
@@ -84,7 +84,7 @@ class PoolSlice:
         self.needed_counters: dict[str, set[str]] = {}
         for each in used:
             self.needed_counters.setdefault(each.counter_set, set()).update(each.counters)
-        #: None if each device says for itself
+        #: None if each device has a node selection of its own
         self.place: Place | None = _place_of(spec)
         #: the only node that can use it, "" if it does not name one
         self.node_name = self.place.node_name if self.place is not None else ""
@@ -198,7 +198,7 @@ class Pool:
         return tuple(each for each in self.slices if not each.node_name)
 
     def counts(self, each: PoolSlice) -> bool:
-        """Tell whether a slice counts at all, given the feature gates."""
+        """Return whether a slice counts at all, given the feature gates."""
         spec = each.spec
         if not self._rules.partitionable and (
             spec.per_device_node_selection is not None or spec.shared_counters
@@ -211,7 +211,7 @@ class Pool:
     ) -> PoolView | None:
         """Return what nodes see that can use some slices, but not some of their devices.
 
-        `can_skip` says whether their kubelets can leave operations out. None if these slices are
+        `can_skip`: whether their kubelets can skip operations. None if these slices are
         being replaced: there are newer ones, for other nodes.
         """
         unusable: frozenset[int] = frozenset()
@@ -286,10 +286,10 @@ def _fields(view: PoolView | None) -> dict[str, object] | None:
 
 
 def _place_of(spec: ResourceSliceSpec) -> Place | None:
-    """Return where a slice can be used; None if each of its devices says for itself."""
+    """Return where a slice can be used; None if each device has a node selection of its own."""
     if spec.node_name or spec.all_nodes or spec.node_selector is not None:
         return _place(spec.node_name, spec.all_nodes, spec.node_selector)
-    # Without any of these, it is of a form that is not known here, and of use to no node.
+    # Without any of these, its node selection is of an unknown form, and matches no node.
     return None if spec.per_device_node_selection else NOWHERE
 
 
@@ -303,7 +303,7 @@ def _place(node_name: str | None, all_nodes: bool | None, selector: NodeSelector
 
 
 def _have_duplicates(slices: Sequence[PoolSlice]) -> bool:
-    """Tell whether two devices of some slices have the same name."""
+    """Return whether two devices of some slices have the same name."""
     if len(slices) == 1:
         return slices[0].has_duplicates
     names = [device.name for each in slices for device in each.spec.devices]
@@ -334,7 +334,7 @@ def _counters(specs: Iterable[ResourceSliceSpec]) -> Counters | None:
 
 
 def _are_there(made: PoolSlice, counters: Counters) -> bool:
-    """Tell whether all counters exist that devices of a slice draw on."""
+    """Return whether all counters exist that devices of a slice draw on."""
     return all(
         name in counters and needed <= counters[name].keys()
         for name, needed in made.needed_counters.items()

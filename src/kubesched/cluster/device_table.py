@@ -1,6 +1,6 @@
 """Devices as rows: what each is, and the taints that it has.
 
-A row is a device of a slice, of whichever generation the slice is; which of them can be allocated
+A row is a device of a slice, of any generation of its pool; which of them can be allocated
 is a question of pools. A device that a new version of its slice changes gets another row.
 """
 
@@ -109,7 +109,7 @@ class DeviceTable:
         return self._numbers(_encode(kind))
 
     def remove(self, row: int) -> None:
-        """Forget a device."""
+        """Remove a device."""
         self.takers -= bool(self.device_at(row).node_allocatable_resources)
         self.devices[row], self.taints[row] = None, ()
         self.plain[row] = False
@@ -153,7 +153,7 @@ class DeviceTable:
 
 
 def is_plain(device: Device) -> bool:
-    """Tell whether allocating a device is a matter of whether it is free, and of nothing else."""
+    """Return whether a device can be allocated if it is free, without further conditions."""
     return (
         not device.allow_multiple_allocations
         and not device.consumes_counters

@@ -55,7 +55,7 @@ class Devices:
         self._rules: dict[str, DeviceTaintRule] = {}
         #: pools of which slices, devices or taints changed
         self.pool_changes: Log[PoolKey] = Log()
-        #: by what feature gates say → the pools, and which nodes see them
+        #: by the rules of the feature gates → the pools, and which nodes see them
         self._pools: dict[PoolRules, dict[PoolKey, Pool]] = {}
         self._visible: dict[PoolRules, VisibleDevices] = {}
         self.slices.listeners.append(self._slice_changed)

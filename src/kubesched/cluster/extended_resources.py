@@ -1,6 +1,6 @@
 """Extended resources that device classes stand for.
 
-A container that requests ``example.com/gpu: 1`` gets a device of the class that says it stands for
+A container that requests ``example.com/gpu: 1`` gets a device of the class that backs
 that name, or of class ``c`` if the name is ``deviceclass.resource.kubernetes.io/c``.
 """
 
@@ -15,7 +15,7 @@ IMPLICIT_PREFIX = "deviceclass.resource.kubernetes.io/"
 
 
 class ExtendedResources(View):
-    """Name of a resource → the class that stands for it."""
+    """Name of a resource → the class that backs it."""
 
     derived = ("_classes",)
 
@@ -25,7 +25,7 @@ class ExtendedResources(View):
         self._classes: dict[str, DeviceClass] = {}
 
     def rebuild(self) -> None:
-        """Look at all classes; of two with the same name for a resource, the newer one counts."""
+        """Index all classes; of two that back the same resource, the newer one counts."""
         self._classes = {}
         # The last one counts: the newest, and of several equally new the lowest by name.
         by_name = sorted(self._store, key=lambda each: each.metadata.name, reverse=True)
@@ -35,7 +35,7 @@ class ExtendedResources(View):
                 self._classes[each.spec.extended_resource_name] = each
 
     def class_of(self, resource: str) -> DeviceClass | None:
-        """Return the class that stands for a resource."""
+        """Return the class that backs a resource."""
         self.refresh()
         return self._classes.get(resource)
 
@@ -50,5 +50,5 @@ class ExtendedResources(View):
 
 
 def may_be_devices(resource: str) -> bool:
-    """Tell whether a class may stand for a resource of that name."""
+    """Return whether a class may back a resource of that name."""
     return is_extended_resource(resource) or resource.startswith(IMPLICIT_PREFIX)

@@ -22,7 +22,7 @@ class GroupForest:
 
     def __init__(self, groups: PodGroups, *, composite: bool = False) -> None:
         self.groups = groups
-        #: whether parents count, which the gate CompositePodGroup says
+        #: whether parents count, as the gate CompositePodGroup decides
         self.composite = composite
 
     def get(self, key: GroupKey) -> PodGroup | CompositePodGroup | None:
@@ -37,13 +37,13 @@ class GroupForest:
         return found
 
     def parent_of(self, key: GroupKey) -> GroupKey | None:
-        """Return the group that a group is part of, None if it is a root or is not known."""
+        """Return the group that a group is part of, None if it is a root or does not exist."""
         group = self.get(key) if self.composite else None
         name = None if group is None else group.spec.parent_composite_pod_group_name
         return None if name is None else GroupKey(GroupKind.COMPOSITE, key.namespace, name)
 
     def chain(self, key: GroupKey) -> list[GroupKey]:
-        """Return a group, its parent, and so on, as far as they are known."""
+        """Return a group, its parent, and so on, as far as they exist."""
         found: list[GroupKey] = []
         at: GroupKey | None = key
         while at is not None and at not in found and self.get(at) is not None:
@@ -52,7 +52,7 @@ class GroupForest:
         return found
 
     def root_of(self, key: GroupKey) -> GroupKey | None:
-        """Return the root of a group's tree; None if a group on the way is not known, or a cycle.
+        """Return the root of a group's tree; None if an ancestor does not exist, or in a cycle.
 
         A group that is its own ancestor has no root.
         """
@@ -114,7 +114,7 @@ class GroupForest:
             yield from self._leaves(child, seen)
 
     def is_interrupted(self, key: GroupKey) -> bool:
-        """Tell whether a gang of a tree has members on nodes, and fewer than it needs."""
+        """Return whether a gang of a tree has members on nodes, and fewer than it needs."""
         for leaf in self.leaves(key):
             group = self.get(leaf)
             if group is not None and 0 < self.groups.members(leaf).placed_count < group.min_count:

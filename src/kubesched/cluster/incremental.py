@@ -71,7 +71,7 @@ class Log(Generic[K]):
         """Return to an earlier position, since all changes after it were undone.
 
         A reader at that position sees no change. A reader that has read later changes sees their
-        keys again. Positions are never reused, which tells the two apart.
+        keys again. Positions are never reused, which distinguishes the two.
         """
         if position == self.position:
             return
@@ -115,7 +115,7 @@ class View(ABC):
         #: the log, if there is just one; and if nothing else matters either
         self._log = logs[0] if len(logs) == 1 else None
         self._only_log = None if self.has_stamp else self._log
-        #: position of each log up to which it was read; None: the view knows nothing
+        #: position of each log up to which it was read; None: the view is invalid
         self._read: tuple[int, ...] | None = None
         self._stamp: Hashable = None
         #: incremented by every refresh that changed something
@@ -190,7 +190,7 @@ class View(ABC):
 
 
 def same(one: object, other: object) -> bool:
-    """Tell whether two derived values are equal, arrays included."""
+    """Return whether two derived values are equal, arrays included."""
     if isinstance(one, np.ndarray) and isinstance(other, np.ndarray):
         return one.dtype == other.dtype and np.array_equal(one, other)
     if isinstance(one, dict) and isinstance(other, dict):
@@ -338,7 +338,7 @@ class Column(RowView, Generic[D]):
         return self._evaluate(nodes)
 
     def is_uniform(self) -> bool:
-        """Tell whether all rows with a node have the same value."""
+        """Return whether all rows with a node have the same value."""
         values = self.current()
         if self._uniform is None:
             there = values[self._table.valid[: self._table.size]]

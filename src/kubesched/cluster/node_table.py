@@ -230,7 +230,7 @@ class NodeTable:
     def count_requests(self, row: int, requests: Requests, pods: int) -> None:
         """Count the requests of some further pods on a row; no log shows it.
 
-        A negative number takes them back, which the caller must do before any view is asked.
+        A negative number removes them, which the caller must do before any view is refreshed.
         """
         self._account(row, requests, pods)
 
@@ -274,7 +274,7 @@ class NodeTable:
         return found
 
     def _is_stale(self, column: LabelColumn) -> bool:
-        """Tell whether most values of a column belong to nodes that are gone."""
+        """Return whether most values of a column belong to removed nodes."""
         return len(column.vocabulary) > STALE_VALUES_FACTOR * self._capacity
 
     def _set_labels(self, row: int, labels: dict[str, str]) -> None:
@@ -302,7 +302,7 @@ class NodeTable:
                 self.requested[number, row] += pod.requests.amounts.get(name, 0)
 
     def set_device_resources(self, names: frozenset[str]) -> None:
-        """Say which resources are devices; what was said about nodes may not hold any more."""
+        """Set which resources are devices; cached answers about nodes may be stale."""
         if names != self.device_resources:
             self.device_resources = names
             for row in range(self.size):

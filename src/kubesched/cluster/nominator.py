@@ -1,4 +1,4 @@
-"""Nominated pods: a node is reserved for them until their victims are gone.
+"""Nominated pods: a node is reserved for them until their victims are deleted.
 
 A pod that preempted others is *nominated* to their node and tried again when they are gone. Until
 then, pods of the same or lower priority must leave its requests free there.
@@ -58,7 +58,7 @@ class Nominator:
         return None if node_name is None else self._by_node[node_name][uid]
 
     def has_pods_on(self, node_name: str) -> bool:
-        """Tell whether a pod is nominated to a node."""
+        """Return whether a pod is nominated to a node."""
         return node_name in self._by_node
 
     def pods_on(self, node_name: str) -> list[PodInfo]:

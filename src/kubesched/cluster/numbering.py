@@ -1,7 +1,7 @@
 """Numbers that stand for values: equal numbers mean equal values.
 
-Unlike an id of a vocabulary, a number is never resolved to its value, so values may be forgotten:
-one that is seen again gets another number, and a number never stands for a second value.
+Unlike an id of a vocabulary, a number is never resolved to its value, so values may be evicted:
+one that is seen again gets another number, and a number never denotes a second value.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from typing import Final, Generic, TypeVar
 
 V = TypeVar("V", bound=Hashable)
 
-#: So many values are remembered.
+#: How many values are cached.
 LIMIT: Final = 65_536
 
 

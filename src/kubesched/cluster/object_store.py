@@ -3,7 +3,7 @@
     put · remove ──> objects, indexes ──> changes ──> views derived from the objects
 
 An *assume store* also holds decisions that are not written yet: an assumed copy hides the object it
-was made from. The resource version tells which that is; any other version of the object, and its
+was made from. The resource version identifies it; any other version of the object, and its
 removal, discards the copy.
 """
 
@@ -56,7 +56,7 @@ class Index(Generic[T, K]):
         return self._keys.get(place, ())
 
     def moves(self, old: T, new: T) -> bool:
-        """Tell whether a new version of an object has another place."""
+        """Return whether a new version of an object has another place."""
         return self._of(old) != self._of(new)
 
     def validate(self, objects: dict[K, T]) -> None:
@@ -117,8 +117,8 @@ class ObjectStore(ABC, Generic[T, K]):
 
     def _changed(self, key: K) -> None:
         self.changes.record(key)
-        for tell in self.listeners:
-            tell(key)
+        for notify in self.listeners:
+            notify(key)
 
     def _indexed(self, of: Callable[[T], str]) -> Index[T, K]:
         index: Index[T, K] = Index(of)
@@ -207,7 +207,7 @@ class Assumptions(ObjectStore[T, K]):
             self._changed(key)
 
     def is_assumed(self, key: K) -> bool:
-        """Tell whether an object has an assumed copy."""
+        """Return whether an object has an assumed copy."""
         return key in self._assumed
 
     def _shown(self, key: K) -> T | None:

@@ -6,7 +6,7 @@
 
 A member is *pending* as long as the API server shows it without a node, and *placed* as long as the
 cluster counts it on one; a pod that is assumed is both. So nothing has to move from one to the
-other when an assumption is taken back, and a pod that is deleted meanwhile is gone from both.
+other when an assumption is reverted, and a pod that is deleted meanwhile leaves both.
 """
 
 from __future__ import annotations
@@ -136,7 +136,7 @@ class PodGroups:
         self.objects: GroupStore[PodGroup] = GroupStore()
         self.composites: GroupStore[CompositePodGroup] = GroupStore()
         self.coscheduled: NamespacedStore[CoscheduledGroup] = NamespacedStore()
-        #: whether the group that a pod's spec names counts, which the gate GenericWorkload says
+        #: whether the group that a pod's spec names counts, as the gate GenericWorkload decides
         self.by_spec = True
         #: the profiles in whose pods the group that a label names counts: those with Coscheduling
         self.by_label: frozenset[str] = frozenset()
@@ -171,7 +171,7 @@ class PodGroups:
         return self._members.get(key, NO_MEMBERS)
 
     def groups_with_members(self) -> Iterable[GroupKey]:
-        """Return the groups that have pods, whether the group itself is known or not."""
+        """Return the groups that have pods, whether the group object exists or not."""
         return list(self._members)
 
     # --- members come and go ----------------------------------------------------------------
@@ -226,8 +226,8 @@ class PodGroups:
         self._changed(key)
 
     def _changed(self, key: GroupKey) -> None:
-        for tell in self.listeners:
-            tell(key)
+        for notify in self.listeners:
+            notify(key)
 
     def _of(self, key: GroupKey) -> GroupMembers:
         return self._members.setdefault(key, GroupMembers())
@@ -245,7 +245,9 @@ class PodGroups:
         found = {key: each.placed for key, each in self._members.items() if each.placed}
         require(found == expected, "members on nodes are the placed pods that name their group")
         for key, members in self._members.items():
-            require(members.pending or members.placed, f"{key} is kept although it has no member")
+            require(
+                members.pending or members.placed, f"{key} has an entry although it has no member"
+            )
             for uid, pod in members.pending.items():
                 require(pod.uid == uid and self.of(pod.pod) == key, f"{pod} is a member of {key}")
         known = {uid: key for key, each in self._members.items() for uid in each.pending}

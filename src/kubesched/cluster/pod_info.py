@@ -63,7 +63,7 @@ class PodInfo:
         self.labels = labels
         #: inter-pod affinity, shared by pods of the signature in the namespace
         self.terms = terms
-        #: what the pod uses while it runs; after an in-place resize not what its signature says
+        #: what the pod uses while it runs; after an in-place resize, not that of its signature
         self.requests = requests
         #: claims and disks; not part of the signature, since they differ from pod to pod
         self.volumes: PodVolumes = compile_volumes(pod)
@@ -72,11 +72,11 @@ class PodInfo:
         return f"PodInfo({self.full_name})"
 
     def counts_as(self, other: PodInfo) -> bool:
-        """Tell whether another version of the pod is equivalent for scheduling."""
+        """Return whether another version of the pod is equivalent for scheduling."""
         return self.labels is other.labels and self._takes_as(other)
 
     def counts_as_bound(self, other: PodInfo) -> bool:
-        """Tell whether another version differs only by labels that it got from its node.
+        """Return whether another version differs only by labels that it got from its node.
 
         The API server adds them when it binds a pod.
         """
@@ -185,7 +185,7 @@ class PodCompiler:
         return signature
 
     def _row_signature(self, pod: Pod, node_name: str, *, is_resize: bool) -> PodSignature | None:
-        """Return the signature without wishes about other pods; None if there are none."""
+        """Return the signature without inter-pod constraints; None if there are none."""
         spec = spec_for_rows(pod.spec)
         if spec is pod.spec:
             return None

@@ -20,6 +20,7 @@ from msgspec.structs import replace
 from kubesched.api import names
 from kubesched.api.core import Affinity, Container, PodSpec, Taint, Toleration
 from kubesched.api.labels import parse_int64
+from kubesched.api.resource import DeviceTaint, DeviceToleration
 from kubesched.cluster.affinity_terms import PodTerms, compile_terms
 from kubesched.cluster.node_selector import SelectorMatch
 from kubesched.cluster.ports import ANY_ADDRESS, HostPort
@@ -47,7 +48,7 @@ class PodSignature:
         self.spec = spec
         #: the only node the pod may go to, "" if it has no ``nodeName``
         self.node_name = node_name
-        #: whether the pod is on that node and waits for room to be resized
+        #: whether the pod is on that node and has a deferred resize
         self.is_resize = is_resize
         #: what the pod takes from a node
         self.requests = requests
@@ -99,7 +100,7 @@ class PodSignature:
         return terms
 
     def tolerates(self, taint: Taint, *, comparisons: bool = False) -> bool:
-        """Tell whether the pod tolerates a taint."""
+        """Return whether the pod tolerates a taint."""
         return any_tolerates(self.spec.tolerations, taint, comparisons=comparisons)
 
 
@@ -177,7 +178,7 @@ def host_ports(spec: PodSpec) -> tuple[HostPort, ...]:
 
 
 def is_sidecar(init_container: Container) -> bool:
-    """Tell whether an init container is a sidecar (``restartPolicy: Always``)."""
+    """Return whether an init container is a sidecar (``restartPolicy: Always``)."""
     return init_container.restart_policy == "Always"
 
 
@@ -191,12 +192,17 @@ def normalized_image_name(image: str) -> str:
 def any_tolerates(
     tolerations: Iterable[Toleration], taint: Taint, *, comparisons: bool = False
 ) -> bool:
-    """Tell whether any of the tolerations covers a taint."""
+    """Return whether any of the tolerations covers a taint."""
     return any(tolerates(each, taint, comparisons=comparisons) for each in tolerations)
 
 
-def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False) -> bool:
-    """Tell whether a toleration covers a taint; `comparisons` allows the operators Lt and Gt."""
+def tolerates(
+    toleration: Toleration | DeviceToleration,
+    taint: Taint | DeviceTaint,
+    *,
+    comparisons: bool = False,
+) -> bool:
+    """Return whether a toleration covers a taint; `comparisons` allows the operators Lt and Gt."""
     if toleration.effect and toleration.effect != taint.effect:
         return False
     if toleration.key and toleration.key != taint.key:
@@ -212,7 +218,7 @@ def tolerates(toleration: Toleration, taint: Taint, *, comparisons: bool = False
             return False
 
 
-def _compares(toleration: Toleration, taint: Taint) -> bool:
+def _compares(toleration: Toleration | DeviceToleration, taint: Taint | DeviceTaint) -> bool:
     wanted, actual = _canonical_int64(toleration.value), _canonical_int64(taint.value)
     if wanted is None or actual is None:
         return False

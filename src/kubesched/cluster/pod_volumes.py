@@ -43,7 +43,7 @@ class Disk(Struct, frozen=True, gc=False):
     read_only: bool
 
     def conflicts(self, other: Disk) -> bool:
-        """Tell whether a node cannot mount both."""
+        """Return whether a node cannot mount both."""
         shared = any(key in other.keys for key in self.keys)
         return shared and not (self.read_only and other.read_only)
 
@@ -66,7 +66,8 @@ class PodVolumes(Struct, frozen=True, dict=True):
         return tuple([each for each in self.mounts if not each.ephemeral])
 
     def uses_claim(self, namespace: str, name: str, *, or_ephemeral: bool = False) -> bool:
-        """Tell whether the pod names a claim; with `or_ephemeral`, also whether it is made for the
+        """Return whether the pod names a claim; with `or_ephemeral`, also whether it is made for
+        the
         pod.
         """
         return any(
@@ -103,7 +104,7 @@ def ephemeral_claim_name(pod: Pod, volume_name: str) -> str:
 
 
 def is_migratable(volume: Volume) -> bool:
-    """Tell whether a volume is of an in-tree kind that is migrated to a CSI driver."""
+    """Return whether a volume is of an in-tree kind that is migrated to a CSI driver."""
     return (
         volume.gce_persistent_disk is not None
         or volume.aws_elastic_block_store is not None
@@ -116,7 +117,7 @@ def is_migratable(volume: Volume) -> bool:
 
 
 def any_conflict(first: Iterable[Disk], second: Iterable[Disk]) -> bool:
-    """Tell whether a node cannot mount all disks of two pods."""
+    """Return whether a node cannot mount all disks of two pods."""
     second = list(second)
     return any(disk.conflicts(other) for disk in first for other in second)
 

@@ -17,7 +17,7 @@ class HostPort(NamedTuple):
     address: str
 
     def conflicts(self, address: str) -> bool:
-        """Tell whether the same port on `address` conflicts."""
+        """Return whether the same port on `address` conflicts."""
         return ANY_ADDRESS in (self.address, address) or self.address == address
 
 

@@ -49,7 +49,7 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         self._counted: dict[ClaimKey, Results] = {}
         #: uid → pending allocation
         self._pending: dict[str, PendingAllocation] = {}
-        #: told of each decision, and of each that is dropped (None); recordings need it
+        #: called for each decision, and for each that is dropped (None); recordings need it
         self.on_decision: Callable[[str, AllocationResult | None, bool], None] | None = None
         self._by_owner = self._indexed(lambda claim: _extended_owner(claim.metadata))
 
@@ -89,12 +89,12 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         super().put(obj)
 
     def remove(self, obj: HasMeta) -> None:
-        """Forget a claim."""
+        """Remove a claim."""
         self._written.pop(self.key_of(obj), None)
         super().remove(obj)
 
     def written(self, claim: ResourceClaim) -> bool:
-        """Take over the answer to a write; return whether the claim is known at all."""
+        """Store the response to a write; return whether the claim exists."""
         key = self.key_of(claim)
         observed = self._objects.get(key)
         if observed is None:
@@ -105,7 +105,7 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         return True
 
     def _changed(self, key: ClaimKey) -> None:
-        # First of all: the listeners of the change look at the devices.
+        # First, because the listeners of the change read the devices.
         claim = self.get(*key)
         allocation = None if claim is None else claim.status.allocation
         results = () if allocation is None else allocation.devices.results
@@ -149,7 +149,7 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         self._uses.take(allocation.devices.results)
 
     def drop(self, uid: str, *, is_written: bool = False) -> bool:
-        """Let one pod go that counts on a pending allocation; return whether it is gone then."""
+        """Remove a pod from a pending allocation; return whether that ended the allocation."""
         found = self._pending.get(uid)
         if found is None:
             return False
@@ -163,7 +163,7 @@ class ResourceClaims(NamespacedStore[ResourceClaim]):
         return True
 
     def validate(self) -> None:
-        """Check that what is counted is what claims and decisions say."""
+        """Check the counts against claims and decisions."""
         super().validate()
         for key, written in self._written.items():
             require(key in self._objects, f"the claim {key} that was written is known")
@@ -182,7 +182,7 @@ def _extended_owner(meta: ObjectMeta) -> str:
 
 
 def is_newer(one: ResourceClaim, other: ResourceClaim) -> bool:
-    """Tell whether one version of a claim is newer than another; no, if that cannot be told."""
+    """Return whether a version of a claim is newer than another; False if not comparable."""
     mine, theirs = one.metadata.resource_version, other.metadata.resource_version
     return (
         one.metadata.uid == other.metadata.uid

@@ -223,7 +223,7 @@ class Transaction:
             self._undo.append(lambda: store.put(before))
 
     def release(self, pod: Pod) -> None:
-        """Give back the devices of a pod that is gone, unless another pod uses the same claim.
+        """Release the devices of a removed pod, unless another pod uses the same claim.
 
         Preemption does not count on it: kube-scheduler evicts no pod for its devices.
         """

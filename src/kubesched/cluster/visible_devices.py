@@ -69,7 +69,7 @@ class _Shared(NamedTuple):
 
     slice: PoolSlice
     usable: BoolArray
-    #: for slices whose devices say for themselves: device → which of the nodes can use it
+    #: for slices with a node selection per device: device → which of the nodes can use it
     devices: tuple[BoolArray, ...]
 
 
@@ -122,7 +122,7 @@ class VisibleDevices(View):
         return self._with_pool.get(key, ())
 
     def rebuild(self) -> None:
-        """Look at all nodes."""
+        """Determine the visible pools of all nodes."""
         known = len(self.by_number)
         self._clear()
         for number in range(1, known):
@@ -132,7 +132,7 @@ class VisibleDevices(View):
         self._look(np.arange(self._table.size, dtype=np.intp))
 
     def update(self, rows: list[int], keys: list[PoolKey]) -> bool:
-        """Look at nodes that changed, and at those that see pools that did."""
+        """Update nodes that changed, and those that see pools that did."""
         if len(self.of_row) < self._table.size:
             self._seen_by[NOTHING] += self._table.size - len(self.of_row)
             self.of_row = grown(self.of_row, (self._table.size,))
@@ -288,7 +288,7 @@ def _order(view: PoolView) -> tuple[bool, PoolKey]:
 
 
 def usable_on(place: Place, nodes: NodeRows) -> BoolArray:
-    """Tell which nodes can use what is in a place."""
+    """Return which nodes can use what is in a place."""
     if place.node_name:
         row = nodes.table.row_of(place.node_name)
         return nodes.row_numbers() == (-1 if row is None else row)

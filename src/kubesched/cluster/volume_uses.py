@@ -52,7 +52,7 @@ class VolumeUses:
                 _add(self._disks, (key, disk.read_only), row, amount)
 
     def is_claim_in_use(self, key: ClaimKey) -> bool:
-        """Tell whether some placed pod names a claim."""
+        """Return whether some placed pod names a claim."""
         return key in self._claims
 
     def rows_using(self, key: ClaimKey) -> set[int]:

@@ -1,6 +1,6 @@
 """Arguments of the in-tree plugins, one struct per kind, with all defaults filled in.
 
-``ARGS_KINDS`` says which plugin takes which struct. Plugins without an entry take no arguments;
+``ARGS_KINDS`` maps plugins to their structs. Plugins without an entry take no arguments;
 arguments of plugins that are not in-tree stay plain JSON.
 """
 

@@ -19,7 +19,7 @@ from kubesched.config.types import SchedulerConfiguration
 
 Json = Any
 
-#: Stands for the weight of a plugin at a point without weights.
+#: The weight of a plugin at a point without weights.
 ENABLED: Final = "enabled"
 #: Points at which the order of plugins makes no difference.
 _UNORDERED: Final = frozenset(("preFilter", "preScore", "score", "placementScore"))
@@ -27,7 +27,7 @@ _APART: Final = frozenset(("apiVersion", "kind", "profiles", "extenders"))
 
 
 class ConfigDifference(msgspec.Struct, frozen=True):
-    """One difference; None stands for an absent value."""
+    """One difference; None means an absent value."""
 
     #: the part of the configuration: "" of top-level fields
     part: str

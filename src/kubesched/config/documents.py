@@ -128,7 +128,7 @@ def resolve(text: str) -> bool | int | float | str | None:
 
 
 def is_text(text: str) -> bool:
-    """Tell whether an unquoted YAML scalar is text, and not even a date."""
+    """Return whether an unquoted YAML scalar is text, and not even a date."""
     return isinstance(resolve(text), str) and not _DATE.fullmatch(text)
 
 
@@ -223,7 +223,7 @@ class _TreeBuilder:
 
     @contextmanager
     def _inside(self, node: yaml.Node) -> Iterator[None]:
-        """Remember that a collection is being built, to find one within itself."""
+        """Track the collections being built, to find one within itself."""
         self._count()
         if id(node) in self._open:
             raise ConfigError("yaml: anchor value contains itself")

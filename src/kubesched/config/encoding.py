@@ -39,7 +39,7 @@ _FIRST_EXPONENT: Final = 1e21
 _BASE_60: Final = re.compile(r"[-+]?[0-9][0-9_]*(?::[0-5]?[0-9])+(?:\.[0-9_]*)?")
 
 
-#: A surrogate: stands for a byte that is not UTF-8, or comes from an invalid escape.
+#: A surrogate: represents a byte that is not UTF-8, or comes from an invalid escape.
 _SURROGATE: Final = re.compile("[\ud800-\udfff]")
 
 

@@ -157,7 +157,7 @@ class FeatureGates(msgspec.Struct, frozen=True, kw_only=True):
         return _spec_at(name, self.emulated_version, self.min_compatibility_version)
 
     def enabled(self, name: str) -> bool:
-        """Tell whether a gate is on; an unknown name is a bug, and raises KeyError."""
+        """Return whether a gate is on; an unknown name is a bug, and raises KeyError."""
         return self.values[name]
 
     def replace(self, **changes: bool) -> Self:

@@ -251,7 +251,7 @@ def _complete_profile(fields: Fields, gates: FeatureGates) -> Profile:
 
 
 def _nonzero(fields: Fields) -> Fields:
-    """Drop fields with a zero value, which stands for the default, except booleans."""
+    """Drop fields with a zero value, which means the default, except booleans."""
     zeros = ("", 0, Duration())
     return {
         name: value

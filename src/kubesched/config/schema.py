@@ -67,7 +67,7 @@ class Field(msgspec.Struct, frozen=True):
 
     @property
     def filled(self) -> bool:
-        """Tell whether decoding writes the zero value if the field is absent."""
+        """Return whether decoding writes the zero value if the field is absent."""
         return not (self.pointer or self.omit_empty)
 
 

@@ -24,7 +24,7 @@ _INT_BITS: Final = {"int32": 32, "int64": 64}
 
 
 class _NoValue:
-    """Stands for a value that is absent, null, or of the wrong type."""
+    """Marks a value that is absent, null, or of the wrong type."""
 
 
 _NOTHING: Final = _NoValue()

@@ -258,7 +258,7 @@ def _extenders_errors(extenders: Sequence[Extender]) -> list[str]:
 
 
 def _extended_resource_problems(name: str) -> list[str]:
-    """List what keeps a name from being that of an extended resource."""
+    """Return the errors in a name of an extended resource."""
     problems = label_key_errors(name)
     if problems:
         return problems

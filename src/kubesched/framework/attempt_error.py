@@ -17,5 +17,5 @@ class AttemptError(PluginError):
 class AttemptPausedError(PluginError):
     """An attempt that takes long: other tasks get their turn, then it is made again.
 
-    What the plugin has found so far is kept, so that the next one goes on from there.
+    The plugin caches what it has found, so that the next attempt resumes there.
     """

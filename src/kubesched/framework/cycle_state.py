@@ -1,4 +1,4 @@
-"""What plugins remember from one extension point to the next, for one attempt at one pod.
+"""State that plugins pass from one extension point to the next, in one attempt at one pod.
 
 An attempt at a group of pods, and at each of its placements, has such a state as well.
 """
@@ -45,11 +45,11 @@ class CycleState:
         self.may_pause = False
         #: the rows that may be chosen, None for all: the placement of the pod's group
         self.placement: BoolArray | None = None
-        #: what plugins remember about the attempt at the pod's group, None outside of one
+        #: the state of the attempt at the pod's group, None outside of one
         self.group: CycleState | None = None
         #: (pod, node) → the pod as it counts there, if not as it is: set by a plugin
         self.counts_on: Callable[[PodInfo, str], PodInfo] | None = None
-        #: pods that a plugin wants to be tried again, by uid
+        #: pods that a plugin requests to be retried, by uid
         self.pods_to_activate: dict[str, PodInfo] = {}
 
     def twin(self) -> CycleState:
@@ -73,7 +73,7 @@ class CycleState:
         return self._data[key]
 
     def has(self, key: object) -> bool:
-        """Tell whether something was remembered, be it None."""
+        """Return whether a value was stored, even None."""
         return key in self._data
 
     def get(self, key: object) -> object:

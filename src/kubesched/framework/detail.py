@@ -21,7 +21,7 @@ class Detail(Struct, frozen=True):
     values: dict[str, Any] = {}
     #: the reason of the rejection that it explains; "" for all
     reason: str = ""
-    #: the rows that it is about; none for all that the plugin was asked about, or the pod itself
+    #: the rows that it describes; none for all that the plugin was given, or the pod itself
     rows: tuple[int, ...] = ()
 
 

@@ -1,4 +1,4 @@
-"""Why a pod is unschedulable, and the message that says so.
+"""Why a pod is unschedulable, and its message.
 
 The message is interface: users and autoscalers read it. It counts reasons over all nodes and sorts
 them as text, counts included, as kube-scheduler does.

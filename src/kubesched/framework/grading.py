@@ -1,6 +1,6 @@
 """How good a placement is: the node's total score beside those of the other feasible nodes.
 
-Only the web page asks. `grade_on` evaluates a pod again, on the state before its placement;
+Only the web page uses it. `grade_on` evaluates a pod again, on the state before its placement;
 `scheduler/graded_cycle.py` reads the same off decisions as they are made.
 """
 

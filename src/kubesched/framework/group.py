@@ -91,7 +91,7 @@ class Assignment(Struct, frozen=True, eq=False):
 
 
 class AlikeAssignments(Sequence[Assignment]):
-    """The nodes that were found for members that are alike, each made when it is asked for."""
+    """The nodes that were found for equal members, each created on access."""
 
     __slots__ = ("_make", "pods")
 
@@ -119,7 +119,7 @@ class Assignments(Struct, frozen=True, eq=False):
 
     placement: Placement
     assigned: Sequence[Assignment]
-    #: what plugins remember about the placement
+    #: the cycle state of the placement
     state: CycleState
 
     def pods(self) -> Sequence[PodInfo]:
@@ -145,10 +145,10 @@ class GroupTrial(Protocol):
         """Try the group on the cluster as it is now; changes nothing."""
 
     def concerns(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Tell whether a change of some rows can matter to members on their nodes."""
+        """Return whether a change of some rows can matter to members on their nodes."""
 
     def still_fits(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Tell whether all members still fit on their nodes, after some rows have changed.
+        """Return whether all members still fit on their nodes, after some rows have changed.
 
         They are placed one after the other, and taken away again.
         """

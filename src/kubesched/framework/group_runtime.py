@@ -1,6 +1,6 @@
-"""The extension points of groups: a profile's plugins, asked in order, with kube-scheduler's rules.
+"""The extension points of groups: runs a profile's plugins in order, by kube-scheduler's rules.
 
-What concerns one member is asked at the ordinary points.
+Single members use the ordinary points.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from kubesched.framework.status import SUCCESS, Code, Status, error, unschedulab
 
 _log = logs.get_logger(__name__)
 
-#: The plugins that say whether enough of a group is placed: of PodGroups, and of those of
+#: The plugins that decide whether enough of a group is placed: of PodGroups, and of those of
 #: scheduler-plugins.
 FEASIBLE = "GangScheduling"
 FEASIBLE_BY_LABEL = "Coscheduling"
@@ -55,9 +55,9 @@ class PlacementScores(Struct, frozen=True, eq=False):
 def placement_feasible_plugins(
     instances: Mapping[str, Plugin], *, by_spec: bool
 ) -> list[PlacementFeasible]:
-    """Return who says whether enough of a group is placed; raises ConfigError if it cannot.
+    """Return the plugins of PlacementFeasible; raises ConfigError if one cannot decide.
 
-    `by_spec`: pods may name a group in their spec, which the gate GenericWorkload says.
+    `by_spec`: pods may name a group in their spec, as the gate GenericWorkload decides.
     """
     by_label = instances.get(FEASIBLE_BY_LABEL)
     found = [by_label] if isinstance(by_label, PlacementFeasible) else []
@@ -82,7 +82,7 @@ def _gang_scheduling(instances: Mapping[str, Plugin]) -> list[PlacementFeasible]
 
 
 class GroupPoints:
-    """Asks the plugins of one profile about groups."""
+    """Runs the plugins of one profile for groups."""
 
     def __init__(self, plugins: ProfilePlugins, observer: NullObserver) -> None:
         self._plugins = plugins
@@ -101,7 +101,7 @@ class GroupPoints:
     def generate(
         self, state: CycleState, group: GroupInfo, within: Placement
     ) -> tuple[Sequence[Placement], Status]:
-        """Return the sets of nodes to try a group on: all of `within` if no plugin says so."""
+        """Return the sets of nodes to try a group on; `within` if no plugin generates any."""
         started = self._now()
         placements, status = self._generate(state, group, within)
         self._generated(status.code, started)
@@ -124,7 +124,7 @@ class GroupPoints:
         return placements, SUCCESS
 
     def feasible(self, state: CycleState, group: GroupInfo, progress: Progress) -> Status:
-        """Say whether enough of a group is placed: Success, Wait or Unschedulable, or an error."""
+        """Return whether enough of a group is placed: Success, Wait, Unschedulable or an error."""
         started = self._now()
         status = self._feasible(state, group, progress)
         self._judged(status.code, started)
@@ -193,7 +193,7 @@ class GroupPoints:
     def post_filter(
         self, state: CycleState, group: GroupInfo, trial: GroupTrial
     ) -> PodGroupPostFilterResult:
-        """Ask each plugin to make room, until one does or one says that nothing helps."""
+        """Run the plugins until one finds victims, or one returns that nothing helps."""
         started = self._now()
         result = self._post_filter(state, group, trial)
         self._post_filtered(result.status.code, started)

@@ -1,6 +1,6 @@
-"""Members that are alike, placed in one sweep over the cached totals.
+"""Equal members, placed in one sweep over the cached totals.
 
-The first of them takes the decision path. Where only row-local filters and scores have a say about
+The first of them takes the decision path. Where only row-local filters and scores apply to
 it, the same goes for those that follow: PreFilter and PreScore need not run again, and a placement
 changes nothing but the sums of its row. So each of the others takes one of the best rows, whose
 total is then the one with one more pod on it, which is cached (`framework/stacked_totals.py`). The
@@ -27,7 +27,7 @@ from kubesched.framework.totals import INFEASIBLE
 
 
 def can_repeat(pod: PodInfo) -> bool:
-    """Tell whether pods like this one are told apart by the sums of their rows alone."""
+    """Return whether pods like this one are told apart by the sums of their rows alone."""
     return (
         pod.volumes is NO_VOLUMES
         and not pod.terms.any
@@ -60,7 +60,7 @@ MOST_LISTED: Final = 64
 
 
 class Swept(NamedTuple):
-    """Where members were placed, in order: fewer than asked for if the others do not fit."""
+    """Where members were placed, in order: fewer than requested if the others do not fit."""
 
     rows: list[int]
     #: the number of feasible nodes that each of them had
@@ -100,7 +100,7 @@ class Draws:
 
 
 class GroupSweep:
-    """Places pods that are like one that took the decision path."""
+    """Places pods that equal one that took the decision path."""
 
     def __init__(self, table: NodeTable, plan: SignaturePlan, first: PodInfo) -> None:
         self._table = table
@@ -120,7 +120,7 @@ class GroupSweep:
         """Return where some pods come to among rows, which are in node order; changes nothing.
 
         `after` is the row that the pod before them got, if it is not counted there. None if a
-        score is out of range: only the decision path can tell then.
+        score is out of range: only the decision path can decide then.
         """
         self._refresh()
         if not self._in_range:

@@ -85,7 +85,7 @@ class SignatureView:
         return self._signature.spec.tolerations
 
     def tolerates(self, taint: Taint) -> bool:
-        """Tell whether the pod tolerates a taint."""
+        """Return whether the pod tolerates a taint."""
         return self._signature.tolerates(taint)
 
     @property
@@ -243,7 +243,7 @@ V = TypeVar("V", bound=NodeView)
 
 
 class _Views(Generic[V]):
-    """One view per row; it reads the row on access, whichever node has it by then."""
+    """One view per row; it reads the row on access, regardless of which node has it then."""
 
     def __init__(self, make: Callable[[NodeTable, int], V]) -> None:
         self._make = make
@@ -307,7 +307,7 @@ class NodeDetails(Plugin):
         return None
 
     def details(self, state: CycleState, pod: PodInfo, nodes: NodeRows) -> Iterable[Detail]:  # noqa: ARG002
-        """Call `node_detail` for each row; rows with the same detail are told together."""
+        """Call `node_detail` for each row; rows with the same detail share one."""
         view, table = PodView(pod), nodes.table
         found: dict[tuple[str, str], tuple[Detail, list[int]]] = {}
         for row in nodes.row_numbers().tolist():

@@ -69,7 +69,7 @@ class NullVolumeWriter:
 
 
 class NullClaimWriter:
-    """Writes no claim to devices: a caller that waits for it is told so."""
+    """Writes no claim to devices: raises for a caller that waits for it."""
 
     async def bind(
         self,

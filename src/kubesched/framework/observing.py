@@ -74,7 +74,7 @@ class NullObserver:
         return lambda _plugin, _code, _started: 0.0
 
     def samples_gate(self) -> bool:
-        """Tell whether to time the plugins that run now, before a pod's attempt begins."""
+        """Return whether to time the plugins that run now, before a pod's attempt begins."""
         return False
 
     def asked(self, point: str, skipped: frozenset[str], times: int = 1) -> None:
@@ -140,7 +140,7 @@ class Observer(NullObserver):
         return self.now()
 
     def _count_in(self, coming: int) -> None:
-        """Make sure the buffers have room for `coming` more attempts or gates."""
+        """Make sure the buffers have space for `coming` more attempts or gates."""
         self._room -= coming
         if self._room < 0:
             self._room = NOTED - self._attempts.left - self._gates.left
@@ -207,7 +207,7 @@ class Observer(NullObserver):
         return through
 
     def samples_gate(self) -> bool:
-        """Tell whether to time the plugins that run now, before a pod's attempt begins."""
+        """Return whether to time the plugins that run now, before a pod's attempt begins."""
         sample = self._gates
         sample.left -= 1
         if sample.left:
@@ -231,7 +231,7 @@ class Observer(NullObserver):
 class TracedObserver(Observer):
     """Records the metrics of one profile, and traces attempts.
 
-    A class of its own: without tracing, nothing in an attempt asks whether it is traced.
+    A class of its own: without tracing, an attempt does not pay for it.
     """
 
     def __init__(

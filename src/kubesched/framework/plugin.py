@@ -61,7 +61,7 @@ class Plugin(ABC):
     #: it; it is not asked about such pods but for scores, if it is enabled at PreFilter, and that
     #: counts as Skip
     only_with_volumes: ClassVar[bool] = False
-    #: in the tree: whether it has no say when a pod on its node waits for room to be resized; that
+    #: in the tree: whether it has no say when a pod on its node has a deferred resize; that
     #: counts as Skip at PreFilter
     skips_resizes: ClassVar[bool] = False
 
@@ -126,14 +126,14 @@ NOTHING_AGAINST: Final = PreFilterResult()
 
 
 class PreEnqueue(Plugin):
-    """Keeps pods out of the active queue until they may be tried."""
+    """Gates pods: they enter the active queue once all of these plugins admit them."""
 
     @abstractmethod
     def pre_enqueue(self, pod: PodInfo) -> Status:
         """Return whether the pod may be tried."""
 
     def kept_out(self) -> Container[str] | None:
-        """Return the uids of all pods that it gates, if it knows them; None if not.
+        """Return the uids of all pods that it gates; None if it does not track them.
 
         In the tree. With many gated pods, that is much faster than a call per pod and event.
         """
@@ -232,7 +232,7 @@ def depends_on_min_max(normalize: Normalizing) -> Normalizing:
 
 
 def is_by_min_max(plugin: Normalize) -> bool:
-    """Tell whether a plugin's `normalize` is declared so."""
+    """Return whether a plugin's `normalize` is declared so."""
     return getattr(type(plugin).normalize, "depends_on_min_max", False)
 
 
@@ -346,7 +346,7 @@ class PostBind(Plugin):
 
 
 class PlacementGenerate(Plugin):
-    """Says on which sets of nodes a group is to be tried."""
+    """Generates the sets of nodes on which a group is tried."""
 
     @abstractmethod
     def generate_placements(
@@ -356,7 +356,7 @@ class PlacementGenerate(Plugin):
 
 
 class PlacementFeasible(Plugin):
-    """Says whether what was placed of a group is enough.
+    """Decides whether enough of a group is placed.
 
     There is no configuration key: GangScheduling, and Coscheduling if the profile has it, are asked
     wherever groups are scheduled.
@@ -388,7 +388,7 @@ class PlacementScore(Plugin):
 
     def normalize_placements(
         self,
-        state: CycleState,  # noqa: ARG002 (for those who need it)
+        state: CycleState,  # noqa: ARG002 (for subclasses)
         scores: Sequence[int],
     ) -> tuple[Sequence[int], Status]:
         """Bring the scores of all placements into the range 0 to 100."""
@@ -396,16 +396,16 @@ class PlacementScore(Plugin):
 
 
 class PodGroupPostFilter(Plugin):
-    """Tries to make room for a group that could not be placed."""
+    """Preempts for a group that could not be placed."""
 
-    #: whether it is asked after all others, even if one of them says that nothing helps
+    #: whether it runs after all others, even if one of them returned that nothing helps
     last_resort: ClassVar[bool] = False
 
     @abstractmethod
     def pod_group_post_filter(
         self, state: CycleState, group: GroupInfo, trial: GroupTrial
     ) -> PodGroupPostFilterResult:
-        """Make room, or say why that is not possible."""
+        """Find victims, or return why preemption does not help."""
 
 
 #: Configuration key of each extension point → the classes that implement it.

@@ -20,32 +20,34 @@ def of_kind(plugins: Iterable[Plugin], kind: type[P]) -> dict[str, P]:
     return {plugin.name: plugin for plugin in plugins if isinstance(plugin, kind)}
 
 
-class Asked(Generic[P]):
-    """The plugins that run for a pod at some point, and those that need not."""
+class ApplicablePlugins(Generic[P]):
+    """The plugins of a point that run for a pod, and the names of those that do not apply to it."""
 
-    __slots__ = ("idle", "plugins")
+    __slots__ = ("inapplicable", "plugins")
 
-    def __init__(self, plugins: Iterable[P], idle: Container[str]) -> None:
-        known = list(plugins)
+    def __init__(self, plugins: Iterable[P], inapplicable: Container[str]) -> None:
+        enabled = list(plugins)
         #: each with its name
-        self.plugins = [(plugin.name, plugin) for plugin in known if plugin.name not in idle]
-        #: names of the others, which do not apply to the pod
-        self.idle = [plugin.name for plugin in known if plugin.name in idle]
+        self.plugins = [
+            (plugin.name, plugin) for plugin in enabled if plugin.name not in inapplicable
+        ]
+        #: names of the others
+        self.inapplicable = [plugin.name for plugin in enabled if plugin.name in inapplicable]
 
 
-class AskedAt(Generic[P]):
+class PointPlugins(Generic[P]):
     """The plugins of a point: most run for all pods, some only for pods with volumes."""
 
-    __slots__ = ("_about_all", "_without_volumes")
+    __slots__ = ("_for_all", "_without_volumes")
 
     def __init__(self, plugins: Iterable[P], only_with_volumes: Container[str]) -> None:
-        known = list(plugins)
-        self._about_all = Asked(known, ())
-        self._without_volumes = Asked(known, only_with_volumes)
+        enabled = list(plugins)
+        self._for_all = ApplicablePlugins(enabled, ())
+        self._without_volumes = ApplicablePlugins(enabled, only_with_volumes)
 
-    def about(self, pod: PodInfo) -> Asked[P]:
+    def applicable(self, pod: PodInfo) -> ApplicablePlugins[P]:
         """Return the plugins that run for a pod."""
-        return self._without_volumes if pod.volumes is NO_VOLUMES else self._about_all
+        return self._without_volumes if pod.volumes is NO_VOLUMES else self._for_all
 
 
 class ProfilePlugins:
@@ -66,7 +68,7 @@ class ProfilePlugins:
         self.only_with_volumes = frozenset(
             each.name for each in self.pre_filter if each.only_with_volumes
         )
-        #: those that have no say about resizes
+        #: those that do not apply to resizes
         self.skip_resizes = frozenset(each.name for each in self.pre_filter if each.skips_resizes)
         self.filter: list[points.RowFilter | points.Filter] = at("filter")
         self.post_filter: list[points.PostFilter] = at("postFilter")

@@ -60,13 +60,13 @@ class Evictor(Protocol):
         """Evict victims, in the background."""
 
     def evict_for_group(self, group: GroupInfo, victims: Sequence[PodInfo]) -> None:
-        """Evict pods from any nodes to make room for a group, in the background."""
+        """Evict pods from any nodes on behalf of a group, in the background."""
 
     def preemptors(self) -> Container[str]:
         """Return the uids of preemptors whose victims are still being evicted."""
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether pods are still being evicted to make room for a pod or a group."""
+        """Return whether pods are still being evicted on behalf of a pod or a group."""
 
 
 class VolumeWriter(Protocol):
@@ -104,7 +104,7 @@ class ClaimWriter(Protocol):
     ) -> ResourceClaim:
         """Write an allocation, if there is one, and that a pod may use it; return the claim then.
 
-        `is_shared` says that other pods of the group may be about to write the same.
+        With `is_shared`, other pods of the group may be about to write the same.
 
         Raises ObjectError or ClientError if that fails, or the claim is not as it was.
         """
@@ -115,10 +115,10 @@ class ClaimWriter(Protocol):
     async def map_extended_resources(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
-        """Say in a pod's status which claim serves its extended resources."""
+        """Write to a pod's status which claim serves its extended resources."""
 
     async def claim_resources(self, pod: Pod, claimed: Claimed) -> None:
-        """Say in a pod's status what its claims take of its node's own resources."""
+        """Write to a pod's status what its claims take of its node's own resources."""
 
     async def poll(
         self,
@@ -134,16 +134,16 @@ class ClaimWriter(Protocol):
         """
 
     def announce_waiting(self, pod: Pod, node_name: str) -> None:
-        """Say in an event that a pod waits until drivers get its devices ready."""
+        """Report in an event that a pod waits until drivers get its devices ready."""
 
     def deallocate(self, claim: ResourceClaim) -> None:
         """Give up the allocation of a claim, in the background."""
 
     def unreserve(self, claim: ResourceClaim, uid: str) -> None:
-        """Take back that a pod or a group may use a claim, in the background."""
+        """Revoke that a pod or a group may use a claim, in the background."""
 
     def unclaim_resources(self, pod: Pod) -> None:
-        """Take back what a pod's status says of its node's own resources, in the background."""
+        """Clear what a pod's status declares of its node's own resources, in the background."""
 
     def delete(self, claim: ResourceClaim) -> None:
         """Delete a claim, in the background."""
@@ -183,7 +183,7 @@ class PluginContext(Struct, frozen=True):
     volume_writer: VolumeWriter = NullVolumeWriter()
     claim_writer: ClaimWriter = NullClaimWriter()
     clock: Clock = RealClock()
-    #: told "predicate", "assume" or "bind" whenever that stage of volume scheduling fails
+    #: called with "predicate", "assume" or "bind" whenever that stage of volume scheduling fails
     on_volume_stage_failure: Callable[[str], None] = lambda _stage: None
 
     def objects(self, kind: type[T]) -> Lister[T]:

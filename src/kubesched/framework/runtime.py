@@ -19,7 +19,7 @@ from kubesched.framework.evaluation import Evaluator
 from kubesched.framework.group_runtime import GroupPoints
 from kubesched.framework.observing import NullObserver
 from kubesched.framework.plugin import Plugin, PostFilterResult, PreBind
-from kubesched.framework.profile import AskedAt, ProfilePlugins
+from kubesched.framework.profile import PointPlugins, ProfilePlugins
 from kubesched.framework.status import SKIP, SUCCESS, Code, Status, error, unschedulable
 
 _log = logging.getLogger(__name__)
@@ -78,8 +78,8 @@ class Framework:
         #: in-tree plugins that the profile enables and this version does not have
         self.left_out = expansion.left_out
         only_with_volumes = plugins.only_with_volumes
-        self._reserve_plugins = AskedAt(plugins.reserve, only_with_volumes)
-        self._pre_bind_plugins = AskedAt(plugins.pre_bind, only_with_volumes)
+        self._reserve_plugins = PointPlugins(plugins.reserve, only_with_volumes)
+        self._pre_bind_plugins = PointPlugins(plugins.pre_bind, only_with_volumes)
         self.evaluator = Evaluator(self.plugins, cluster, self._observer)
         #: the extension points of groups
         self.groups = GroupPoints(self.plugins, self._observer)
@@ -177,13 +177,13 @@ class Framework:
         """Run Reserve plugins; the caller rolls back on failure."""
         # Other pods are scheduled while this one is bound.
         state.is_timed = self._observer.sampled
-        asked = self._reserve_plugins.about(pod).plugins
-        if not asked:
+        applicable = self._reserve_plugins.applicable(pod).plugins
+        if not applicable:
             self._without_reserve.zeros += 1
             return SUCCESS
         started = lap_began = self.now()
         result = SUCCESS
-        for name, plugin in asked:
+        for name, plugin in applicable:
             status = plugin.reserve(state, pod, node_name)
             if state.is_timed:
                 lap_began = self._reserve_lap(name, status.code, lap_began)
@@ -196,7 +196,7 @@ class Framework:
     def unreserve(self, state: CycleState, pod: PodInfo, node_name: str) -> None:
         """Run every Unreserve in reverse order, even if one fails."""
         started = lap_began = self.now()
-        for name, plugin in reversed(self._reserve_plugins.about(pod).plugins):
+        for name, plugin in reversed(self._reserve_plugins.applicable(pod).plugins):
             try:
                 plugin.unreserve(state, pod, node_name)
             except Exception:  # noqa: BLE001 (the others must run all the same)
@@ -233,14 +233,14 @@ class Framework:
 
     def pre_bind_pre_flight(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
         """Find the PreBind plugins with work to do; Skip if there are none."""
-        asked = self._pre_bind_plugins.about(pod)
-        if not asked.plugins:
+        applicable = self._pre_bind_plugins.applicable(pod)
+        if not applicable.plugins:
             self._without_pre_flight.zeros += 1
             return SKIP
-        state.skip_pre_bind.update(asked.idle)
+        state.skip_pre_bind.update(applicable.inapplicable)
         started = lap_began = self.now()
         status = SKIP
-        for name, plugin in asked.plugins:
+        for name, plugin in applicable.plugins:
             answer = plugin.pre_bind_pre_flight(state, pod, node_name)
             if state.is_timed:
                 lap_began = self._pre_flight_lap(name, answer.code, lap_began)

@@ -69,7 +69,7 @@ class Scoring:
         return [*self._cluster_pre_scores.values(), *self._cluster_scores.values()]
 
     def is_row_local(self, state: CycleState) -> bool:
-        """Tell whether only row-local scores count for a pod without volumes; after `prepare`."""
+        """Return whether only row-local scores count for a pod without volumes; after `prepare`."""
         return all(
             plugin.only_with_volumes
             or name in state.skip_score
@@ -192,7 +192,7 @@ class Scoring:
 
 
 def _is_skip(plugin: str, status: Status) -> bool:
-    """Tell whether a plugin has nothing to score; raise AttemptError if it reports an error."""
+    """Return whether a plugin has nothing to score; raise AttemptError if it reports an error."""
     if status.code is Code.SKIP:
         return True
     if not status.ok:

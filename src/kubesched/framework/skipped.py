@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 
 class SkippedPlugins:
-    """All sets seen so far."""
+    """The sets of skipped plugins, interned."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[frozenset[str], tuple[str, ...]], frozenset[str]] = {}

@@ -1,4 +1,4 @@
-"""What rows would be worth with more pods of a signature on them, for members that are alike.
+"""The totals of rows with further pods of a signature on them, for equal members.
 
 A placement changes nothing but the sums of its row. So the total of a row with some further pods
 of the signature is a function of the row, cached like its total as it is: a gang that is tried on
@@ -69,7 +69,7 @@ class StackedTotals(RowView):
         self._reject_row = reject_row
         self._scores = scores
         self._row_scorers = row_scorers
-        #: [number of further pods, row] → total, UNKNOWN until it is asked for
+        #: [number of further pods, row] → total, UNKNOWN until it is read
         self.values: Int64Array
         #: how many rows were computed by themselves since all were
         self._alone = 0
@@ -86,12 +86,12 @@ class StackedTotals(RowView):
         return bool(self._with_stamp or self._on_node_scores)
 
     def rebuild(self) -> None:
-        """Forget all totals."""
+        """Invalidate all totals."""
         self._alone = 0
         self.values = np.full((2, self._table.size), UNKNOWN, dtype=np.int64)
 
     def update(self, rows: list[int]) -> bool:
-        """Forget the totals of some rows."""
+        """Invalidate the totals of some rows."""
         if self.values.shape[1] < self._table.size:
             self._grow(len(self.values))
         self.values[:, rows] = UNKNOWN
@@ -132,7 +132,7 @@ class StackedTotals(RowView):
         return self.values.item(more, row)
 
     def _total_by_row(self, row: int, more: int) -> int | None:
-        """Return the total of a row by its sums, without arrays; None if only they can tell."""
+        """Return the total of a row by its sums, without arrays; None if that needs arrays."""
         if not self._table.valid.item(row) or self._on_node.current().item(row):
             return INFEASIBLE
         count_requests, requests = self._table.count_requests, self.requests
@@ -186,7 +186,7 @@ class StackedTotals(RowView):
         )
 
     def validate(self) -> None:
-        """Recompute all totals that are known, and compare."""
+        """Recompute all cached totals, and compare."""
         self.refresh()
         twin = copy(self)
         twin.forget()

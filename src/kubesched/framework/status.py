@@ -12,7 +12,7 @@ class Code(IntEnum):
     """kube-scheduler's status codes."""
 
     SUCCESS = 0
-    #: an unexpected failure, which says nothing about the pod or the node
+    #: an unexpected failure, which is no answer about the pod or the node
     ERROR = 1
     #: the pod does not fit now; removing other pods might help
     UNSCHEDULABLE = 2

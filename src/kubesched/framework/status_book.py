@@ -23,7 +23,7 @@ LAST = np.iinfo(np.int32).max
 
 
 class StatusBook:
-    """All rejections by a profile's filters so far; 0 stands for none."""
+    """All rejections by a profile's filters ; 0 means none."""
 
     def __init__(self) -> None:
         self.clear()
@@ -41,7 +41,7 @@ class StatusBook:
         self.errors: set[int] = set()
 
     def is_full(self, rows: int) -> bool:
-        """Tell whether there are more statuses than a cluster of `rows` rows should need."""
+        """Return whether there are more statuses than a cluster of `rows` rows should need."""
         return len(self.statuses) > STATUSES + STATUSES_PER_ROW * rows
 
     def number(self, order: int, status: Status) -> int:
@@ -79,5 +79,5 @@ class StatusBook:
         return np.where(order[other] < order[one], other, one)
 
     def any_error(self, *columns: Int32Array | list[int]) -> bool:
-        """Tell whether one of the columns contains an error."""
+        """Return whether one of the columns contains an error."""
         return any(self._is_error[column].any() for column in columns)

@@ -26,7 +26,7 @@ from kubesched.plugins.device_search import Pick
 
 FROM_CLASS: Final = "FromClass"
 FROM_CLAIM: Final = "FromClaim"
-#: Selectors of so many single nodes are remembered.
+#: How many node selectors for single nodes are cached.
 _NODES: Final = 8192
 
 

@@ -25,7 +25,7 @@ from kubesched.cluster.storage import ClaimKey
 from kubesched.errors import ObjectError
 from kubesched.plugins.claim_volumes import ClaimVolumes, VolumeId
 
-#: Stands for no limit.
+#: Means no limit.
 NO_LIMIT: Final = 1 << 40
 
 

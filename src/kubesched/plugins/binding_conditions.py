@@ -16,7 +16,7 @@ TIMED_OUT = "device binding timeout"
 
 
 class BindingFailedError(ObjectError):
-    """A driver says that it cannot get a device ready."""
+    """A driver reports that it cannot prepare a device."""
 
 
 class BindingTimeoutError(ObjectError):
@@ -24,7 +24,7 @@ class BindingTimeoutError(ObjectError):
 
 
 def has_conditions(claim: ResourceClaim) -> bool:
-    """Tell whether drivers have to get devices of a claim ready."""
+    """Return whether drivers have to prepare devices of a claim."""
     return bool(with_conditions(claim))
 
 
@@ -37,7 +37,7 @@ def with_conditions(claim: ResourceClaim) -> list[DeviceRequestAllocationResult]
 
 
 def is_ready(claim: ResourceClaim) -> bool:
-    """Tell whether all devices of a claim are ready; raises BindingFailedError if one cannot be."""
+    """Return whether all devices of a claim are ready; raises BindingFailedError if one failed."""
     if claim.status.allocation is None:
         return False
     for result in with_conditions(claim):
@@ -58,7 +58,7 @@ def is_ready(claim: ResourceClaim) -> bool:
 
 
 def is_late(claim: ResourceClaim, *, now: float, timeout_s: float) -> bool:
-    """Tell whether drivers have had enough time to get the devices of a claim ready."""
+    """Return whether drivers exceeded the timeout for preparing the devices of a claim."""
     allocation = claim.status.allocation
     if allocation is None or allocation.allocation_timestamp is None or not has_conditions(claim):
         return False

@@ -17,7 +17,7 @@ P = TypeVar("P")
 
 
 def has_place(pod: Pod) -> bool:
-    """Tell whether a pod is on a node, or nominated to one."""
+    """Return whether a pod is on a node, or nominated to one."""
     return bool(pod.spec.node_name or pod.status.nominated_node_name)
 
 

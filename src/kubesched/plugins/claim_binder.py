@@ -1,4 +1,4 @@
-"""From a decision about devices to claims that say so, and to devices that are ready.
+"""Writes the allocation of devices to claims, and waits until the devices are ready.
 
     decided ──> create the claim for extended resources ──> finalizer, allocation, reservation
             ──> drivers get devices ready ──> the pod can be bound
@@ -66,7 +66,7 @@ class ClaimBinder:
         self._has_binding_conditions = has_binding_conditions
 
     def is_lost(self, claim: ResourceClaim) -> bool:
-        """Tell whether drivers cannot get the devices of a claim ready, or took too long."""
+        """Return whether drivers failed to prepare the devices of a claim, or timed out."""
         try:
             return not binding_conditions.is_ready(claim) and self._is_late(claim)
         except BindingFailedError:
@@ -82,11 +82,11 @@ class ClaimBinder:
         self._writer.deallocate(claim)
 
     def unreserve_for(self, claim: ResourceClaim, uid: str) -> None:
-        """Take back that an object may use a claim."""
+        """Revoke that an object may use a claim."""
         self._writer.unreserve(claim, uid)
 
     def give_up(self, devices: PodDevices, unavailable: Collection[int]) -> Status | None:
-        """Give up an allocation that keeps a pod from all nodes, if no other pod uses it.
+        """Deallocate a claim whose allocation makes all nodes infeasible, if no other pod uses it.
 
         None if there is no such allocation, nor a claim left from an earlier attempt.
         """
@@ -162,7 +162,7 @@ class ClaimBinder:
         await self._map(devices, claim)
 
     async def _claim_resources(self, devices: PodDevices) -> None:
-        """Say in the pod's status what its claims take of the node's own resources."""
+        """Write to the pod's status what its claims take of the node's own resources."""
         pod = devices.pod
         devices.has_written_claimed = True
         try:
@@ -196,7 +196,7 @@ class ClaimBinder:
         return created
 
     async def _map(self, devices: PodDevices, claim: ResourceClaim) -> None:
-        """Say in the pod's status which request serves which container."""
+        """Write to the pod's status which request serves which container."""
         pod, made = devices.pod, devices.extended_claim
         what = f"pod {shown(pod)} ExtendedResourceClaimStatus"
         if made is None or not made.mappings:

@@ -1,4 +1,4 @@
-"""What may help a pod that waits for devices, and how to tell."""
+"""Events that may help a pod rejected for its devices, with their queueing hints."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CHANGED: Final = Action.ADD | Action.UPDATE
 
 
 def registrations(devices: Devices, *, of_groups: bool = False) -> Sequence[Registration]:
-    """Return what may help, with hints that look at claims as they are by then."""
+    """Return the registrations; their hints read claims as they are when the hint runs."""
     claims = devices.claims
     after_claim_change = _after_claim_change(claims, of_groups=of_groups)
 

@@ -3,7 +3,7 @@
     claim ── volumeName ──> volume ──> driver and handle
       └── no volume yet ──> class ──> provisioner, and a handle that nothing else has
 
-Answers are remembered; whoever hears of a change says what to forget. Volumes of plugins that CSI
+Answers are cached; the caller invalidates those of claims that changed. Volumes of plugins that CSI
 drivers have taken over count as theirs, on nodes that have a CSINode.
 """
 
@@ -23,7 +23,7 @@ from kubesched.plugins import csi_migration
 
 
 class VolumeId(NamedTuple):
-    """What tells CSI volumes apart."""
+    """The identity of a CSI volume."""
 
     driver: str
     handle: str
@@ -45,7 +45,7 @@ class ClaimVolumes:
     def of_pod(
         self, pod: PodInfo, *, has_csi_node: bool, must_exist: bool = False
     ) -> set[VolumeId]:
-        """Return the volumes of a pod; raises ObjectError if they cannot be told."""
+        """Return the volumes of a pod; raises ObjectError if a claim or volume is missing."""
         found = set()
         for volume in pod.volumes.attachable:
             if isinstance(volume, ClaimMount):
@@ -77,7 +77,7 @@ class ClaimVolumes:
         return self._known[key]
 
     def forget(self, claims: Iterable[ClaimKey]) -> None:
-        """Look claims up again when they are next asked for."""
+        """Invalidate the volumes of claims."""
         for key in claims:
             self._known.pop(key, None)
 

@@ -4,7 +4,7 @@ Pods name a PodGroup of scheduler-plugins (``scheduling.x-k8s.io``) by a label. 
 scheduled as a gang of ``minMember`` pods, in the same cycle as any other group of pods:
 
     QueueSort           by priority, then by the age of the group or the pod
-    PreEnqueue          keeps pods out until there are ``minMember`` of them
+    PreEnqueue          gates pods until there are ``minMember`` of them
     PlacementFeasible   the group did not fail just before, if the arguments ask for that;
                         ``minResources`` are free; enough members were placed
     Permit, Unreserve   pods wait for the others; if one of them fails, none is bound
@@ -50,7 +50,7 @@ from kubesched.queue.queued_pod import QueuedEntity
 GROUPS: Final = "scheduling.x-k8s.io/PodGroup"
 NOT_FOUND: Final = unschedulable("PodGroup not found")
 WAITING: Final = Status(Code.WAIT)
-#: What Kubernetes objects say of themselves is no argument.
+#: The type meta of an object is no argument.
 _TYPE_FIELDS: Final = ("apiVersion", "kind")
 
 
@@ -182,7 +182,7 @@ class Coscheduling(QueueSort, PreEnqueue, PlacementFeasible, Reserve, Permit):
         self._attempts = {key: at for key, at in self._attempts.items() if at[1] + rest_s > now}
         if members.placed_count >= group.group.min_count:
             return ""
-        # Each placement of an attempt asks.
+        # Evaluated once per placement of an attempt.
         before, _ = self._attempts.setdefault(group.key, (attempt, now))
         return "" if before is attempt else f"podGroup {group.key.full_name} failed recently"
 

@@ -106,12 +106,12 @@ def plugin_of_inline(volume: Volume) -> str | None:
 
 
 def is_counted(plugin: str, *, has_csi_node: bool) -> bool:
-    """Tell whether volumes of an in-tree plugin count against the limits of a node."""
+    """Return whether volumes of an in-tree plugin count against the limits of a node."""
     return has_csi_node and plugin in _COUNTED
 
 
 def is_migrated_on(plugin: str, csi_node: CSINode | None) -> bool:
-    """Tell whether a CSINode lists a plugin as migrated."""
+    """Return whether a CSINode lists a plugin as migrated."""
     annotations = csi_node.metadata.annotations if csi_node is not None else None
     migrated = (annotations or {}).get(ANNOTATION_MIGRATED_PLUGINS, "")
     return bool(migrated) and plugin in migrated.split(",")

@@ -80,7 +80,7 @@ def _is_own(signature: PodSignature, node: Node | None) -> bool:
 
 
 def _after_policy_change(signature: PodSignature, change: Change[Node]) -> bool:
-    """Tell whether the pod's node allows preemption that it forbade."""
+    """Return whether the pod's node allows preemption that it forbade."""
     old, new = change.old, change.new
     if old is None or new is None or not _is_own(signature, new):
         return False
@@ -88,6 +88,6 @@ def _after_policy_change(signature: PodSignature, change: Change[Node]) -> bool:
 
 
 def _after_node_came(signature: PodSignature, change: Change[Node]) -> bool:
-    """Tell whether the pod's node was added, and allows preemption."""
+    """Return whether the pod's node was added, and allows preemption."""
     new = change.new
     return new is not None and _is_own(signature, new) and not _forbids(new)

@@ -1,7 +1,7 @@
 """Attributes that a request derives from those of a device, by a CEL expression.
 
 Constraints compare them as if drivers had published them. Each expression is evaluated once for a
-device, when a constraint asks for it.
+device, when a constraint reads it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from kubesched.cluster.device_table import DeviceTable
 from kubesched.errors import CelError, CelRuntimeError
 from kubesched.plugins.device_selectors import converted
 
-#: So many compiled expressions, and values of each, are remembered.
+#: How many compiled expressions, and values of each, are cached.
 _COMPILED: Final = 1024
 _EVALUATED: Final = 65_536
 
@@ -34,20 +34,20 @@ def _compiled(expression: str) -> cel.DerivedAttribute | CelError:
 
 
 class DerivedAttributes:
-    """What an expression says of devices; by identity, as versions of a device are immutable."""
+    """The values of an expression by device; by identity, as versions of a device are immutable."""
 
     def __init__(self, table: DeviceTable, expression: str) -> None:
         self._table = table
         self._expression = expression
-        #: id → (device, what is known); the device is kept, so is its id
+        #: id → (device, its value); the reference keeps the id valid
         self._known: dict[int, tuple[Device, DeviceAttribute | DerivationError]] = {}
 
     def at(self, row: int) -> DeviceAttribute | DerivationError:
         """Return the attribute of a device, or why there is none."""
         device = self._table.device_at(row)
-        known = self._known.get(id(device))
-        if known is not None:
-            return known[1]
+        cached = self._known.get(id(device))
+        if cached is not None:
+            return cached[1]
         if len(self._known) >= _EVALUATED:
             self._known.clear()
         found = self._evaluate(device, self._table.keys[row][0])
@@ -55,7 +55,7 @@ class DerivedAttributes:
         return found
 
     def failure(self, error: DerivationError, name: str, row: int) -> str:
-        """Return what is said if a device has no such attribute."""
+        """Return the error text for a device without the attribute."""
         if isinstance(error, CelError):
             return f"compile derived attribute {name} failed: {error}"
         device = "/".join(self._table.keys[row])

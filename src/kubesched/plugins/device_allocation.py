@@ -76,7 +76,7 @@ class Allocator:
     # --- nodes --------------------------------------------------------------------------------
 
     def verdict(self, devices: PodDevices, nodes: NodeRows) -> Verdict:
-        """Say on which nodes the claims cannot be served."""
+        """Reject the nodes on which the claims cannot be allocated."""
         if devices.is_stale:
             return reject(np.ones(len(nodes), dtype=np.bool_), STALE_CLAIM)
         footprints = self._footprints if self.has_footprints else None
@@ -204,7 +204,7 @@ class Allocator:
         return unfit, kinds
 
     def _lists(self, name: str, nodes: NodeRows, asked: BoolArray) -> BoolArray:
-        """Tell which of the nodes asked about list a resource, be it with an amount of zero."""
+        """Return which of the selected nodes list a resource, be it with an amount of zero."""
         listed = nodes.none()
         rows = nodes.row_numbers()
         for position in np.flatnonzero(asked).tolist():
@@ -237,7 +237,7 @@ class Allocator:
         is_open = (codes == LATE) | (codes == UNKNOWN)
         late = np.flatnonzero(is_open & self._nodes.valid[nodes.rows])
         if len(late):
-            # The one that took too long, before those that were not tried any more.
+            # The node whose search timed out first, then those that were not searched.
             first = late[codes[late].argmax()]
             name = self._nodes.name_at(int(nodes.row_numbers()[first]))
             text = f"node {name}: timed out trying to allocate devices"
@@ -262,7 +262,7 @@ class Allocator:
         return SearchBudget(self._timer, self._timeout_s, may_pause=may_pause)
 
     def outcomes(self, devices: PodDevices, names: frozenset[str]) -> Outcomes:
-        """Return what is known about the claims, where some extended resources are devices."""
+        """Return the outcomes of the claims, where some extended resources are devices."""
         asked = devices.asked.get(names)
         if asked is None:
             claims = self.claims_for(devices, names)
@@ -293,7 +293,7 @@ class Allocator:
         kinds: Mapping[frozenset[str] | None, BoolArray | None],
         nodes: NodeRows,
     ) -> BoolArray:
-        """Tell on which nodes a claim cannot be used whose devices are allocated."""
+        """Return on which nodes a claim cannot be used whose devices are allocated."""
         result = nodes.none()
         for mask in unavailable.values():
             result |= mask
@@ -312,7 +312,7 @@ class Allocator:
         return found
 
     def _usable(self, devices: PodDevices, number: int, nodes: NodeRows) -> BoolArray:
-        """Tell on which nodes the devices of a claim can be used, once they are ready."""
+        """Return on which nodes the devices of a claim can be used, once they are ready."""
         match = devices.allocated_for[number]
         mask = ~nodes.none() if match is None else match(nodes)
         if number in devices.skipping and number not in devices.reused:
@@ -428,7 +428,7 @@ class Allocator:
             self._devices.claims.signal(uid, allocation)
 
     def drop(self, devices: PodDevices, *, is_written: bool = False) -> list[str]:
-        """Stop counting what was decided: it was written, or comes to nothing.
+        """Drop the assumed allocations: they were written, or abandoned.
 
         Returns the uids of claims that no other pod counts on.
         """
@@ -438,7 +438,7 @@ class Allocator:
 
 
 def can_skip(nodes: NodeRows) -> BoolArray:
-    """Tell which nodes say that their kubelets can leave out operations."""
+    """Return which nodes declare that their kubelets can skip device operations."""
     table = nodes.table
     able = [OPTIONAL_NODE_OPERATIONS in each for each in table.feature_sets.values]
     return np.array(able, dtype=np.bool_)[table.feature_ids[nodes.rows]]

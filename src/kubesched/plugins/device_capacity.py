@@ -1,7 +1,7 @@
 """How much of a device's capacities a request takes, and whether that much is left.
 
-A capacity may say which amounts can be asked for: from a minimum in steps, or one of a list. What
-is asked for is rounded up to such an amount. All arithmetic is exact, in nano units.
+A capacity may restrict which amounts can be requested: from a minimum in steps, or a list. What
+is requested is rounded up to such an amount. All arithmetic is exact, in nano units.
 """
 
 from __future__ import annotations
@@ -55,12 +55,12 @@ def fits(
     taken: Amounts,
     fractional: bool,
 ) -> bool:
-    """Tell whether a request may be served by a device of which `taken` is taken.
+    """Return whether a request may be served by a device of which `taken` is taken.
 
     Raises CapacityError if the request cannot be expressed in the terms of the device.
     """
     if not requests.keys() <= capacities.keys():
-        return False  # another device may have what is asked for
+        return False  # another device may have enough
     wanted = consumed(requests, capacities, fractional=fractional)
     return all(
         not _violates(quantity.nano(wanted[name]), capacity.request_policy, fractional=fractional)
@@ -137,7 +137,7 @@ def _is_out_of(valid: CapacityRequestPolicyRange, amount: int, *, fractional: bo
 
 
 def _is_milli(valid: CapacityRequestPolicyRange, *, fractional: bool) -> bool:
-    """Tell whether a range is counted in thousandths: all of it must be exact in them."""
+    """Return whether a range is counted in thousandths: all of it must be exact in them."""
     if not fractional:
         return False
     amounts = [

@@ -1,6 +1,6 @@
 """How many devices there are for what claims ask for, and what speaks against the others.
 
-Whether claims can be served is decided elsewhere; here is counted why not, for explanations. What a
+The allocation decides whether claims can be served; this module counts the reasons. What a
 device is excluded by is the ledger's answer, and how many devices can be had together the search's.
 """
 
@@ -25,7 +25,7 @@ from kubesched.plugins.device_requests import (
 )
 from kubesched.plugins.device_search import Search, SearchPausedError
 
-#: So many looks at the clock a search may take, which are many thousands of steps.
+#: How often a search may check the clock: many thousands of steps.
 _LOOKS = 64
 
 
@@ -46,7 +46,7 @@ class CountedRequest(Struct, frozen=True, eq=False):
 
     @property
     def wanted(self) -> int:
-        """How many devices are asked for."""
+        """How many devices are requested."""
         if not self.request.is_all:
             return self.request.count
         asked_for = (Obstacle.NODE, Obstacle.SELECTOR)
@@ -75,7 +75,7 @@ class DeviceCensus:
         self._wanted = wanted
         self._visible = visible
         self._state = state
-        #: the rows that are asked about
+        #: the rows to explain
         self._nodes = nodes
 
     def rows_with_devices(self) -> dict[int, list[int]]:

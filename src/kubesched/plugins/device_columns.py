@@ -1,7 +1,7 @@
 """The devices of slices in the columns over which CEL evaluates selectors.
 
 A request that was never seen before is compared with all devices at once. Later, devices that
-change are asked about one by one.
+change are evaluated one by one.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from kubesched.errors import CelRuntimeError, require
 from kubesched.plugins.device_match import SaidOfAll
 from kubesched.plugins.device_selectors import converted, has_value, is_amount
 
-#: Columns remember every value there ever was: they are made anew after so many changes a row.
+#: Columns never drop a value, so they are rebuilt after this many changes per row.
 CHANGES_PER_ROW: Final = 4
-#: So many selectors are remembered, with what they say of values.
+#: How many selectors are cached, with their results by value.
 SELECTORS: Final = 256
 _NO_DEVICE: Final = cel.CelDevice("")
 
@@ -41,7 +41,7 @@ class DeviceColumns(View):
         self._table = table
         self._values = DeviceValueTable(self)
         self._changes = 0
-        #: row → whether it has a device that can be asked about at all
+        #: row → whether it has a device that can be evaluated
         self.has_device: BoolArray = np.zeros(0, dtype=np.bool_)
         #: kind of devices → whether their capacities make sense
         self._has_amounts: dict[int, bool] = {}
@@ -66,9 +66,9 @@ class DeviceColumns(View):
         return True
 
     def _has_device(self, row: int) -> bool:
-        """Tell whether a row has a device of which all values make sense.
+        """Return whether a row has a device whose values are all valid.
 
-        Of one that has not, asking about it alone tells why.
+        For any other, evaluating it alone raises the reason.
         """
         device = self._table.devices[row]
         if device is None:
@@ -100,7 +100,7 @@ class DeviceColumns(View):
         return converted(self._table.device_at(row), self._table.keys[row][0])
 
     def keys(self, column: DeviceColumn, rows: Sequence[int]) -> Sequence[Hashable]:
-        """Return what devices have in a column; nothing, for those that cannot be asked about."""
+        """Return what devices have in a column; nothing, for those that cannot be evaluated."""
         devices, keys = self._table.devices, self._table.keys
         is_asked = self.has_device[np.array(rows, dtype=np.intp)].tolist()
         chosen = [
@@ -112,7 +112,7 @@ class DeviceColumns(View):
         return [next(found) if is_there else None for is_there in is_asked]
 
     def evaluate(self, expression: str) -> SaidOfAll:
-        """Return what a selector says of all devices; raises CelError if it makes no sense."""
+        """Return a selector's result for all devices; raises CelError if it is invalid."""
         self.refresh()
         selector = self._selectors.get(expression)
         if selector is None:
@@ -128,7 +128,7 @@ class DeviceColumns(View):
         require(len(self.has_device) == self._table.size, "one row a device")
         for row in range(self._table.size):
             fresh = self._fresh(row)
-            require(self.has_device[row] == (fresh is not None), f"row {row} can be asked about")
+            require(self.has_device[row] == (fresh is not None), f"row {row} can be evaluated")
             for column in self._values.columns():
                 value = self._values.values(column)[self._values.codes(column)[row]]
                 want = None if fresh is None else cell_of(fresh, column)

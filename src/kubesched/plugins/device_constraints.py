@@ -28,7 +28,7 @@ class Constraint:
         self._chosen: list[Values] = []
 
     def concerns(self, request: str, alternative: str) -> bool:
-        """Tell whether the devices of a request, or of one of its alternatives, are concerned."""
+        """Return whether the devices of a request, or of one of its alternatives, are concerned."""
         names = self._requests
         return (
             not names

@@ -19,14 +19,14 @@ class CounterCache:
     def __init__(self, table: DeviceTable, uses: DeviceUses) -> None:
         self._table = table
         self._uses = uses
-        self._known: dict[PoolKey, tuple[PoolView, int, dict[str, dict[str, int]]]] = {}
+        self._cache: dict[PoolKey, tuple[PoolView, int, dict[str, dict[str, int]]]] = {}
 
     def left(self, pool: PoolView) -> dict[str, dict[str, int]]:
         """Return what is left of a pool's counters; less than nothing counts as nothing."""
         version = self._uses.version_of(pool.key)
-        known = self._known.get(pool.key)
-        if known is not None and known[0] is pool and known[1] == version:
-            return known[2]
+        cached = self._cache.get(pool.key)
+        if cached is not None and cached[0] is pool and cached[1] == version:
+            return cached[2]
         left = {name: dict(counters) for name, counters in pool.counters.items()}
         for row in pool.counter_users:
             if self._uses.of(self._table.keys[row]) is None:
@@ -35,7 +35,7 @@ class CounterCache:
                 of_set = left[each.counter_set]
                 for name, amount in amounts(each.counters).items():
                     of_set[name] -= amount
-        self._known[pool.key] = pool, version, left
+        self._cache[pool.key] = pool, version, left
         return left
 
     def groups(self, pool: PoolView) -> dict[str, Groups]:

@@ -1,6 +1,6 @@
 """How many devices of a class each node has, and how many of them are allocated.
 
-Scoring by an extended resource that a class stands for counts its devices. Unlike allocation, it
+Scoring by an extended resource that a class backs counts its devices. Unlike allocation, it
 takes every slice as it is: whether pools are complete, or generations current, does not matter.
 """
 
@@ -119,16 +119,16 @@ class CountedDevices:
         self._table = table
         self._devices = devices
         self._compile = compile_selector
-        self._known: Recent[str, tuple[DeviceClass, DeviceCounts]] = Recent(limit=64)
+        self._cache: Recent[str, tuple[DeviceClass, DeviceCounts]] = Recent(limit=64)
 
     def of(self, resource: str) -> DeviceCounts | None:
-        """Return the devices that a resource stands for, None if it stands for none."""
+        """Return the devices that back a resource, None if there are none."""
         device_class = self._devices.extended_resources.class_of(resource)
         if device_class is None:
             return None
-        known = self._known.get(resource)
-        if known is not None and known[0] is device_class:
-            return known[1]
+        cached = self._cache.get(resource)
+        if cached is not None and cached[0] is device_class:
+            return cached[1]
         match = DeviceMatch(
             self._devices.table,
             selectors=[
@@ -140,7 +140,7 @@ class CountedDevices:
             compile_selector=self._compile,
         )
         counts = DeviceCounts(self._table, self._devices, match)
-        self._known[resource] = device_class, counts
+        self._cache[resource] = device_class, counts
         return counts
 
     def epoch(self, resources: Sequence[str]) -> Hashable:
@@ -155,5 +155,5 @@ class CountedDevices:
         )
 
 
-#: Returns the devices that a resource stands for.
+#: Returns the devices that back a resource.
 FindDevices = Callable[[str], DeviceCounts | None]

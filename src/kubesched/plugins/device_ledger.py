@@ -87,7 +87,7 @@ class Ledger:
         self._draws = CounterDraws(state.counters, has_groups=state.rules.compatibility_groups)
 
     def is_in_use(self, claim: int, request: WantedRequest, row: int) -> bool:
-        """Tell whether a device is taken; administrators only must not have it twice."""
+        """Return whether a device is taken; administrators only must not have it twice."""
         chosen = self._chosen.get(row, ())
         if request.is_admin:
             return claim in chosen
@@ -97,7 +97,7 @@ class Ledger:
         return use is not None and (use.dedicated > 0 or not self._rules.consumable)
 
     def is_selectable(self, claim: int, request: WantedRequest, row: int) -> bool:
-        """Tell whether a device is one that a request asks for, and can be used on the node.
+        """Return whether a device is one that a request asks for, and can be used on the node.
 
         Raises AllocationError if a selector has no answer.
         """
@@ -255,7 +255,7 @@ class Ledger:
     def has_room(
         self, claim: int, request: WantedRequest, row: int, doing: str = "checking"
     ) -> bool:
-        """Tell whether a device has enough left of its capacities.
+        """Return whether a device has enough left of its capacities.
 
         Raises AllocationError if what is asked for cannot be expressed in the device's terms.
         """
@@ -270,7 +270,7 @@ class Ledger:
         return self._has_capacity(claim, request, row, taken, doing)
 
     def could_have_room(self, claim: int, request: WantedRequest, row: int) -> bool:
-        """Tell whether a device would have enough if nothing of it was taken."""
+        """Return whether a device would have enough if nothing of it was taken."""
         name = self._table.device_at(row).name
         return self._has_capacity(claim, request, row, {}, f"checking capacity for device {name}")
 

@@ -1,6 +1,6 @@
 """Which devices a request may be served by: selectors of its class, its own, and taints.
 
-expression ──> compiled once ──> asked once for each device ──> remembered until that changes
+expression ──> compiled once ──> evaluated once per device ──> cached until that changes
 """
 
 from __future__ import annotations
@@ -15,14 +15,15 @@ from kubesched.api.resource import Device, DeviceTaint, DeviceToleration
 from kubesched.cluster.arrays import BoolArray, IndexArray, grown
 from kubesched.cluster.device_table import DeviceTable
 from kubesched.cluster.incremental import View
+from kubesched.cluster.pod_signature import tolerates
 from kubesched.errors import KubeschedError, require
 
-#: What is known of a device: not asked yet, not selected, selected, selected but for its taints,
+#: The state of a device: not evaluated, not selected, selected, selected but for its taints,
 #: or an expression failed.
 UNKNOWN, NO, YES, TAINTED, FAILED = range(5)
 States = npt.NDArray[np.uint8]
 
-#: Up to so many devices that changed are asked about one by one: that is for less then.
+#: Up to this many changed devices are evaluated one by one, which is faster then.
 ASKED_ALONE: Final = 64
 
 #: Tolerates every taint.
@@ -31,10 +32,10 @@ _PREVENTING: Final = frozenset({"NoSchedule", "NoExecute"})
 
 
 class CompiledSelector(Protocol):
-    """An expression that can be asked about devices."""
+    """An expression that is evaluated for devices."""
 
     def matches(self, device: Device, driver: str) -> bool:
-        """Tell whether a device is selected; raises KubeschedError if that cannot be told."""
+        """Return whether a device is selected; raises KubeschedError if the evaluation fails."""
 
 
 #: Compiles an expression; raises KubeschedError if it makes no sense.
@@ -42,14 +43,14 @@ Compile = Callable[[str], CompiledSelector]
 
 
 class SaidOfAll(NamedTuple):
-    """What an expression says of each device: selected, or no answer; and which can be asked."""
+    """The result of an expression per device: selected, or failed; and which can be evaluated."""
 
     matches: BoolArray
     failed: BoolArray
     has_device: BoolArray
 
 
-#: Asks an expression about all devices; raises KubeschedError if it makes no sense.
+#: Evaluates an expression for all devices; raises KubeschedError if it is invalid.
 EvaluateAll = Callable[[str], SaidOfAll]
 
 
@@ -85,27 +86,27 @@ class DeviceMatch(View):
         compile_selector: Compile,
         evaluate_all: EvaluateAll | None = None,
     ) -> None:
-        """`evaluate_all` says what an expression says of all devices, if that is for less."""
+        """`evaluate_all` evaluates an expression for all devices at once, if that is faster."""
         super().__init__(table.changes)
         self._table = table
         self._selectors = selectors
         self._tolerations = tolerations
         self._compile = compile_selector
         self._evaluate_all = evaluate_all
-        #: row → what is known
+        #: row → state
         self._states: States = np.zeros(0, dtype=np.uint8)
 
     def rebuild(self) -> None:
-        """Ask about all devices at once, or forget them."""
+        """Evaluate all devices at once, or invalidate them."""
         if self._evaluate_all is None:
             self._states = np.zeros(self._table.size, dtype=np.uint8)
         else:
             self._states = self._ask_about_all(self._evaluate_all)
 
     def _ask_about_all(self, evaluate_all: EvaluateAll) -> States:
-        """Return the state of each device; of those that are left to be asked by themselves, none.
+        """Return the state of each device; UNKNOWN for those that have to be evaluated one by one.
 
-        These are devices that cannot be asked about, which is an error.
+        These are devices with invalid values, whose evaluation is an error.
         """
         states = np.full(self._table.size, YES, dtype=np.uint8)
         for each in self._selectors:
@@ -126,7 +127,7 @@ class DeviceMatch(View):
         return states
 
     def update(self, rows: list[int]) -> bool:
-        """Forget some devices; ask about all again if there are many."""
+        """Invalidate some devices; evaluate all again if there are many."""
         if len(rows) > ASKED_ALONE and self._evaluate_all is not None:
             return False
         if len(self._states) < self._table.size:
@@ -135,11 +136,11 @@ class DeviceMatch(View):
         return True
 
     def at(self, row: int) -> int:
-        """Return what is known of a device; the view must be refreshed."""
+        """Return the state of a device; the view must be refreshed."""
         return self._states.item(row) or self._find(row)
 
     def states(self, rows: IndexArray) -> States:
-        """Return what is known of some devices; the view must be refreshed."""
+        """Return the states of some devices; the view must be refreshed."""
         found = self._states[rows]
         if not found.all():
             for row in rows[found == UNKNOWN].tolist():
@@ -186,7 +187,7 @@ class DeviceMatch(View):
         return next((each for each in self._table.taints[row] if self._is_tainted([each])), None)
 
     def failure(self, row: int) -> Failure:
-        """Return why an expression has no answer for a device of which that is known."""
+        """Return why an expression failed for a device."""
         key = self._table.keys[row]
         device = self._table.device_at(row)
         for each in self._selectors:
@@ -208,13 +209,13 @@ class DeviceMatch(View):
         raise AssertionError(f"no expression fails for {key}")
 
     def validate(self) -> None:
-        """Ask again about all devices of which something is known."""
+        """Evaluate all cached devices again."""
         self.refresh()
         require(len(self._states) == self._table.size, "one state a device")
         for row, known in enumerate(self._states.tolist()):
             if known != UNKNOWN:
                 require(self._table.devices[row] is not None, f"row {row} has a device")
-                require(self._evaluate(row) == known, f"what is known of device {row}")
+                require(self._evaluate(row) == known, f"the state of device {row}")
 
 
 def _advised(text: str) -> str:
@@ -224,18 +225,3 @@ def _advised(text: str) -> str:
         f"{text}. consider using CEL optional chaining (.? followed by orValue()) or guarding the "
         "check with has() for optional fields"
     )
-
-
-def tolerates(toleration: DeviceToleration, taint: DeviceTaint) -> bool:
-    """Tell whether a toleration covers a taint of a device."""
-    if toleration.effect and toleration.effect != taint.effect:
-        return False
-    if toleration.key and toleration.key != taint.key:
-        return False
-    match toleration.operator:
-        case "" | "Equal":
-            return toleration.value == taint.value
-        case "Exists":
-            return True
-        case _:
-            return False

@@ -1,11 +1,11 @@
-"""Whether claims can be served, for everything that nodes see: found once, and remembered.
+"""Whether claims can be served, for everything that nodes see: searched once, and cached.
 
     what a node sees ──> its device signature ──> searched before? ──> the same outcome
                                                   └── no: Search
 
 An outcome holds for a node until a device is taken, given back, or published anew in a pool that it
-sees. Outcomes are also remembered by signature, as *places* among the devices that a node sees, so
-that nodes that are alike are searched once. Which devices a claim gets is decided for the node that
+sees. Outcomes are also cached by signature, as *places* among the devices that a node sees, so
+that equal nodes are searched once. Which devices a claim gets is decided for the node that
 wins.
 """
 
@@ -38,10 +38,10 @@ from kubesched.plugins.search_budget import SearchBudget
 #: What was found: nothing yet; a solution; none; none, but a driver contradicts itself; an error;
 #: nothing in the time there is.
 UNKNOWN, FITS, LACKS, INVALID, FAILS, LATE = range(6)
-#: So many kinds of claims are remembered, and so many signatures of nodes for each.
-REMEMBERED: Final = 256
-REMEMBERED_SIGNATURES: Final = 4096
-#: Nodes that see more devices have signatures that are too large to remember many of them.
+#: How many kinds of claims are cached, and how many signatures of nodes for each.
+CACHED_KINDS: Final = 256
+CACHED_SIGNATURES: Final = 4096
+#: Nodes that see more devices have signatures that are too large to cache many of them.
 MAX_SIGNED: Final = 1024
 
 #: Messages of the others name devices or nodes.
@@ -100,17 +100,17 @@ class Outcomes(View):
         #: the same by signature, for all nodes that will ever have it
         self._by_signature: Recent[DeviceSignature, SearchOutcome]
         self._signatures: NodeSignatures
-        #: searches that are to go on, and numbers with a search that took too long
+        #: paused searches, and numbers whose search timed out
         self._paused: dict[int, Search]
         self._late: set[int]
-        #: numbers in use of which nothing is known
+        #: numbers in use without an outcome
         self._unknown: set[int]
 
     def rebuild(self) -> None:
-        """Forget everything."""
+        """Invalidate everything."""
         size = len(self._visible.by_number)
         self._signatures = NodeSignatures(self.wanted, self._visible, self._state)
-        self._by_signature = Recent(REMEMBERED_SIGNATURES)
+        self._by_signature = Recent(CACHED_SIGNATURES)
         self.codes = np.zeros(size, dtype=np.uint8)
         self.scores = np.zeros(size, dtype=np.int64)
         self.errors, self._found = {}, {}
@@ -119,7 +119,7 @@ class Outcomes(View):
         self._unknown = {number for number, each in in_use if each is not None}
 
     def update(self, numbers: list[int], pools: list[PoolKey]) -> bool:
-        """Forget what was found where devices are not as they were."""
+        """Invalidate the outcomes of nodes whose devices changed."""
         size = len(self._visible.by_number)
         if len(self.codes) > size:
             return False  # all nodes were looked at anew, and there are fewer numbers now
@@ -146,7 +146,7 @@ class Outcomes(View):
                 self._unknown.discard(number)
 
     def find(self, numbers: Int32Array | None, budget: SearchBudget) -> bool:
-        """Find out about numbers of which nothing is known; None is all of them.
+        """Search for numbers without an outcome; None means all of them.
 
         Returns False if the time of the attempt is up before that, in which case the next one goes
         on from there. A search that has taken too long by itself ends everything, here as in
@@ -221,15 +221,15 @@ class Outcomes(View):
         return found.on(self._visible.at(number))
 
     def validate(self) -> None:
-        """Find out again about everything that is known."""
+        """Search again for every cached outcome, and compare."""
         self._visible.refresh()
         self.refresh()
         in_use = {number for number, each in enumerate(self._visible.by_number) if each is not None}
         known = np.flatnonzero(self.codes).astype(np.int32)
-        require(in_use - set(known.tolist()) == self._unknown, "of the others nothing is known")
+        require(in_use - set(known.tolist()) == self._unknown, "the others have no outcome")
         late = np.flatnonzero(self.codes == LATE).tolist()
-        require(set(late) == self._late, "numbers with a search that took too long")
-        require(self._paused.keys() <= self._unknown, "nothing is known while a search goes on")
+        require(set(late) == self._late, "numbers whose search timed out")
+        require(self._paused.keys() <= self._unknown, "no outcome while a search is paused")
         self.wanted.refresh()
         for number in known.tolist():
             if self.codes[number] != LATE:
@@ -265,17 +265,17 @@ class OutcomeCache:
         self.state = state
         self._compiler = compiler
         #: what claims ask for → what was found
-        self._known: Recent[tuple[bytes, ...], Outcomes] = Recent(REMEMBERED)
+        self._known: Recent[tuple[bytes, ...], Outcomes] = Recent(CACHED_KINDS)
         #: classes as they were then
         self._position = self._classes.changes.position
 
     @property
     def rules(self) -> SearchRules:
-        """What feature gates say."""
+        """The rules that follow from the feature gates."""
         return self.state.rules
 
     def of(self, asked: tuple[bytes, ...]) -> Outcomes:
-        """Return what is known about claims that ask for something, up to date."""
+        """Return the refreshed outcomes of claims with some requests."""
         if self._position != self._classes.changes.position:
             self._position = self._classes.changes.position
             self._known.clear()

@@ -46,7 +46,7 @@ _SHARING: Final = "allowMultipleAllocations"
 
 
 class AllocationError(KubeschedError):
-    """A claim or class that cannot be served on any node, or a search that took too long."""
+    """A claim or class that cannot be served on any node, or a search that timed out."""
 
     def __init__(self, text: str, *, claim: int | None = None, before: str = "claim ") -> None:
         """`text` follows the name of a claim, by its number, if there is one."""
@@ -106,7 +106,7 @@ class WantedRequest:
         self.class_name = ""
         self.device_class: DeviceClass | None = None
         self.count = 0
-        #: whether it asks for all devices that match
+        #: whether it requests all devices that match
         self.is_all = False
         #: whether devices may be in use by others
         self.is_admin = False
@@ -129,7 +129,7 @@ class WantedRequest:
 
 
 class WantedClaim(NamedTuple):
-    """What one claim asks for."""
+    """What one claim requests."""
 
     #: request → its alternatives; one if there is no choice
     requests: tuple[tuple[WantedRequest, ...], ...]
@@ -167,7 +167,7 @@ class Wanted:
         self.has_alternatives = any(any(claim.has_alternatives) for claim in claims)
 
     def refresh(self) -> None:
-        """Bring what is known of devices up to date."""
+        """Refresh the device states."""
         for match in self.matches:
             match.refresh()
 
@@ -246,7 +246,7 @@ class RequestCompiler:
         return made
 
     def _problem(self, made: WantedRequest, spec: ExactDeviceRequest | DeviceSubRequest) -> str:
-        """Return the first thing that is wrong with a request, "" if nothing is."""
+        """Return the first error in a request, "" if it is valid."""
         kind = "subrequest" if made.alternative else "request"
         unknown = [index for index, each in enumerate(spec.selectors) if each.cel is None]
         name = spec.device_class_name
@@ -312,7 +312,7 @@ class _Blind:
         self._selector = selector
 
     def matches(self, device: Device, driver: str) -> bool:
-        """Tell whether a device is selected; raises KubeschedError if that cannot be told."""
+        """Return whether a device is selected; raises KubeschedError if the evaluation fails."""
         return self._selector.matches(replace(device, allow_multiple_allocations=None), driver)
 
 

@@ -1,4 +1,4 @@
-"""What feature gates say about the allocation of devices."""
+"""What the feature gates decide about the allocation of devices."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from kubesched.config.features import FeatureGates
 
 
 class SearchRules(Struct, frozen=True):
-    """What feature gates say about the allocation of devices.
+    """What the feature gates decide about the allocation of devices.
 
-    kube-scheduler has three allocators, and takes the first one that knows all features that are
+    kube-scheduler has three allocators, and takes the first one that supports all features that are
     on: a *stable* one, one with the features that are beta, and one with those that are alpha, the
-    *experimental* one. They differ in a few things beside those features.
+    *experimental* one. They differ in details beyond those features.
     """
 
     partitionable: bool = True
@@ -52,14 +52,14 @@ class SearchRules(Struct, frozen=True):
 
     @property
     def is_stable(self) -> bool:
-        """Whether the stable allocator is taken: it knows no capacities, nor distinct values."""
+        """Whether the stable allocator is used: without capacities and distinct values."""
         return not (
             self.is_experimental or self.consumable or self.binding_conditions or self.fractional
         )
 
     @property
     def of_pools(self) -> PoolRules:
-        """What the same gates say about pools."""
+        """The rules for pools under the same gates."""
         skips = None
         if self.is_experimental:
             skips = self.optional_node_operations

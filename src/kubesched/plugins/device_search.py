@@ -23,7 +23,7 @@ from kubesched.errors import KubeschedError
 from kubesched.plugins.device_ledger import Consumed, DeviceState, Ledger, Undo
 from kubesched.plugins.device_requests import MAX_RESULTS, AllocationError, Wanted, WantedRequest
 
-#: How many devices are looked at between two looks at the clock.
+#: How many devices are tried between two checks of the clock.
 DEVICES_PER_LOOK: Final = 512
 #: A request has so many alternatives at most; the first counts as much in the score.
 MAX_ALTERNATIVES: Final = 8
@@ -92,7 +92,7 @@ class _Choice:
     def __init__(self, at: _Position) -> None:
         self.at = at
         self.index = 0
-        #: whether an alternative failed for another reason than that it asks for too many devices
+        #: whether an alternative failed for another reason than that it requests too many devices
         self.has_failed = False
 
 
@@ -112,7 +112,7 @@ class _Slot:
         self.taken: list[Undo] = []
 
 
-#: A slot stands for looking for its device.
+#: A slot means that its device is being searched.
 _Step = _Position | _Outcome | _Slot
 
 
@@ -131,9 +131,9 @@ class Search:
         self._rules = state.rules
         #: what is to be done next; None before the beginning
         self._step: _Step | None = None
-        #: how many devices were looked at since the last look at the clock
+        #: how many devices were tried since the last check of the clock
         self._looked_at = 0
-        #: how long the search took so far, for its caller to note
+        #: how long the search has taken, written by the caller
         self.spent_s = 0.0
         #: for requests that ask for all devices, which ones these are
         self._all: dict[WantedRequest, list[int]] = {}
@@ -146,7 +146,7 @@ class Search:
         """Return the first solution, None if there is none.
 
         Raises AllocationError if a claim cannot be served on any node, and SearchPausedError as
-        soon as `is_over`: called again, the search goes on from there.
+        soon as `is_over`: called again, the search resumes there.
         """
         step = self._step
         if step is None:
@@ -191,7 +191,7 @@ class Search:
                     )
 
     def _count(self, claim: int, request: WantedRequest) -> int:
-        """Return how many devices a request asks for."""
+        """Return how many devices a request needs."""
         if request.problem:
             raise AllocationError(request.problem, claim=claim)
         if not request.is_all:
@@ -200,7 +200,7 @@ class Search:
         return len(self._all[request])
 
     def _find_all(self, claim: int, request: WantedRequest) -> list[int]:
-        """Return the devices that a request for all devices asks for."""
+        """Return the devices that a request for all devices needs."""
         found: list[int] = []
         for pool in self._visible.pools:
             if not pool.is_usable:
@@ -210,7 +210,7 @@ class Search:
                     f"is currently {state}",
                     claim=claim,
                 )
-            # Whether others have left enough of a device is asked later, and then all is in vain.
+            # Whether enough of a device is left is checked later; if not, the whole request fails.
             found += [
                 row
                 for row in pool.rows

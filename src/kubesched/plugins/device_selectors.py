@@ -1,4 +1,4 @@
-"""Selectors of devices: CEL expressions, compiled once each, asked about devices of slices."""
+"""Selectors of devices: CEL expressions, compiled once each, evaluated for devices of slices."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from kubesched.cel.library.quantities import Quantity
 from kubesched.cel.values import Err, Value
 from kubesched.errors import CelError, CelRuntimeError
 
-#: So many compiled expressions, and devices in the form that they are asked about, are remembered.
+#: How many compiled expressions, and devices converted to CEL values, are cached.
 _COMPILED: Final = 1024
 _CONVERTED: Final = 65_536
-#: So many versions and lists are remembered to make sense, or not.
+#: How many versions and lists are cached as valid or invalid.
 _VALUES: Final = 4096
 
 
@@ -28,7 +28,7 @@ class CelDeviceSelector:
         self._selector = selector
 
     def matches(self, device: Device, driver: str) -> bool:
-        """Tell whether a device is selected; raises CelRuntimeError if that cannot be told."""
+        """Return whether a device is selected; raises CelRuntimeError if the evaluation fails."""
         return self._selector.matches(converted(device, driver))
 
 
@@ -49,16 +49,16 @@ def compile_selector(expression: str) -> CelDeviceSelector:
 
 
 class _Converted:
-    """Devices that were asked about, in CEL's terms; by identity, as versions are immutable."""
+    """Devices as CEL values; by identity, as versions are immutable."""
 
     def __init__(self) -> None:
-        #: id → (device, driver, the same in CEL's terms); the device is kept, so is its id
+        #: id → (device, driver, its CEL value); the reference keeps the id valid
         self._known: dict[int, tuple[Device, str, cel.CelDevice]] = {}
 
     def __call__(self, device: Device, driver: str) -> cel.CelDevice:
-        known = self._known.get(id(device))
-        if known is not None and known[1] == driver:
-            return known[2]
+        cached = self._known.get(id(device))
+        if cached is not None and cached[1] == driver:
+            return cached[2]
         if len(self._known) >= _CONVERTED:
             self._known.clear()
         made = _convert(device, driver)
@@ -71,7 +71,7 @@ converted: Final = _Converted()
 
 @lru_cache(maxsize=_VALUES)
 def has_value(attribute: DeviceAttribute) -> bool:
-    """Tell whether an attribute has a value, and one of its type."""
+    """Return whether an attribute has a value, and one of its type."""
     try:
         _value("", attribute)
     except CelRuntimeError:
@@ -80,7 +80,7 @@ def has_value(attribute: DeviceAttribute) -> bool:
 
 
 def is_amount(capacity: DeviceCapacity) -> bool:
-    """Tell whether a capacity is a quantity."""
+    """Return whether a capacity is a quantity."""
     return not isinstance(quantities.parse(str(capacity.value)), Err)
 
 

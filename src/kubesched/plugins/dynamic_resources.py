@@ -3,7 +3,7 @@
 PreEnqueue  the claims exist, and are for the pod
 PreFilter   the claims: usable? allocated? being allocated? ──> PodDevices
 Filter      all nodes: are devices left, or allocated for them? ──> device_allocation
-PostFilter  a claim whose devices are elsewhere, and not in use, is deallocated
+PostFilter  a claim that is allocated on other nodes, and not in use, is deallocated
 Score       requests with alternatives: the earlier the one that can be had, the better
 Reserve     devices are chosen on the node that won, and count as taken
 PreBind     that is written, and drivers get devices ready ──> claim_binder
@@ -71,7 +71,7 @@ from kubesched.plugins.pod_devices import PodDevices
 from kubesched.queue.hints import Registrations
 
 NOTHING_TO_FREE: Final = PostFilterResult(unschedulable())
-#: What a plugin says whose PreFilter did not run.
+#: The error of a plugin whose PreFilter did not run.
 NO_STATE: Final = error("not found")
 
 DEFAULT_BINDING_TIMEOUT_S: Final = 600.0
@@ -318,7 +318,7 @@ class DynamicResources(
     def post_filter(
         self, state: CycleState, pod: PodInfo, diagnosis: Diagnosis
     ) -> PostFilterResult:
-        """Give up an allocation that keeps the pod from all nodes, if no other pod uses it."""
+        """Deallocate a claim that makes all nodes infeasible, if no other pod uses it."""
         if pod.signature.is_resize:
             return NOTHING_TO_FREE
         if not state.has(self.name):
@@ -337,7 +337,7 @@ class DynamicResources(
     ) -> PodGroupPostFilterResult:
         """Give up allocations that keep members from all nodes.
 
-        kube-scheduler says that it did even if it had nothing to do, unless the group is one of
+        kube-scheduler reports success even if it had nothing to do, unless the group is one of
         groups, or is to be in one topology domain.
         """
         podgroup = group.group

@@ -28,7 +28,7 @@ class Eligibility:
         self._tolerated: WeakKeyDictionary[PodSignature, Column[np.bool_]] = WeakKeyDictionary()
 
     def restricts(self, signature: PodSignature) -> bool:
-        """Tell whether the pod has a node selector or affinity to nodes."""
+        """Return whether the pod has a node selector or affinity to nodes."""
         spec = signature.spec
         return bool(spec.node_selector or (spec.affinity and spec.affinity.node_affinity))
 

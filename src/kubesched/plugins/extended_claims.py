@@ -1,6 +1,6 @@
 """Claims for extended resources that device classes stand for.
 
-    containers: example.com/gpu: 2 ── class that stands for it ──> requests of one claim of the pod
+    containers: example.com/gpu: 2 ── class that backs it ──> requests of one claim of the pod
 
 The claim exists in memory only until the pod has a node: which resources are devices there, and
 which a device plugin offers, differs from node to node.
@@ -36,14 +36,14 @@ Mapped = ContainerExtendedResourceRequest
 
 
 class ExtendedClaim(NamedTuple):
-    """What is asked for on a node, and which container gets what of it."""
+    """What is requested on a node, and which container gets what of it."""
 
     claim: ResourceClaim
     mappings: tuple[Mapped, ...]
 
 
 def backed_by_devices(requests: Mapping[str, int], resources: ExtendedResources) -> dict[str, int]:
-    """Return those of a pod's requests that may be for devices; empty if no class stands for any.
+    """Return those of a pod's requests that may be for devices; empty if no class backs any.
 
     Which of them are for devices depends on the node.
     """
@@ -71,7 +71,7 @@ def claim_in_memory(pod: Pod) -> ResourceClaim:
 
 
 def is_in_memory(claim: ResourceClaim) -> bool:
-    """Tell whether a claim is yet to be created."""
+    """Return whether a claim is yet to be created."""
     return claim.metadata.name == NAME_IN_MEMORY
 
 
@@ -137,7 +137,7 @@ def _request_of(
     class_name: str,
     reusable: Sequence[DeviceRequest],
 ) -> tuple[DeviceRequest | None, list[Mapped]]:
-    """Return what a container asks for beyond what it can reuse, and all that it uses."""
+    """Return what a container requests beyond what it can reuse, and all that it uses."""
     asked = (container.resources.requests if container.resources is not None else None) or {}
     wanted = _whole(asked[resource]) if resource in asked else 0
     if not wanted:

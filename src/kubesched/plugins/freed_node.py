@@ -24,7 +24,7 @@ from kubesched.cluster.pod_volumes import NO_VOLUMES
 
 #: Returns the resources of a signature that must fit, with amounts.
 Checked = Callable[[PodSignature], Sequence[tuple[str, int]]]
-#: Tells whether only row-local filters apply to a pod.
+#: Returns whether only row-local filters apply to a pod.
 IsRowLocal = Callable[[PodInfo], bool]
 
 
@@ -45,7 +45,7 @@ class FreedNode:
         self._answers: dict[Hashable, bool] = {}
 
     def helps(self, pod: PodInfo) -> bool:
-        """Tell whether a retry would bind a parked pod, or preempt for it."""
+        """Return whether a retry would bind a parked pod, or preempt for it."""
         if self._version != self._cluster.version:
             self._version, self._answers = self._cluster.version, {}
         if self._cluster.nominator.node_of(pod.uid) is not None:
@@ -58,10 +58,10 @@ class FreedNode:
             pod.pod.spec.preemption_policy,
             without_volumes,
         )
-        known = self._answers.get(key)
-        if known is None:
-            known = self._answers[key] = self._fits(pod, ()) or self._lets_preempt(pod)
-        return known
+        cached = self._answers.get(key)
+        if cached is None:
+            cached = self._answers[key] = self._fits(pod, ()) or self._lets_preempt(pod)
+        return cached
 
     def _lets_preempt(self, pod: PodInfo) -> bool:
         if pod.pod.spec.preemption_policy == "Never":
@@ -73,7 +73,7 @@ class FreedNode:
         return self._cluster.has_pods_below(pod.priority) and not self._is_row_local(pod)
 
     def _fits(self, pod: PodInfo, without: Sequence[PodInfo]) -> bool:
-        """Tell whether a pod fits beside nominated pods, with the requests of some pods removed."""
+        """Return whether a pod fits beside nominated pods, without the requests of some pods."""
         table, row = self._table, self._row
         reserved, reserving = self._cluster.nominated_rows.reserved_on(self._rows, pod)
         pod_count = int(table.pod_count[row]) + int(reserving[0]) - len(without)

@@ -1,7 +1,7 @@
 """GangScheduling: pods of a group are bound only if enough of them can be.
 
-    PreEnqueue         keeps pods out until the gang has as many as it needs
-    PlacementFeasible  says during an attempt whether what was placed is enough
+    PreEnqueue         gates pods until the gang has as many as it needs
+    PlacementFeasible  decides during an attempt whether enough members are placed
     Permit             keeps pods from being bound until enough of them have a node
 
 A gang needs ``minCount`` pods, any other group one. A composite group needs ``minGroupCount``
@@ -42,7 +42,7 @@ WAITING_FOR_OTHERS: Final = Status(
     Code.WAIT, ("waiting for minCount pods from a gang to be scheduled",)
 )
 
-#: How many members of a group count for what is asked.
+#: The number of members of a group that count.
 Count = Callable[[GroupMembers], int]
 
 
@@ -125,7 +125,7 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
         return SUCCESS if self._is_ready(key, _known) else WAITING_TO_APPEAR
 
     def kept_out(self) -> Container[str] | None:
-        """Return None: whether a pod is kept out depends on its group, which is looked up."""
+        """Return None: whether a pod is gated depends on its group, which is looked up."""
         return None
 
     def _broken_chain(self, key: GroupKey) -> str:
@@ -144,7 +144,7 @@ class GangScheduling(PreEnqueue, PlacementFeasible, Permit):
         return ""
 
     def _is_ready(self, key: GroupKey, count: Count) -> bool:
-        """Tell whether a group has enough pods, or a composite group enough ready groups."""
+        """Return whether a group has enough pods, or a composite group enough ready groups."""
         group = self._forest.get(key)
         if group is None:
             return False

@@ -60,7 +60,7 @@ class GroupClaims:
         self._of_groups = of_groups
 
     def give_up(self, group: PodGroup, pods: Sequence[PodInfo], known: GroupDevices) -> Status:
-        """Give up what keeps members from all nodes; what the group itself has, only if it must."""
+        """Deallocate claims that make all nodes infeasible; the group's own ones last."""
         is_left = False
         for pod in pods:
             devices = known.pods.get(pod.uid)
@@ -74,7 +74,7 @@ class GroupClaims:
         return GROUP_CLAIMS_DONE
 
     def _give_up_own(self, group: PodGroup, pod: PodInfo, known: GroupDevices) -> Status | None:
-        """Give up a claim of the group, or its right to use one; None if there is none."""
+        """Deallocate a claim of the group, or its reservation; None if there is none."""
         for devices in known.pods.values():
             for number in sorted(devices.unavailable):
                 claim = devices.claims[number]

@@ -26,7 +26,7 @@ NEVER = unschedulable("not eligible due to preemptionPolicy=Never.")
 
 
 class GroupVictims(Struct, frozen=True, eq=False):
-    """Victims that make room for a group, and the nodes of its members then."""
+    """The victims of a preemption for a group, and the nodes of its members then."""
 
     #: the most important first
     victims: tuple[PodInfo, ...]
@@ -47,7 +47,7 @@ class GroupVictimSearch:
         self._cluster = cluster
         self._forest = forest
         self._units = VictimUnits(forest)
-        #: whether a group says itself if it may preempt: the gate PodGroupPreemptionPolicy
+        #: whether groups have a preemption policy: the gate PodGroupPreemptionPolicy
         self._groups_have_policy = groups_have_policy
 
     def why_not_eligible(self, group: GroupInfo) -> Status:
@@ -59,7 +59,7 @@ class GroupVictimSearch:
         return NEVER if never else SUCCESS
 
     def is_under_way(self, group: GroupInfo) -> bool:
-        """Tell whether pods are being evicted from a node that a member is nominated to."""
+        """Return whether pods are being evicted from a node that a member is nominated to."""
         names = {pod.pod.status.nominated_node_name for pod in group.pods}
         rows = (self._cluster.table.row_of(name) for name in names if name)
         return any(
@@ -75,7 +75,7 @@ class GroupVictimSearch:
         trial: GroupTrial,
         may_evict: Callable[[PodInfo], bool] = lambda _pod: True,
     ) -> GroupVictims | Status:
-        """Find victims, or say why there are none that help.
+        """Find victims, or return why none help.
 
         Units with a pod that the caller `may_evict` not are left where they are.
         """

@@ -1,4 +1,4 @@
-"""GroupReservation: room for a group that has waited too long, so that it is not starved.
+"""GroupReservation: reserves nodes for a group that has waited too long, against starvation.
 
 A stream of small pods takes each piece of room as soon as it is free, so a large gang may wait for
 ever. After a group has failed for a time that the profile sets, its members are nominated to nodes
@@ -44,7 +44,7 @@ class GroupReservationArgs(
 ):
     """Arguments in a profile."""
 
-    #: how long a group fails before room is reserved for it
+    #: how long a group fails before nodes are reserved for it
     after_seconds: int = 60
 
     def __post_init__(self) -> None:
@@ -60,7 +60,7 @@ class Wait(NamedTuple):
 
 
 class GroupReservation(PodGroupPostFilter):
-    """Reserves room for groups that fail for too long."""
+    """Reserves nodes for groups that fail for too long."""
 
     name = "GroupReservation"
     last_resort = True
@@ -97,7 +97,7 @@ class GroupReservation(PodGroupPostFilter):
         group: GroupInfo,
         trial: GroupTrial,
     ) -> PodGroupPostFilterResult:
-        """Keep the room that the group has, or reserve some, once it has waited long enough."""
+        """Renew the reservation of the group, or make one, once it has waited long enough."""
         if self._waited_s(group) < self._after_s:
             return NOTHING
         nominations: Mapping[str, str] | Status = self._kept(group) or self._found(group, trial)
@@ -165,7 +165,7 @@ class GroupReservation(PodGroupPostFilter):
         return rows[np.argsort(-free, kind="stable")]
 
     def _clear(self, group: GroupInfo, rows: IndexArray, tx: Transaction) -> None:
-        """Suppose that pods of the group's priority and below are gone from some rows."""
+        """Suppose that pods of the group's priority and below were removed from some rows."""
         for row in rows.tolist():
             for pod in list(self._cluster.table.pods[row].values()):
                 if pod.priority <= group.priority and not self._is_member(group, pod.uid):

@@ -25,7 +25,7 @@ from kubesched.plugins.changes import Prepared, has_place
 from kubesched.queue.events import Action, ClusterEvent, Resource
 from kubesched.queue.hints import Change, Registration
 
-#: Returns the namespaces that a term is about; None means all.
+#: Returns the namespaces that a term selects; None means all.
 NamespacesOf = Callable[[AffinityTerm], frozenset[str] | None]
 
 
@@ -47,7 +47,7 @@ class AffinityPodChange:
             self._terms_gone = compile_terms(change.old.spec.affinity, meta.namespace)
 
     def came_near(self, terms: Sequence[AffinityTerm]) -> bool:
-        """Tell whether there are terms, and all of them select the pod only now."""
+        """Return whether there are terms, and all of them select the pod only now."""
         answers = [self._answer(term) for term in terms]
         return (
             bool(answers)
@@ -56,29 +56,29 @@ class AffinityPodChange:
         )
 
     def went_away(self, terms: Iterable[AffinityTerm]) -> bool:
-        """Tell whether one of some terms selected the pod, and none does now."""
+        """Return whether one of some terms selected the pod, and none does now."""
         answers = [self._answer(term) for term in terms]
         return any(before for before, _ in answers) and not any(now for _, now in answers)
 
     def kept_away(self, labels: LabelSet) -> bool:
-        """Tell whether the pod was deleted and its anti-affinity selected these labels."""
+        """Return whether the pod was deleted and its anti-affinity selected these labels."""
         terms = self._terms_gone.required_anti
         if not terms:
             return bool(self._terms_gone.error)
-        known = self._kept_away.get(labels)
-        if known is None:
-            known = self._kept_away[labels] = any(
+        cached = self._kept_away.get(labels)
+        if cached is None:
+            cached = self._kept_away[labels] = any(
                 term.selector.matches(labels.labels) and self._covers(term, labels.namespace)
                 for term in terms
             )
-        return known
+        return cached
 
     def _answer(self, term: AffinityTerm) -> tuple[bool, bool]:
-        known = self._answers.get(term)
-        if known is None:
-            known = (self._is_about(term, self._old), self._is_about(term, self._new))
-            self._answers[term] = known
-        return known
+        cached = self._answers.get(term)
+        if cached is None:
+            cached = (self._is_about(term, self._old), self._is_about(term, self._new))
+            self._answers[term] = cached
+        return cached
 
     def _is_about(self, term: AffinityTerm, pod: Pod | None) -> bool:
         if pod is None or not term.selector.matches(pod.metadata.labels or {}):
@@ -127,7 +127,7 @@ class AffinityHints:
         ]
 
     def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Tell whether the change may satisfy affinity, or end a violation of anti-affinity."""
+        """Return whether the change may satisfy affinity, or end a violation of anti-affinity."""
         other, terms = self._prepared(change), pod.terms
         if not other.had_place:
             return False
@@ -140,7 +140,7 @@ class AffinityHints:
         )
 
     def after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
-        """Tell whether a node entered or left a domain of the pod's own terms."""
+        """Return whether a node entered or left a domain of the pod's own terms."""
         if change.new is None:
             return False
         keys = self._keys_of(signature)
@@ -169,5 +169,5 @@ class AffinityHints:
 
 
 def _moved(key: str, before: Mapping[str, str], now: Mapping[str, str]) -> bool:
-    """Tell whether a node is in another domain than before, or in none, or was in none."""
+    """Return whether a node is in another domain than before, or in none, or was in none."""
     return before.get(key) != now.get(key)

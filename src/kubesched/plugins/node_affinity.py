@@ -84,11 +84,11 @@ class ObjectMatch:
         self._malformed = any(term.errors for term in self._terms or ())
 
     def __call__(self, node: Node) -> bool:
-        """Tell whether the node matches."""
+        """Return whether the node matches."""
         return self._has_labels(node) and self._meets_a_term(node)
 
     def may_match(self, node: Node) -> bool:
-        """Tell whether the node matches, counting malformed terms as matching."""
+        """Return whether the node matches, counting malformed terms as matching."""
         return self._has_labels(node) and (self._malformed or self._meets_a_term(node))
 
     def _has_labels(self, node: Node) -> bool:
@@ -191,7 +191,7 @@ class NodeAffinityPlugin(SignaturePreFilter, RowFilter, SignaturePreScore, RowSc
         return scale_to_best(scores)
 
     def _after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
-        """Tell whether a node that did not exist, or not match the pod's own terms, matches now.
+        """Return whether a node that did not exist, or not match the pod's own terms, matches now.
 
         As in kube-scheduler, a change that only concerns the profile's added affinity does not
         help.

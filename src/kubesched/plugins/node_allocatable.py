@@ -3,9 +3,8 @@
     devices of all claims ──> status of each claim ──> the pod requests so much more ──> fits?
 
 A device may *be* so much cpu or memory of its node (a mapping), and its use may cost some more (an
-overhead), per pod and per container that uses it. Only an allocation tells how much. So the nodes
-are asked again whether the pod fits, and the pod counts for all of it from there on: its status
-says so.
+overhead), per pod and per container that uses it. How much is known only with an allocation. So the
+nodes are filtered again, and from there on the pod counts for all of it, as its status records.
 """
 
 from __future__ import annotations
@@ -45,7 +44,7 @@ class UsedDevice(NamedTuple):
     key: DeviceKey
     #: what the claim takes of its capacities; None if it has the device for itself
     consumed: Mapping[str, QuantityText] | None
-    #: what drivers say of it on the node, or why they say nothing
+    #: what the slice declares about it for the node, or why it declares nothing
     device: Device | str
 
     @property
@@ -170,7 +169,7 @@ def _add(amounts: dict[str, _Amount], resource: str, text: QuantityText) -> None
 
 
 def with_claims(pod: Pod, claimed: Claimed) -> Pod:
-    """Return a pod whose status says what its claims take."""
+    """Return a pod whose status declares what its claims take."""
     return replace(
         pod, status=replace(pod.status, node_allocatable_resource_claim_statuses=claimed)
     )

@@ -116,14 +116,14 @@ def required_features(spec: PodSpec) -> frozenset[str]:
 
 
 def _after_node_change(signature: PodSignature, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
-    """Tell whether a node was added, or declares other features; which ones is not compared."""
+    """Return whether a node was added, or declares other features; which ones is not compared."""
     if change.old is None or change.new is None:
         return change.new is not None
     return change.old.status.declared_features != change.new.status.declared_features
 
 
 def _after_own_update(pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG001 (it is the one that changed)
-    """Tell whether the pod itself needs other features now."""
+    """Return whether the pod itself needs other features now."""
     if change.old is None or change.new is None:
         return False
     return required_features(change.old.spec) != required_features(change.new.spec)

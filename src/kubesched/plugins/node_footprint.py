@@ -59,7 +59,7 @@ class Footprints:
         return self._devices.table.takers > 0
 
     def is_mapped(self, allocation: AllocationResult) -> bool:
-        """Tell whether a device is so much of a resource of its node: then one pod can have it."""
+        """Return whether a device is an amount of its node's resource: then one pod can have it."""
         return any(
             takes.mapping is not None
             for result in allocation.devices.results
@@ -144,7 +144,7 @@ class Footprints:
     def _seen(
         self, result: DeviceRequestAllocationResult, nodes: NodeRows
     ) -> tuple[list[Device | str], IndexArray]:
-        """Return what may be said of a device, and for each node, which of it is."""
+        """Return the possible descriptions of a device, and for each node the index of its own."""
         missing = (
             f"device {result.device} not found in pool {result.pool} for driver {result.driver}"
         )

@@ -81,7 +81,7 @@ def _taken(port: HostPort, by: PodInfo, row: int) -> Detail:
 
 
 def _after_deletion(signature: PodSignature, change: Change[Pod]) -> bool:
-    """Tell whether the deleted pod had, or was nominated with, a requested port."""
+    """Return whether the deleted pod had, or was nominated with, a requested port."""
     gone = change.old
     if gone is None or not has_place(gone):
         return False

@@ -3,7 +3,7 @@
     score = 50 + (50 + balance(with the pod) - balance(without it)) / 2
 
 About 75 means that the pod changes nothing. How even a row is without the pod is the same for all
-pods that ask for the same resources, so it is kept.
+pods that request the same resources, so it is cached.
 """
 
 from __future__ import annotations

@@ -355,7 +355,7 @@ def _in_all(used: Usage, sizes: Int64Array) -> Usage:
 
 
 def insufficient(lacking: Sequence[tuple[str, BoolArray]], impossible: BoolArray | None) -> Verdict:
-    """Return one status per row: bit k of a row's key stands for insufficient resource k."""
+    """Return one status per row: bit k of a row's key means that resource k is insufficient."""
     if not lacking or not len(lacking[0][1]):
         return ALL_PASS
     flags = [short for _, short in lacking]

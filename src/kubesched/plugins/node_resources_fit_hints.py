@@ -34,7 +34,7 @@ class NodeOffer(Struct, frozen=True):
     before: Mapping[str, int] | None
 
     def takes_empty(self, requests: Mapping[str, int]) -> bool:
-        """Tell whether requests fit on the empty node.
+        """Return whether requests fit on the empty node.
 
         Resources that the profile ignores count here nevertheless, as in kube-scheduler.
         """
@@ -43,7 +43,7 @@ class NodeOffer(Struct, frozen=True):
         )
 
     def has_more(self, requests: Mapping[str, int]) -> bool:
-        """Tell whether there is more of a requested resource than before, or more pods allowed."""
+        """Return whether a requested resource, or the number of allowed pods, has grown."""
         return self._has_more_of(names.PODS) or any(
             amount and self._has_more_of(name) for name, amount in requests.items()
         )
@@ -101,13 +101,13 @@ class FitHints:
             yield Registration(grown, hint=self.after_scale_up)
 
     def after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Tell whether the pod fits on the node of the deleted pod now, or can preempt there."""
+        """Return whether the pod fits on the node of the deleted pod now, or can preempt there."""
         if pod.signature.is_resize:
             return _is_beside(pod, change.old)
         freed = self._freed(change)
         if freed is None:
             return False
-        # Members of a group do not reserve resources against each other: each may go elsewhere.
+        # Members of a group do not reserve resources against each other: each may get another node.
         return self._cluster.groups.of(pod.pod) is not None or freed.helps(pod)
 
     def _freed_by(self, change: Change[Pod]) -> FreedNode | None:
@@ -122,7 +122,7 @@ class FitHints:
         return FreedNode(self._cluster, row, checked=self._checked, is_row_local=self._is_row_local)
 
     def after_scale_down(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Tell whether a pod on a node requests less of a resource that the parked one requests."""
+        """Return whether a pod on a node requests less of a resource of the parked pod."""
         # A nomination does not count here: requests are released only by pods on nodes.
         if change.new is None or not change.new.spec.node_name:
             return False
@@ -132,11 +132,11 @@ class FitHints:
         return shrunk is None or any(map(pod.signature.requests.amounts.get, shrunk))
 
     def after_scale_up(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Tell whether a pod on the same node, possibly the parked one, requests more."""
+        """Return whether a pod on the same node, possibly the parked one, requests more."""
         return pod.signature.is_resize and _is_beside(pod, change.new)
 
     def after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
-        """Tell whether the pod fits on the empty node, and the node has more for it than before."""
+        """Return whether the pod fits on the empty node, which has more for it than before."""
         node = change.newest
         if signature.is_resize and node is not None and node.metadata.name != signature.node_name:
             return False
@@ -173,12 +173,12 @@ class FitHints:
 
 
 def _is_beside(pod: PodInfo, other: Pod | None) -> bool:
-    """Tell whether another pod is on the node that a pod is on."""
+    """Return whether another pod is on the node that a pod is on."""
     return other is not None and other.spec.node_name == pod.pod.spec.node_name
 
 
 def after_class_change(signature: PodSignature, change: Change[DeviceClass]) -> bool:
-    """Tell whether a class came to stand for a resource that the pod requests."""
+    """Return whether a class now backs a resource that the pod requests."""
     old, new = change.old, change.new
     if new is None:
         return False

@@ -1,4 +1,4 @@
-"""Which nodes are alike, as far as a search for the devices of some claims can tell.
+"""Equivalence classes of nodes for the search for the devices of some claims.
 
     layout of pools; of each device: kind, selected or not, values that are compared ──> Hardware
     hardware; of each device that matters: how much is taken ──> DeviceSignature
@@ -26,7 +26,7 @@ from kubesched.plugins.device_ledger import DeviceState
 from kubesched.plugins.device_match import NO, States
 from kubesched.plugins.device_requests import Wanted
 
-#: Stands for the values of devices that no request asks for: they are not compared.
+#: The value of devices that match no request: they are not compared.
 _NOT_COMPARED = 0
 
 
@@ -56,17 +56,17 @@ class NodeSignatures:
         self._hardware: dict[int, Hardware] = {}
 
     def forget(self, number: int) -> None:
-        """Look at devices again that were published anew."""
+        """Invalidate the signature of a number whose devices were published again."""
         self._hardware.pop(number, None)
 
     def of(self, numbers: Sequence[int]) -> list[DeviceSignature]:
-        """Return the signature of each; what is known of devices must be up to date."""
-        known = self._hardware
-        self._find([number for number in numbers if number not in known])
+        """Return the signature of each; the device states must be refreshed."""
+        cached = self._hardware
+        self._find([number for number in numbers if number not in cached])
         keys, levels, at = self._table.keys, self._uses.levels, self._visible.at
         found = []
         for number in numbers:
-            hardware, rows = known[number], at(number).relevant
+            hardware, rows = cached[number], at(number).relevant
             taken = levels([keys[rows[place]] for place in hardware.places])
             found.append((hardware.number, tuple(taken)))
         return found

@@ -70,14 +70,14 @@ class NodeUnschedulable(SignaturePreFilter, RowFilter):
         yield Detail("cordoned, until kubectl uncordon", {"unschedulable": True})
 
     def _after_toleration(self, pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG002 (as above)
-        """Tell whether the pod tolerates cordons now; it did not when it was rejected."""
+        """Return whether the pod tolerates cordons now; it did not when it was rejected."""
         return change.new is not None and any_tolerates(
             change.new.spec.tolerations, UNSCHEDULABLE_TAINT, comparisons=self._comparisons
         )
 
 
 def _after_node_change(signature: PodSignature, change: Change[Node]) -> bool:  # noqa: ARG001 (for any pod)
-    """Tell whether an uncordoned node was added, or a node was uncordoned."""
+    """Return whether an uncordoned node was added, or a node was uncordoned."""
     if change.new is None or change.new.spec.unschedulable:
         return False
     return change.old is None or change.old.spec.unschedulable

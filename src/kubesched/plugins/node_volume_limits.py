@@ -215,7 +215,7 @@ class NodeVolumeLimits(PreFilter, Filter):
     # --- hints ------------------------------------------------------------------------------
 
     def _after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:  # noqa: ARG002
-        """Tell whether the deleted pod may have had volumes of a CSI driver."""
+        """Return whether the deleted pod may have had volumes of a CSI driver."""
         return self._frees_room(change)
 
 
@@ -237,13 +237,13 @@ def _frees_room(change: Change[Pod]) -> bool:
 
 
 def _after_limits(pod: PodInfo, change: Change[CSINode]) -> bool:  # noqa: ARG001
-    """Tell whether a limit was raised; no limit counts as 0, as in kube-scheduler."""
+    """Return whether a limit was raised; no limit counts as 0, as in kube-scheduler."""
     before, after = limits_of(change.old), limits_of(change.new)
     return any(limit > before.get(driver, 0) for driver, limit in after.items())
 
 
 def _after_claim(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
-    """Tell whether the added claim is the pod's, possibly one created for it."""
+    """Return whether the added claim is the pod's, possibly one created for it."""
     claim = change.new
     return claim is not None and pod.volumes.uses_claim(
         claim.metadata.namespace, claim.metadata.name, or_ephemeral=True
@@ -251,7 +251,7 @@ def _after_claim(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
 
 
 def _after_detachment(pod: PodInfo, change: Change[VolumeAttachment]) -> bool:
-    """Tell whether a volume was detached that may be of one of the pod's drivers."""
+    """Return whether a volume was detached that may be of one of the pod's drivers."""
     detached = change.old
     if detached is None:
         return False

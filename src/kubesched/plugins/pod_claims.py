@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final
 
-from kubesched.api.core import Pod, PodResourceClaim
+from kubesched.api.core import Pod, PodResourceClaim, PodResourceClaimStatus
 from kubesched.api.resource import ResourceClaim, ResourceClaimConsumerReference
-from kubesched.api.scheduling import PodGroup, PodGroupResourceClaim
+from kubesched.api.scheduling import (
+    PodGroup,
+    PodGroupResourceClaim,
+    PodGroupResourceClaimStatus,
+)
 from kubesched.cluster.resource_claims import ResourceClaims
 from kubesched.errors import ObjectError
 
@@ -51,19 +56,12 @@ def claim_name(pod: Pod, reference: PodResourceClaim) -> str | None:
 
     Raises ObjectError if the controller has not made it yet.
     """
-    if reference.resource_claim_name is not None:
-        return reference.resource_claim_name
-    shown = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
-    if reference.resource_claim_template_name is None:
-        raise ObjectError(f'{shown}, spec.resourceClaim "{reference.name}": {_UNSUPPORTED}')
-    for status in pod.status.resource_claim_statuses:
-        if status.name == reference.name:
-            return status.resource_claim_name
-    raise ObjectError(f"{shown}: ResourceClaim not created yet")
+    where = f'pod "{pod.metadata.namespace}/{pod.metadata.name}"'
+    return _claim_name(reference, pod.status.resource_claim_statuses, where, f'"{reference.name}"')
 
 
 def is_reserved_for(pod: Pod, claim: ResourceClaim, *, of_groups: bool = False) -> bool:
-    """Tell whether a pod may use a claim already, by itself or as one of its group."""
+    """Return whether a pod may use a claim already, by itself or as one of its group."""
     group = pod.spec.scheduling_group
     return any(
         each.uid == pod.metadata.uid
@@ -102,7 +100,7 @@ def user_of(
 
 
 def user_pod(pod: Pod) -> ResourceClaimConsumerReference:
-    """Return what a claim says that is reserved for a pod."""
+    """Return the `reservedFor` entry of a pod."""
     meta = pod.metadata
     return ResourceClaimConsumerReference(resource="pods", name=meta.name, uid=meta.uid)
 
@@ -112,12 +110,21 @@ def claim_name_of_group(group: PodGroup, reference: PodGroupResourceClaim) -> st
 
     Raises ObjectError if the controller has not made it yet.
     """
+    where = f"PodGroup {shown(group)}"
+    return _claim_name(reference, group.status.resource_claim_statuses, where, reference.name)
+
+
+def _claim_name(
+    reference: PodResourceClaim | PodGroupResourceClaim,
+    statuses: Iterable[PodResourceClaimStatus | PodGroupResourceClaimStatus],
+    where: str,
+    name: str,
+) -> str | None:
     if reference.resource_claim_name is not None:
         return reference.resource_claim_name
-    where = f"PodGroup {shown(group)}"
     if reference.resource_claim_template_name is None:
-        raise ObjectError(f"{where}, spec.resourceClaim {reference.name}: {_UNSUPPORTED}")
-    for status in group.status.resource_claim_statuses:
+        raise ObjectError(f"{where}, spec.resourceClaim {name}: {_UNSUPPORTED}")
+    for status in statuses:
         if status.name == reference.name:
             return status.resource_claim_name
     raise ObjectError(f"{where}: ResourceClaim not created yet")
@@ -147,7 +154,7 @@ def _check_owner(pod: Pod, claim: ResourceClaim, *, of_groups: bool) -> None:
 
 
 def is_for_group(group: PodGroup, claim: ResourceClaim) -> bool:
-    """Tell whether a claim was made for a group."""
+    """Return whether a claim was made for a group."""
     return any(
         each.controller and each.uid == group.metadata.uid
         for each in claim.metadata.owner_references

@@ -52,7 +52,7 @@ class PodDevices:
         for number, claim in enumerate(self.claims):
             if claim.status.allocation is not None:
                 self._fix(number, claim.status.allocation)
-        #: those of which drivers say, or have let pass, that their devices cannot be had
+        #: those whose drivers failed to prepare the devices, or timed out
         self.lost: set[int] = set()
         #: those that could not be used on a node which nothing else spoke against
         self.unavailable: set[int] = set()
@@ -119,5 +119,5 @@ class PodDevices:
 
 
 def skips_operations(allocation: AllocationResult) -> bool:
-    """Tell whether kubelets have to leave out operations for some device."""
+    """Return whether kubelets have to skip operations for some device."""
     return any(each.skip_node_operations for each in allocation.devices.results)

@@ -13,7 +13,7 @@ from kubesched.framework.detail import Detail, listed
 if TYPE_CHECKING:
     from kubesched.plugins.pod_topology_spread import HardDomains
 
-#: With more domains, not all counts are told of each.
+#: With more domains, the counts of all domains are left out.
 _MOST_COUNTS: Final = 32
 
 

@@ -43,11 +43,11 @@ class SpreadPodChange:
         self.by_signature: dict[PodSignature, bool] = {}
 
     def counts_for(self, constraints: Constraints) -> bool:
-        """Tell whether the pod matches and was added or deleted, or its match changed."""
+        """Return whether the pod matches and was added or deleted, or its match changed."""
         return constraints is None or any(map(self._matters_to, constraints))
 
     def is_itself_helped(self, constraints: Constraints) -> bool:
-        """Tell the same for the pod's own constraints, where its tolerations may matter, too."""
+        """Return the same for the pod's own constraints, where its tolerations may matter, too."""
         if self.counts_for(constraints):
             return True
         if self._old is None or self._new is None:
@@ -103,7 +103,7 @@ class SpreadHints:
         ]
 
     def after_pod_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Tell whether a matching pod was added or deleted, or its match changed."""
+        """Return whether a matching pod was added or deleted, or its match changed."""
         other = self._prepared(change)
         if other.namespace != pod.labels.namespace:
             return False
@@ -115,17 +115,17 @@ class SpreadHints:
         return known
 
     def after_own_change(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Tell whether the pod's own match changed, or its tolerations."""
+        """Return whether the pod's own match changed, or its tolerations."""
         return SpreadPodChange(change).is_itself_helped(self._constraints_of(pod))
 
     def after_node_change(self, pod: PodInfo, change: Change[Node]) -> bool:
-        """Tell whether a node in domains of all constraints was added, deleted or updated."""
+        """Return whether a node in domains of all constraints was added, deleted or updated."""
         return _after_node_change(self._constraints_of(pod), change)
 
     def after_node_change_for_signature(
         self, signature: PodSignature, change: Change[Node]
     ) -> bool:
-        """Tell the same for pods whose constraints depend only on the signature."""
+        """Return the same for pods whose constraints depend only on the signature."""
         return _after_node_change(self._constraints_of_signature(signature), change)
 
     def _constraints_of(self, pod: PodInfo) -> Constraints:
@@ -157,7 +157,7 @@ def _compiled(signature: PodSignature) -> Constraints:
         return compile_constraints(
             signature.spec.topology_spread_constraints,
             when_unsatisfiable=DO_NOT_SCHEDULE,
-            # Neither is asked for: who is involved is found out first, and who counts from labels.
+            # Neither is read: which pods and nodes match is decided from their labels.
             namespace="",
             pod_labels={},
             match_label_keys=False,
@@ -182,7 +182,7 @@ def _after_node_change(constraints: Constraints, change: Change[Node]) -> bool:
 
 
 def _selects(constraint: SpreadConstraint, pod: Pod) -> bool:
-    """Tell whether a pod matches the selector of a constraint."""
+    """Return whether a pod matches the selector of a constraint."""
     if constraint.selection is None:
         # A selector without requirements matches all pods or none.
         return constraint.counts_itself
@@ -190,7 +190,7 @@ def _selects(constraint: SpreadConstraint, pod: Pod) -> bool:
 
 
 def _in_domains(node: Node, constraints: Iterable[SpreadConstraint]) -> bool:
-    """Tell whether a node is in a domain of every constraint."""
+    """Return whether a node is in a domain of every constraint."""
     labels = node.metadata.labels or {}
     return all(each.topology_key in labels for each in constraints)
 

@@ -2,7 +2,7 @@
 
 search on one node    until the filter timeout, in all attempts together
 one attempt           until its slice of time is over, if it may be paused; then other tasks get
-                      their turn, and the next attempt goes on with the search
+                      their turn, and the next attempt resumes the search
                       until the filter timeout, for all nodes together, if it may not
 """
 

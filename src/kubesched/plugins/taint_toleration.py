@@ -143,7 +143,7 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
         return scale_to_worst(scores)
 
     def _after_node_change(self, signature: PodSignature, change: Change[Node]) -> bool:
-        """Tell whether the taints of an added or updated node are tolerated, as they were not."""
+        """Return whether the taints of an added or updated node are tolerated, as they were not."""
         if change.new is None or self._is_forbidden(signature, change.new):
             return False
         return change.old is None or self._is_forbidden(signature, change.old)
@@ -155,7 +155,7 @@ class TaintToleration(SignaturePreFilter, RowFilter, SignaturePreScore, RowScore
 def forbids(
     taints: Iterable[Taint], tolerations: tuple[Toleration, ...], *, comparisons: bool
 ) -> bool:
-    """Tell whether one of some taints rejects pods with these tolerations."""
+    """Return whether one of some taints rejects pods with these tolerations."""
     return bool(_forbidding(taints, tolerations, comparisons=comparisons))
 
 

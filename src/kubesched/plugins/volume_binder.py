@@ -157,7 +157,7 @@ class VolumeBinder:
             raise ObjectError("binding volumes: context deadline exceeded")
 
     def all_bound(self, pod: PodInfo, node_name: str, written: NodeVolumes) -> bool:
-        """Tell whether all claims are bound; raises ObjectError if they cannot be any more.
+        """Return whether all claims are bound; raises ObjectError if they cannot be any more.
 
         This reads the observed objects: assumed copies may be of a later attempt.
         """
@@ -261,6 +261,6 @@ def _is_older(
     seen: PersistentVolume | PersistentVolumeClaim,
     written: PersistentVolume | PersistentVolumeClaim,
 ) -> bool:
-    """Tell whether the watch has not shown our write yet."""
+    """Return whether the informer has not received our write yet."""
     mine, theirs = written.metadata.resource_version, seen.metadata.resource_version
     return mine.isdecimal() and theirs.isdecimal() and int(theirs) < int(mine)

@@ -1,6 +1,6 @@
 """The claims of a pod: whether they may be used, and which of them have a volume.
 
-pod ──> claims ── missing, lost, going, somebody else's ──> a sentence for the user
+pod ──> claims ── missing, lost, deleting, of another pod ──> a message
             └──> bound · unbound, to wait for the pod · unbound, to be bound at once
 """
 
@@ -35,7 +35,7 @@ class PodClaims(Struct, frozen=True):
 
 
 def is_fully_bound(claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a claim has its volume for good."""
+    """Return whether a claim has its volume for good."""
     annotations = claim.metadata.annotations
     return bool(claim.spec.volume_name) and (
         annotations is not None and ANNOTATION_BIND_COMPLETED in annotations
@@ -80,7 +80,7 @@ def _is_made_for(claim: PersistentVolumeClaim, pod: Pod) -> bool:
 
 
 def sort_claims(claims: Iterable[PersistentVolumeClaim], storage: Storage) -> PodClaims:
-    """Sort claims by what is to be done; raises ObjectError if a class does not say when."""
+    """Sort claims by what is to be done; raises ObjectError if a class has no binding mode."""
     bound, delayed, immediate = [], [], []
     for claim in claims:
         if is_fully_bound(claim):

@@ -40,7 +40,7 @@ from kubesched.plugins.volume_provisioning import (
 
 
 def unusable_claims(pod: PodInfo, storage: Storage) -> Iterator[Detail]:
-    """Tell of claims that do not exist, or have no volume yet and do not wait for the pod."""
+    """Yield claims that do not exist, or have no volume yet and do not wait for the pod."""
     for mount in pod.volumes.mounts:
         name = f"{mount.namespace}/{mount.name}"
         claim = storage.claims.get(*mount.key)
@@ -55,7 +55,7 @@ def unusable_claims(pod: PodInfo, storage: Storage) -> Iterator[Detail]:
 
 
 def _waits(claim: PersistentVolumeClaim, storage: Storage) -> str:
-    """Say what a claim waits for, as far as that is known."""
+    """Return what a claim waits for, by its class and its volume."""
     if claim.spec.volume_name:
         return f"waits to be bound to PersistentVolume {claim.spec.volume_name}"
     size = f" of {requested_size(claim)}" if requested_size(claim) else ""

@@ -24,7 +24,7 @@ from kubesched.queue.hints import Change, Registration
 
 
 def after_class_change(pod: PodInfo, change: Change[StorageClass]) -> bool:  # noqa: ARG001
-    """Tell whether a class was added, or its allowed topologies changed."""
+    """Return whether a class was added, or its allowed topologies changed."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True
@@ -32,7 +32,7 @@ def after_class_change(pod: PodInfo, change: Change[StorageClass]) -> bool:  # n
 
 
 def after_claim_change(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
-    """Tell whether a claim of the pod was added or updated."""
+    """Return whether a claim of the pod was added or updated."""
     claim = change.newest
     if claim is None:
         return True
@@ -41,13 +41,13 @@ def after_claim_change(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> b
 
 
 def after_csi_node_change(pod: PodInfo, change: Change[CSINode]) -> bool:  # noqa: ARG001
-    """Tell whether the migrated plugins of a node changed."""
+    """Return whether the migrated plugins of a node changed."""
     old, new = change.old, change.new
     return old is None or new is None or _migrated(old) != _migrated(new)
 
 
 def after_driver_change(pod: PodInfo, change: Change[CSIDriver]) -> bool:
-    """Tell whether a driver of the pod's inline volumes stopped reporting storage capacity."""
+    """Return whether a driver of the pod's inline volumes stopped reporting storage capacity."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True
@@ -58,7 +58,7 @@ def after_driver_change(pod: PodInfo, change: Change[CSIDriver]) -> bool:
 
 
 def after_capacity_change(pod: PodInfo, change: Change[CSIStorageCapacity]) -> bool:  # noqa: ARG001
-    """Tell whether a capacity allows larger volumes than before."""
+    """Return whether a capacity allows larger volumes than before."""
     old, new = change.old, change.new
     if old is None or new is None:
         return True
@@ -81,7 +81,7 @@ def registrations(storage: Storage) -> Sequence[Registration]:
     """Return the registrations; hints read the current claims."""
 
     def after_volume_change(pod: PodInfo, change: Change[PersistentVolume]) -> bool:  # noqa: ARG001
-        """Tell whether the pod can choose a volume: its claims do not wait for the controller.
+        """Return whether the pod can choose a volume: its claims do not wait for the controller.
 
         Otherwise PreFilter would reject it again, with the same message, before any volume is
         evaluated; events of its claims wake it. kube-scheduler retries it after each volume event.

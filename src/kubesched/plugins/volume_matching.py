@@ -3,7 +3,7 @@
     Candidates, independent of the node ── rows that can reach them ──> VolumeChoice
 
 A volume that is reserved for the claim (its ``claimRef`` names the claim) is chosen where it can be
-reached, and elsewhere the claim gets none. Otherwise the smallest volume is chosen that can be
+reached, and on other nodes the claim gets none. Otherwise the smallest volume is chosen that can be
 reached from the node and that no other claim of the pod has chosen there.
 """
 
@@ -70,7 +70,7 @@ def _storage_nano(amounts: ResourceList | None) -> int:
 
 
 def is_bound_to(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume is reserved for a claim."""
+    """Return whether a volume is reserved for a claim."""
     reference, meta = volume.spec.claim_ref, claim.metadata
     return (
         reference is not None
@@ -101,7 +101,7 @@ def bound_to_claim(
             resource_version=meta.resource_version,
         )
         bound, changed = replace(bound, spec=replace(bound.spec, claim_ref=wanted)), True
-    # The annotation tells whether a controller or the user has reserved the volume.
+    # The annotation marks a volume that the controller reserved, and not the user.
     if not is_bound_to(volume, claim) and ANNOTATION_BOUND_BY_CONTROLLER not in annotations:
         annotated = {**annotations, ANNOTATION_BOUND_BY_CONTROLLER: "yes"}
         bound, changed = (
@@ -112,7 +112,7 @@ def bound_to_claim(
 
 
 def suits(volume: PersistentVolume, claim: PersistentVolumeClaim) -> bool:
-    """Tell whether a volume that is reserved for a claim satisfies it."""
+    """Return whether a volume that is reserved for a claim satisfies it."""
     wanted, offered = claim.spec, volume.spec
     return (
         capacity_nano(volume) >= requested_nano(claim)

@@ -47,7 +47,7 @@ REASONS: Final = (
 )
 NODE_CONFLICT, BIND_CONFLICT, NOT_ENOUGH_SPACE, NO_SUCH_VOLUME = (1 << n for n in range(4))
 
-#: Bits → status; the first one stands for no reason at all.
+#: Bits → status; the first one means no reason.
 _STATUSES: Final = tuple(
     unresolvable(*(reason for n, reason in enumerate(REASONS) if bits >> n & 1))
     for bits in range(1 << len(REASONS))
@@ -106,7 +106,7 @@ class VolumePlacement:
         return Verdict(answers, tuple(statuses))
 
     def fits(self, row: int) -> bool:
-        """Tell whether the pod's volumes can be used on a row."""
+        """Return whether the pod's volumes can be used on a row."""
         return not self.reasons[row] and not self.failed[row]
 
     def at(self, row: int) -> NodeVolumes:

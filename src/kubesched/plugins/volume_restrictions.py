@@ -158,7 +158,7 @@ class VolumeRestrictions(PreFilter, Filter):
     # --- hints ------------------------------------------------------------------------------
 
     def _after_deletion(self, pod: PodInfo, change: Change[Pod]) -> bool:
-        """Tell whether the deleted pod had a disk, or a claim, that the pod uses."""
+        """Return whether the deleted pod had a disk, or a claim, that the pod uses."""
         gone = change.old
         if gone is None or gone.metadata.namespace != pod.labels.namespace:
             return False
@@ -176,7 +176,7 @@ def _in_use(claim: str, by: PodInfo, node: str) -> Detail:
 
 
 def after_claim(pod: PodInfo, change: Change[PersistentVolumeClaim]) -> bool:
-    """Tell whether a pod uses the added or updated claim."""
+    """Return whether a pod uses the added or updated claim."""
     claim = change.new
     return claim is not None and pod.volumes.uses_claim(
         claim.metadata.namespace, claim.metadata.name

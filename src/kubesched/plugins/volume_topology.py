@@ -32,7 +32,7 @@ from kubesched.errors import SelectorError, require
 #: Up to so many values are compared one by one.
 FEW_VALUES = 4
 #: Number of cached topologies.
-REMEMBERED = 65_536
+CACHED = 65_536
 #: After so many changes, pairs are rebuilt instead of moved.
 FEW_CHANGES = 32
 
@@ -134,8 +134,8 @@ class Topologies:
     """Compiled topologies, interned."""
 
     def __init__(self) -> None:
-        self._compiled: Recent[NodeSelector, Topology] = Recent(REMEMBERED)
-        self._of_labels: Recent[Hashable, Topology] = Recent(REMEMBERED)
+        self._compiled: Recent[NodeSelector, Topology] = Recent(CACHED)
+        self._of_labels: Recent[Hashable, Topology] = Recent(CACHED)
 
     def of(self, selector: NodeSelector) -> Topology:
         """Return a volume's node affinity, compiled."""
@@ -169,7 +169,7 @@ class _RowsByValue:
         self._starts: list[int] = []
 
     def holds_for(self, column: LabelColumn, size: int) -> bool:
-        """Tell whether the labels are unchanged."""
+        """Return whether the labels are unchanged."""
         return column.vocabulary is self._vocabulary and np.array_equal(
             column.ids[:size], self._ids
         )
@@ -209,7 +209,7 @@ class TopologyRows(View):
         self.refresh()
         found = self._rows.get(topology)
         if found is None:
-            if len(self._rows) >= REMEMBERED:
+            if len(self._rows) >= CACHED:
                 self._rows.clear()
             found = self._rows[topology] = self._find(topology)
         return found

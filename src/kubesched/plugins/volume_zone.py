@@ -222,13 +222,13 @@ def _has_value(condition: ZoneCondition, key: str, nodes: NodeRows) -> BoolArray
 
 
 def _after_class(pod: PodInfo, change: Change[StorageClass]) -> bool:  # noqa: ARG001
-    """Tell whether a class was added whose volumes are provisioned for the pod's node."""
+    """Return whether a class was added whose volumes are provisioned for the pod's node."""
     came = change.new
     return came is not None and came.volume_binding_mode == WAIT_FOR_FIRST_CONSUMER
 
 
 def _after_volume(pod: PodInfo, change: Change[PersistentVolume]) -> bool:  # noqa: ARG001
-    """Tell whether a volume was added, or its zone changed."""
+    """Return whether a volume was added, or its zone changed."""
     if change.old is None or change.new is None:
         return True
     return zone_conditions(change.old) != zone_conditions(change.new)

@@ -43,12 +43,12 @@ class Backoff(Struct, frozen=True):
         return float(math.floor(pod.queued_at + duration_s))
 
     def is_waiting(self, pod: QueuedEntity, now: float) -> bool:
-        """Tell whether the backoff is not over yet."""
+        """Return whether the backoff is not over yet."""
         expires_at = self.expires_at(pod)
         return expires_at != 0.0 and expires_at >= math.floor(now)
 
     def is_resting(self, pod: QueuedEntity, now: float) -> bool:
-        """Tell whether a pod must not be popped early, even if the scheduler is idle.
+        """Return whether a pod must not be popped early, even if the scheduler is idle.
 
         Otherwise a pod that many events wake in vain would be retried hundreds of times a second.
         Pods that failed only a few times, and preemptors that wait for their victims, do not rest.

@@ -73,7 +73,7 @@ def _conditions(node: Node) -> dict[str, str]:
 
 
 def _resized(old: Pod, new: Pod) -> tuple[bool, bool]:
-    """Tell whether a pod requests less of something than before, and whether more."""
+    """Return whether a pod requests less of something than before, and whether more."""
     if _resources(old) == _resources(new):
         return False, False
     try:

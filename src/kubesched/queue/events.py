@@ -12,7 +12,7 @@ from msgspec import Struct
 class Resource(StrEnum):
     """Kinds of objects that in-tree plugins register for; values are part of metric labels."""
 
-    #: stands for the three below
+    #: the union of the three below
     POD = "Pod"
     ASSIGNED_POD = "AssignedPod"
     #: a pending pod, other than the parked one
@@ -78,7 +78,7 @@ class ClusterEvent(Struct, frozen=True):
         return self.resource == Resource.ANY and self.action == Action.ALL
 
     def matches(self, registered: ClusterEvent) -> bool:
-        """Tell whether this event matches a registration."""
+        """Return whether this event matches a registration."""
         if registered.is_wildcard:
             return True
         same_resource = registered.resource in (self.resource, Resource.ANY) or (

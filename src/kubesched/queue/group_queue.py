@@ -5,10 +5,11 @@
       └───> pending          the root is being tried: its pods come back when that is over
 
 A group that failed backs off and is tried again; it is parked only while a plugin gates one of its
-members. So events matter to gated groups alone, and each of their members is asked about them.
+members. So events matter to gated groups alone, by the hints of each of their members.
 
 A gang of which some members have a node, and too few, was interrupted amid its binding. When a
-scheduler takes over, such gangs are the first of their priority: their room must not go to others.
+scheduler takes over, such gangs are the first of their priority: other pods must not get their
+resources.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ class GroupSchedulingQueue(SchedulingQueue):
         return entity
 
     def requeue(self, pod: QueuedPod) -> None:
-        """Take back a pod that could not be placed: a member goes to its group."""
+        """Requeue a pod that could not be placed: a member joins its group."""
         if self._leaf_of(pod.info) is None:
             super().requeue(pod)
             return
@@ -224,7 +225,7 @@ class GroupSchedulingQueue(SchedulingQueue):
             self._add_member(QueuedPod(info, queued_at=self._clock.time()), event)
 
     def _add_member(self, pod: QueuedPod, event: ClusterEvent) -> None:
-        """Put a member that is nowhere where it belongs."""
+        """Add a member to the part of the queue that it belongs to."""
         uid, leaf, root = pod.info.uid, self._leaf_of(pod.info), self._root_of(pod)
         if leaf is not None and root is None:
             self._incomplete.setdefault(leaf, {})[uid] = pod
@@ -268,7 +269,7 @@ class GroupSchedulingQueue(SchedulingQueue):
         if not group.size:
             return
         if wake is not Wake.NO:
-            # One is asked for all: fewer members are a reason to gate all of them, or none.
+            # One member is evaluated for all: the number of members gates all of them, or none.
             self._ask_gate(group.gatekeeper)
             group.gated_by = group.gatekeeper.gated_by
             self._put(group, wake, events.UNSCHEDULED_POD_ADD)

@@ -44,9 +44,9 @@ class Registration(Struct, frozen=True):
     event: ClusterEvent
     hint: Callable[[PodInfo, Change[Any]], bool] | None = None
     signature_hint: Callable[[PodSignature, Change[Any]], bool] | None = None
-    #: returns the only pods that hints are called for, as namespace/name; None stands for all
+    #: returns the only pods that hints are called for, as namespace/name; None means all
     pre_hint: Callable[[Change[Any]], Collection[str] | None] | None = None
 
 
-#: A plugin's registrations; None stands for every event, for plugins that cannot tell.
+#: A plugin's registrations; None means every event, for plugins without registrations.
 Registrations = Sequence[Registration] | None

@@ -78,7 +78,7 @@ class SchedulingQueue:
         self._clock = clock
         #: returns the PreEnqueue plugin that gates a pod, "" if none does
         self._gate = gate
-        #: called once per event; the function that it returns tells whether a pod stays gated
+        #: called once per event; the function that it returns decides whether a pod stays gated
         self._holding = holding
         self._observe_hint = observe_hint
         self._observe_move = observe_move
@@ -88,7 +88,7 @@ class SchedulingQueue:
         self._max_unschedulable_s = max_unschedulable_s
         #: called whenever there may be something to pop
         self._on_ready = on_ready
-        #: tells whether another attempt at a pod or group would be in vain; simulations set it
+        #: returns whether another attempt at a pod or group cannot succeed; simulations set it
         self.is_futile: Callable[[QueuedEntity], bool] = lambda _entity: False
         self._parked = ParkedPods()
         self._in_flight = InFlight()
@@ -187,7 +187,7 @@ class SchedulingQueue:
         return iter(self._in_flight)
 
     def is_in_flight(self, uid: str) -> bool:
-        """Tell whether a pod was popped and is neither bound nor requeued."""
+        """Return whether a pod was popped and is neither bound nor requeued."""
         return uid in self._in_flight
 
     @property
@@ -209,7 +209,7 @@ class SchedulingQueue:
         return pod if isinstance(pod, QueuedPod) and not pod.gated_by else None
 
     def is_gated(self, uid: str) -> bool:
-        """Tell whether a PreEnqueue plugin gates a pod, or the group that it belongs to."""
+        """Return whether a PreEnqueue plugin gates a pod, or the group that it belongs to."""
         parked = self._parked.get(self._key_of(uid))
         return parked is not None and bool(parked.gated_by)
 
@@ -359,7 +359,7 @@ class SchedulingQueue:
             self._wake(entity, _strongest(evaluation, entity), change.event)
 
     def has_listeners(self, event: ClusterEvent) -> bool:
-        """Tell whether any plugin registered for an event."""
+        """Return whether any plugin registered for an event."""
         return bool(self._listeners.of(event))
 
     def activate(self, uids: Iterable[str]) -> None:
@@ -385,7 +385,7 @@ class SchedulingQueue:
             self._wake(parked, Wake.AFTER_BACKOFF, event)
 
     def waits_for(self, uid: str, event: ClusterEvent) -> bool:
-        """Tell whether a plugin that rejected a parked pod registered for an event."""
+        """Return whether a plugin that rejected a parked pod registered for an event."""
         parked = self._parked.get(self._key_of(uid))
         if parked is None:
             return False
@@ -495,7 +495,7 @@ class SchedulingQueue:
     def _arrived(
         self, part: str, event: ClusterEvent, entity: QueuedEntity, wake: Wake | None = None
     ) -> None:
-        """Count an arrival in a part of the queue, and tell the observer."""
+        """Count an arrival in a part of the queue, and notify the observer."""
         self.tally.arrived(part, event.label, entity, sent_to=_SENT_TO[wake])
         self._observe_move(entity, part, event.label)
 

@@ -64,8 +64,8 @@ class Listeners:
 
     def of(self, event: ClusterEvent) -> Mapping[Subscriber, tuple[Registration, ...]]:
         """Return the plugins that registered for an event, with the matching registrations."""
-        known = self._by_event.get(event)
-        if known is None:
+        cached = self._by_event.get(event)
+        if cached is None:
             heard = {
                 (scheduler_name, plugin): tuple(
                     each
@@ -75,13 +75,13 @@ class Listeners:
                 for scheduler_name, plugins in self._registrations.items()
                 for plugin, registered in plugins.items()
             }
-            known = {
+            cached = {
                 subscriber: matching
                 for subscriber, matching in heard.items()
                 if matching or event.is_wildcard
             }
-            self._by_event[event] = known
-        return known
+            self._by_event[event] = cached
+        return cached
 
     def evaluate(self, change: Change[Any]) -> HintEvaluation:
         """Return the evaluation of the hints for a change, to be used for any number of pods."""
@@ -144,7 +144,7 @@ class HintEvaluation:
         self._named = named
 
     def concerns(self, pod: PodInfo) -> bool:
-        """Tell whether pre-hints returned the pod, or were not evaluated."""
+        """Return whether pre-hints returned the pod, or were not evaluated."""
         return not self._named or any(pod.full_name in each for each in self._named.values())
 
     def wake(self, pod: QueuedPod) -> Wake:
@@ -171,11 +171,11 @@ class HintEvaluation:
     def _result(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:
         if registration.signature_hint is not None:
             key = id(registration), pod.signature
-            known = self._by_signature.get(key)
-            if known is None:
-                known = self._evaluate(registration, plugin, pod)
-                self._by_signature[key] = known
-            return known
+            cached = self._by_signature.get(key)
+            if cached is None:
+                cached = self._evaluate(registration, plugin, pod)
+                self._by_signature[key] = cached
+            return cached
         return self._evaluate(registration, plugin, pod)
 
     def _evaluate(self, registration: Registration, plugin: str, pod: PodInfo) -> bool:

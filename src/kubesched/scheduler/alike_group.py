@@ -1,9 +1,9 @@
 """A group whose members are all alike, on placements after the first one that was tried.
 
     one placement by the decision path ──> AlikeGroup ──> each other placement: SweptPlacement, or
-                                                          None where the decision path must say
+                                                          None where the decision path must decide
 
-What the decision path said about one of the members holds for all of them, and on all placements.
+The result of the decision path for one member holds for all of them, and on all placements.
 So on each of these they are placed in one sweep, and of those that do not fit nothing needs to be
 known but that. Decisions are made for the placement that is taken.
 """
@@ -32,19 +32,19 @@ from kubesched.scheduler.group_results import GroupResult, MemberResult
 
 
 class SweptPlacement(Struct, frozen=True, eq=False):
-    """What became of members that are alike on one placement."""
+    """The result for equal members on one placement."""
 
     placement: Placement
     #: whether enough of them fit
     fits: bool
-    #: what plugins say about that, and remember about the placement
+    #: the status of the placement, and its cycle state
     status: Status
     state: CycleState
     swept: Swept
 
 
 class AlikeGroup:
-    """Tries members that are alike on one placement after the other."""
+    """Tries equal members on one placement after the other."""
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class AlikeGroup:
         #: as the decision path left it
         self._state = state
         self._sweep = sweep
-        #: whether the sweep also says where members go, and not only that none fits
+        #: whether the sweep also returns nodes of members, and not only that none fits
         self.may_place = may_place
         self._before = placed_before
         self._draws: Draws | None = None
@@ -91,7 +91,7 @@ class AlikeGroup:
             is_told = fits or status.code in (Code.WAIT, Code.UNSCHEDULABLE)
             if is_told and not self._framework.evaluator.book.errors:
                 return SweptPlacement(placement, fits, status, state, swept)
-        # Which of them do not fit, and why, is for the decision path to say.
+        # Only the decision path determines which of them do not fit, and why.
         self._draws.take_back(mark)
         return None
 
@@ -140,7 +140,7 @@ class AlikeGroup:
 
 
 def are_alike(framework: Framework, group: GroupInfo) -> bool:
-    """Tell whether all members of a group are alike, and told apart by sums of rows alone."""
+    """Return whether all members of a group are alike, and told apart by sums of rows alone."""
     first = group.pods[0]
     return (
         framework.ranks_all_nodes

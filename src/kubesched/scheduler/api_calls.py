@@ -260,7 +260,7 @@ class ApiCalls:
 
 
 def _is_temporary(failed: ClientError) -> bool:
-    """Tell whether a retry may help: the API server failed, not the request."""
+    """Return whether a retry may help: the API server failed, not the request."""
     if isinstance(failed, ApiError):
         return failed.code in (500, 503)
     return isinstance(failed, ConnectionFailedError)

@@ -47,8 +47,8 @@ class Attempts:
             self._ended(SCHEDULED, profile, pod)
             self._metrics.pod_scheduling_attempts.observe(attempts)
             return
-        known = self._bound.get((profile, min(attempts, MANY_ATTEMPTS)))
-        count, durations = known or self._bound_after(profile, attempts)
+        cached = self._bound.get((profile, min(attempts, MANY_ATTEMPTS)))
+        count, durations = cached or self._bound_after(profile, attempts)
         count.value += 1
         clock = self._clock
         took_s = clock.monotonic() - pod.attempt_began
@@ -82,10 +82,10 @@ class Attempts:
             self._metrics.scheduling_algorithm_duration.observe(pod.algorithm_s)
 
     def _of(self, result: str, profile: str) -> tuple[Counter, Histogram]:
-        known = self._by_result.get((result, profile))
-        if known is None:
-            known = self._by_result[result, profile] = (
+        cached = self._by_result.get((result, profile))
+        if cached is None:
+            cached = self._by_result[result, profile] = (
                 self._metrics.schedule_attempts.labels(result, profile),
                 self._metrics.scheduling_attempt_duration.labels(result, profile),
             )
-        return known
+        return cached

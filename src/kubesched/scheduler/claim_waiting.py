@@ -39,7 +39,7 @@ class ClaimWaiting:
     ) -> bool:
         """Ask until the answer is yes; False if that does not happen in time.
 
-        Asked when one of the claims changes, and every `interval_s` in any case.
+        Checked when one of the claims changes, and every `interval_s` in any case.
         """
         loop = asyncio.get_running_loop()
         deadline = loop.time() + timeout_s

@@ -46,7 +46,7 @@ from kubesched.scheduler.timestamps import rfc3339
 
 _log = logs.get_logger(__name__)
 
-#: Keeps a claim with devices from vanishing before they are given back.
+#: The finalizer that keeps a claim until its devices are deallocated.
 FINALIZER: Final = "resource.kubernetes.io/delete-protection"
 #: What objects are called in logs.
 _KINDS: Final[dict[type, str]] = {ResourceClaim: "resourceclaim", Pod: "pod"}
@@ -66,9 +66,9 @@ class ClaimWrites:
         self._clock = clock
         #: writes that no pod waits for
         self.tasks = Tasks()
-        #: uid of a claim → whose turn it is to change it; as long as there is one
+        #: uid of a claim → the lock for changing it, while a writer holds or awaits it
         self._turns: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
-        #: claim → who waits for a change of it
+        #: the tasks that wait for a change of a claim
         self._waiting = ClaimWaiting()
         claims.listeners.append(self._waiting.changed)
 
@@ -85,7 +85,7 @@ class ClaimWrites:
     ) -> ResourceClaim:
         """Write an allocation, if there is one, and that a pod may use it; return the claim then.
 
-        `is_shared` says that the pods of a group share the claim: all but the first find what it
+        With `is_shared` the pods of a group share the claim: all but the first find what it
         wrote. Raises ObjectError if the claim is not as it was, or cannot be written.
         """
 
@@ -106,7 +106,7 @@ class ClaimWrites:
             return written
 
     def _newest(self, claim: ResourceClaim) -> ResourceClaim:
-        """Return the newest version that is known of a claim."""
+        """Return the newest version of a claim that was received."""
         known = self._claims.get(claim.metadata.namespace, claim.metadata.name)
         return claim if known is None or not is_newer(known, claim) else known
 
@@ -224,7 +224,7 @@ class ClaimWrites:
     async def map_extended_resources(
         self, pod: Pod, status: PodExtendedResourceClaimStatus
     ) -> None:
-        """Say in a pod's status which claim serves its extended resources."""
+        """Write to a pod's status which claim serves its extended resources."""
         body = {
             "metadata": {"uid": pod.metadata.uid},
             "status": {"extendedResourceClaimStatus": msgspec.to_builtins(status)},
@@ -232,13 +232,13 @@ class ClaimWrites:
         await self._client.patch(_status_path(pod), body, content_type=STRATEGIC_MERGE_PATCH)
 
     async def claim_resources(self, pod: Pod, claimed: Claimed) -> None:
-        """Say in a pod's status what its claims take of its node's own resources."""
+        """Write to a pod's status what its claims take of its node's own resources."""
         status = {"nodeAllocatableResourceClaimStatuses": msgspec.to_builtins(claimed)}
         body = {"metadata": {"uid": pod.metadata.uid}, "status": status}
         await self._client.patch(_status_path(pod), body, content_type=STRATEGIC_MERGE_PATCH)
 
     def announce_waiting(self, pod: Pod, node_name: str) -> None:
-        """Say in an event that a pod waits until drivers get its devices ready."""
+        """Report in an event that a pod waits until drivers get its devices ready."""
         self._recorders.normal(
             pod,
             reason="BindingConditionsPending",
@@ -270,8 +270,8 @@ class ClaimWrites:
         self._start("deallocate", claim, self._client.patch(_path(claim, "status"), body))
 
     def unclaim_resources(self, pod: Pod) -> None:
-        """Take back what a pod's status says of its node's own resources."""
-        # An empty list says that it is meant, which a missing field would not.
+        """Clear what a pod's status declares of its node's own resources."""
+        # An empty list clears the field; a missing field would leave it.
         body = {
             "metadata": {"uid": pod.metadata.uid},
             "status": {"nodeAllocatableResourceClaimStatuses": []},
@@ -279,7 +279,7 @@ class ClaimWrites:
         self._start("unclaim resources", pod, self._client.patch(_status_path(pod), body))
 
     def unreserve(self, claim: ResourceClaim, uid: str) -> None:
-        """Take back that an object may use a claim, even if the claim has changed otherwise."""
+        """Revoke that an object may use a claim, even if the claim has changed otherwise."""
         entry = {"$patch": "delete", "uid": uid}
         body = {"metadata": {"uid": claim.metadata.uid}, "status": {"reservedFor": [entry]}}
         self._start(
@@ -307,7 +307,7 @@ class ClaimWrites:
             try:
                 await work
             except NotFoundError:
-                pass  # it is gone already
+                pass  # it is deleted already
             except (ObjectError, ClientError) as failed:
                 # The next attempt at the pod finds the claim as it is, and tries again.
                 _log.error(doing, failed, **{_KINDS[type(obj)]: _shown(obj)})

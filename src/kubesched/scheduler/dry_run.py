@@ -46,7 +46,7 @@ class DryRunEvictor(NullEvictor):
         return self._preemptors()
 
     def taken(self) -> tuple[str, tuple[PodInfo, ...]] | None:
-        """Return node and victims of the last preemption, and forget them."""
+        """Return node and victims of the last preemption, and clear them."""
         last, self._last = self._last, None
         return last
 
@@ -118,6 +118,6 @@ class DryRun:
         return decision, self.victims()
 
     def victims(self) -> tuple[PodInfo, ...]:
-        """Return the victims of the last preemption, and forget them."""
+        """Return the victims of the last preemption, and clear them."""
         evicted = self.evictor.taken()
         return () if evicted is None else evicted[1]

@@ -207,7 +207,7 @@ class Engine:
         )
 
     def is_ours(self, pod: Pod) -> bool:
-        """Tell whether a pod's `schedulerName` is one of the profiles."""
+        """Return whether a pod's `schedulerName` is one of the profiles."""
         return pod.spec.scheduler_name in self.frameworks
 
     def _export(self, metrics: Metrics) -> None:

@@ -121,7 +121,7 @@ class Evictions:
         self._tasks.start(self._evict_all(eviction, staying))
 
     def is_evicting_for(self, uid: str) -> bool:
-        """Tell whether evictions for a pod or a group are in progress."""
+        """Return whether evictions for a pod or a group are in progress."""
         eviction = self._under_way.get(uid)
         return eviction is not None and self._is_unfinished(eviction)
 

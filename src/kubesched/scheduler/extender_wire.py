@@ -189,7 +189,7 @@ def _name_of(node: Raw, where: str) -> str:
         if named.metadata is not None and named.metadata.name:
             return named.metadata.name
     except _UNREADABLE:
-        pass  # the slow way below says what is wrong
+        pass  # the slow path below finds the error
     fields = _Fields(_decode(_raw_object, node, where), f"{where}.")
     metadata = _Fields(fields.get("Metadata", _raw_object), f"{where}.Metadata.")
     return metadata.get("Name", _text) or ""

@@ -1,6 +1,6 @@
-"""The scheduling cycle that also says how good its choices are, for the web page's feed.
+"""The scheduling cycle that also grades its choices, for the web page's feed.
 
-A class of its own: without the page, nothing in a decision asks for it. With the page, a decision
+A class of its own: without the page, decisions do not pay for it. With the page, a decision
 keeps what it has computed anyway: how many nodes fit, and how many of them are equally good. Totals
 in full, and so by how much a node leads, take an evaluation of all plugins; only as many decisions
 get that as a page will show (`allow`).
@@ -40,7 +40,7 @@ class GradedCycle(SchedulingCycle):
         self._left = FIRST
 
     def take(self, uid: str) -> PlacementGrade | None:
-        """Return the grade of a pod's last placement, and forget it."""
+        """Return the grade of a pod's last placement, and clear it."""
         return self._grades.pop(uid, None)
 
     def allow(self, decisions: int) -> None:

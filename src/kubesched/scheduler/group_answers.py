@@ -4,7 +4,7 @@
 
 An attempt at a group is one step in which members are placed hypothetically, so nothing else may
 happen before it is undone. It is repeated with the same random numbers, and comes to the same
-question and then further, until nothing is missing. What was answered is not asked again.
+question and then further, until nothing is missing. A request that was answered is not sent again.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ T = TypeVar("T")
 
 
 class MissingAnswerError(BaseException):
-    """An attempt cannot go on before the extenders were asked.
+    """An attempt cannot continue before the extenders have responded.
 
     No plugin's bug: guards of plugins, which may be on the way, let it pass.
     """

@@ -17,13 +17,13 @@ DEFAULT_POLICY = "PreemptLowerPriority"
 def build_info(
     forest: GroupForest, queued: QueuedGroup, leaving_out: Container[str] = ()
 ) -> GroupInfo | None:
-    """Return what plugins may know of a queued group; None if an object of the tree is gone."""
+    """Return the `GroupInfo` of a queued group; None if an object of the tree was deleted."""
     pods = (pod.info for pod in queued.pods())
     return info_of(forest, queued.group, [pod for pod in pods if pod.uid not in leaving_out])
 
 
 def info_of(forest: GroupForest, root: GroupKey, members: Iterable[PodInfo]) -> GroupInfo | None:
-    """Return what plugins may know of a group with some members, in order; None if it is gone."""
+    """Return the `GroupInfo` of a group with some members, in order; None if it was deleted."""
     pods: dict[GroupKey, list[PodInfo]] = {}
     for info in members:
         leaf = forest.groups.of(info.pod)

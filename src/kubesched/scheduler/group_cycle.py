@@ -56,19 +56,19 @@ class GroupCycle:
     ) -> None:
         self._cluster = cluster
         self._cycle = cycle
-        #: whether groups have placements, which the gate TopologyAwareWorkloadScheduling says
+        #: whether groups have placements, as the gate TopologyAwareWorkloadScheduling decides
         self._with_placements = with_placements
-        #: whether groups may be part of others, which the gate CompositePodGroup says
+        #: whether groups may be part of others, as the gate CompositePodGroup decides
         self._with_composites = with_composites
         self._metrics = metrics
         #: chooses a node for a member
         self._decide: DecideMember = cycle.schedule_member
-        #: whether members that are alike are placed at once; off in tests that compare
+        #: whether equal members are placed at once; off in tests that compare
         self.sweeps = True
 
     @property
     def members(self) -> SchedulingCycle:
-        """What decides about members where no extender is asked."""
+        """Decides about members without extenders."""
         return self._cycle
 
     def deciding_by(self, decide: DecideMember) -> GroupCycle:
@@ -425,7 +425,7 @@ def _of_parent(placement_state: CycleState) -> CycleState:
 
 
 def withdraw(root: GroupInfo, tx: Transaction) -> None:
-    """Let members keep no room free for each other: all of them are being placed."""
+    """Withdraw the nominations of members: all of them are being placed."""
     for pod in root.pods:
         tx.withdraw(pod)
 

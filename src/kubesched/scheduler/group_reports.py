@@ -1,7 +1,7 @@
 """Telling groups how they stand: the condition PodGroupInitiallyScheduled of PodGroups.
 
 What is written is compared with the group as it is then. A group that was scheduled once stays so,
-whatever becomes of pods that come later.
+regardless of the pods that are added later.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class GroupReports:
             self._tasks.start(self._work())
 
     def _changed(self, name: tuple[str, str]) -> None:
-        """Forget a group that is gone."""
+        """Drop a group that was deleted."""
         if self._groups.objects.get(*name) is None:
             self._scheduled.pop(GroupKey(GroupKind.POD_GROUP, *name), None)
 

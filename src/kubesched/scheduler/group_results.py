@@ -55,7 +55,7 @@ class GroupResult(Struct, eq=False):
     has_scheduled: bool = False
     #: whether pods are being evicted for the group
     awaits_victims: bool = False
-    #: what plugins remember about the placement
+    #: the cycle state of the placement
     state: CycleState | None = None
     #: the placements that were tried; their scores if several fit, and the one that was taken
     tried: list[TriedPlacement] = []
@@ -76,7 +76,7 @@ GroupResults = dict[GroupKey, GroupResult]
 
 
 def short_text(status: Status) -> str:
-    """Return the text that stands for a status in another one's: its cause, if it names that."""
+    """Return the text of a status within another one's: its cause, if it names that."""
     return UNSCHEDULABLE if status.reasons[:1] == (UNSCHEDULABLE,) else status.message
 
 
@@ -186,7 +186,7 @@ def _outcome(result: GroupResult, pod: PodInfo, decision: Decision) -> MemberOut
 def _failure(
     pod: PodInfo, decision: Decision, status: Status, *, nominated_node: str | None
 ) -> MemberOutcome:
-    # That the group lacks members says nothing about which event may help one of them.
+    # That the group lacks members does not determine which event may help one of them.
     is_own = status is decision.status and decision.diagnosis is not None
     return MemberOutcome(
         pod,
@@ -199,7 +199,7 @@ def _failure(
 
 
 class GroupVerdict(Struct, frozen=True):
-    """What the condition of a PodGroup is to say."""
+    """The condition of a PodGroup."""
 
     status: str
     reason: str
@@ -207,7 +207,7 @@ class GroupVerdict(Struct, frozen=True):
 
 
 def verdict(status: Status) -> GroupVerdict:
-    """Return what a group's condition is to say."""
+    """Return the condition of a group."""
     if status.ok:
         return GroupVerdict("True", "Scheduled", status.message)
     if status.rejected:

@@ -1,6 +1,6 @@
 """One attempt at a group, from the queue to the binding of its pods.
 
-    check ──> GroupCycle ──> no room? PodGroupPostFilter ──> each member: bind, or report why not
+    check ──> GroupCycle ──> infeasible? PodGroupPostFilter ──> each member: bind, or report why not
                                                          └─> condition of each PodGroup · requeue
 
 All of it is done before anything else is popped, and nothing of it waits.
@@ -87,7 +87,7 @@ class GroupScheduling:
         self._attempts = attempts
         self._reports = reports
         self._groups_have_policy = groups_have_policy
-        #: tells whether a pod needs no node any more
+        #: returns whether a pod needs no node any more
         self._skips = skips
         #: assumes a pod on its node and starts its binding; False if that was refused
         self._bind = bind
@@ -119,7 +119,7 @@ class GroupScheduling:
         self._finish(group, tried, started)
 
     def _prepared(self, group: QueuedGroup) -> GroupInfo | None:
-        """Return what is to be tried of a group; None if nothing is, which has been told then."""
+        """Return the members to try of a group; None if there are none, which is reported here."""
         root = build_info(self._forest, group)
         if root is None:
             text = f"pod group object not found for pod group {group.group}"
@@ -152,7 +152,7 @@ class GroupScheduling:
         return problem
 
     def _try(self, root: GroupInfo, cycle: GroupCycle, started: float) -> Attempted:
-        """Find nodes for a group, or room; changes nothing but that victims are evicted."""
+        """Find nodes for a group, or victims; its only effect is their eviction."""
         _log.v(
             3,
             "Attempting to schedule pod group",

@@ -78,14 +78,14 @@ def _owners(pods: Sequence[Pod]) -> str:
 
 
 class GroupStatuses:
-    """Keeps the status of groups up to date, in the background."""
+    """Updates the status of groups, in the background."""
 
     def __init__(self, api_calls: ApiCalls, groups: PodGroups, clock: Clock) -> None:
         self._api_calls = api_calls
         self._groups = groups
         self._clock = clock
         self._is_our_turn = False
-        #: groups to look at, the oldest first
+        #: groups to check, the oldest first
         self._waiting: dict[GroupKey, None] = {}
         #: group → how many pods it had at most
         self._most: dict[GroupKey, int] = {}

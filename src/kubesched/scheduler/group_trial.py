@@ -1,4 +1,4 @@
-"""What would become of a group if pods were gone: for plugins that search for victims."""
+"""Whether a group would fit without some pods: for plugins that search for victims."""
 
 from __future__ import annotations
 
@@ -40,17 +40,17 @@ class GroupTrialRun:
         return assigned, results[self._root.key].status
 
     def concerns(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Tell whether a change of some rows can matter to members on their nodes.
+        """Return whether a change of some rows can matter to members on their nodes.
 
-        Where only row-local filters have a say about all of them, other rows cannot.
+        Where only row-local filters apply to all of them, other rows cannot.
         """
         placed = self._of(assigned)
         return not placed.all_local or not changed.isdisjoint(placed.by_row)
 
     def still_fits(self, assigned: Sequence[Assignment], changed: frozenset[int]) -> bool:
-        """Tell whether all members still fit on their nodes, after some rows have changed.
+        """Return whether all members still fit on their nodes, after some rows have changed.
 
-        Where only row-local filters have a say about a member, it still fits if its row is as it
+        Where only row-local filters apply to a member, it still fits if its row is as it
         was. If that goes for all of them, the others need not even be placed.
         """
         placed = self._of(assigned)
@@ -67,7 +67,7 @@ class GroupTrialRun:
         return self._placed
 
     def _fit_on(self, row: int, members: Sequence[_Member]) -> bool:
-        """Tell whether members fit on a row together, where only row-local filters matter."""
+        """Return whether members fit on a row together, where only row-local filters matter."""
         evaluator = self._framework.evaluator
         with self._cluster.transaction() as tx:
             for number, (_, each, _) in enumerate(members, start=1):
@@ -78,7 +78,7 @@ class GroupTrialRun:
         return True
 
     def _fit(self, members: Sequence[_Member], changed: frozenset[int]) -> bool:
-        """Tell whether members fit on their nodes, one after the other."""
+        """Return whether members fit on their nodes, one after the other."""
         evaluator = self._framework.evaluator
         with self._cluster.transaction() as tx:
             withdraw(self._root, tx)
@@ -95,7 +95,7 @@ class GroupTrialRun:
         return True
 
 
-#: A member with the row of its node, and whether only row-local filters have a say about it.
+#: A member with the row of its node, and whether only row-local filters apply to it.
 _Member = tuple[int | None, Assignment, bool]
 
 

@@ -123,7 +123,7 @@ class PodHandler:
         self._queue = queue
         self._nominations = nominations
         self._waiting = waiting
-        #: tells whether a pod's `schedulerName` is one of our profiles
+        #: returns whether a pod's `schedulerName` is one of our profiles
         self._is_ours = is_ours
         #: called for pending pods that cannot be read
         self._on_unreadable = on_unreadable
@@ -243,7 +243,7 @@ class PodHandler:
         elif old.status.nominated_node_name:
             self._nominations.withdraw(uid)
             # As if it had left the node. Its status names a node that it is no longer nominated
-            # to, so it is retried even if hints say no.
+            # to, so it is retried even if the hints return Skip.
             if self._queue.waits_for(uid, events.ASSIGNED_POD_DELETE):
                 self._queue.try_again(uid, events.ASSIGNED_POD_DELETE)
 

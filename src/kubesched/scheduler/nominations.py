@@ -38,7 +38,7 @@ class Nominations:
     ) -> None:
         self._cluster = cluster
         self._queue = queue
-        #: tells whether evictions for a pod are in progress
+        #: returns whether evictions for a pod are in progress
         self._is_preempting = is_preempting
 
     def nominate(self, pod: PodInfo, node_name: str) -> None:

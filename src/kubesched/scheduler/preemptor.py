@@ -14,7 +14,7 @@ from kubesched.framework.group import GroupInfo
 from kubesched.scheduler.recorders import reference
 
 POD = "pod"
-#: Stands for the node's name where victims may be on several nodes.
+#: In place of the node's name where victims may be on several nodes.
 CLUSTER = "cluster"
 
 

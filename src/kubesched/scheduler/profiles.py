@@ -154,16 +154,16 @@ class Profiles:
         return "" if framework is None else framework.gate(pod.info, pod.gated_by).plugin
 
     def holding(self) -> IsHeld:
-        """Return the function that tells, for one event, whether a pod stays gated."""
-        known: dict[tuple[str, str], Callable[[PodInfo], bool]] = {}
+        """Return the function that decides, for one event, whether a pod stays gated."""
+        cached: dict[tuple[str, str], Callable[[PodInfo], bool]] = {}
 
         def is_held(pod: QueuedPod) -> bool:
             key = pod.info.pod.spec.scheduler_name, pod.gated_by
-            held = known.get(key)
+            held = cached.get(key)
             if held is None:
                 framework = self.frameworks.get(key[0])
                 held = (lambda _: False) if framework is None else framework.holding(key[1])
-                known[key] = held
+                cached[key] = held
             return held(pod.info)
 
         return is_held

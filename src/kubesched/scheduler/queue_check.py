@@ -102,7 +102,7 @@ class QueueCheck:
         self._round.extend(uid for uid in waiting if uid not in self._woken)
 
     def _is_repeatable(self, pod: QueuedPod) -> bool:
-        """Tell whether filters rejected the pod: only these are evaluated here."""
+        """Return whether filters rejected the pod: only these are evaluated here."""
         return pod.filtered and pod.info.pod.spec.scheduler_name in self._frameworks
 
     def _check(self, pod: QueuedPod) -> None:

@@ -184,7 +184,7 @@ class Scheduler:
         return status.ok
 
     def skips(self, pod: QueuedPod) -> bool:
-        """Tell whether a popped pod need not be scheduled: it is being deleted, or has a node."""
+        """Return whether a popped pod need not be scheduled: it is being deleted, or has a node."""
         if pod.info.pod.metadata.deletion_timestamp:
             note = f"skip schedule deleting pod: {pod.info.full_name}"
             self._recorders.warning(
@@ -208,7 +208,7 @@ class Scheduler:
             pauses_end = self._clock.monotonic() + PAUSES_S
             decision = None
             while decision is None:
-                # Devices may change so often that nothing found so far is of use any more.
+                # Devices may change so often that every search starts again.
                 may_pause = self._clock.monotonic() < pauses_end
                 decision = await self._try(framework, pod, may_pause=may_pause)
                 if decision is None:

@@ -64,10 +64,10 @@ def hint_observer(metrics: Metrics) -> HintObserver:
 
     def observe(plugin: str, event: str, answer: str, seconds: float) -> None:
         key = plugin, event, answer
-        known = observers.get(key)
-        if known is None:
-            known = observers[key] = durations.labels(*key).observe
-        known(seconds)
+        cached = observers.get(key)
+        if cached is None:
+            cached = observers[key] = durations.labels(*key).observe
+        cached(seconds)
 
     return observe
 

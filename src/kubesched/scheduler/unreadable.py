@@ -35,7 +35,7 @@ class UnusableObjects:
     def note(self, obj: ApiObject, error: Exception) -> None:
         """List an object: its version cannot be used."""
         kind, key = type(obj).__name__, key_of(obj)
-        # The list says which object it is.
+        # The list names the object already.
         said = str(error).removeprefix(f"{kind.lower()} {_name(key)}: ")
         self._errors.setdefault(kind, {})[key] = said
 

@@ -5,7 +5,6 @@ Devices that drivers would have to get ready are ready when they are allocated.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection
 from itertools import count
 
@@ -26,6 +25,7 @@ from kubesched.cluster.resource_claims import ClaimKey
 from kubesched.kinds import KINDS
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.store_handler import StoreHandler
+from kubesched.simulate import polling
 
 #: Versions that are newer than those of any object that a play begins with.
 _FIRST_VERSION = 1 << 60
@@ -87,14 +87,8 @@ class SimulatedClaims:
         timeout_s: float,
         interval_s: float,
     ) -> bool:
-        """Ask until the answer is yes; False if that does not happen in time."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        while not check():
-            if loop.time() >= deadline:
-                return False
-            await asyncio.sleep(interval_s)
-        return True
+        """Poll until `check` returns True; False on timeout."""
+        return await polling.poll(check, timeout_s=timeout_s, interval_s=interval_s)
 
     def announce_waiting(self, pod: Pod, node_name: str) -> None:
         """Say nothing."""

@@ -8,7 +8,6 @@ The volume controller and a provisioner do this together; here it takes no time.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Collection
 from typing import Any
 
@@ -27,6 +26,7 @@ from kubesched.embedded import volume_forms as forms
 from kubesched.kinds import KINDS
 from kubesched.queue.scheduling_queue import SchedulingQueue
 from kubesched.scheduler.store_handler import StoreHandler
+from kubesched.simulate import polling
 
 POLL_INTERVAL_S = 1.0
 #: Resource versions written here are newer than any in a snapshot.
@@ -84,13 +84,7 @@ class SimulatedVolumes:
         timeout_s: float,
     ) -> bool:
         """Poll until `check` returns True; False on timeout."""
-        loop = asyncio.get_running_loop()
-        deadline = loop.time() + timeout_s
-        while not check():
-            if loop.time() >= deadline:
-                return False
-            await asyncio.sleep(POLL_INTERVAL_S)
-        return True
+        return await polling.poll(check, timeout_s=timeout_s, interval_s=POLL_INTERVAL_S)
 
     # --- effects ----------------------------------------------------------------------------
 

@@ -70,7 +70,7 @@ def check_deterministic(trial: PluginTrial) -> None:
 
 @PROMISES.by(RowFilter, RowScore, Filter)
 def check_row_by_row(trial: PluginTrial) -> None:
-    """What is said of a node does not depend on which other nodes are asked about."""
+    """The answer for a node does not depend on which other nodes are evaluated."""
     asker, table = trial.asker, trial.table
     rows = rows_in_use(table).tolist()
     some = trial.rng.sample(rows, len(rows) // 2)
@@ -180,7 +180,7 @@ def check_supposed_pods(trial: PluginTrial) -> None:
 
 @PROMISES.by(PreFilter, SignaturePreFilter, where=lambda cls: cls.only_with_volumes)
 def check_only_with_volumes(trial: PluginTrial) -> None:
-    """With only_with_volumes, PreFilter says Skip to every pod without volumes."""
+    """With only_with_volumes, PreFilter returns Skip for every pod without volumes."""
     plugin = trial.plugin
     for pod in trial.pods(10):
         if pod.volumes is not NO_VOLUMES:
@@ -198,7 +198,7 @@ def check_only_with_volumes(trial: PluginTrial) -> None:
 
 @PROMISES.by(RowFilter)
 def check_row_filter(trial: PluginTrial) -> None:
-    """The function that `row_filter` returns says of one row what `filter` says."""
+    """The function that `row_filter` returns gives the answer of `filter` for one row."""
     plugin, table = trial.plugin_as(RowFilter), trial.table
     for pod in trial.pods():
         expected = trial.asker.ask(pod).rejections
@@ -210,7 +210,7 @@ def check_row_filter(trial: PluginTrial) -> None:
 
 @PROMISES.by(RowScore)
 def check_row_scorer(trial: PluginTrial) -> None:
-    """The function that `row_scorer` returns scores one row as `score` does, or says None."""
+    """The function that `row_scorer` returns scores one row as `score` does, or returns None."""
     plugin, table = trial.plugin_as(RowScore), trial.table
     for pod in trial.pods():
         expected = trial.asker.ask(pod).scores
@@ -224,7 +224,7 @@ def check_row_scorer(trial: PluginTrial) -> None:
 
 @PROMISES.by(Score)
 def check_domain_scores(trial: PluginTrial) -> None:
-    """With DomainScores, `normalize` says the same whether a domain comes once or for each node."""
+    """With DomainScores, `normalize` is the same whether a domain comes once or for each node."""
     plugin = trial.plugin_as(Score)
     if not isinstance(plugin, Normalize):
         return

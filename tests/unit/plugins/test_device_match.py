@@ -7,6 +7,7 @@ import pytest
 
 from kubesched.api.resource import DeviceTaint, DeviceToleration
 from kubesched.cluster.device_table import DeviceTable
+from kubesched.cluster.pod_signature import tolerates
 from kubesched.plugins.device_columns import DeviceColumns
 from kubesched.plugins.device_match import (
     ASKED_ALONE,
@@ -16,7 +17,6 @@ from kubesched.plugins.device_match import (
     YES,
     DeviceMatch,
     LocatedSelector,
-    tolerates,
 )
 from kubesched.plugins.device_selectors import compile_selector
 from tests.support.device_objects import DRIVER, device, slice_of, taint

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
 from kubesched.api.core import Pod
 from kubesched.cluster.node_rows import NodeRows
 from kubesched.cluster.object_store import HasMeta
+from kubesched.config import loading
 from kubesched.config.features import FeatureGates
+from kubesched.config.types import SchedulerConfiguration
 from kubesched.explain.explaining import ExplainOptions, explain
 from kubesched.explain.report import Reason, ReasonCount
 from kubesched.framework.cycle_state import CycleState
@@ -171,6 +175,16 @@ CASES: list[tuple[str, Pod, list[HasMeta], list[str]]] = [
 ]
 
 
+def enabling(plugin: str, gates: FeatureGates) -> SchedulerConfiguration:
+    """The default configuration with a plugin that it does not enable."""
+    document = {
+        "apiVersion": "kubescheduler.config.k8s.io/v1",
+        "kind": "KubeSchedulerConfiguration",
+        "profiles": [{"plugins": {"multiPoint": {"enabled": [{"name": plugin}]}}}],
+    }
+    return loading.decode(json.dumps(document), "test", gates=gates)
+
+
 @pytest.mark.parametrize(
     ("plugin", "asked", "objects", "texts"), [pytest.param(*each, id=each[0]) for each in CASES]
 )
@@ -178,7 +192,10 @@ def test_a_rejection_comes_with_numbers_and_names(
     plugin: str, asked: Pod, objects: list[HasMeta], texts: list[str]
 ) -> None:
     gates = FeatureGates.of({"NodeDeclaredFeatures": True})
-    said = explain(world_of(*objects, gates=gates), asked, OPTIONS)
+    world = world_of(*objects, gates=gates)
+    if plugin not in world.frameworks["default-scheduler"].plugins.instances:
+        world = world_of(*objects, config=enabling(plugin, gates), gates=gates)
+    said = explain(world, asked, OPTIONS)
 
     reasons: list[Reason | ReasonCount] = [*said.pod_reasons, *said.reasons]
     found = [detail.text for each in reasons if each.plugin == plugin for detail in each.details]

@@ -1,6 +1,6 @@
 """The default plugins of each extension point, in releases that listed them by point.
 
-Each apiVersion stands for the last release that read it: v1alpha1 and v1alpha2 for v1.18, v1beta1
+Each apiVersion implies the last release that read it: v1alpha1 and v1alpha2 for v1.18, v1beta1
 for v1.22, v1beta2 for v1.27. PreFilter and PreScore are not listed: they follow Filter and Score.
 What v1.18 did outside of the framework (preemption, binding volumes) is listed as today's plugins.
 """

@@ -6,7 +6,7 @@ NodeResources{Least,Most}Allocated,
 SelectorSpread                         -> PodTopologySpread, its default constraints
 ServiceAffinity (score)                -> PodTopologySpread, default constraints by label
 NodeLabel                              -> NodeAffinity, its addedAffinity
-ServiceAffinity (filter), others       -> nothing: the report says what to do instead
+ServiceAffinity (filter), others       -> nothing: the report names the alternative
 """
 
 from __future__ import annotations
