@@ -13,7 +13,7 @@ from weakref import ref
 
 import numpy as np
 
-from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array
+from kubesched.cluster.arrays import BoolArray, IndexArray, Int64Array, read_only
 from kubesched.cluster.incremental import View
 from kubesched.cluster.recent import Recent
 from kubesched.errors import InvariantError, require
@@ -108,7 +108,7 @@ class Domains(View):
         key = domains.tobytes()
         mask = self._masks.get(key)
         if mask is None:
-            mask = self._masks[key] = domains.take(self.ids)
+            mask = self._masks[key] = read_only(domains.take(self.ids))
         return mask
 
     def rows_beside(self, rows: IndexArray) -> BoolArray:
